@@ -1,0 +1,23 @@
+//! undrift keeps the projects of a GitLab-compatible service where Git says they are.
+//!
+//! ```text
+//! manifests --load--> located tree --check--> entries --resolve--> Desired
+//!                                                                     |
+//! service --observe (read-only)--> Live ----------------------> diff + plan --> Plan --> report
+//!                                                                                 |
+//!                                                                               apply --> Events --> report
+//! ```
+//!
+//! Modules import only from layers above them in this list (`tests/layers.rs` holds it):
+//!
+//! | layer | modules | what they are |
+//! |---|---|---|
+//! | vocabulary | `text`, `diagnostic`, `yaml`, `field`, `address`, `secret`, `value`, `operation`, `page` | words that every layer speaks |
+//! | kinds | `kind`, `schema`, `kinds` | one file for one sort of thing |
+//! | manifest | `manifest` | what people write, checked and resolved to `manifest::Desired` |
+//! | api | `api` | the one place that sends requests |
+//! | reconcile | `live`, `observe`, `diff`, `plan`, `apply` | what is there, what differs, what to do, doing it |
+//! | faces | `report`, `sandbox`, `cli` | what people see |
+
+#[cfg(feature = "sandbox")]
+pub mod sandbox;
