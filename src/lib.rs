@@ -19,5 +19,8 @@
 //! | reconcile | `live`, `observe`, `diff`, `plan`, `apply` | what is there, what differs, what to do, doing it |
 //! | faces | `report`, `sandbox`, `cli` | what people see |
 
+pub mod operation;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
+pub mod secret;
+pub mod value;

@@ -1,0 +1,287 @@
+//! Secrets: where they come from, a type that cannot be printed, and the last line of defence that strikes them from text.
+//!
+//! A manifest names a secret by a [`Reference`]. [`Secrets`] looks references up when they are needed and never stores what it found
+//! outside memory. What leaves the process as text and may quote the service passes [`Secrets::redact`].
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    io::Read as _,
+    path::{Component, Path, PathBuf},
+};
+
+use serde::Serialize;
+
+/// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` says nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes `text` into custody.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself: for a request's header or body, and for comparing, only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+/// Where a secret comes from, as a manifest writes it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reference {
+    /// `{env: NAME}`: an environment variable.
+    Env(String),
+    /// `{file: PATH}`: a file inside the manifest folder, one trailing newline stripped.
+    File(String),
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Env(name) => write!(f, "env:{name}"),
+            Self::File(path) => write!(f, "file:{path}"),
+        }
+    }
+}
+
+/// The environment names that hold undrift's own token; they are never a manifest's secret.
+pub const TOKEN_NAMES: [&str; 3] = ["UNDRIFT_TOKEN", "GITLAB_TOKEN", "UNDRIFT_SANDBOX_TOKEN"];
+
+/// The largest file that a reference may name, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Texts shorter than this are not struck out: they would hit innocent words. Types protect those.
+const MIN_REDACTED: usize = 6;
+
+/// What a reference could not be resolved for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// The environment variable is not set, or is not text.
+    #[error("environment variable `{0}` is not set")]
+    Env(String),
+    /// The name holds undrift's own token.
+    #[error("environment variable `{0}` holds undrift's own token and is never a value")]
+    OwnToken(String),
+    /// The file cannot be read.
+    #[error("cannot read `{path}`: {why}")]
+    File {
+        /// The path as written.
+        path: String,
+        /// What the system or the rules for files said.
+        why: String,
+    },
+}
+
+/// Looks secrets up, remembers them, and strikes them from text.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    root: PathBuf,
+    environment: BTreeMap<String, Secret>,
+    found: BTreeMap<Reference, Result<Secret, Missing>>,
+    /// Texts to strike that no reference names, such as undrift's own token.
+    others: Vec<Secret>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").field("references", &self.found.keys().collect::<Vec<_>>()).finish_non_exhaustive()
+    }
+}
+
+impl Secrets {
+    /// Looks files up below `root`, and names in `environment`.
+    pub fn new(root: impl Into<PathBuf>, environment: impl IntoIterator<Item = (String, String)>) -> Self {
+        let environment = environment.into_iter().map(|(name, value)| (name, Secret(value))).collect();
+        Self { root: root.into(), environment, ..Self::default() }
+    }
+
+    /// Strikes `secret` from text too.
+    pub fn also_redact(&mut self, secret: Secret) {
+        self.others.push(secret);
+    }
+
+    /// Looks up each of `references` once.
+    pub fn resolve<'r>(&mut self, references: impl IntoIterator<Item = &'r Reference>) {
+        for reference in references {
+            if !self.found.contains_key(reference) {
+                let found = self.look_up(reference);
+                self.found.insert(reference.clone(), found);
+            }
+        }
+    }
+
+    /// The secret that a resolved reference names; `None` if it is missing or was never asked for.
+    pub fn get(&self, reference: &Reference) -> Option<&Secret> {
+        self.found.get(reference)?.as_ref().ok()
+    }
+
+    /// Every reference that could not be resolved, with the reason.
+    pub fn missing(&self) -> impl Iterator<Item = (&Reference, &Missing)> {
+        self.found.iter().filter_map(|(reference, found)| Some((reference, found.as_ref().err()?)))
+    }
+
+    /// The bytes of a file to upload: inside the root, regular, no symbolic link, at most 1 MiB.
+    ///
+    /// # Errors
+    /// [`Missing::File`] with what stands in the way.
+    pub fn read_file(&self, path: &str) -> Result<Vec<u8>, Missing> {
+        read_below(&self.root, path).map_err(|why| Missing::File { path: path.to_owned(), why })
+    }
+
+    fn look_up(&self, reference: &Reference) -> Result<Secret, Missing> {
+        match reference {
+            Reference::Env(name) if TOKEN_NAMES.contains(&name.as_str()) => Err(Missing::OwnToken(name.clone())),
+            Reference::Env(name) => self.environment.get(name).cloned().ok_or_else(|| Missing::Env(name.clone())),
+            Reference::File(path) => {
+                let bytes = self.read_file(path)?;
+                let text =
+                    String::from_utf8(bytes).map_err(|_| Missing::File { path: path.clone(), why: "it is not UTF-8 text".into() })?;
+                let text = text.strip_suffix('\n').map_or(text.as_str(), |t| t.strip_suffix('\r').unwrap_or(t));
+                Ok(Secret::new(text))
+            }
+        }
+    }
+
+    /// `text` with every known secret struck out, as it is and as it looks in a URL, in JSON and in base64.
+    pub fn redact(&self, text: &str) -> String {
+        let known = self.found.values().filter_map(|found| found.as_ref().ok()).chain(&self.others);
+        let forms: BTreeSet<String> = known.flat_map(|secret| forms(secret.expose())).collect();
+        let mut forms: Vec<_> = forms.into_iter().filter(|form| form.len() >= MIN_REDACTED).collect();
+        // The longest first, so that no piece of a longer form is left standing.
+        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        forms
+            .iter()
+            .fold(text.to_owned(), |text, form| if text.contains(form.as_str()) { text.replace(form.as_str(), "[secret]") } else { text })
+    }
+}
+
+/// The ways in which a secret may turn up in a text.
+fn forms(secret: &str) -> Vec<String> {
+    let json = serde_json::Value::from(secret).to_string();
+    let mut forms = vec![secret.to_owned(), crate::operation::encode(secret).to_string(), json.trim_matches('"').to_owned()];
+    forms.extend(secret.lines().map(str::to_owned));
+    // Base64 of a text depends on where in a group of three bytes it starts; the ends depend on the neighbours and are cut off.
+    forms.extend((0..3).filter_map(|offset| base64_core(secret.as_bytes(), offset)));
+    forms.push(secret.bytes().map(|b| format!("{b:02x}")).collect());
+    forms
+}
+
+/// The part of `bytes`' base64 form that does not depend on what stands around it, if they start `offset` bytes into a group.
+fn base64_core(bytes: &[u8], offset: usize) -> Option<String> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let whole = bytes.get((3 - offset) % 3..)?;
+    let core: String = whole
+        .chunks_exact(3)
+        .flat_map(|group| {
+            let bits = u32::from(group[0]) << 16 | u32::from(group[1]) << 8 | u32::from(group[2]);
+            [18, 12, 6, 0].map(|shift| char::from(ALPHABET[(bits >> shift & 63) as usize]))
+        })
+        .collect();
+    (core.len() >= 8).then_some(core)
+}
+
+fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
+    let relative = Path::new(path);
+    if path.is_empty() || !relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
+        return Err("it has to be a path below the manifest folder, without `..`".into());
+    }
+    let mut full = root.to_owned();
+    for component in relative.components() {
+        full.push(component);
+        let kind = std::fs::symlink_metadata(&full).map_err(|e| plain_io(&e))?.file_type();
+        if kind.is_symlink() {
+            return Err("symbolic links are not followed".into());
+        }
+    }
+    let file = std::fs::File::open(&full).map_err(|e| plain_io(&e))?;
+    let metadata = file.metadata().map_err(|e| plain_io(&e))?;
+    if !metadata.is_file() {
+        return Err("it is not a regular file".into());
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| plain_io(&e))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err("it is larger than 1 MiB".into());
+    }
+    Ok(bytes)
+}
+
+/// What the system said, without its number.
+fn plain_io(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".into(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".into(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(pairs: &[(&str, &str)]) -> Secrets {
+        let mut secrets = Secrets::new("/nowhere", pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
+        let references: Vec<_> = pairs.iter().map(|(n, _)| Reference::Env((*n).to_owned())).collect();
+        secrets.resolve(&references);
+        secrets
+    }
+
+    #[test]
+    fn a_secret_cannot_be_printed() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2hunter2")), "[secret]");
+        assert!(!format!("{:?}", secrets(&[("A", "hunter2hunter2")])).contains("hunter2"));
+    }
+
+    #[test]
+    fn a_secret_is_struck_out_in_every_form() {
+        let secrets = secrets(&[("A", "p@ss \"w0rd\"/é")]);
+        let base64 = "eHggcEBzcyAidzByZCIvw6kgeXk="; // of `xx SECRET yy`
+        for text in ["is p@ss \"w0rd\"/é", "?t=p%40ss%20%22w0rd%22%2F%C3%A9", r#"{"t":"p@ss \"w0rd\"/é"}"#, base64] {
+            let redacted = secrets.redact(text);
+            assert!(redacted.contains("[secret]"), "{text} -> {redacted}");
+            assert!(!redacted.contains("w0rd") && !redacted.contains("InczByZ"), "{text} -> {redacted}");
+        }
+    }
+
+    #[test]
+    fn the_own_token_is_never_a_value() {
+        let reference = Reference::Env("GITLAB_TOKEN".into());
+        let mut secrets = Secrets::new("/", [("GITLAB_TOKEN".to_owned(), "x".repeat(20))]);
+        secrets.resolve([&reference]);
+        assert_eq!(secrets.get(&reference), None);
+        assert!(matches!(secrets.missing().next(), Some((_, Missing::OwnToken(_)))));
+    }
+
+    #[test]
+    fn a_file_loses_one_newline_and_cannot_leave_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), "line\n\n").unwrap();
+        let mut secrets = Secrets::new(folder.path(), []);
+        let inside = Reference::File("key".into());
+        secrets.resolve([&inside]);
+        assert_eq!(secrets.get(&inside).unwrap().expose(), "line\n");
+        for path in ["../key", "/etc/hostname", "", ".", "absent", "a/../../key"] {
+            let reference = Reference::File(path.into());
+            secrets.resolve([&reference]);
+            assert_eq!(secrets.get(&reference), None, "{path}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_symbolic_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), "x").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("key"), folder.path().join("link")).unwrap();
+        assert!(Secrets::new(folder.path(), []).read_file("link").is_err());
+    }
+}
