@@ -19,8 +19,16 @@
 //! | reconcile | `live`, `observe`, `diff`, `plan`, `apply` | what is there, what differs, what to do, doing it |
 //! | faces | `report`, `sandbox`, `cli` | what people see |
 
+pub mod address;
+pub mod field;
+pub mod kind;
+pub mod kinds;
+pub mod manifest;
 pub mod operation;
+pub mod origin;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
+pub mod schema;
 pub mod secret;
 pub mod value;
+pub mod yaml;

@@ -10,6 +10,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` says nothing.
@@ -35,7 +36,7 @@ impl fmt::Debug for Secret {
 }
 
 /// Where a secret comes from, as a manifest writes it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reference {
     /// `{env: NAME}`: an environment variable.

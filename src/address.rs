@@ -1,0 +1,156 @@
+//! Addresses of managed objects, and the globs that select them.
+//!
+//! An [`Address`] is `PATH#SECTION/ENTRY`: `acme/shop`, `acme/shop#settings`, `acme/shop#variables/TOKEN@prod%2F%2A`. The entry part is
+//! percent-encoded and never holds a credential. A [`Selector`] is a glob over the path, optionally `#` and one over the section and
+//! entry: `*` stays within a path segment, `**` crosses them.
+
+use std::{fmt, sync::Arc};
+
+use globset::{GlobBuilder, GlobMatcher};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+use crate::operation::encode;
+
+/// The name of one managed object. Ordered by path, section and entry.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(with = "String")]
+pub struct Address {
+    /// The full path of the project (or group).
+    pub path: Arc<str>,
+    /// The section of the manifest; `None` for the project itself.
+    pub section: Option<&'static str>,
+    /// The entry within a section that is a list.
+    pub entry: Option<String>,
+}
+
+impl Address {
+    /// The project itself.
+    pub const fn project(path: Arc<str>) -> Self {
+        Self { path, section: None, entry: None }
+    }
+
+    /// A whole section of this address's project.
+    pub fn section(&self, section: &'static str) -> Self {
+        Self { path: self.path.clone(), section: Some(section), entry: None }
+    }
+
+    /// An entry of this address's section.
+    pub fn entry(&self, entry: impl Into<String>) -> Self {
+        Self { entry: Some(entry.into()), ..self.clone() }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        if let Some(section) = self.section {
+            write!(f, "#{section}")?;
+        }
+        if let Some(entry) = &self.entry {
+            // `@` stands between the parts of an identity and reads better as it is; a percent sign keeps the rest unambiguous.
+            write!(f, "/{}", encode(entry).to_string().replace("%40", "@"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A glob over addresses.
+#[derive(Clone, Debug)]
+pub struct Selector {
+    written: String,
+    path: GlobMatcher,
+    rest: Option<GlobMatcher>,
+}
+
+impl Selector {
+    /// Reads `GLOB` or `GLOB#GLOB`.
+    ///
+    /// # Errors
+    /// What is wrong with the glob, as text.
+    pub fn parse(written: &str) -> Result<Self, String> {
+        let (path, rest) = written.split_once('#').map_or((written, None), |(path, rest)| (path, Some(rest)));
+        if path.is_empty() {
+            return Err("a selector starts with a path, such as `acme/**` or `**#variables`".into());
+        }
+        let path = glob(&path.to_lowercase())?;
+        Ok(Self { written: written.to_owned(), path, rest: rest.map(glob).transpose()? })
+    }
+
+    /// The text that it was read from.
+    pub fn written(&self) -> &str {
+        &self.written
+    }
+
+    /// Whether the project at `path` may hold something selected. Paths are the same in any case.
+    pub fn touches(&self, path: &str) -> bool {
+        self.path.is_match(path.to_lowercase())
+    }
+
+    /// Whether everything at `path` is selected, whatever its section.
+    pub const fn is_whole(&self) -> bool {
+        self.rest.is_none()
+    }
+
+    /// Whether `address` is selected: itself, or the section or project that holds it.
+    pub fn matches(&self, address: &Address) -> bool {
+        if !self.touches(&address.path) {
+            return false;
+        }
+        let Some(rest) = &self.rest else { return true };
+        let Some(section) = address.section else { return false };
+        let whole = address.to_string();
+        rest.is_match(section) || whole.split_once('#').is_some_and(|(_, written)| rest.is_match(written))
+    }
+}
+
+fn glob(text: &str) -> Result<GlobMatcher, String> {
+    let glob = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
+    glob.map(|g| g.compile_matcher()).map_err(|e| e.kind().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(path: &str, section: Option<&'static str>, entry: Option<&str>) -> Address {
+        Address { path: path.into(), section, entry: entry.map(str::to_owned) }
+    }
+
+    #[test]
+    fn an_address_is_written_in_one_way() {
+        assert_eq!(address("acme/shop", None, None).to_string(), "acme/shop");
+        let variable = address("acme/shop", Some("variables"), Some("TOKEN@prod/*"));
+        assert_eq!(variable.to_string(), "acme/shop#variables/TOKEN@prod%2F%2A");
+    }
+
+    #[test]
+    fn a_selector_matches_what_it_names_and_what_that_holds() {
+        let variable = address("acme/web/shop", Some("variables"), Some("TOKEN@*"));
+        for (selector, selected) in [
+            ("acme/web/shop", true),
+            ("ACME/web/*", true),
+            ("acme/*", false),
+            ("acme/**", true),
+            ("**#variables", true),
+            ("**#variables/*", true),
+            ("**#variables/TOKEN@%2A", true),
+            ("**#variables/OTHER*", false),
+            ("**#hooks", false),
+        ] {
+            assert_eq!(Selector::parse(selector).unwrap().matches(&variable), selected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn a_broken_selector_says_why() {
+        assert!(Selector::parse("acme/[").unwrap_err().contains("class"));
+        assert!(Selector::parse("#variables").is_err());
+    }
+}

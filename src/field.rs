@@ -1,0 +1,305 @@
+//! What the API does with one field: where it is accepted, how it reads back, on which tier it exists.
+//!
+//! A kind's struct says this next to the field itself, as a schema transform:
+//!
+//! ```ignore
+//! /// Whether people who are not members may see jobs.
+//! #[schemars(transform = FIELD.read_as("public_jobs"))]
+//! pub public_builds: Option<bool>,
+//! ```
+//!
+//! Checks, request bodies, diff, the published schema and the reference page read it back from there. The default, [`FIELD`], is the
+//! common case: accepted on create and edit, read back under its own name, on every tier, not nullable.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, transform::Transform};
+use serde::{Deserialize, Serialize};
+
+use crate::value::Json;
+
+/// The schema keyword that carries a [`Field`].
+pub const KEYWORD: &str = "x-undrift";
+
+/// How the API treats one field.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Field {
+    /// The requests that accept it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub accepted: Accepted,
+    /// How it comes back.
+    #[serde(skip_serializing_if = "is_default")]
+    pub read: Readback,
+    /// How the declared and the live value are compared.
+    #[serde(skip_serializing_if = "is_default")]
+    pub compare: Compare,
+    /// The name under which requests carry it, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_as: Option<Cow<'static, str>>,
+    /// The lowest tier of the service that has it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub tier: Tier,
+    /// The release of the service that brought it, for example `15.4`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Cow<'static, str>>,
+    /// The field to use instead, for a deprecated spelling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<Cow<'static, str>>,
+    /// Whether `null` clears it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub nullable: bool,
+    /// Whether live values are never shown, and whether literals are allowed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub secrecy: Secrecy,
+    /// Whether only administrators may set it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub administrators: bool,
+}
+
+/// The requests that accept a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Accepted {
+    /// Create, create for a user, and edit.
+    #[default]
+    Always,
+    /// Create and create for a user: it cannot be changed later.
+    OnCreate,
+    /// Create only, and not for a user.
+    OnOwnCreate,
+    /// Create for a user and edit.
+    OnCreateForUserAndEdit,
+    /// Create and edit, but not create for a user.
+    OnOwnCreateAndEdit,
+    /// Edit only.
+    OnEdit,
+    /// None: it steers undrift and is never sent.
+    Never,
+}
+
+/// A request that may carry a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// The ordinary create.
+    Create,
+    /// The create of a project for another user.
+    CreateForUser,
+    /// The edit.
+    Edit,
+}
+
+impl Accepted {
+    /// Whether `route` accepts the field.
+    pub const fn on(self, route: Route) -> bool {
+        match self {
+            Self::Always => true,
+            Self::OnCreate => matches!(route, Route::Create | Route::CreateForUser),
+            Self::OnOwnCreate => matches!(route, Route::Create),
+            Self::OnCreateForUserAndEdit => matches!(route, Route::CreateForUser | Route::Edit),
+            Self::OnOwnCreateAndEdit => matches!(route, Route::Create | Route::Edit),
+            Self::OnEdit => matches!(route, Route::Edit),
+            Self::Never => false,
+        }
+    }
+}
+
+/// How a field comes back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Readback {
+    /// Under its own name.
+    #[default]
+    Same,
+    /// Under another name.
+    As(Cow<'static, str>),
+    /// The reference does not list it among what is returned; some installations return it all the same. Compared when it is there;
+    /// otherwise sent on create and on request only.
+    IfPresent,
+    /// Never: a secret, a file, or an instruction.
+    Never,
+}
+
+/// How a declared and a live value are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compare {
+    /// As they are; a declared mapping is compared by the keys that it has, and empty text equals `null`.
+    #[default]
+    Exact,
+    /// Lists without regard to order.
+    Set,
+}
+
+/// How secret a field is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Secrecy {
+    /// Not at all.
+    #[default]
+    Open,
+    /// It may be a literal or a reference; a live value is never shown.
+    Sensitive,
+    /// It has to be a reference.
+    Reference,
+    /// An address, which may be a literal or a reference; credentials in it are never shown.
+    Address,
+}
+
+/// A tier of the service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// What everybody has.
+    #[default]
+    Free,
+    /// Push rules, approvals, mirroring, templates and restore.
+    Premium,
+    /// Status checks.
+    Ultimate,
+}
+
+impl std::fmt::Display for Tier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Free => "free",
+            Self::Premium => "premium",
+            Self::Ultimate => "ultimate",
+        })
+    }
+}
+
+/// The common case; a field that differs says how with the methods below.
+pub const FIELD: Field = Field {
+    accepted: Accepted::Always,
+    read: Readback::Same,
+    compare: Compare::Exact,
+    send_as: None,
+    tier: Tier::Free,
+    since: None,
+    replaced_by: None,
+    nullable: false,
+    secrecy: Secrecy::Open,
+    administrators: false,
+};
+
+impl Field {
+    /// Accepted by `accepted`.
+    #[must_use]
+    pub fn accepted(self, accepted: Accepted) -> Self {
+        Self { accepted, ..self }
+    }
+
+    /// Accepted by the edit only.
+    #[must_use]
+    pub fn on_edit(self) -> Self {
+        self.accepted(Accepted::OnEdit)
+    }
+
+    /// Steers undrift; never sent and never read.
+    #[must_use]
+    pub fn local(self) -> Self {
+        Self { read: Readback::Never, ..self.accepted(Accepted::Never) }
+    }
+
+    /// Read back under `name`.
+    #[must_use]
+    pub fn read_as(self, name: &'static str) -> Self {
+        Self { read: Readback::As(name.into()), ..self }
+    }
+
+    /// Read back by some installations only.
+    #[must_use]
+    pub fn read_if_present(self) -> Self {
+        Self { read: Readback::IfPresent, ..self }
+    }
+
+    /// Never read back.
+    #[must_use]
+    pub fn write_only(self) -> Self {
+        Self { read: Readback::Never, ..self }
+    }
+
+    /// Sent under `name`.
+    #[must_use]
+    pub fn send_as(self, name: &'static str) -> Self {
+        Self { send_as: Some(name.into()), ..self }
+    }
+
+    /// Compared without regard to order.
+    #[must_use]
+    pub fn as_set(self) -> Self {
+        Self { compare: Compare::Set, ..self }
+    }
+
+    /// From the premium tier on.
+    #[must_use]
+    pub fn premium(self) -> Self {
+        Self { tier: Tier::Premium, ..self }
+    }
+
+    /// On the ultimate tier only.
+    #[must_use]
+    pub fn ultimate(self) -> Self {
+        Self { tier: Tier::Ultimate, ..self }
+    }
+
+    /// Since a release of the service.
+    #[must_use]
+    pub fn since(self, release: &'static str) -> Self {
+        Self { since: Some(release.into()), ..self }
+    }
+
+    /// A deprecated spelling of `name`.
+    #[must_use]
+    pub fn use_instead(self, name: &'static str) -> Self {
+        Self { replaced_by: Some(name.into()), ..self }
+    }
+
+    /// Cleared by `null`.
+    #[must_use]
+    pub fn nullable(self) -> Self {
+        Self { nullable: true, ..self }
+    }
+
+    /// Secret to the degree of `secrecy`.
+    #[must_use]
+    pub fn secrecy(self, secrecy: Secrecy) -> Self {
+        Self { secrecy, ..self }
+    }
+
+    /// For administrators only.
+    #[must_use]
+    pub fn administrators(self) -> Self {
+        Self { administrators: true, ..self }
+    }
+
+    /// The name under which a live object carries this field, if it ever does.
+    pub fn live_name<'a>(&'a self, own: &'a str) -> Option<&'a str> {
+        match &self.read {
+            Readback::Same | Readback::IfPresent => Some(own),
+            Readback::As(name) => Some(name),
+            Readback::Never => None,
+        }
+    }
+
+    /// The name under which requests carry this field.
+    pub fn sent_name<'a>(&'a self, own: &'a str) -> &'a str {
+        self.send_as.as_deref().unwrap_or(own)
+    }
+
+    /// What the schema of a property says.
+    pub fn of(property: &Json) -> Self {
+        property.get(KEYWORD).map_or(FIELD, |v| Self::deserialize(v).unwrap_or(FIELD))
+    }
+}
+
+impl Transform for Field {
+    fn transform(&mut self, schema: &mut Schema) {
+        schema.insert(KEYWORD.into(), serde_json::json!(&*self));
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

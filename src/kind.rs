@@ -1,0 +1,343 @@
+//! The one interface that a sort of managed thing implements.
+//!
+//! A [`Kind`] says what its entries look like (a schema with a [`Field`] on each property), what tells two apart, how the service is
+//! asked for them, and which requests create, change and remove one. Everything else follows from that: checks, diff, plan, apply,
+//! renderers, the published schema, the tests of convergence. The defaults fit a plain collection below a project; what is not
+//! one overrides them in its own file.
+//!
+//! Kinds are pure: they look at values and return values.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use schemars::Schema;
+
+use crate::{
+    field::{Compare, FIELD, Field, Readback, Route},
+    operation::{Op, Read, Request, Write},
+    value::{Fields, Json, Object, Value},
+};
+
+/// How a section is written in a manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A list of entries.
+    List,
+    /// A mapping of fields; there is one such thing a project.
+    Mapping,
+    /// A single value, `true` or `false`.
+    Switch,
+}
+
+/// How the live entries of a section are read.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// They are part of the project object.
+    Project,
+    /// A list, read to its end.
+    List(Request<Read>),
+    /// One object, or none: `null` or 404 below a project that is known to exist.
+    Optional(Request<Read>),
+}
+
+/// The operations of a plain collection below a project.
+#[derive(Clone, Copy, Debug)]
+pub struct Routes {
+    /// Adds one.
+    pub create: Op<Write>,
+    /// Edits one.
+    pub update: Op<Write>,
+    /// Removes one.
+    pub delete: Op<Write>,
+}
+
+/// The project that requests are for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The full path as declared.
+    pub path: Arc<str>,
+    /// The id, if the project exists.
+    pub id: Option<u64>,
+    /// The namespace that it is, or will be, in; known when the project has to be created.
+    pub namespace: Option<Namespace>,
+}
+
+impl Target {
+    /// What `:id` of a path stands for: the number once it is known, which survives a rename.
+    pub fn id(&self) -> String {
+        self.id.map_or_else(|| self.path.to_string(), |id| id.to_string())
+    }
+}
+
+/// A namespace: a group, or a user's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its id.
+    pub id: u64,
+    /// Whose it is.
+    pub owner: NamespaceOwner,
+}
+
+/// Whose namespace it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamespaceOwner {
+    /// A group's.
+    Group,
+    /// The caller's own.
+    Caller,
+    /// That of the user with this id.
+    User(u64),
+}
+
+/// Ids of the users that entries name, by lower-case username; `None` where the service knows no such user.
+pub type Users = BTreeMap<String, Option<u64>>;
+
+/// What the requests for one entry are built from.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The project.
+    pub target: &'a Target,
+    /// What is declared, all of it.
+    pub declared: &'a Fields,
+    /// The users that entries name.
+    pub users: &'a Users,
+}
+
+/// An entry as it is on the service, under the names and in the shapes of the manifest.
+#[derive(Clone, PartialEq)]
+pub struct LiveEntry {
+    /// What addresses it on the service: an id, a key.
+    pub handle: Json,
+    /// Its fields; one that is missing is unknown.
+    pub fields: Object,
+    /// Why undrift leaves it alone whatever is declared, for example `bot user`.
+    pub untouchable: Option<&'static str>,
+}
+
+/// What is wrong with an entry, seen without the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The code, for example `masked-value`.
+    pub code: &'static str,
+    /// The field that it is about; `None` for the entry as a whole.
+    pub field: Option<&'static str>,
+    /// What is wrong: a lower-case fragment that never quotes a value which may be secret.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+/// One field of a kind: its name, its treatment and its schema.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The name in manifests.
+    pub name: String,
+    /// The treatment.
+    pub field: Field,
+    /// The schema of the property.
+    pub schema: Json,
+}
+
+/// Every field of a kind, built once from its schema.
+#[derive(Debug)]
+pub struct Table {
+    specs: Vec<Spec>,
+    by_name: BTreeMap<String, usize>,
+    /// The schema of an entry.
+    pub schema: Json,
+}
+
+/// The treatment of a key below `extra:`: sent as it is, compared where it comes back.
+static EXTRA: std::sync::LazyLock<Field> = std::sync::LazyLock::new(|| FIELD.read_if_present().nullable());
+
+impl Table {
+    /// Reads the fields out of `schema`.
+    pub fn new(schema: &Schema) -> Self {
+        let schema = schema.as_value().clone();
+        let properties = schema.get("properties").and_then(Json::as_object);
+        let specs: Vec<_> = properties
+            .into_iter()
+            .flatten()
+            .map(|(name, property)| Spec { name: name.clone(), field: Field::of(property), schema: property.clone() })
+            .collect();
+        let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name.clone(), i)).collect();
+        Self { specs, by_name, schema }
+    }
+
+    /// The fields in the order of the struct.
+    pub fn specs(&self) -> &[Spec] {
+        &self.specs
+    }
+
+    /// One field.
+    pub fn get(&self, name: &str) -> Option<&Spec> {
+        self.by_name.get(name).map(|i| &self.specs[*i])
+    }
+
+    /// The treatment of `name`; one that is not in the table was written below `extra:`.
+    pub fn field(&self, name: &str) -> &Field {
+        self.get(name).map_or(&*EXTRA, |spec| &spec.field)
+    }
+}
+
+/// One sort of managed thing.
+pub trait Kind: Sync {
+    /// The section of a manifest, for example `variables`.
+    fn section(&self) -> &'static str;
+    /// What one of them is called in a sentence, for example `variable`.
+    fn noun(&self) -> &'static str;
+    /// How the section is written.
+    fn shape(&self) -> Shape {
+        Shape::List
+    }
+    /// The fields of an entry, built once.
+    fn table(&self) -> &'static Table;
+    /// The fields that tell two entries apart, in the order in which an address shows them. Empty if there is one thing a project.
+    fn identity(&self) -> &'static [&'static str] {
+        &[]
+    }
+    /// How live entries are read.
+    fn source(&self, target: &Target) -> Source;
+
+    /// The operations of a plain collection. A kind without them overrides [`Self::create`], [`Self::update`] and [`Self::delete`].
+    fn routes(&self) -> Option<Routes> {
+        None
+    }
+    /// The field of a live entry that addresses it on the service, and the path argument that carries it.
+    fn handle(&self) -> (&'static str, &'static str) {
+        ("id", "id")
+    }
+
+    /// Text that is the same for two entries that are the same thing. Empty if there is one thing a project.
+    fn key(&self, fields: &Object) -> String {
+        let parts = self.identity().iter().filter_map(|name| Some(plain_text(fields.get(*name)?)));
+        parts.collect::<Vec<_>>().join("@")
+    }
+    /// The live entry that the service describes as `raw`, under the names and in the shapes of the manifest. Only what `wanted` names
+    /// is kept, along with the identity and what [`Self::carried`] needs.
+    fn read(&self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
+        let mut fields = Object::new();
+        for spec in self.table().specs() {
+            let kept = wanted(&spec.name) || self.identity().contains(&spec.name.as_str()) || self.carried(&spec.name);
+            if let Some(value) = spec.field.live_name(&spec.name).filter(|_| kept).and_then(|name| raw.get(name)) {
+                fields.insert(spec.name.clone(), value.clone());
+            }
+        }
+        let extra = raw.iter().filter(|(name, _)| self.table().get(name).is_none() && wanted(name));
+        fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
+        LiveEntry { handle: raw.get(self.handle().0).cloned().unwrap_or(Json::Null), fields, untouchable: self.untouchable(raw) }
+    }
+    /// Why undrift leaves this live entry alone whatever is declared.
+    fn untouchable(&self, _raw: &Object) -> Option<&'static str> {
+        None
+    }
+    /// The live entry that `declared` stands for, if there is one. `key` is the declared entry's.
+    fn find<'l>(&self, _declared: &Fields, key: &str, live: &'l [LiveEntry]) -> Option<&'l LiveEntry> {
+        live.iter().find(|entry| self.key(&entry.fields) == key)
+    }
+    /// A user that the entry names and that has to be looked up before the entry can be created.
+    fn user<'f>(&self, _declared: &'f Fields) -> Option<&'f str> {
+        None
+    }
+
+    /// Whether a declared and a live value are the same.
+    fn same(&self, name: &str, declared: &Json, live: &Json) -> bool {
+        same(self.table().field(name).compare, declared, live)
+    }
+    /// Whether the service resets a field that an edit leaves out, so that every edit has to carry it.
+    fn carried(&self, _name: &str) -> bool {
+        false
+    }
+    /// Whether an edit of `changed` makes the service forget the write-only field `name`, so that it has to be sent again.
+    fn forgets(&self, _name: &str, _changed: &[&str]) -> bool {
+        false
+    }
+
+    /// The requests that bring the entry into being.
+    fn create(&self, subject: Subject<'_>) -> Vec<Request<Write>> {
+        let body = self.body(subject.declared, Route::Create);
+        let routes = self.routes().into_iter();
+        routes.map(|r| r.create.request().arg("id", subject.target.id()).fields(body.clone())).collect()
+    }
+    /// The requests that change the `changed` fields of `live` to what is declared.
+    fn update(&self, subject: Subject<'_>, live: &LiveEntry, changed: &[&str]) -> Vec<Request<Write>> {
+        let body = self.edit_body(subject.declared, live, changed);
+        let routes = self.routes().into_iter();
+        routes.map(|r| self.addressed(r.update, subject.target, live).fields(body.clone())).collect()
+    }
+    /// The requests that remove `live`.
+    fn delete(&self, target: &Target, live: &LiveEntry) -> Vec<Request<Write>> {
+        self.routes().into_iter().map(|r| self.addressed(r.delete, target, live)).collect()
+    }
+
+    /// What is wrong with a declared entry, seen without the service. What its schema says is checked already.
+    fn check(&self, _declared: &Fields, _report: &mut dyn FnMut(Fault)) {}
+
+    /// A request for `live`.
+    fn addressed(&self, op: Op<Write>, target: &Target, live: &LiveEntry) -> Request<Write> {
+        let request = op.request().arg("id", target.id());
+        match self.handle() {
+            (_, "id") => request,
+            (_, argument) => request.arg(argument, plain_text(&live.handle)),
+        }
+    }
+    /// The declared fields that `route` accepts, under the names that requests use.
+    fn body(&self, declared: &Fields, route: Route) -> Fields {
+        let table = self.table();
+        let accepted = declared.iter().filter(|(name, _)| table.field(name).accepted.on(route));
+        accepted.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), cleared(value))).collect()
+    }
+    /// The body of an edit: what changes, what the service would reset, and what it would forget.
+    fn edit_body(&self, declared: &Fields, live: &LiveEntry, changed: &[&str]) -> Fields {
+        let table = self.table();
+        let mut body = Fields::new();
+        for spec in table.specs().iter().filter(|spec| self.carried(&spec.name)) {
+            if let Some(value) = live.fields.get(&spec.name).filter(|v| !v.is_null()) {
+                body.insert(spec.field.sent_name(&spec.name).to_owned(), value.clone().into());
+            }
+        }
+        let sent = declared.iter().filter(|(name, _)| {
+            table.field(name).accepted.on(Route::Edit)
+                && (changed.contains(&name.as_str()) || self.carried(name) || self.forgets(name, changed))
+        });
+        body.extend(sent.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), cleared(value))));
+        body
+    }
+}
+
+/// `null` is sent as empty text: both clear a text, and clients of the service that send `null` mean "not set" by it.
+fn cleared(value: &Value) -> Value {
+    if value.is_null() { Value::from("") } else { value.clone() }
+}
+
+/// Whether a declared and a live value are the same: mappings by the keys that are declared, empty text and `null` as one.
+pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
+    match (declared, live) {
+        (Json::Null, Json::String(text)) | (Json::String(text), Json::Null) => text.is_empty(),
+        (Json::Object(declared), Json::Object(live)) => {
+            declared.iter().all(|(name, value)| same(compare, value, live.get(name).unwrap_or(&Json::Null)))
+        }
+        (Json::Array(declared), Json::Array(live)) if compare == Compare::Set => {
+            declared.len() == live.len() && declared.iter().all(|value| live.contains(value))
+        }
+        (Json::Number(declared), Json::Number(live)) => declared.as_f64() == live.as_f64(),
+        _ => declared == live,
+    }
+}
+
+/// A scalar as plain text.
+pub fn plain_text(value: &Json) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Whether a field may come back from the service at all.
+pub const fn is_readable(field: &Field) -> bool {
+    !matches!(field.read, Readback::Never)
+}
+
+/// The twin of a deprecated boolean: `issues_enabled` is `issues_access_level` other than `disabled`.
+pub fn enabled(level: &Json) -> Option<bool> {
+    level.as_str().map(|level| level != "disabled")
+}
+
+/// The name of a field, owned or not.
+pub type Name = Cow<'static, str>;

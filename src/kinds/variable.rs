@@ -1,0 +1,132 @@
+//! CI/CD variables of a project (reference 1, 2.2 and 4.1).
+
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+
+use crate::{
+    field::{FIELD, Secrecy},
+    kind::{Fault, Kind, LiveEntry, Routes, Source, Table, Target},
+    operation::{self, Op, Request, Write},
+    schema::{self, TextOrSecret},
+    secret::Reference,
+    value::{Fields, Json, Value},
+};
+
+/// A CI/CD variable. Its key and its environment scope together tell it from others.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Variable {
+    /// The name: letters, digits and `_`.
+    #[schemars(regex(pattern = "^[A-Za-z0-9_]{1,255}$"), example = &"DEPLOY_TOKEN")]
+    pub key: String,
+    /// The environments that see it: a name, or a pattern such as `review/*`. `*` is every environment.
+    #[schemars(default = "everywhere", length(min = 1, max = 255))]
+    pub environment_scope: String,
+    /// The value: text, or a reference to a secret.
+    #[schemars(transform = FIELD.secrecy(Secrecy::Sensitive))]
+    pub value: Option<TextOrSecret>,
+    /// Whether jobs see the value in the environment or in a file.
+    pub variable_type: Option<VariableType>,
+    /// Whether only protected branches and tags see it.
+    pub protected: Option<bool>,
+    /// Whether job logs hide it. The service accepts only values that can be hidden: one line, 8 characters or more.
+    pub masked: Option<bool>,
+    /// Whether `$` in the value is kept as it is instead of being expanded.
+    pub raw: Option<bool>,
+}
+
+/// How jobs see a variable.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum VariableType {
+    /// As an environment variable.
+    EnvVar,
+    /// As a file whose path is in the environment variable.
+    File,
+}
+
+fn everywhere() -> String {
+    "*".into()
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Variable>()));
+
+/// The section `variables`.
+pub struct Variables;
+
+impl Kind for Variables {
+    fn section(&self) -> &'static str {
+        "variables"
+    }
+    fn noun(&self) -> &'static str {
+        "variable"
+    }
+    fn table(&self) -> &'static Table {
+        &TABLE
+    }
+    fn identity(&self) -> &'static [&'static str] {
+        &["key", "environment_scope"]
+    }
+    fn source(&self, target: &Target) -> Source {
+        Source::List(operation::VARIABLE_LIST.request().arg("id", target.id()))
+    }
+    fn routes(&self) -> Option<Routes> {
+        Some(Routes {
+            create: operation::VARIABLE_CREATE,
+            update: operation::VARIABLE_UPDATE,
+            delete: operation::VARIABLE_DELETE,
+        })
+    }
+    fn handle(&self) -> (&'static str, &'static str) {
+        ("key", "key")
+    }
+    // The reference requires the value and resets what is left out to its default (1, 4.1); so the full set is sent.
+    fn carried(&self, name: &str) -> bool {
+        name != "environment_scope" && name != "key"
+    }
+    // Several variables may share a key; without the filter the service refuses, or takes another one than is meant.
+    fn addressed(&self, op: Op<Write>, target: &Target, live: &LiveEntry) -> Request<Write> {
+        let scope = live.fields.get("environment_scope").and_then(Json::as_str).unwrap_or("*");
+        let key = live.handle.as_str().unwrap_or_default();
+        op.request().arg("id", target.id()).arg("key", key).query("filter[environment_scope]", scope)
+    }
+    fn check(&self, declared: &Fields, report: &mut dyn FnMut(Fault)) {
+        let flag = |name| declared.get(name).and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false);
+        if let Some(value) = declared.get("value").and_then(Value::text).filter(|_| flag("masked"))
+            && let Err(why) = maskable(value, flag("raw"))
+        {
+            report(Fault {
+                code: "masked-value",
+                field: Some("value"),
+                message: format!("a masked value {why}"),
+                help: Some("change the value, or leave `masked` out: the service refuses it".into()),
+            });
+        }
+        if let Some(Value::Secret(Reference::Env(name))) = declared.get("value")
+            && crate::secret::TOKEN_NAMES.contains(&name.as_str())
+        {
+            report(Fault {
+                code: "own-token",
+                field: Some("value"),
+                message: format!("`{name}` holds undrift's own token and is never a variable's value"),
+                help: Some("create a token for this purpose and give it a name of its own".into()),
+            });
+        }
+    }
+}
+
+/// Whether the service accepts `value` as masked: one line of at least 8 characters; unless `raw`, of `[a-zA-Z0-9_+=/@:.~-]` only.
+///
+/// # Errors
+/// What the value would have to be, as the end of a sentence that starts with "a masked value".
+pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
+    if value.chars().count() < 8 {
+        return Err("has at least 8 characters");
+    }
+    if raw {
+        return if value.contains(char::is_whitespace) { Err("holds no white space") } else { Ok(()) };
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
+    if value.chars().all(plain) { Ok(()) } else { Err("holds only letters, digits and `_+=/@:.~-`, unless `raw` is true") }
+}

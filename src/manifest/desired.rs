@@ -1,0 +1,111 @@
+//! What manifests declare, resolved: per project the sections, per section the entries, per entry the fields, each with its origin.
+//!
+//! It never depends on live state. Absence is a missing key, `null` is a value, a secret is a reference.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    address::Address,
+    kind::Kind,
+    origin::{Origin, Sourced},
+    value::{Fields, Value},
+};
+
+/// Everything that the manifests declare, ordered by path.
+#[derive(Clone, Debug, Default)]
+pub struct Desired {
+    /// The projects, ordered by their path in lower case.
+    pub projects: Vec<Project>,
+}
+
+/// One declared project.
+#[derive(Clone, Debug)]
+pub struct Project {
+    /// The full path as written.
+    pub path: Arc<str>,
+    /// Where the project is declared.
+    pub origin: Origin,
+    /// Allowed to create it, with these create-only fields. `None`: a missing project is an error.
+    pub create: Option<BTreeMap<String, Sourced<Value>>>,
+    /// The sections that are declared, by name.
+    pub sections: BTreeMap<&'static str, Section>,
+}
+
+impl Project {
+    /// The address of the project.
+    pub fn address(&self) -> Address {
+        Address::project(self.path.clone())
+    }
+
+    /// Whether the project is declared to be archived.
+    pub fn archived(&self) -> Option<bool> {
+        let entry = self.sections.get("archived")?.entries.first()?;
+        entry.fields.get("archived")?.value.plain()?.as_bool()
+    }
+}
+
+/// A declared section.
+#[derive(Clone)]
+pub struct Section {
+    /// The kind of its entries.
+    pub kind: &'static dyn Kind,
+    /// Where the section starts.
+    pub origin: Origin,
+    /// What to do with live entries that are not listed.
+    pub unlisted: Unlisted,
+    /// The entries, ordered by their key. A section that is a mapping or a switch has exactly one.
+    pub entries: Vec<Entry>,
+}
+
+impl std::fmt::Debug for Section {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Section")
+            .field("kind", &self.kind.section())
+            .field("origin", &self.origin)
+            .field("unlisted", &self.unlisted)
+            .field("entries", &self.entries)
+            .finish()
+    }
+}
+
+/// What to do with live entries that no manifest lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unlisted {
+    /// A note in the plan.
+    #[default]
+    Report,
+    /// Remove them.
+    Delete,
+    /// Nothing.
+    Ignore,
+}
+
+/// A declared entry of a section.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// What tells it from others of its section, as [`Kind::key`] or, for a hook, its name says. Empty if there is one a project.
+    pub key: String,
+    /// Where it is written.
+    pub origin: Origin,
+    /// Whether it is to be there.
+    pub state: State,
+    /// Its fields.
+    pub fields: BTreeMap<String, Sourced<Value>>,
+}
+
+impl Entry {
+    /// The fields without their origins.
+    pub fn values(&self) -> Fields {
+        self.fields.iter().map(|(name, field)| (name.clone(), field.value.clone())).collect()
+    }
+}
+
+/// Whether an entry is to be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// It is to be there, as declared.
+    #[default]
+    Present,
+    /// It is to be gone.
+    Absent,
+}

@@ -1,0 +1,63 @@
+//! The JSON schema of a type as people and editors should see it.
+
+use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
+use serde_json::{Value, json};
+
+use crate::{field::KEYWORD, secret::Reference};
+
+/// Text, or a reference to a secret.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub enum TextOrSecret {
+    /// Text as it is.
+    Text(String),
+    /// A reference to a secret.
+    Secret(Reference),
+}
+
+/// The schema of `T`, with every type in place and without the marks that Rust leaves in it.
+pub fn of<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12()
+        .with(|s| s.inline_subschemas = true)
+        .with_transform(RecursiveTransform(plain))
+        .into_generator()
+        .into_root_schema_for::<T>()
+}
+
+/// `Option<T>` says that a field may be left out, not that `null` may be written, unless its treatment says so; an enum whose variants
+/// are described is still an enum.
+fn plain(schema: &mut Schema) {
+    let nullable = schema.get(KEYWORD).is_some_and(|field| field["nullable"] == true);
+    let Some(object) = schema.as_object_mut() else { return };
+    if !nullable {
+        if let Some(Value::Array(types)) = object.get_mut("type") {
+            types.retain(|t| t != "null");
+            if let [one] = &types[..] {
+                object["type"] = one.clone();
+            }
+        }
+        if let Some(Value::Array(options)) = object.get_mut("enum") {
+            options.retain(|option| !option.is_null());
+        }
+        if let Some(Value::Array(choices)) = object.get("anyOf")
+            && let [Value::Object(inner), null] = &choices[..]
+            && *null == json!({"type": "null"})
+        {
+            let inner = inner.clone();
+            object.remove("anyOf");
+            for (key, value) in inner {
+                object.entry(key).or_insert(value);
+            }
+        }
+    }
+    if let Some(Value::Array(choices)) = object.get("oneOf")
+        && choices.iter().all(|choice| choice["const"].is_string())
+    {
+        let names: Vec<_> = choices.iter().map(|choice| choice["const"].clone()).collect();
+        let texts: Vec<_> = choices.iter().map(|choice| choice["description"].clone()).collect();
+        object.remove("oneOf");
+        object.insert("type".into(), json!("string"));
+        object.insert("enum".into(), json!(names));
+        object.insert("markdownEnumDescriptions".into(), json!(texts));
+    }
+}
