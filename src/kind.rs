@@ -7,12 +7,12 @@
 //!
 //! Kinds are pure: they look at values and return values.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use schemars::Schema;
 
 use crate::{
-    field::{Compare, FIELD, Field, Readback, Route},
+    field::{Compare, FIELD, Field, Readback, Route, Tier},
     operation::{Op, Read, Request, Write},
     value::{Fields, Json, Object, Value},
 };
@@ -111,6 +111,19 @@ pub struct LiveEntry {
     pub fields: Object,
     /// Why undrift leaves it alone whatever is declared, for example `bot user`.
     pub untouchable: Option<&'static str>,
+    /// The highest tier whose fields the service showed with it.
+    pub tier: Tier,
+}
+
+/// What a declared entry stands for among the live ones.
+#[derive(Clone)]
+pub enum Found<'l> {
+    /// Nothing.
+    None,
+    /// This one.
+    One(&'l LiveEntry),
+    /// Several that differ; the text says which, without a credential.
+    Ambiguous(String),
 }
 
 /// What is wrong with an entry, seen without the service.
@@ -224,16 +237,25 @@ pub trait Kind: Sync {
         }
         let extra = raw.iter().filter(|(name, _)| self.table().get(name).is_none() && wanted(name));
         fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
-        LiveEntry { handle: raw.get(self.handle().0).cloned().unwrap_or(Json::Null), fields, untouchable: self.untouchable(raw) }
+        let shown = self.table().specs().iter().filter(|spec| spec.field.live_name(&spec.name).is_some_and(|name| raw.contains_key(name)));
+        let tier = shown.map(|spec| spec.field.tier).max().unwrap_or_default();
+        let handle = raw.get(self.handle().0).cloned().unwrap_or(Json::Null);
+        LiveEntry { handle, fields, untouchable: self.untouchable(raw), tier }
     }
     /// Why undrift leaves this live entry alone whatever is declared.
     fn untouchable(&self, _raw: &Object) -> Option<&'static str> {
         None
     }
-    /// The live entry that `declared` stands for, if there is one. `key` is the declared entry's.
-    fn find<'l>(&self, _declared: &Fields, key: &str, live: &'l [LiveEntry]) -> Option<&'l LiveEntry> {
-        live.iter().find(|entry| self.key(&entry.fields) == key)
+    /// The live entry that `declared` stands for. Secrets that are known here stand in `declared` as plain text; `key` is its key.
+    fn find<'l>(&self, _declared: &Fields, key: &str, live: &'l [LiveEntry]) -> Found<'l> {
+        live.iter().find(|entry| self.key(&entry.fields) == key).map_or(Found::None, Found::One)
     }
+    /// The level of access that the entry gives to the user whose id is its handle (reference 1, 2.1), if it gives any.
+    fn access(&self, _fields: &Object) -> Option<u8> {
+        None
+    }
+    /// What the manifest wrote, in the one spelling that is compared, shown and sent. Called once, when a manifest is resolved.
+    fn normalise(&self, _name: &str, _declared: &mut Value) {}
     /// A user that the entry names and that has to be looked up before the entry can be created.
     fn user<'f>(&self, _declared: &'f Fields) -> Option<&'f str> {
         None
@@ -338,6 +360,3 @@ pub const fn is_readable(field: &Field) -> bool {
 pub fn enabled(level: &Json) -> Option<bool> {
     level.as_str().map(|level| level != "disabled")
 }
-
-/// The name of a field, owned or not.
-pub type Name = Cow<'static, str>;
