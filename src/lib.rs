@@ -19,7 +19,9 @@
 //! | reconcile | `live`, `observe`, `diff`, `plan`, `apply` | what is there, what differs, what to do, doing it |
 //! | faces | `report`, `sandbox`, `cli` | what people see |
 
+pub mod api;
 pub mod operation;
+pub mod page;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod secret;
