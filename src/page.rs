@@ -12,8 +12,8 @@
 //! let complete = pager.finish()?;
 //! ```
 //!
-//! Where the next page is: the `Link` header's `rel="next"` says it, else `X-Next-Page` (empty: there is none), else a full page means
-//! that there may be another. Of a link only its paging parameters are used, never its address: a service whose links point at
+//! Where the next page is: the `Link` header's `rel="next"` says it, else `X-Next-Page` (empty: there is none), else a full page, or an
+//! `X-Total` beyond what has come, means that there may be another. Of a link only its paging parameters are used, never its address: a service whose links point at
 //! another host must not be able to send the token there.
 
 use std::{
@@ -96,6 +96,8 @@ pub struct Pager {
     /// How many pages were accepted.
     pages: u32,
     keyset: bool,
+    /// How many objects the pages held, those that came twice counted twice.
+    received: usize,
     asked: BTreeSet<Vec<(&'static str, String)>>,
     objects: Vec<Object>,
     /// Where in `objects` an identity stands.
@@ -118,6 +120,7 @@ impl Pager {
             base,
             next: Some(next),
             pages: 0,
+            received: 0,
             keyset,
             asked: BTreeSet::new(),
             objects: Vec::new(),
@@ -140,6 +143,7 @@ impl Pager {
     pub fn accept(&mut self, headers: &HeaderMap, page: Vec<Object>) -> Result<&[Object], PageError> {
         let asked = self.next.take().ok_or(PageError::Unfinished)?;
         self.pages += 1;
+        self.received += page.len();
         self.total_pages = header(headers, "x-total-pages").and_then(|v| v.parse().ok()).or(self.total_pages);
         let next = self.find_next(headers, &asked, &page)?;
         let empty = page.is_empty();
@@ -206,7 +210,9 @@ impl Pager {
             return if parameters.is_empty() { Err(PageError::Header("Link")) } else { Ok(Some(parameters)) };
         }
         match header(headers, "x-next-page") {
-            Some("") => return Ok(None),
+            // A list by keyset has no page numbers; where its links were lost on the way, this says nothing.
+            Some("") if !self.keyset => return Ok(None),
+            Some("") => {}
             Some(number) => {
                 let number: u32 = number.parse().map_err(|_| PageError::Header("X-Next-Page"))?;
                 return Ok(Some(vec![("page", number.to_string())]));
@@ -214,8 +220,10 @@ impl Pager {
             None => {}
         }
         // A service that gives fewer than it was asked for says so here; a full page is one that has what it gives.
-        let limit = header(headers, "x-per-page").and_then(|v| v.parse().ok()).unwrap_or(PER_PAGE).clamp(1, PER_PAGE);
-        if page.len() < limit {
+        let number = |name| header(headers, name).and_then(|v| v.parse::<usize>().ok());
+        let full = page.len() >= number("x-per-page").unwrap_or(PER_PAGE).clamp(1, PER_PAGE);
+        let more = number("x-total").is_some_and(|total| total > self.received);
+        if page.is_empty() || !(full || more) {
             return Ok(None);
         }
         if self.keyset {
@@ -297,4 +305,173 @@ fn paging_parameters(link: &str) -> Result<Vec<(&'static str, String)>, PageErro
         }
     }
     Ok(found.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+    use proptest::prelude::*;
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+    use crate::operation::HOOK_LIST;
+
+    fn object(json: &Json) -> Object {
+        json.as_object().unwrap().clone()
+    }
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(n, v)| (HeaderName::try_from(*n).unwrap(), HeaderValue::from_str(v).unwrap())).collect()
+    }
+
+    fn hooks() -> Pager {
+        Pager::new(HOOK_LIST.request().arg("id", 1))
+    }
+
+    /// A service with objects 1 to `count`, that gives at most `cap` a page and sends the headers that `keeps` allows.
+    struct Model {
+        count: usize,
+        cap: usize,
+        keyset: bool,
+        keeps: BTreeSet<&'static str>,
+    }
+
+    impl Model {
+        fn answer(&self, target: &str) -> (HeaderMap, Vec<Object>) {
+            let query = target.split_once('?').unwrap().1;
+            let number = |name: &str| query.split('&').find_map(|p| p.strip_prefix(name)?.strip_prefix('=')?.parse::<usize>().ok());
+            let per_page = number("per_page").unwrap().min(self.cap);
+            let page = number("page").unwrap_or(1);
+            let start = if self.keyset { number("id_after").unwrap_or(0) } else { (page - 1) * per_page };
+            let end = (start + per_page).min(self.count);
+            let ids = start + 1..=end;
+            let more = end < self.count;
+            let next = if self.keyset { format!("id_after={end}") } else { format!("page={}", page + 1) };
+            let mut links = vec!["<https://evil.example/x?page=1&private_token=y>; rel=\"first\"".to_owned()];
+            if more {
+                links.push(format!("<https://evil.example/x?{next}&per_page={per_page}&simple=true>; rel=\"next\""));
+            }
+            let mut all = vec![("link", links.join(", ")), ("x-per-page", per_page.to_string()), ("x-total", self.count.to_string())];
+            if !self.keyset {
+                all.push(("x-next-page", if more { (page + 1).to_string() } else { String::new() }));
+                all.push(("x-total-pages", self.count.div_ceil(per_page).to_string()));
+            }
+            all.retain(|(name, _)| self.keeps.contains(name));
+            let pairs: Vec<_> = all.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            (headers(&pairs), ids.map(|id| object(&json!({"id": id}))).collect())
+        }
+    }
+
+    const NAMES: [&str; 5] = ["link", "x-next-page", "x-per-page", "x-total", "x-total-pages"];
+
+    proptest! {
+        #[test]
+        fn every_list_is_read_to_its_end(
+            count in 0usize..450, cap in 1usize..=100, keyset: bool, keeps in proptest::sample::subsequence(NAMES.to_vec(), 0..=5),
+        ) {
+            let keeps: BTreeSet<_> = keeps.into_iter().collect();
+            // A service that gives less than it was asked for has to say so in some way.
+            let mute = !["link", "x-per-page", "x-total"].iter().any(|n| keeps.contains(n)) && (keyset || !keeps.contains("x-next-page"));
+            let model = Model { count, cap: if mute { PER_PAGE } else { cap }, keyset, keeps };
+            let mut pager = if keyset { Pager::new(PROJECT_LIST.request()) } else { hooks() };
+            let mut streamed = 0;
+            while let Some(request) = pager.next() {
+                let target = request.target();
+                prop_assert!(!target.contains("token") && !target.contains("simple"), "{}", target);
+                let (headers, page) = model.answer(&target);
+                streamed += pager.accept(&headers, page).unwrap().len();
+            }
+            let ids: Vec<_> = pager.finish().unwrap().iter().map(|o| o["id"].as_u64().unwrap()).collect();
+            prop_assert_eq!(streamed, ids.len());
+            prop_assert_eq!(ids, (1..=count as u64).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn headers_that_mean_nothing_do_no_harm(link in "[ -~]{0,60}", next in "[ -~]{0,12}") {
+            let mut pager = hooks();
+            let accepted = pager.accept(&headers(&[("link", &link), ("x-next-page", &next)]), vec![]).is_ok();
+            prop_assert!(accepted || pager.finish().is_err());
+        }
+    }
+
+    #[test]
+    fn a_link_is_read_as_the_standard_says() {
+        let table = [
+            (r#"<https://h/x?page=2>; rel="next""#, Some("https://h/x?page=2")),
+            ("</x?page=2>;REL=next", Some("/x?page=2")),
+            (r#"<a?page=1>; rel="prev", <b?page=3>; title="a, b; rel=prev"; rel="last next""#, Some("b?page=3")),
+            (r#"<a,b?page=2>; rel="next""#, Some("a,b?page=2")),
+            (r#"<a?page=1>; rel="first""#, None),
+            (r#"<a?page=1>; title="rel=next""#, None),
+            (r#"<a?page=1>; rel="nextish""#, None),
+            ("", None),
+        ];
+        for (link, target) in table {
+            assert_eq!(next_link(&headers(&[("link", link)])).unwrap().as_deref(), target, "{link}");
+        }
+        assert_eq!(next_link(&headers(&[("link", "<a")])), Err(PageError::Header("Link")));
+        let two = headers(&[("link", "<a>; rel=first"), ("link", "<b>; rel=next")]);
+        assert_eq!(next_link(&two).unwrap().as_deref(), Some("b"));
+        let cursor = paging_parameters("https://h/x?cursor=a%2Bb+c%3D&page=2&evil=1#f").unwrap();
+        assert_eq!(cursor, [("cursor", "a+b c=".to_owned()), ("page", "2".to_owned())]);
+    }
+
+    #[test]
+    fn an_object_that_moved_to_the_next_page_counts_once_and_a_changed_one_is_an_error() {
+        let next = headers(&[("x-next-page", "2")]);
+        let ids = |ids: &[u64]| ids.iter().map(|id| object(&json!({"id": id, "url": "u"}))).collect::<Vec<_>>();
+        let mut pager = hooks();
+        assert_eq!(pager.accept(&next, ids(&[1, 2])).unwrap().len(), 2);
+        assert_eq!(pager.accept(&headers(&[("x-next-page", "")]), ids(&[2, 3])).unwrap().len(), 1);
+        assert_eq!(pager.finish().unwrap().len(), 3);
+
+        let mut pager = hooks();
+        pager.accept(&next, ids(&[1, 2])).unwrap();
+        let changed = vec![object(&json!({"id": 2, "url": "other"}))];
+        assert!(matches!(pager.accept(&HeaderMap::new(), changed), Err(PageError::Changed(_))));
+        assert_eq!(pager.finish(), Err(PageError::Unfinished));
+    }
+
+    #[test]
+    fn a_variable_is_known_by_key_and_scope() {
+        let variable = |scope: &str, value: &str| object(&json!({"key": "K", "environment_scope": scope, "value": value}));
+        let mut pager = hooks();
+        assert_eq!(pager.accept(&HeaderMap::new(), vec![variable("*", "a"), variable("prod", "b")]).unwrap().len(), 2);
+        let mut pager = hooks();
+        assert!(pager.accept(&HeaderMap::new(), vec![variable("*", "a"), variable("*", "b")]).is_err());
+    }
+
+    #[test]
+    fn a_service_that_goes_round_in_circles_is_left() {
+        for pairs in [[("x-next-page", "1")], [("x-next-page", "2")], [("link", "<x?page=1>; rel=next")]] {
+            let mut pager = hooks();
+            let page = || vec![object(&json!({"id": 1}))];
+            let result = (0..9).try_for_each(|_| pager.accept(&headers(&pairs), page()).map(drop));
+            assert!(matches!(result, Err(PageError::Loop(1 | 2))), "{pairs:?} {result:?}");
+            assert_eq!(pager.finish(), Err(PageError::Unfinished));
+        }
+        let mut pager = hooks();
+        let error = (2u64..).find_map(|n| {
+            let next = n.to_string();
+            pager.accept(&headers(&[("x-next-page", &next)]), vec![object(&json!({"id": n}))]).err()
+        });
+        assert_eq!((error, pager.pages), (Some(PageError::Endless), MAX_PAGES));
+    }
+
+    #[test]
+    fn without_its_last_page_no_list_is_complete() {
+        assert_eq!(hooks().finish(), Err(PageError::Unfinished));
+        let mut pager = hooks();
+        pager.accept(&headers(&[("x-next-page", "2"), ("x-total-pages", "2")]), vec![object(&json!({"id": 1}))]).unwrap();
+        assert_eq!(pager.total_pages(), Some(2));
+        assert_eq!(pager.finish(), Err(PageError::Unfinished));
+    }
+
+    #[test]
+    fn what_is_derived_from_a_complete_collection_is_complete() {
+        let mut pager = hooks();
+        pager.accept(&HeaderMap::new(), vec![object(&json!({"id": 1})), object(&json!({"id": 2}))]).unwrap();
+        let ids = pager.finish().unwrap().map(|o| o["id"].as_u64().unwrap()).filter_map(|id| (id > 1).then_some(id));
+        assert_eq!(ids.into_vec(), [2]);
+    }
 }
