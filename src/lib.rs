@@ -20,12 +20,14 @@
 //! | faces | `report`, `sandbox`, `cli` | what people see |
 
 pub mod address;
+pub mod api;
 pub mod field;
 pub mod kind;
 pub mod kinds;
 pub mod manifest;
 pub mod operation;
 pub mod origin;
+pub mod page;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod schema;

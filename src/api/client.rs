@@ -1,0 +1,442 @@
+//! The client that reads, and the core that it shares with the one that writes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http::HeaderMap;
+use tokio::sync::watch;
+
+use super::{
+    clock::{Clock, Random, SystemClock, SystemRandom},
+    error::{self, ApiError, Kind, Refusal},
+    limit::{Gate, Permit, asked_wait},
+    retry::{self, Class, Decision, MAX_WAIT, Outcome},
+    service::Service,
+    transport::{BodyError, Content, Failure, Phase, READ_TIMEOUT, Transport, WireRequest, WireResponse},
+};
+use crate::{
+    operation::{Method, Operation, Read, Request},
+    page::{Complete, PageError, Pager},
+    secret::Secrets,
+    value::{Json, Object},
+};
+
+/// After how many distinct projects that are all forbidden the rest is not tried: the caller is blocked.
+const BLOCKED_AFTER: usize = 3;
+
+/// How often a list is read anew that changed while it was read.
+const REREADS: u32 = 2;
+
+/// What a client may do, and where it takes time and chance from.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How many requests may be in flight.
+    pub concurrency: usize,
+    /// How many requests the run may send, retries included.
+    pub max_requests: Option<u64>,
+    /// Until when the run may send, on the clock.
+    pub deadline: Option<Duration>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub random: Arc<dyn Random>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { concurrency: 16, max_requests: None, deadline: None, clock: Arc::new(SystemClock::new()), random: Arc::new(SystemRandom) }
+    }
+}
+
+/// An answer of success.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status. A delete also succeeds with a 404: what it names was absent already.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body; `null` if there was none.
+    pub body: Json,
+}
+
+impl Answer {
+    /// The body's object, if it is one.
+    pub const fn object(&self) -> Option<&Object> {
+        match &self.body {
+            Json::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+}
+
+/// How often an operation was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Requests, retries included.
+    pub calls: u64,
+    /// Requests that were sent again.
+    pub retries: u64,
+}
+
+/// Sends requests that read, and nothing else. Clones share everything.
+///
+/// ```
+/// use undrift::{api::ReadClient, operation};
+///
+/// async fn ask(client: ReadClient) {
+///     client.get(operation::VARIABLE_LIST.request()).await.ok();
+/// }
+/// ```
+///
+/// A request that writes is refused by the compiler:
+///
+/// ```compile_fail
+/// use undrift::{api::ReadClient, operation};
+///
+/// async fn ask(client: ReadClient) {
+///     client.get(operation::VARIABLE_CREATE.request()).await.ok();
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ReadClient {
+    pub(super) core: Arc<Core>,
+}
+
+/// What all clones of a client share.
+#[derive(Debug)]
+pub(super) struct Core {
+    service: Service,
+    transport: Arc<dyn Transport>,
+    pub(super) secrets: Arc<Secrets>,
+    settings: Settings,
+    gate: Gate,
+    /// The error after which nothing more is sent.
+    stop: watch::Sender<Option<ApiError>>,
+    tally: Mutex<Tally>,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    sent: u64,
+    counts: BTreeMap<&'static str, Count>,
+    /// The projects that were forbidden; `None` once one was not.
+    forbidden: Option<BTreeSet<String>>,
+}
+
+/// What is known after one sending.
+struct Verdict {
+    outcome: Outcome,
+    asked: Option<Duration>,
+    result: Result<Answer, Kind>,
+}
+
+impl ReadClient {
+    /// A client of `service`. What `secrets` knows is struck from every error; the token should be among it.
+    pub fn new(service: Service, transport: Arc<dyn Transport>, secrets: Arc<Secrets>, settings: Settings) -> Self {
+        let gate = Gate::new(settings.concurrency);
+        let tally = Mutex::new(Tally { forbidden: Some(BTreeSet::new()), ..Tally::default() });
+        Self { core: Arc::new(Core { service, transport, secrets, settings, gate, stop: watch::Sender::new(None), tally }) }
+    }
+
+    /// Asks for one thing that has to be there.
+    ///
+    /// # Errors
+    /// [`ApiError`], also if the answer is `null` or empty.
+    pub async fn get(&self, request: Request<Read>) -> Result<Answer, ApiError> {
+        let answer = self.call(&request).await?;
+        if answer.body.is_null() { Err(self.core.malformed(&request, &answer, "nothing")) } else { Ok(answer) }
+    }
+
+    /// Asks for one thing that may be absent, which the service says with `null` (a push rule, reference 2, 4.6) or with nothing.
+    ///
+    /// # Errors
+    /// [`ApiError`]; a 404 is one too.
+    pub async fn get_optional(&self, request: Request<Read>) -> Result<Option<Answer>, ApiError> {
+        let answer = self.call(&request).await?;
+        Ok(if answer.body.is_null() { None } else { Some(answer) })
+    }
+
+    /// Reads a whole collection, again from the start if it changed meanwhile.
+    ///
+    /// # Errors
+    /// [`ApiError`] if any page failed; there is no such thing as half a list.
+    pub async fn list(&self, request: Request<Read>) -> Result<Complete<Object>, ApiError> {
+        let mut rereads = 0;
+        loop {
+            match self.list_once(&request).await {
+                Err(error) if matches!(error.page_error(), Some(PageError::Changed(_))) && rereads < REREADS => rereads += 1,
+                result => return result,
+            }
+        }
+    }
+
+    async fn list_once(&self, request: &Request<Read>) -> Result<Complete<Object>, ApiError> {
+        let mut pager = Pager::new(request.clone());
+        while self.page(&mut pager).await?.is_some() {}
+        pager.finish().map_err(|e| self.core.error(request, Kind::Page(e)))
+    }
+
+    /// Reads the pager's next page and returns what it brought that earlier pages had not; `None` at the end.
+    ///
+    /// # Errors
+    /// [`ApiError`]; the pager is then of no more use unless the same page is asked for again.
+    pub async fn page<'p>(&self, pager: &'p mut Pager) -> Result<Option<&'p [Object]>, ApiError> {
+        let Some(request) = pager.next() else { return Ok(None) };
+        let Answer { status, headers, body } = self.call(&request).await?;
+        let Some(objects) = error::objects(body) else {
+            let answer = Answer { status, headers, body: Json::Null };
+            return Err(self.core.malformed(&request, &answer, "something else than a list"));
+        };
+        pager.accept(&headers, objects).map(Some).map_err(|e| self.core.error(&request, Kind::Page(e)))
+    }
+
+    /// How often each operation was sent so far, by its id.
+    pub fn counts(&self) -> BTreeMap<&'static str, Count> {
+        self.core.tally().counts.clone()
+    }
+
+    /// The clock that the client goes by.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.core.settings.clock
+    }
+
+    async fn call(&self, request: &Request<Read>) -> Result<Answer, ApiError> {
+        let wire = WireRequest { method: Method::Get, target: request.target(), content: Content::Empty, timeout: READ_TIMEOUT };
+        self.core.call(request, wire).await
+    }
+}
+
+impl Core {
+    /// Sends `wire`, which is `request`, as often as it takes and the rules allow.
+    pub(super) async fn call<E>(&self, request: &Request<E>, wire: WireRequest) -> Result<Answer, ApiError> {
+        let class = Class::of(request.operation);
+        let mut maybe_applied = false;
+        let mut attempt = 1;
+        loop {
+            let permit = self.admit(request.operation, attempt).await.map_err(|kind| self.error(request, kind).maybe(maybe_applied))?;
+            let Verdict { outcome, asked, result } = self.send_once(request, class, wire.clone()).await;
+            maybe_applied |= class != Class::Read && outcome.is_ambiguous();
+            let jitter = self.settings.random.unit();
+            let decision = retry::decide(class, outcome, attempt, asked, jitter);
+            self.learn(&permit, outcome, asked, decision);
+            drop(permit);
+            match (decision, result) {
+                (Decision::RetryAfter(wait), _) => {
+                    self.sleep(wait).await.map_err(|kind| self.error(request, kind).maybe(maybe_applied))?;
+                    attempt += 1;
+                }
+                (_, Ok(answer)) => {
+                    self.note_project(request, answer.status, None);
+                    return Ok(answer);
+                }
+                (_, Err(kind)) => {
+                    let error = self.error(request, kind).maybe(maybe_applied);
+                    self.note_project(request, error.status().unwrap_or_default(), Some(&error));
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Waits until the next request may be sent, and counts it.
+    async fn admit(&self, operation: &'static Operation, attempt: u32) -> Result<Permit<'_>, Kind> {
+        let permit = self.gate.enter().await;
+        loop {
+            if let Some(cause) = &*self.stop.borrow() {
+                return Err(Kind::Stopped(cause.clone()));
+            }
+            let wait = self.gate.pause(self.settings.clock.now());
+            if wait.is_zero() {
+                break;
+            }
+            self.sleep(wait).await?;
+        }
+        if self.settings.deadline.is_some_and(|deadline| self.settings.clock.now() >= deadline) {
+            return Err(Kind::Budget("time"));
+        }
+        let mut tally = self.tally();
+        if self.settings.max_requests.is_some_and(|max| tally.sent >= max) {
+            return Err(Kind::Budget("number of requests"));
+        }
+        tally.sent += 1;
+        let count = tally.counts.entry(operation.id).or_default();
+        count.calls += 1;
+        count.retries += u64::from(attempt > 1);
+        drop(tally);
+        Ok(permit)
+    }
+
+    /// Sleeps, unless that would be too long or in vain.
+    async fn sleep(&self, wait: Duration) -> Result<(), Kind> {
+        if wait > MAX_WAIT + MAX_WAIT / 10 {
+            return Err(Kind::Wait(wait));
+        }
+        let clock = &self.settings.clock;
+        if self.settings.deadline.is_some_and(|deadline| clock.now().saturating_add(wait) > deadline) {
+            return Err(Kind::Budget("time"));
+        }
+        let mut stop = self.stop.subscribe();
+        tokio::select! {
+            biased;
+            stopped = stop.wait_for(Option::is_some) => match stopped.ok().and_then(|cause| (*cause).clone()) {
+                Some(cause) => Err(Kind::Stopped(cause)),
+                None => Ok(()),
+            },
+            () = clock.sleep(wait) => Ok(()),
+        }
+    }
+
+    async fn send_once<E>(&self, request: &Request<E>, class: Class, wire: WireRequest) -> Verdict {
+        let started = self.settings.clock.now();
+        let sent = self.transport.send(wire).await;
+        let status = sent.as_ref().map_or(0, |response| response.status);
+        let id = sent.as_ref().ok().and_then(|response| request_id(&response.headers));
+        let duration = self.settings.clock.now().saturating_sub(started).as_millis();
+        let operation = request.operation;
+        tracing::debug!(operation = operation.id, method = %operation.method, path = request.path(), status, duration, request_id = id, "request");
+        match sent {
+            Err(error) => {
+                let outcome = match (error.failure, error.phase) {
+                    (Failure::Tls, _) => Outcome::Untrusted,
+                    (Failure::Request, _) => Outcome::Refused,
+                    (_, Phase::NotSent) => Outcome::NotSent,
+                    (_, Phase::MaybeSent) => Outcome::Lost,
+                };
+                Verdict { outcome, asked: None, result: Err(Kind::Unanswered(error)) }
+            }
+            Ok(response) => self.judge(operation, class, response),
+        }
+    }
+
+    /// What an answer means.
+    fn judge(&self, operation: &'static Operation, class: Class, response: WireResponse) -> Verdict {
+        let asked = asked_wait(response.status, &response.headers, self.settings.clock.wall());
+        match response.status {
+            200..300 => {
+                let status = response.status;
+                let request_id = request_id(&response.headers);
+                match content(operation, response) {
+                    Ok(answer) => Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) },
+                    Err((outcome, why)) => Verdict { outcome, asked: None, result: Err(Kind::Malformed { status, why, request_id }) },
+                }
+            }
+            // The star was there, or was not, already (reference 2, 4.4).
+            304 if class == Class::Idempotent && operation.path.ends_with("star") => {
+                let answer = Answer { status: 304, headers: response.headers, body: Json::Null };
+                Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
+            }
+            status => {
+                let refusal = self.refusal(&response);
+                let outcome = match status {
+                    429 => Outcome::Throttled,
+                    409 if refusal.message.to_ascii_lowercase().contains("resource lock") => Outcome::Locked,
+                    _ if retry::is_faulty(status) => Outcome::Faulty,
+                    _ => Outcome::Refused,
+                };
+                let asked = asked.filter(|_| matches!(outcome, Outcome::Throttled | Outcome::Faulty));
+                Verdict { outcome, asked, result: Err(Kind::Refused(refusal)) }
+            }
+        }
+    }
+
+    fn refusal(&self, response: &WireResponse) -> Refusal {
+        let status = response.status;
+        let body = response.body.as_deref().unwrap_or_default();
+        let (message, absence) = error::message(status, body, |text| self.secrets.redact(text));
+        let location = response.headers.get("location").and_then(|v| v.to_str().ok()).filter(|_| (300..400).contains(&status));
+        let moved_to = location.and_then(|location| self.service.project_at(location));
+        let elsewhere = location.is_some() && moved_to.is_none();
+        Refusal { status, message, request_id: request_id(&response.headers), absence, moved_to, elsewhere }
+    }
+
+    /// Adapts the gate to what an answer says about the service's load.
+    fn learn(&self, permit: &Permit<'_>, outcome: Outcome, asked: Option<Duration>, decision: Decision) {
+        match outcome {
+            Outcome::Throttled => permit.throttled(),
+            Outcome::Success | Outcome::Refused => permit.answered(),
+            _ => {}
+        }
+        let wait = match (outcome, asked, decision) {
+            (Outcome::Throttled, _, Decision::RetryAfter(wait)) => Some(wait),
+            _ => asked,
+        };
+        if let Some(wait) = wait {
+            self.gate.pause_until(self.settings.clock.now().saturating_add(wait));
+        }
+    }
+
+    /// Ends the run on a 401, and on a 403 for [`BLOCKED_AFTER`] projects while no project was answered otherwise.
+    fn note_project<E>(&self, request: &Request<E>, status: u16, error: Option<&ApiError>) {
+        let mut end = status == 401;
+        let path = request.path();
+        if let Some(project) = path.strip_prefix("/projects/").and_then(|rest| rest.split('/').next()) {
+            let forbidden = &mut self.tally().forbidden;
+            match (status, forbidden.as_mut()) {
+                (403, Some(projects)) => {
+                    projects.insert(project.to_owned());
+                    end |= projects.len() >= BLOCKED_AFTER;
+                }
+                (200..300 | 404, _) => *forbidden = None,
+                _ => {}
+            }
+        }
+        if let Some(error) = error.filter(|_| end) {
+            self.stop.send_if_modified(|stop| {
+                let first = stop.is_none();
+                if first {
+                    *stop = Some(error.clone());
+                }
+                first
+            });
+        }
+    }
+
+    pub(super) fn error<E>(&self, request: &Request<E>, kind: Kind) -> ApiError {
+        ApiError::new(request.operation, self.secrets.redact(&request.path()), kind)
+    }
+
+    fn malformed(&self, request: &Request<Read>, answer: &Answer, why: &'static str) -> ApiError {
+        self.error(request, Kind::Malformed { status: answer.status, why, request_id: request_id(&answer.headers) })
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The content of an answer of success, or what is wrong with it.
+fn content(operation: &Operation, response: WireResponse) -> Result<Answer, (Outcome, &'static str)> {
+    let WireResponse { status, headers, body } = response;
+    let read = operation.method == Method::Get;
+    let body = body.map_err(|e| match e {
+        BodyError::Cut => (Outcome::Unreadable, "a body that breaks off"),
+        BodyError::TooLarge => (Outcome::Oversized, "a body of more than 32 MiB"),
+    })?;
+    if read && !matches!(status, 200 | 204) {
+        return Err((Outcome::Unreadable, "a status that no read has"));
+    }
+    let may_be_empty = matches!(status, 202 | 204 | 205) || operation.method == Method::Delete;
+    if body.is_empty() && may_be_empty {
+        return Ok(Answer { status, headers, body: Json::Null });
+    }
+    if !is_json(&headers) {
+        return Err((Outcome::Unreadable, "something else than JSON"));
+    }
+    let body = serde_json::from_slice(&body).map_err(|_| (Outcome::Unreadable, "JSON that is broken"))?;
+    Ok(Answer { status, headers, body })
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// The id by which the service's log knows the request, if it looks like one.
+fn request_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get("x-request-id")?.to_str().ok()?;
+    let plausible = !id.is_empty() && id.len() <= 128 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b));
+    plausible.then(|| id.to_owned())
+}

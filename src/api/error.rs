@@ -1,0 +1,362 @@
+//! What can go wrong with a request, and what an answer's body says about it.
+
+use std::{error::Error, fmt, sync::Arc, time::Duration};
+
+use super::transport::{Failure, SendError};
+use crate::{
+    operation::Operation,
+    page::PageError,
+    value::{Json, Object},
+};
+
+/// The longest message that is kept of what the service said, in bytes.
+const MAX_MESSAGE: usize = 2048;
+
+/// A request that failed. Cheap to clone.
+///
+/// Its text names the operation, the method and the path, the status, what the service said and the request's id; it never holds a
+/// body, a header or a secret. What to do about it is said by [`hint`](Self::hint).
+#[derive(Clone, Debug)]
+pub struct ApiError(Arc<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    operation: &'static Operation,
+    path: String,
+    kind: Kind,
+    maybe_applied: bool,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// The service answered, and not with success.
+    Refused(Refusal),
+    /// There is no answer.
+    Unanswered(SendError),
+    /// The answer is none that the service gives.
+    Malformed { status: u16, why: &'static str, request_id: Option<String> },
+    /// A collection could not be read to its end.
+    Page(PageError),
+    /// A secret or a file of the body is missing.
+    Body(String),
+    /// Nothing was sent, because an earlier request showed that nothing more can come of it.
+    Stopped(ApiError),
+    /// Nothing was sent, because the run may take no more requests or time.
+    Budget(&'static str),
+    /// Nothing was sent, because the service asks to wait too long.
+    Wait(Duration),
+}
+
+/// What an answer that is not success says.
+#[derive(Clone, Debug)]
+pub(super) struct Refusal {
+    pub(super) status: u16,
+    /// Without a repetition of the status, bounded, and with neither secrets nor control characters.
+    pub(super) message: String,
+    pub(super) request_id: Option<String>,
+    pub(super) absence: Absence,
+    /// The project that a redirect on this service leads to.
+    pub(super) moved_to: Option<u64>,
+    /// The redirect leads to another place.
+    pub(super) elsewhere: bool,
+}
+
+/// What a 404 says is absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absence {
+    /// The project, or the right to see it.
+    Project,
+    /// The route; or the answer is not the service's own.
+    Route,
+    /// Something else, or it is no 404.
+    Other,
+}
+
+impl ApiError {
+    pub(super) fn new(operation: &'static Operation, path: String, kind: Kind) -> Self {
+        Self(Arc::new(Inner { operation, path, kind, maybe_applied: false }))
+    }
+
+    /// The same, with word on whether the write may have been carried out.
+    pub(super) fn maybe(self, maybe_applied: bool) -> Self {
+        if self.0.maybe_applied == maybe_applied {
+            return self;
+        }
+        Self(Arc::new(Inner { maybe_applied, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// The operation that failed.
+    pub fn operation(&self) -> &'static Operation {
+        self.0.operation
+    }
+
+    /// The path below `/api/v4`, without the query.
+    pub fn path(&self) -> &str {
+        &self.0.path
+    }
+
+    /// The status of the answer, if there was one.
+    pub fn status(&self) -> Option<u16> {
+        match &self.0.kind {
+            Kind::Refused(refusal) => Some(refusal.status),
+            Kind::Malformed { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// What the service said, if it refused: at most 2 KiB, without control characters and known secrets.
+    pub fn message(&self) -> Option<&str> {
+        self.refusal().map(|refusal| refusal.message.as_str())
+    }
+
+    /// The id by which the service's own log knows the request.
+    pub fn request_id(&self) -> Option<&str> {
+        match &self.0.kind {
+            Kind::Refused(Refusal { request_id, .. }) | Kind::Malformed { request_id, .. } => request_id.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether the write may have been carried out all the same. Then look before sending it again.
+    pub fn maybe_applied(&self) -> bool {
+        self.0.maybe_applied
+    }
+
+    /// 404, whatever is absent.
+    pub fn is_not_found(&self) -> bool {
+        self.status() == Some(404)
+    }
+
+    /// 404 because there is no such project, or the caller must not see it. The only 404 after which one may be created.
+    pub fn is_project_not_found(&self) -> bool {
+        self.is_not_found() && self.refusal().is_some_and(|r| r.absence == Absence::Project)
+    }
+
+    /// 404 because the service has no such route, or because something before it answered: the address is wrong, or a proxy changes paths.
+    pub fn is_unknown_route(&self) -> bool {
+        self.is_not_found() && self.refusal().is_some_and(|r| r.absence == Absence::Route)
+    }
+
+    /// 401, of this request or of the one that stopped the run.
+    pub fn is_unauthorized(&self) -> bool {
+        self.cause().status() == Some(401)
+    }
+
+    /// 403, of this request or of the one that stopped the run.
+    pub fn is_forbidden(&self) -> bool {
+        self.cause().status() == Some(403)
+    }
+
+    /// The project is known by another path now.
+    pub fn is_moved(&self) -> bool {
+        let renamed = |r: &Refusal| r.status == 405 && r.message.to_ascii_lowercase().contains("moved project");
+        self.moved_to().is_some() || self.refusal().is_some_and(renamed)
+    }
+
+    /// The id of the project that the path led to, if the service said it.
+    pub fn moved_to(&self) -> Option<u64> {
+        self.refusal()?.moved_to
+    }
+
+    /// 409.
+    pub fn is_conflict(&self) -> bool {
+        self.status() == Some(409)
+    }
+
+    /// 422.
+    pub fn is_unprocessable(&self) -> bool {
+        self.status() == Some(422)
+    }
+
+    /// 429, or a wait that the service asked for is too long.
+    pub fn is_rate_limited(&self) -> bool {
+        self.status() == Some(429) || matches!(self.0.kind, Kind::Wait(_))
+    }
+
+    /// There is no answer: no connection, or it broke off.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self.0.kind, Kind::Unanswered(_))
+    }
+
+    /// No byte of the request left: there is no connection.
+    pub fn is_not_sent(&self) -> bool {
+        matches!(&self.0.kind, Kind::Unanswered(e) if e.phase == super::transport::Phase::NotSent)
+    }
+
+    /// TLS failed: nobody trustworthy answered.
+    pub fn is_tls(&self) -> bool {
+        matches!(&self.0.kind, Kind::Unanswered(e) if e.failure == Failure::Tls)
+    }
+
+    /// Nothing was sent, because an earlier request showed that nothing more can come of it (401, or 403 for everything).
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.0.kind, Kind::Stopped(_))
+    }
+
+    /// Nothing was sent, because the run may take no more requests or time.
+    pub fn is_over_budget(&self) -> bool {
+        matches!(self.0.kind, Kind::Budget(_))
+    }
+
+    /// The collection could not be read to its end, and why.
+    pub fn page_error(&self) -> Option<&PageError> {
+        match &self.0.kind {
+            Kind::Page(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        let hint = match &self.cause().0.kind {
+            Kind::Unanswered(e) if e.failure == Failure::Tls => {
+                "if the service has a certificate of an own authority, name that authority's file with `--ca-file`"
+            }
+            Kind::Unanswered(_) => "check the address and the network",
+            Kind::Wait(_) => "try again later, or with fewer requests at once",
+            Kind::Budget(_) => "what is left can be done by another run",
+            Kind::Page(PageError::Changed(_)) => "the service is being changed by others; try again",
+            Kind::Malformed { .. } => "something between here and the service may have answered in its place; check the address",
+            Kind::Refused(r) if r.elsewhere => "redirects are not followed with a token; check the address",
+            Kind::Refused(r) => return self.hint_for(r),
+            Kind::Page(_) | Kind::Body(_) | Kind::Stopped(_) => return None,
+        };
+        Some(hint)
+    }
+
+    fn hint_for(&self, refusal: &Refusal) -> Option<&'static str> {
+        Some(match refusal.status {
+            401 => "the token is wrong, expired or revoked",
+            403 if refusal.message.starts_with("insufficient_scope") => "the token needs the scope `api`",
+            403 => "the token's owner lacks the role that this takes",
+            404 if self.is_unknown_route() => "check the address; if it is right, a proxy may decode `%2F` in paths",
+            405 if refusal.message.contains("Offset pagination") => "the list is longer than the service lets one page by number",
+            _ if self.is_moved() => "write the project's new path in the manifest",
+            _ => return None,
+        })
+    }
+
+    /// The error that stopped the run, or this one.
+    fn cause(&self) -> &Self {
+        match &self.0.kind {
+            Kind::Stopped(cause) => cause,
+            _ => self,
+        }
+    }
+
+    fn refusal(&self) -> Option<&Refusal> {
+        match &self.0.kind {
+            Kind::Refused(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { operation, path, kind, maybe_applied } = &*self.0;
+        write!(f, "{}: `{} {path}` ", operation.id, operation.method)?;
+        match kind {
+            Kind::Refused(refusal) => {
+                write!(f, "answered {}", refusal.status)?;
+                if refusal.elsewhere {
+                    f.write_str(", a redirect to another place")?;
+                }
+                if let Some(id) = refusal.moved_to {
+                    write!(f, ": the project has moved; its id is {id}")?;
+                } else if !refusal.message.is_empty() {
+                    write!(f, ": {}", refusal.message)?;
+                }
+            }
+            Kind::Unanswered(_) => f.write_str("got no answer")?,
+            Kind::Malformed { status, why, .. } => write!(f, "answered {status} with {why}")?,
+            Kind::Page(_) => f.write_str("could not be read to its end")?,
+            Kind::Body(why) => write!(f, "was not sent: {why}")?,
+            Kind::Stopped(_) => f.write_str("was not sent, because an earlier request was refused")?,
+            Kind::Budget(what) => write!(f, "was not sent: the run has used up its {what}")?,
+            Kind::Wait(wait) => write!(f, "was not sent: the service asks to wait for {} seconds", wait.as_secs())?,
+        }
+        if *maybe_applied {
+            f.write_str("; it may have been carried out")?;
+        }
+        self.request_id().map_or(Ok(()), |id| write!(f, " (request {id})"))
+    }
+}
+
+impl Error for ApiError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.0.kind {
+            Kind::Unanswered(error) => Some(error),
+            Kind::Page(error) => Some(error),
+            Kind::Stopped(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// What the body of an answer that is not success says, in whatever of its shapes (service release 15.8 has at least seven).
+///
+/// `redact` strikes secrets; it sees the text both as it came and as it is kept.
+pub(super) fn message(status: u16, body: &[u8], redact: impl Fn(&str) -> String) -> (String, Absence) {
+    let json = serde_json::from_slice::<Json>(body).ok();
+    let absence = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
+        _ if status != 404 => Absence::Other,
+        Some((Some(Json::String(message)), _)) if message.eq_ignore_ascii_case("404 Project Not Found") => Absence::Project,
+        Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => Absence::Route,
+        Some((None, None)) | None => Absence::Route,
+        Some(_) => Absence::Other,
+    };
+    let text = match json {
+        Some(json) => words(&json),
+        None => {
+            let text = String::from_utf8_lossy(&body[..body.len().min(8 * MAX_MESSAGE)]).into_owned();
+            if text.trim_start().starts_with('<') { "an HTML page".into() } else { text }
+        }
+    };
+    let text = redact(&plain(&redact(&text)));
+    let text = text.strip_prefix(&status.to_string()).map_or(text.as_str(), |rest| rest.trim_start_matches([' ', '-', ':']));
+    (bounded(text).to_owned(), absence)
+}
+
+/// The texts of a body, whatever is nested in what.
+fn words(json: &Json) -> String {
+    let join = |parts: Vec<String>, with| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(with);
+    match json {
+        Json::Null => String::new(),
+        Json::String(text) => text.clone(),
+        Json::Array(items) => join(items.iter().map(words).collect(), ", "),
+        Json::Object(object) => match (object.get("message"), object.get("error")) {
+            (Some(message), _) => words(message),
+            (None, Some(error)) => join(vec![words(error), object.get("error_description").map(words).unwrap_or_default()], ": "),
+            (None, None) => join(object.iter().map(|(name, value)| field_words(name, value)).collect(), "; "),
+        },
+        Json::Bool(_) | Json::Number(_) => json.to_string(),
+    }
+}
+
+/// What is wrong with a field; `base` stands for the object as a whole.
+fn field_words(name: &str, value: &Json) -> String {
+    if name == "base" { words(value) } else { format!("{name}: {}", words(value)) }
+}
+
+/// `text` on one line, without characters that steer a terminal or the direction of text.
+pub(super) fn plain(text: &str) -> String {
+    let steers = |c: char| {
+        c.is_control() || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    let text: String = text.chars().map(|c| if steers(c) { ' ' } else { c }).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The beginning of `text`, at most [`MAX_MESSAGE`] bytes.
+fn bounded(text: &str) -> &str {
+    let end = (0..=text.len().min(MAX_MESSAGE)).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+/// The objects of a list's body, if it is one.
+pub(super) fn objects(body: Json) -> Option<Vec<Object>> {
+    let Json::Array(items) = body else { return None };
+    items.into_iter().map(|item| if let Json::Object(object) = item { Some(object) } else { None }).collect()
+}

@@ -1,0 +1,137 @@
+//! Whether a request is sent again: a table without IO.
+//!
+//! What matters is what another sending could do. A read and a write that says how things shall be do no harm a second time; a create
+//! would leave a second object behind; some actions must never happen twice in a run. And it matters what is known about the first
+//! sending: that it did not reach the service, that the service refused it, or neither.
+//!
+//! | class | not sent | 429, 409 lock | 5xx, lost, unreadable answer | too large | refused, TLS |
+//! |---|---|---|---|---|---|
+//! | read | again | again | again | fail | fail |
+//! | idempotent write | again | again | again, then read back | read back | fail |
+//! | create | again | again | read back | read back | fail |
+//! | once | again | fail | read back | read back | fail |
+//!
+//! "Again" is at most [`MAX_RETRIES`] times, with exponential back-off and full jitter. The caller sleeps.
+
+use std::time::Duration;
+
+use crate::operation::{Method, Operation};
+
+/// How often a request is sent again, at most.
+pub const MAX_RETRIES: u32 = 5;
+
+/// The longest wait that the service may ask for: the longest period that it counts requests over. It is never cut short; a longer one
+/// fails.
+pub const MAX_WAIT: Duration = Duration::from_secs(3600);
+
+/// The first back-off; it doubles with each retry.
+const BASE: Duration = Duration::from_millis(500);
+
+/// The longest back-off.
+const CAP: Duration = Duration::from_secs(30);
+
+/// What another sending of an operation would do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Nothing: it reads.
+    Read,
+    /// Nothing more: it says how things shall be.
+    Idempotent,
+    /// It would create a second object.
+    Create,
+    /// It starts something that must not start twice.
+    Once,
+}
+
+impl Class {
+    /// The class of an operation. A POST creates unless it is known to be harmless.
+    pub fn of(operation: &Operation) -> Self {
+        let last = operation.path.rsplit('/').next().unwrap_or_default();
+        match (operation.method, last) {
+            (Method::Get, _) => Self::Read,
+            (Method::Put, "transfer") | (Method::Post, "fork" | "import" | "restore") => Self::Once,
+            (Method::Delete, _) if operation.path == "/projects/:id" => Self::Once,
+            (Method::Post, "archive" | "unarchive" | "star" | "unstar") | (Method::Put | Method::Delete, _) => Self::Idempotent,
+            (Method::Post, _) => Self::Create,
+        }
+    }
+}
+
+/// What became of one sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The service answered as it should.
+    Success,
+    /// The request did not leave, or did not arrive.
+    NotSent,
+    /// It may have arrived; there is no answer.
+    Lost,
+    /// There is no trust in the other side.
+    Untrusted,
+    /// 429.
+    Throttled,
+    /// 409 because someone else works on the same object right now.
+    Locked,
+    /// A status that says the service, or something before it, failed.
+    Faulty,
+    /// A status of success with a body that cannot be read.
+    Unreadable,
+    /// A body beyond all bounds.
+    Oversized,
+    /// The service said no and means it.
+    Refused,
+}
+
+impl Outcome {
+    /// Whether a write may have been carried out although no answer says so.
+    pub const fn is_ambiguous(self) -> bool {
+        matches!(self, Self::Lost | Self::Faulty | Self::Unreadable | Self::Oversized)
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing: it is done.
+    Done,
+    /// Wait and send again.
+    RetryAfter(Duration),
+    /// Do not send again: look whether it was carried out.
+    ReadBack,
+    /// Nothing: it failed.
+    Fail,
+}
+
+/// Whether `status` says that the service, or something before it, failed. 408 is what a proxy says that gave up waiting.
+pub const fn is_faulty(status: u16) -> bool {
+    matches!(status, 408 | 500 | 502..=504 | 520..=530)
+}
+
+/// What to do after the `attempt`th sending (counted from 1), if the service asked for a wait of `asked`; `jitter` is of `0.0..1.0`.
+pub fn decide(class: Class, outcome: Outcome, attempt: u32, asked: Option<Duration>, jitter: f64) -> Decision {
+    let again_or = |otherwise| {
+        if attempt > MAX_RETRIES || asked.is_some_and(|wait| wait > MAX_WAIT) {
+            otherwise
+        } else {
+            Decision::RetryAfter(delay(outcome, attempt, asked, jitter))
+        }
+    };
+    match (outcome, class) {
+        (Outcome::Success, _) => Decision::Done,
+        (Outcome::Refused | Outcome::Untrusted, _) | (Outcome::Throttled | Outcome::Locked, Class::Once) => Decision::Fail,
+        (Outcome::NotSent | Outcome::Throttled | Outcome::Locked, _) => again_or(Decision::Fail),
+        (Outcome::Oversized, Class::Read) => Decision::Fail,
+        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable, Class::Read) => again_or(Decision::Fail),
+        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable, Class::Idempotent) => again_or(Decision::ReadBack),
+        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable | Outcome::Oversized, _) => Decision::ReadBack,
+    }
+}
+
+/// How long to wait: never shorter than the service asked for, and up to a tenth longer, so that not all come back at once.
+fn delay(outcome: Outcome, attempt: u32, asked: Option<Duration>, jitter: f64) -> Duration {
+    let ceiling = BASE.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(CAP);
+    let backoff = ceiling.mul_f64(jitter.clamp(0.0, 1.0));
+    // Who is throttled without being told for how long waits twice the ceiling, whatever chance says: at least a second.
+    let backoff = if outcome == Outcome::Throttled { ceiling.saturating_mul(2).min(CAP) } else { backoff };
+    asked.map_or(backoff, |wait| (wait + wait.mul_f64(jitter.clamp(0.0, 1.0) / 10.0)).max(backoff))
+}

@@ -1,0 +1,176 @@
+//! The address of the service: one origin, parsed once.
+
+use std::{fmt, net::IpAddr};
+
+use reqwest::Url;
+
+/// Where the service is. The token goes to this origin and to no other.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Service {
+    /// Without a trailing slash and without `/api/v4`.
+    base: Url,
+}
+
+/// Why a text is not the address of a service. It never repeats the text, which may hold a password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ServiceError {
+    /// Not a URL.
+    #[error("the address of the service is not a URL ({0}); write it like https://gitlab.example.org")]
+    NotUrl(String),
+    /// Neither https nor http.
+    #[error("the address of the service has to start with https://")]
+    Scheme,
+    /// http to another machine.
+    #[error("the address of the service is plain http, which would show the token to everyone on the way; use https")]
+    Plaintext,
+    /// A user name or a password.
+    #[error("the address of the service must not hold a user name or password; the token comes from the environment or a file")]
+    UserInfo,
+    /// A `?` or a `#`.
+    #[error("the address of the service must not have a query or a fragment (`?` or `#`)")]
+    Query,
+}
+
+impl Service {
+    /// Parses the address: `https://host[:port][/path]`, where a trailing slash and `/api/v4` are taken off.
+    ///
+    /// Plain http is for this machine only, unless `allow_plaintext`.
+    ///
+    /// # Errors
+    /// [`ServiceError`] for anything else.
+    pub fn parse(text: &str, allow_plaintext: bool) -> Result<Self, ServiceError> {
+        let mut base = Url::parse(text.trim()).map_err(|e| ServiceError::NotUrl(e.to_string()))?;
+        if !matches!(base.scheme(), "https" | "http") {
+            return Err(ServiceError::Scheme);
+        }
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err(ServiceError::UserInfo);
+        }
+        if base.query().is_some() || base.fragment().is_some() {
+            return Err(ServiceError::Query);
+        }
+        let path = base.path().trim_end_matches('/');
+        let path = path.strip_suffix("/api/v4").unwrap_or(path).trim_end_matches('/').to_owned();
+        base.set_path(&path);
+        let service = Self { base };
+        if service.base.scheme() == "http" && !service.is_loopback() && !allow_plaintext {
+            return Err(ServiceError::Plaintext);
+        }
+        Ok(service)
+    }
+
+    /// Whether it is reached through TLS.
+    pub fn is_https(&self) -> bool {
+        self.base.scheme() == "https"
+    }
+
+    /// Whether it is on this machine, so far as the address says.
+    pub fn is_loopback(&self) -> bool {
+        let host = self.base.host_str().unwrap_or_default();
+        let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+    }
+
+    /// The URL of a request's target (path and query below `/api/v4`); `None` if URLs cannot express it, as with a segment `..`.
+    pub(super) fn url(&self, target: &str) -> Option<Url> {
+        let text = format!("{self}/api/v4{target}");
+        Url::parse(&text).ok().filter(|url| url.as_str() == text)
+    }
+
+    /// The id of the project that `location`, from an answer's header, names on this very service.
+    pub(super) fn project_at(&self, location: &str) -> Option<u64> {
+        let url = self.base.join(location).ok()?;
+        let path = url.path().strip_prefix(self.base.path().trim_end_matches('/'))?;
+        let same_origin = url.origin() == self.base.origin();
+        path.strip_prefix("/api/v4/projects/").filter(|_| same_origin)?.parse().ok()
+    }
+}
+
+/// The address without a trailing slash.
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.base.as_str().trim_end_matches('/'))
+    }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Service({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_brought_to_one_form_or_refused() {
+        let good = [
+            ("https://gitlab.example.org", "https://gitlab.example.org"),
+            (" https://gitlab.example.org/ ", "https://gitlab.example.org"),
+            ("https://gitlab.example.org/api/v4", "https://gitlab.example.org"),
+            ("https://gitlab.example.org/api/v4/", "https://gitlab.example.org"),
+            ("HTTPS://GitLab.Example.org:443/git/", "https://gitlab.example.org/git"),
+            ("https://example.org:8443/git/api/v4", "https://example.org:8443/git"),
+            ("http://localhost:3000", "http://localhost:3000"),
+            ("http://127.0.0.1", "http://127.0.0.1"),
+            ("http://127.9.9.9:1/x", "http://127.9.9.9:1/x"),
+            ("http://[::1]:80", "http://[::1]"),
+        ];
+        for (text, parsed) in good {
+            assert_eq!(Service::parse(text, false).unwrap().to_string(), parsed, "{text}");
+        }
+        let bad = [
+            ("", ServiceError::NotUrl("relative URL without a base".into())),
+            ("gitlab.example.org", ServiceError::NotUrl("relative URL without a base".into())),
+            ("https://", ServiceError::NotUrl("empty host".into())),
+            ("gitlab.example.org:8443", ServiceError::Scheme),
+            ("ftp://example.org", ServiceError::Scheme),
+            ("file:///etc/passwd", ServiceError::Scheme),
+            ("https://user@example.org", ServiceError::UserInfo),
+            ("https://:canary@example.org", ServiceError::UserInfo),
+            ("https://example.org?private_token=canary", ServiceError::Query),
+            ("https://example.org/#x", ServiceError::Query),
+            ("http://example.org", ServiceError::Plaintext),
+            ("http://localhost.example.org", ServiceError::Plaintext),
+            ("http://10.0.0.1", ServiceError::Plaintext),
+            ("http://128.0.0.1", ServiceError::Plaintext),
+        ];
+        for (text, error) in bad {
+            let found = Service::parse(text, false).unwrap_err();
+            assert_eq!(found, error, "{text}");
+            assert!(!format!("{found} {found:?}").contains("canary"));
+        }
+        assert!(Service::parse("http://example.org", true).is_ok());
+    }
+
+    #[test]
+    fn a_target_stays_below_the_address() {
+        let service = Service::parse("https://example.org/git", false).unwrap();
+        assert_eq!(service.url("/projects/a%2Fb?x=%2E").unwrap().as_str(), "https://example.org/git/api/v4/projects/a%2Fb?x=%2E");
+        for target in ["/projects/..", "/projects/../user", "/projects/%2e%2E/hooks", "/projects/./hooks"] {
+            assert_eq!(service.url(target), None, "{target}");
+        }
+    }
+
+    #[test]
+    fn only_a_project_of_this_service_is_recognised_in_a_location() {
+        let service = Service::parse("https://example.org/git", false).unwrap();
+        let table = [
+            ("https://example.org/git/api/v4/projects/7", Some(7)),
+            ("/git/api/v4/projects/7", Some(7)),
+            ("https://example.org:443/git/api/v4/projects/7", Some(7)),
+            ("http://example.org/git/api/v4/projects/7", None),
+            ("https://example.org:8443/git/api/v4/projects/7", None),
+            ("https://evil.example/git/api/v4/projects/7", None),
+            ("//evil.example/git/api/v4/projects/7", None),
+            ("/api/v4/projects/7", None),
+            ("/git/api/v4/projects/7/hooks", None),
+            ("/git/api/v4/projects/a%2Fb", None),
+            ("", None),
+        ];
+        for (location, id) in table {
+            assert_eq!(service.project_at(location), id, "{location}");
+        }
+    }
+}

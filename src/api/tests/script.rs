@@ -1,0 +1,147 @@
+//! A transport that answers from a script and remembers what it was asked, and clocks and chance to go with it.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::Instant;
+
+use crate::{
+    api::{
+        BodyError, Content, Failure, Phase, Random, ReadClient, SendError, Service, Settings, Transport, WireRequest, WireResponse,
+        WriteClient,
+    },
+    secret::{Reference, Secret, Secrets},
+};
+
+/// One answer of the script.
+pub(super) type Reply = Result<WireResponse, SendError>;
+
+/// What was sent, and when.
+#[derive(Clone)]
+pub(super) struct Sent {
+    pub(super) request: WireRequest,
+    pub(super) at: Duration,
+}
+
+/// Answers from a script, its last answer for ever.
+pub(super) struct Script {
+    replies: Mutex<VecDeque<Reply>>,
+    pub(super) sent: Mutex<Vec<Sent>>,
+    start: Instant,
+}
+
+impl std::fmt::Debug for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Script")
+    }
+}
+
+impl Transport for Script {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Reply> {
+        self.sent.lock().unwrap().push(Sent { request, at: self.start.elapsed() });
+        let mut replies = self.replies.lock().unwrap();
+        let reply = if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() };
+        Box::pin(async { reply.expect("a script has answers") })
+    }
+}
+
+impl Script {
+    pub(super) fn new(replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
+        let replies = Mutex::new(replies.into_iter().collect());
+        Arc::new(Self { replies, sent: Mutex::default(), start: Instant::now() })
+    }
+
+    /// When each request was sent.
+    pub(super) fn times(&self) -> Vec<Duration> {
+        self.sent.lock().unwrap().iter().map(|sent| sent.at).collect()
+    }
+
+    pub(super) fn targets(&self) -> Vec<String> {
+        self.sent.lock().unwrap().iter().map(|sent| sent.request.target.clone()).collect()
+    }
+
+    /// The JSON text of the first request's body.
+    pub(super) fn first_json(&self) -> String {
+        match &self.sent.lock().unwrap()[0].request.content {
+            Content::Json(json) => String::from_utf8(json.to_vec()).unwrap(),
+            Content::Empty | Content::Form(_) => panic!("not JSON"),
+        }
+    }
+}
+
+/// Chance that always says the same.
+#[derive(Debug)]
+pub(super) struct Fixed(pub(super) f64);
+
+impl Random for Fixed {
+    fn unit(&self) -> f64 {
+        self.0
+    }
+}
+
+/// A secret that must not turn up in any text.
+pub(super) const CANARY: &str = "canary-5up3r-53cr3t";
+
+pub(super) fn canary() -> Reference {
+    Reference::Env("CANARY".into())
+}
+
+/// Knows the canary.
+pub(super) fn secrets() -> Secrets {
+    let mut secrets = Secrets::new("/nowhere", [("CANARY".to_owned(), CANARY.to_owned())]);
+    secrets.resolve([&canary()]);
+    secrets.also_redact(Secret::new("token-of-undrift"));
+    secrets
+}
+
+pub(super) fn settings() -> Settings {
+    Settings { random: Arc::new(Fixed(0.5)), ..Settings::default() }
+}
+
+pub(super) fn reads(script: &Arc<Script>, settings: Settings) -> ReadClient {
+    let service = Service::parse("https://example.org", false).unwrap();
+    ReadClient::new(service, Arc::clone(script) as Arc<dyn Transport>, Arc::new(secrets()), settings)
+}
+
+pub(super) fn writes(script: &Arc<Script>) -> WriteClient {
+    WriteClient::new(reads(script, settings()))
+}
+
+pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+    let parse = |(name, value): &(&str, &str)| (HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap());
+    pairs.iter().map(parse).collect()
+}
+
+pub(super) fn json(status: u16, body: &str) -> Reply {
+    with(status, &[], body)
+}
+
+/// A JSON answer with more headers.
+pub(super) fn with(status: u16, pairs: &[(&str, &str)], body: &str) -> Reply {
+    let mut headers = headers(pairs);
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    Ok(WireResponse { status, headers, body: Ok(Bytes::copy_from_slice(body.as_bytes())) })
+}
+
+pub(super) fn html(status: u16) -> Reply {
+    let body = Bytes::from_static(b"<html><body>Sign in</body></html>");
+    Ok(WireResponse { status, headers: headers(&[("content-type", "text/html")]), body: Ok(body) })
+}
+
+pub(super) fn cut(status: u16) -> Reply {
+    Ok(WireResponse { status, headers: headers(&[("content-type", "application/json")]), body: Err(BodyError::Cut) })
+}
+
+pub(super) fn empty(status: u16) -> Reply {
+    Ok(WireResponse { status, headers: HeaderMap::new(), body: Ok(Bytes::new()) })
+}
+
+pub(super) fn lost(phase: Phase, failure: Failure) -> Reply {
+    Err(SendError::new(phase, failure, "connection reset"))
+}

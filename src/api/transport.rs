@@ -1,0 +1,316 @@
+//! Sending one request and receiving its answer: the seam between what undrift decides and the network.
+//!
+//! A [`Transport`] sends once: it neither retries nor follows redirects. [`HttpTransport`] is the real one; tests have others.
+
+use std::{error::Error, fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{
+    HeaderMap, HeaderValue,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use reqwest::{Client, ClientBuilder, multipart, redirect};
+use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer, pki_types::pem::PemObject};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+
+use super::{error::plain, service::Service};
+use crate::{operation::Method, secret::Secret};
+
+/// The largest body that is read, in bytes after decompression. A page of 100 projects has less than one MiB.
+const MAX_BODY: usize = 32 << 20;
+
+/// How long a connection may take to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an answer may stall.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long a read may take in all.
+pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a write may take in all: longer than the service lets a request run (60 s), so that a write which got no answer has been
+/// carried out by now or never will be.
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(75);
+
+/// A request as it is sent. Its `Debug` does not show the content, which may hold secrets.
+#[derive(Clone)]
+pub struct WireRequest {
+    /// The method.
+    pub method: Method,
+    /// The path and the query below `/api/v4`, percent-encoded.
+    pub target: String,
+    /// The body.
+    pub content: Content,
+    /// How long it may take in all.
+    pub timeout: Duration,
+}
+
+impl fmt::Debug for WireRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WireRequest").field("method", &self.method).field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+/// A body as it is sent: with its secrets.
+#[derive(Clone)]
+pub enum Content {
+    /// None.
+    Empty,
+    /// A JSON text.
+    Json(Bytes),
+    /// A form (`multipart/form-data`).
+    Form(Vec<Part>),
+}
+
+/// One part of a form.
+#[derive(Clone)]
+pub struct Part {
+    /// The field.
+    pub name: String,
+    /// The name of the file, if it is one.
+    pub file_name: Option<String>,
+    /// The value.
+    pub value: Bytes,
+}
+
+/// An answer whose status arrived.
+#[derive(Clone, Debug)]
+pub struct WireResponse {
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, decompressed.
+    pub body: Result<Bytes, BodyError>,
+}
+
+/// Why a body could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyError {
+    /// It broke off.
+    Cut,
+    /// It is beyond 32 MiB.
+    TooLarge,
+}
+
+/// How far a request came that got no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It did not reach the service.
+    NotSent,
+    /// It may have.
+    MaybeSent,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The network.
+    Network,
+    /// It took too long.
+    Timeout,
+    /// The other side could not prove who it is.
+    Tls,
+    /// The request cannot be expressed in HTTP.
+    Request,
+}
+
+/// There is no answer.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct SendError {
+    /// How far the request came.
+    pub phase: Phase,
+    /// Why there is no answer.
+    pub failure: Failure,
+    reason: String,
+}
+
+impl SendError {
+    /// There is no answer because of `reason`, which is shown.
+    pub fn new(phase: Phase, failure: Failure, reason: &str) -> Self {
+        Self { phase, failure, reason: plain(reason) }
+    }
+}
+
+/// Sends requests to one service, each once.
+pub trait Transport: fmt::Debug + Send + Sync {
+    /// Sends `request` and receives its answer, whatever its status.
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>>;
+}
+
+/// What the network needs to know besides the address and the token.
+#[derive(Clone, Default)]
+pub struct HttpOptions {
+    /// Certificate authorities (PEM) to trust instead of the system's.
+    pub ca: Option<Vec<u8>>,
+    /// The proxy. None is taken from the environment, which must not be able to reroute the token.
+    pub proxy: Option<String>,
+    /// How many requests will be in flight.
+    pub concurrency: usize,
+}
+
+/// Why there can be no connection at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The token cannot stand in a header.
+    #[error("the token is empty or has characters that no token has")]
+    Token,
+    /// No certificate in the file.
+    #[error("the file of certificate authorities has no certificate in PEM form")]
+    Authorities,
+    /// The system has no certificate authorities to trust.
+    #[error("the system's certificate authorities cannot be read ({0}); name a file of them with `--ca-file`")]
+    System(String),
+    /// The proxy is not one.
+    #[error("the proxy is not a URL like http://proxy.example.org:3128")]
+    Proxy,
+    /// Anything else.
+    #[error("HTTP cannot be set up: {0}")]
+    Http(String),
+}
+
+/// HTTP to one service.
+pub struct HttpTransport {
+    service: Service,
+    client: Client,
+}
+
+impl fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTransport").field("service", &self.service).finish_non_exhaustive()
+    }
+}
+
+impl HttpTransport {
+    /// Prepares to send requests with `token` to `service`; it does not connect yet.
+    ///
+    /// # Errors
+    /// [`SetupError`] if the token, the certificates or the proxy are of no use.
+    pub fn new(service: &Service, token: &Secret, options: &HttpOptions) -> Result<Self, SetupError> {
+        let mut value = HeaderValue::from_str(token.expose()).ok().filter(|v| !v.is_empty()).ok_or(SetupError::Token)?;
+        value.set_sensitive(true);
+        let headers = [("private-token", value), (ACCEPT.as_str(), HeaderValue::from_static("application/json"))];
+        let headers = headers.into_iter().map(|(name, value)| (http::HeaderName::from_static(name), value)).collect();
+        let builder = Client::builder()
+            .default_headers(headers)
+            .user_agent(concat!("undrift/", env!("CARGO_PKG_VERSION")))
+            // `PRIVATE-TOKEN` would go along to wherever a redirect leads.
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .retry(reqwest::retry::never())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(options.concurrency.max(1))
+            .tcp_nodelay(true)
+            .https_only(service.is_https())
+            .tls_backend_preconfigured(tls(service, options.ca.as_deref())?);
+        let client = proxied(builder, options.proxy.as_deref())?.build().map_err(|e| SetupError::Http(root_cause(&e)))?;
+        Ok(Self { service: service.clone(), client })
+    }
+
+    async fn exchange(&self, request: WireRequest) -> Result<WireResponse, SendError> {
+        let url = self.service.url(&request.target);
+        let url = url.ok_or_else(|| SendError::new(Phase::NotSent, Failure::Request, "no URL can express this path"))?;
+        let method = match request.method {
+            Method::Get => http::Method::GET,
+            Method::Post => http::Method::POST,
+            Method::Put => http::Method::PUT,
+            Method::Delete => http::Method::DELETE,
+        };
+        let builder = self.client.request(method, url).timeout(request.timeout);
+        let builder = match request.content {
+            Content::Empty => builder,
+            Content::Json(json) => builder.header(CONTENT_TYPE, "application/json").body(json),
+            Content::Form(parts) => builder.multipart(form(parts)),
+        };
+        let mut response = builder.send().await.map_err(|e| send_error(&e))?;
+        let mut body = Vec::new();
+        let body = loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) if body.len() + chunk.len() > MAX_BODY => break Err(BodyError::TooLarge),
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(None) => break Ok(Bytes::from(body)),
+                Err(_) => break Err(BodyError::Cut),
+            }
+        };
+        Ok(WireResponse { status: response.status().as_u16(), headers: response.headers().clone(), body })
+    }
+}
+
+impl Transport for HttpTransport {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        Box::pin(self.exchange(request))
+    }
+}
+
+fn proxied(builder: ClientBuilder, proxy: Option<&str>) -> Result<ClientBuilder, SetupError> {
+    let Some(proxy) = proxy else { return Ok(builder.no_proxy()) };
+    Ok(builder.proxy(reqwest::Proxy::all(proxy).map_err(|_| SetupError::Proxy)?))
+}
+
+/// Whom to trust: the given authorities, else the system's; nobody where there is no TLS, so that no certificates are loaded for it.
+fn tls(service: &Service, ca: Option<&[u8]>) -> Result<ClientConfig, SetupError> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|e| SetupError::Http(e.to_string()))?;
+    if !service.is_https() {
+        return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
+    }
+    let Some(pem) = ca else {
+        let trusting = builder.with_platform_verifier().map_err(|e| SetupError::System(e.to_string()))?;
+        return Ok(trusting.with_no_client_auth());
+    };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|_| SetupError::Authorities)?;
+        roots.add(certificate).map_err(|_| SetupError::Authorities)?;
+    }
+    if roots.is_empty() {
+        return Err(SetupError::Authorities);
+    }
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn form(parts: Vec<Part>) -> multipart::Form {
+    parts.into_iter().fold(multipart::Form::new(), |form, part| {
+        let value = multipart::Part::stream(part.value);
+        let value = match part.file_name {
+            Some(name) => value.file_name(name),
+            None => value,
+        };
+        form.part(part.name, value)
+    })
+}
+
+fn send_error(error: &reqwest::Error) -> SendError {
+    let failure = if causes(error).any(is_tls) {
+        Failure::Tls
+    } else if error.is_timeout() {
+        Failure::Timeout
+    } else if error.is_builder() {
+        Failure::Request
+    } else {
+        Failure::Network
+    };
+    let phase = if error.is_connect() || error.is_builder() { Phase::NotSent } else { Phase::MaybeSent };
+    SendError::new(phase, failure, &root_cause(error))
+}
+
+/// The errors behind `error`, itself first, also those that an IO error wraps.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| match error.downcast_ref::<std::io::Error>() {
+        Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
+        None => error.source(),
+    })
+}
+
+fn is_tls(error: &(dyn Error + 'static)) -> bool {
+    error.is::<rustls::Error>()
+}
+
+/// What lies at the bottom of an error, which says more than the layers above it, and no URL.
+fn root_cause(error: &reqwest::Error) -> String {
+    causes(error).skip(1).last().map_or_else(|| "the request failed".to_owned(), ToString::to_string)
+}

@@ -1,0 +1,477 @@
+//! Reading a paged collection to its end, and the proof that it was.
+//!
+//! [`Complete`] is a collection that was read to its end. Only [`Pager::finish`] makes one, so whoever holds one may take what is
+//! not in it for absent. A [`Pager`] does no IO: it says what to ask next and judges what came back.
+//!
+//! ```text
+//! let mut pager = Pager::new(request);
+//! while let Some(request) = pager.next() {
+//!     let (headers, objects) = send(request);
+//!     pager.accept(&headers, objects)?;
+//! }
+//! let complete = pager.finish()?;
+//! ```
+//!
+//! Where the next page is: the `Link` header's `rel="next"` says it, else `X-Next-Page` (empty: there is none), else a full page, or an
+//! `X-Total` beyond what has come, means that there may be another. Of a link only its paging parameters are used, never its address: a service whose links point at
+//! another host must not be able to send the token there.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Deref,
+};
+
+use http::HeaderMap;
+use percent_encoding::percent_decode_str;
+
+use crate::{
+    operation::{PROJECT_LIST, Read, Request},
+    value::Object,
+};
+
+/// How many objects a page is asked to hold: the most that the service gives.
+pub const PER_PAGE: usize = 100;
+
+/// More pages than any collection has; a service that still says "next" is going round in circles.
+const MAX_PAGES: u32 = 10_000;
+
+/// The parameters that are taken from a `Link`.
+const PAGING: [&str; 5] = ["page", "per_page", "id_after", "id_before", "cursor"];
+
+/// A collection that was read to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complete<T>(Vec<T>);
+
+impl<T> Complete<T> {
+    /// The entries, without the proof.
+    pub fn into_vec(self) -> Vec<T> {
+        self.0
+    }
+
+    /// Every entry in another form: still all of them.
+    pub fn map<U>(self, f: impl FnMut(T) -> U) -> Complete<U> {
+        Complete(self.0.into_iter().map(f).collect())
+    }
+
+    /// The entries that `f` keeps: all of those that it would keep.
+    pub fn filter_map<U>(self, f: impl FnMut(T) -> Option<U>) -> Complete<U> {
+        Complete(self.0.into_iter().filter_map(f).collect())
+    }
+}
+
+impl<T> Deref for Complete<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+/// Why a collection could not be read to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PageError {
+    /// The service sent one object twice, and it was not the same; it changed while it was read. Reading again helps.
+    #[error("{0} changed while the list was read")]
+    Changed(String),
+    /// The service says that there is more, but sends what it has sent before.
+    #[error("the list goes round in circles at page {0}")]
+    Loop(u32),
+    /// More than 10,000 pages.
+    #[error("the list has more than {MAX_PAGES} pages")]
+    Endless,
+    /// A paging header that cannot be understood.
+    #[error("the `{0}` header of the list cannot be understood")]
+    Header(&'static str),
+    /// The end was not reached.
+    #[error("the list was not read to its end")]
+    Unfinished,
+}
+
+/// Reads one collection, page by page.
+#[derive(Debug)]
+pub struct Pager {
+    base: Request<Read>,
+    /// The parameters of the next page; `None` at the end.
+    next: Option<Vec<(&'static str, String)>>,
+    /// How many pages were accepted.
+    pages: u32,
+    keyset: bool,
+    /// How many objects the pages held, those that came twice counted twice.
+    received: usize,
+    asked: BTreeSet<Vec<(&'static str, String)>>,
+    objects: Vec<Object>,
+    /// Where in `objects` an identity stands.
+    known: BTreeMap<String, usize>,
+    total_pages: Option<u64>,
+    /// Whether the end was proven.
+    ended: bool,
+}
+
+impl Pager {
+    /// Starts before the first page of `request`.
+    ///
+    /// The list of all projects is read by keyset, because by number the service stops at 50,000 records (reference 1, 6).
+    pub fn new(request: Request<Read>) -> Self {
+        let keyset = request.operation == PROJECT_LIST.row();
+        let request = request.query("per_page", PER_PAGE);
+        let base = if keyset { request.query("pagination", "keyset").query("order_by", "id").query("sort", "asc") } else { request };
+        let next = if keyset { vec![] } else { vec![("page", "1".to_owned())] };
+        Self {
+            base,
+            next: Some(next),
+            pages: 0,
+            received: 0,
+            keyset,
+            asked: BTreeSet::new(),
+            objects: Vec::new(),
+            known: BTreeMap::new(),
+            total_pages: None,
+            ended: false,
+        }
+    }
+
+    /// What to ask next; `None` at the end.
+    pub fn next(&self) -> Option<Request<Read>> {
+        let parameters = self.next.as_ref()?;
+        Some(parameters.iter().fold(self.base.clone(), |request, (name, value)| request.query(*name, value)))
+    }
+
+    /// Takes the page that [`next`](Self::next) asked for, and returns what it brought that earlier pages had not.
+    ///
+    /// # Errors
+    /// A [`PageError`]; the pager is then of no more use.
+    pub fn accept(&mut self, headers: &HeaderMap, page: Vec<Object>) -> Result<&[Object], PageError> {
+        let asked = self.next.take().ok_or(PageError::Unfinished)?;
+        self.pages += 1;
+        self.received += page.len();
+        self.total_pages = header(headers, "x-total-pages").and_then(|v| v.parse().ok()).or(self.total_pages);
+        let next = self.find_next(headers, &asked, &page)?;
+        let empty = page.is_empty();
+        let before = self.objects.len();
+        for object in page {
+            self.add(object)?;
+        }
+        self.asked.insert(asked);
+        if let Some(next) = &next {
+            let nothing_new = !empty && self.objects.len() == before;
+            if nothing_new || self.asked.contains(next) {
+                return Err(PageError::Loop(self.pages));
+            }
+            if self.pages >= MAX_PAGES {
+                return Err(PageError::Endless);
+            }
+        }
+        self.ended = next.is_none();
+        self.next = next;
+        Ok(&self.objects[before..])
+    }
+
+    /// How many pages there are, if the service said so; it does not for more than 10,000 records.
+    pub const fn total_pages(&self) -> Option<u64> {
+        self.total_pages
+    }
+
+    /// Stops early: what was read so far, which proves nothing about what was not.
+    pub fn abandon(self) -> Vec<Object> {
+        self.objects
+    }
+
+    /// The whole collection, each object once.
+    ///
+    /// # Errors
+    /// [`PageError::Unfinished`] if there is still something to ask, or a page was refused.
+    pub fn finish(self) -> Result<Complete<Object>, PageError> {
+        if self.ended { Ok(Complete(self.objects)) } else { Err(PageError::Unfinished) }
+    }
+
+    fn add(&mut self, object: Object) -> Result<(), PageError> {
+        let identity = identity(&object);
+        match self.known.get(&identity) {
+            None => {
+                self.known.insert(identity, self.objects.len());
+                self.objects.push(object);
+                Ok(())
+            }
+            // An object that was added while the list was read moves its neighbour to the next page.
+            Some(&at) if self.objects[at] == object => Ok(()),
+            Some(_) => Err(PageError::Changed(identity)),
+        }
+    }
+
+    /// The parameters of the page after this one, if there is one.
+    fn find_next(
+        &self,
+        headers: &HeaderMap,
+        asked: &[(&'static str, String)],
+        page: &[Object],
+    ) -> Result<Option<Vec<(&'static str, String)>>, PageError> {
+        if let Some(link) = next_link(headers)? {
+            let parameters = paging_parameters(&link)?;
+            return if parameters.is_empty() { Err(PageError::Header("Link")) } else { Ok(Some(parameters)) };
+        }
+        match header(headers, "x-next-page") {
+            // A list by keyset has no page numbers; where its links were lost on the way, this says nothing.
+            Some("") if !self.keyset => return Ok(None),
+            Some("") => {}
+            Some(number) => {
+                let number: u32 = number.parse().map_err(|_| PageError::Header("X-Next-Page"))?;
+                return Ok(Some(vec![("page", number.to_string())]));
+            }
+            None => {}
+        }
+        // A service that gives fewer than it was asked for says so here; a full page is one that has what it gives.
+        let number = |name| header(headers, name).and_then(|v| v.parse::<usize>().ok());
+        let full = page.len() >= number("x-per-page").unwrap_or(PER_PAGE).clamp(1, PER_PAGE);
+        let more = number("x-total").is_some_and(|total| total > self.received);
+        if page.is_empty() || !(full || more) {
+            return Ok(None);
+        }
+        if self.keyset {
+            let last = page.last().and_then(|o| o.get("id")).and_then(serde_json::Value::as_u64).ok_or(PageError::Unfinished)?;
+            return Ok(Some(vec![("id_after", last.to_string())]));
+        }
+        let number = asked.iter().find(|(name, _)| *name == "page").and_then(|(_, v)| v.parse::<u32>().ok());
+        Ok(Some(vec![("page", (number.unwrap_or(self.pages) + 1).to_string())]))
+    }
+}
+
+/// What makes an object of a list the same as another: its id; a variable, which has none, is known by key and scope.
+fn identity(object: &Object) -> String {
+    match (object.get("id"), object.get("key"), object.get("environment_scope")) {
+        (Some(id), _, _) => format!("id {id}"),
+        (None, Some(key), scope) => format!("key {key} of scope {}", scope.unwrap_or(&serde_json::Value::Null)),
+        (None, None, _) => serde_json::Value::Object(object.clone()).to_string(),
+    }
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+/// The target of the link whose relation is `next` (RFC 8288), over all `Link` headers.
+fn next_link(headers: &HeaderMap) -> Result<Option<String>, PageError> {
+    for value in headers.get_all("link") {
+        let mut rest = value.to_str().map_err(|_| PageError::Header("Link"))?;
+        while let Some(start) = rest.find('<') {
+            let end = rest[start..].find('>').ok_or(PageError::Header("Link"))? + start;
+            let target = &rest[start + 1..end];
+            let (parameters, after) = split_outside_quotes(&rest[end + 1..], ',');
+            if relations(parameters).any(|relation| relation.eq_ignore_ascii_case("next")) {
+                return Ok(Some(target.to_owned()));
+            }
+            rest = after;
+        }
+    }
+    Ok(None)
+}
+
+/// The relations that a link's parameters, such as `; rel="next last"`, name.
+fn relations(parameters: &str) -> impl Iterator<Item = &str> {
+    let mut rest = parameters;
+    let each = std::iter::from_fn(move || {
+        (!rest.is_empty()).then(|| {
+            let (one, after) = split_outside_quotes(rest, ';');
+            rest = after;
+            one
+        })
+    });
+    each.filter_map(|parameter| parameter.split_once('='))
+        .filter(|(name, _)| name.trim().eq_ignore_ascii_case("rel"))
+        .flat_map(|(_, value)| value.trim().trim_matches('"').split_ascii_whitespace())
+}
+
+/// Splits at the first `separator` that stands outside of double quotes.
+fn split_outside_quotes(text: &str, separator: char) -> (&str, &str) {
+    let mut quoted = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            c if c == separator && !quoted => return (&text[..at], &text[at + c.len_utf8()..]),
+            _ => {}
+        }
+    }
+    (text, "")
+}
+
+/// The paging parameters of a link's query, decoded.
+fn paging_parameters(link: &str) -> Result<Vec<(&'static str, String)>, PageError> {
+    let query = link.split('#').next().and_then(|l| l.split_once('?')).map_or("", |(_, query)| query);
+    let mut found = BTreeMap::new();
+    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        if let Some(known) = PAGING.into_iter().find(|known| *known == name) {
+            let value = value.replace('+', " ");
+            let value = percent_decode_str(&value).decode_utf8().map_err(|_| PageError::Header("Link"))?;
+            found.insert(known, value.into_owned());
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+    use proptest::prelude::*;
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+    use crate::operation::HOOK_LIST;
+
+    fn object(json: &Json) -> Object {
+        json.as_object().unwrap().clone()
+    }
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(n, v)| (HeaderName::try_from(*n).unwrap(), HeaderValue::from_str(v).unwrap())).collect()
+    }
+
+    fn hooks() -> Pager {
+        Pager::new(HOOK_LIST.request().arg("id", 1))
+    }
+
+    /// A service with objects 1 to `count`, that gives at most `cap` a page and sends the headers that `keeps` allows.
+    struct Model {
+        count: usize,
+        cap: usize,
+        keyset: bool,
+        keeps: BTreeSet<&'static str>,
+    }
+
+    impl Model {
+        fn answer(&self, target: &str) -> (HeaderMap, Vec<Object>) {
+            let query = target.split_once('?').unwrap().1;
+            let number = |name: &str| query.split('&').find_map(|p| p.strip_prefix(name)?.strip_prefix('=')?.parse::<usize>().ok());
+            let per_page = number("per_page").unwrap().min(self.cap);
+            let page = number("page").unwrap_or(1);
+            let start = if self.keyset { number("id_after").unwrap_or(0) } else { (page - 1) * per_page };
+            let end = (start + per_page).min(self.count);
+            let ids = start + 1..=end;
+            let more = end < self.count;
+            let next = if self.keyset { format!("id_after={end}") } else { format!("page={}", page + 1) };
+            let mut links = vec!["<https://evil.example/x?page=1&private_token=y>; rel=\"first\"".to_owned()];
+            if more {
+                links.push(format!("<https://evil.example/x?{next}&per_page={per_page}&simple=true>; rel=\"next\""));
+            }
+            let mut all = vec![("link", links.join(", ")), ("x-per-page", per_page.to_string()), ("x-total", self.count.to_string())];
+            if !self.keyset {
+                all.push(("x-next-page", if more { (page + 1).to_string() } else { String::new() }));
+                all.push(("x-total-pages", self.count.div_ceil(per_page).to_string()));
+            }
+            all.retain(|(name, _)| self.keeps.contains(name));
+            let pairs: Vec<_> = all.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            (headers(&pairs), ids.map(|id| object(&json!({"id": id}))).collect())
+        }
+    }
+
+    const NAMES: [&str; 5] = ["link", "x-next-page", "x-per-page", "x-total", "x-total-pages"];
+
+    proptest! {
+        #[test]
+        fn every_list_is_read_to_its_end(
+            count in 0usize..450, cap in 1usize..=100, keyset: bool, keeps in proptest::sample::subsequence(NAMES.to_vec(), 0..=5),
+        ) {
+            let keeps: BTreeSet<_> = keeps.into_iter().collect();
+            // A service that gives less than it was asked for has to say so in some way.
+            let mute = !["link", "x-per-page", "x-total"].iter().any(|n| keeps.contains(n)) && (keyset || !keeps.contains("x-next-page"));
+            let model = Model { count, cap: if mute { PER_PAGE } else { cap }, keyset, keeps };
+            let mut pager = if keyset { Pager::new(PROJECT_LIST.request()) } else { hooks() };
+            let mut streamed = 0;
+            while let Some(request) = pager.next() {
+                let target = request.target();
+                prop_assert!(!target.contains("token") && !target.contains("simple"), "{}", target);
+                let (headers, page) = model.answer(&target);
+                streamed += pager.accept(&headers, page).unwrap().len();
+            }
+            let ids: Vec<_> = pager.finish().unwrap().iter().map(|o| o["id"].as_u64().unwrap()).collect();
+            prop_assert_eq!(streamed, ids.len());
+            prop_assert_eq!(ids, (1..=count as u64).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn headers_that_mean_nothing_do_no_harm(link in "[ -~]{0,60}", next in "[ -~]{0,12}") {
+            let mut pager = hooks();
+            let accepted = pager.accept(&headers(&[("link", &link), ("x-next-page", &next)]), vec![]).is_ok();
+            prop_assert!(accepted || pager.finish().is_err());
+        }
+    }
+
+    #[test]
+    fn a_link_is_read_as_the_standard_says() {
+        let table = [
+            (r#"<https://h/x?page=2>; rel="next""#, Some("https://h/x?page=2")),
+            ("</x?page=2>;REL=next", Some("/x?page=2")),
+            (r#"<a?page=1>; rel="prev", <b?page=3>; title="a, b; rel=prev"; rel="last next""#, Some("b?page=3")),
+            (r#"<a,b?page=2>; rel="next""#, Some("a,b?page=2")),
+            (r#"<a?page=1>; rel="first""#, None),
+            (r#"<a?page=1>; title="rel=next""#, None),
+            (r#"<a?page=1>; rel="nextish""#, None),
+            ("", None),
+        ];
+        for (link, target) in table {
+            assert_eq!(next_link(&headers(&[("link", link)])).unwrap().as_deref(), target, "{link}");
+        }
+        assert_eq!(next_link(&headers(&[("link", "<a")])), Err(PageError::Header("Link")));
+        let two = headers(&[("link", "<a>; rel=first"), ("link", "<b>; rel=next")]);
+        assert_eq!(next_link(&two).unwrap().as_deref(), Some("b"));
+        let cursor = paging_parameters("https://h/x?cursor=a%2Bb+c%3D&page=2&evil=1#f").unwrap();
+        assert_eq!(cursor, [("cursor", "a+b c=".to_owned()), ("page", "2".to_owned())]);
+    }
+
+    #[test]
+    fn an_object_that_moved_to_the_next_page_counts_once_and_a_changed_one_is_an_error() {
+        let next = headers(&[("x-next-page", "2")]);
+        let ids = |ids: &[u64]| ids.iter().map(|id| object(&json!({"id": id, "url": "u"}))).collect::<Vec<_>>();
+        let mut pager = hooks();
+        assert_eq!(pager.accept(&next, ids(&[1, 2])).unwrap().len(), 2);
+        assert_eq!(pager.accept(&headers(&[("x-next-page", "")]), ids(&[2, 3])).unwrap().len(), 1);
+        assert_eq!(pager.finish().unwrap().len(), 3);
+
+        let mut pager = hooks();
+        pager.accept(&next, ids(&[1, 2])).unwrap();
+        let changed = vec![object(&json!({"id": 2, "url": "other"}))];
+        assert!(matches!(pager.accept(&HeaderMap::new(), changed), Err(PageError::Changed(_))));
+        assert_eq!(pager.finish(), Err(PageError::Unfinished));
+    }
+
+    #[test]
+    fn a_variable_is_known_by_key_and_scope() {
+        let variable = |scope: &str, value: &str| object(&json!({"key": "K", "environment_scope": scope, "value": value}));
+        let mut pager = hooks();
+        assert_eq!(pager.accept(&HeaderMap::new(), vec![variable("*", "a"), variable("prod", "b")]).unwrap().len(), 2);
+        let mut pager = hooks();
+        assert!(pager.accept(&HeaderMap::new(), vec![variable("*", "a"), variable("*", "b")]).is_err());
+    }
+
+    #[test]
+    fn a_service_that_goes_round_in_circles_is_left() {
+        for pairs in [[("x-next-page", "1")], [("x-next-page", "2")], [("link", "<x?page=1>; rel=next")]] {
+            let mut pager = hooks();
+            let page = || vec![object(&json!({"id": 1}))];
+            let result = (0..9).try_for_each(|_| pager.accept(&headers(&pairs), page()).map(drop));
+            assert!(matches!(result, Err(PageError::Loop(1 | 2))), "{pairs:?} {result:?}");
+            assert_eq!(pager.finish(), Err(PageError::Unfinished));
+        }
+        let mut pager = hooks();
+        let error = (2u64..).find_map(|n| {
+            let next = n.to_string();
+            pager.accept(&headers(&[("x-next-page", &next)]), vec![object(&json!({"id": n}))]).err()
+        });
+        assert_eq!((error, pager.pages), (Some(PageError::Endless), MAX_PAGES));
+    }
+
+    #[test]
+    fn without_its_last_page_no_list_is_complete() {
+        assert_eq!(hooks().finish(), Err(PageError::Unfinished));
+        let mut pager = hooks();
+        pager.accept(&headers(&[("x-next-page", "2"), ("x-total-pages", "2")]), vec![object(&json!({"id": 1}))]).unwrap();
+        assert_eq!(pager.total_pages(), Some(2));
+        assert_eq!(pager.finish(), Err(PageError::Unfinished));
+    }
+
+    #[test]
+    fn what_is_derived_from_a_complete_collection_is_complete() {
+        let mut pager = hooks();
+        pager.accept(&HeaderMap::new(), vec![object(&json!({"id": 1})), object(&json!({"id": 2}))]).unwrap();
+        let ids = pager.finish().unwrap().map(|o| o["id"].as_u64().unwrap()).filter_map(|id| (id > 1).then_some(id));
+        assert_eq!(ids.into_vec(), [2]);
+    }
+}
