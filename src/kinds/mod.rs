@@ -11,6 +11,7 @@ macro_rules! kinds {
 }
 
 kinds! {
+    settings::Settings,
     variable::Variables,
 }
 
