@@ -1,7 +1,7 @@
 //! The settings of a project (reference 2, 4.3; reference 1, 2.8).
 //!
 //! They are part of the project object, so this kind also creates the project: a POST with what a create accepts, a PUT with what only
-//! an edit accepts, and the avatar on its own. Fields are in [`fields`].
+//! an edit accepts, and the avatar on its own. It has no way to delete one: undrift never does. The fields are in [`fields`].
 
 pub mod fields;
 
@@ -94,10 +94,6 @@ impl Kind for Settings {
     }
     fn update(&self, subject: Subject<'_>, live: &LiveEntry, changed: &[&str]) -> Vec<Request<Write>> {
         edits(subject.target, self.edit_body(subject.declared, live, changed))
-    }
-    // undrift never deletes a project.
-    fn delete(&self, _target: &Target, _live: &LiveEntry) -> Vec<Request<Write>> {
-        Vec::new()
     }
 
     fn check(&self, declared: &Fields, report: &mut dyn FnMut(Fault)) {
