@@ -14,6 +14,7 @@ use schemars::Schema;
 use crate::{
     field::{Compare, FIELD, Field, Readback, Route, Tier},
     operation::{Op, Read, Request, Write},
+    secret::{Reference, TOKEN_NAMES},
     value::{Fields, Json, Object, Value},
 };
 
@@ -122,7 +123,7 @@ pub enum Found<'l> {
     None,
     /// This one.
     One(&'l LiveEntry),
-    /// Several that differ; the text says which, without a credential.
+    /// One of several, and nothing here tells which; the text says what stands in the way, without a credential.
     Ambiguous(String),
 }
 
@@ -231,8 +232,8 @@ pub trait Kind: Sync {
         let mut fields = Object::new();
         for spec in self.table().specs() {
             let kept = wanted(&spec.name) || self.identity().contains(&spec.name.as_str()) || self.carried(&spec.name);
-            if let Some(value) = spec.field.live_name(&spec.name).filter(|_| kept).and_then(|name| raw.get(name)) {
-                fields.insert(spec.name.clone(), value.clone());
+            if let Some(value) = kept.then(|| self.live_value(spec, raw)).flatten() {
+                fields.insert(spec.name.clone(), value);
             }
         }
         let extra = raw.iter().filter(|(name, _)| self.table().get(name).is_none() && wanted(name));
@@ -241,6 +242,10 @@ pub trait Kind: Sync {
         let tier = shown.map(|spec| spec.field.tier).max().unwrap_or_default();
         let handle = raw.get(self.handle().0).cloned().unwrap_or(Json::Null);
         LiveEntry { handle, fields, untouchable: self.untouchable(raw), tier }
+    }
+    /// The value of one field in a live object, in the shape of the manifest; `None` if the object does not say.
+    fn live_value(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+        raw.get(spec.field.live_name(&spec.name)?).cloned()
     }
     /// Why undrift leaves this live entry alone whatever is declared.
     fn untouchable(&self, _raw: &Object) -> Option<&'static str> {
@@ -259,6 +264,11 @@ pub trait Kind: Sync {
     /// A user that the entry names and that has to be looked up before the entry can be created.
     fn user<'f>(&self, _declared: &'f Fields) -> Option<&'f str> {
         None
+    }
+
+    /// The fields without which an entry cannot be created; an entry that exists is managed without them.
+    fn required(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Whether a declared and a live value are the same.
@@ -302,11 +312,15 @@ pub trait Kind: Sync {
             (_, argument) => request.arg(argument, plain_text(&live.handle)),
         }
     }
-    /// The declared fields that `route` accepts, under the names that requests use.
+    /// The form in which requests carry the value of a field.
+    fn sent(&self, _name: &str, value: &Value) -> Value {
+        cleared(value)
+    }
+    /// The declared fields that `route` accepts, under the names and in the form that requests use.
     fn body(&self, declared: &Fields, route: Route) -> Fields {
         let table = self.table();
         let accepted = declared.iter().filter(|(name, _)| table.field(name).accepted.on(route));
-        accepted.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), cleared(value))).collect()
+        accepted.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.sent(name, value))).collect()
     }
     /// The body of an edit: what changes, what the service would reset, and what it would forget.
     fn edit_body(&self, declared: &Fields, live: &LiveEntry, changed: &[&str]) -> Fields {
@@ -314,21 +328,37 @@ pub trait Kind: Sync {
         let mut body = Fields::new();
         for spec in table.specs().iter().filter(|spec| self.carried(&spec.name)) {
             if let Some(value) = live.fields.get(&spec.name).filter(|v| !v.is_null()) {
-                body.insert(spec.field.sent_name(&spec.name).to_owned(), value.clone().into());
+                body.insert(spec.field.sent_name(&spec.name).to_owned(), self.sent(&spec.name, &value.clone().into()));
             }
         }
         let sent = declared.iter().filter(|(name, _)| {
             table.field(name).accepted.on(Route::Edit)
                 && (changed.contains(&name.as_str()) || self.carried(name) || self.forgets(name, changed))
         });
-        body.extend(sent.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), cleared(value))));
+        body.extend(sent.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.sent(name, value))));
         body
     }
 }
 
 /// `null` is sent as empty text: both clear a text, and clients of the service that send `null` mean "not set" by it.
-fn cleared(value: &Value) -> Value {
+pub fn cleared(value: &Value) -> Value {
     if value.is_null() { Value::from("") } else { value.clone() }
+}
+
+/// Reports the fields of `declared` whose secret is undrift's own token.
+pub fn check_own_token(declared: &Fields, table: &'static Table, report: &mut dyn FnMut(Fault)) {
+    for spec in table.specs() {
+        if let Some(Value::Secret(Reference::Env(name))) = declared.get(&spec.name)
+            && TOKEN_NAMES.contains(&name.as_str())
+        {
+            report(Fault {
+                code: "own-token",
+                field: Some(&spec.name),
+                message: format!("`{name}` holds undrift's own token and is never a value"),
+                help: Some("create a token for this purpose and give it a name of its own".into()),
+            });
+        }
+    }
 }
 
 /// Whether a declared and a live value are the same: mappings by the keys that are declared, empty text and `null` as one.

@@ -11,7 +11,12 @@ macro_rules! kinds {
 }
 
 kinds! {
+    settings::Settings,
     variable::Variables,
+    member::Members,
+    hook::Hooks,
+    push_rule::PushRule,
+    archived::Archived,
 }
 
 /// The kind of a manifest section.

@@ -6,10 +6,9 @@ use schemars::JsonSchema;
 
 use crate::{
     field::{FIELD, Secrecy},
-    kind::{Fault, Kind, LiveEntry, Routes, Source, Table, Target},
+    kind::{self, Fault, Kind, LiveEntry, Routes, Source, Table, Target},
     operation::{self, Op, Request, Write},
     schema::{self, TextOrSecret},
-    secret::Reference,
     value::{Fields, Json, Value},
 };
 
@@ -81,6 +80,9 @@ impl Kind for Variables {
     fn handle(&self) -> (&'static str, &'static str) {
         ("key", "key")
     }
+    fn required(&self) -> &'static [&'static str] {
+        &["value"]
+    }
     // The reference requires the value and resets what is left out to its default (1, 4.1); so the full set is sent.
     fn carried(&self, name: &str) -> bool {
         name != "environment_scope" && name != "key"
@@ -103,16 +105,7 @@ impl Kind for Variables {
                 help: Some("change the value, or leave `masked` out: the service refuses it".into()),
             });
         }
-        if let Some(Value::Secret(Reference::Env(name))) = declared.get("value")
-            && crate::secret::TOKEN_NAMES.contains(&name.as_str())
-        {
-            report(Fault {
-                code: "own-token",
-                field: Some("value"),
-                message: format!("`{name}` holds undrift's own token and is never a variable's value"),
-                help: Some("create a token for this purpose and give it a name of its own".into()),
-            });
-        }
+        kind::check_own_token(declared, &TABLE, report);
     }
 }
 

@@ -1,0 +1,61 @@
+//! Whether a project is archived: read-only, and out of the lists (reference 2, 4.4).
+
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+
+use crate::{
+    field::{Accepted, FIELD},
+    kind::{Kind, LiveEntry, Shape, Source, Subject, Table, Target},
+    operation::{self, Op, Request, Write},
+    schema,
+    value::{Json, Value},
+};
+
+/// The switch, as the project object carries it. It is set by an operation of its own, never by a field of a request.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct State {
+    /// Whether the project is archived. Nothing else of an archived project can be changed.
+    #[schemars(transform = FIELD.accepted(Accepted::Never))]
+    pub archived: bool,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<State>()));
+
+/// The section `archived`.
+pub struct Archived;
+
+impl Kind for Archived {
+    fn section(&self) -> &'static str {
+        "archived"
+    }
+    fn noun(&self) -> &'static str {
+        "archive switch"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Switch
+    }
+    fn table(&self) -> &'static Table {
+        &TABLE
+    }
+    fn source(&self, _target: &Target) -> Source {
+        Source::Project
+    }
+    // A new project is not archived.
+    fn create(&self, subject: Subject<'_>) -> Vec<Request<Write>> {
+        declared(subject).filter(|archived| *archived).map(|_| request(operation::PROJECT_ARCHIVE, subject.target)).into_iter().collect()
+    }
+    fn update(&self, subject: Subject<'_>, _live: &LiveEntry, _changed: &[&str]) -> Vec<Request<Write>> {
+        let operation = |archived| if archived { operation::PROJECT_ARCHIVE } else { operation::PROJECT_UNARCHIVE };
+        declared(subject).map(|archived| request(operation(archived), subject.target)).into_iter().collect()
+    }
+}
+
+fn declared(subject: Subject<'_>) -> Option<bool> {
+    subject.declared.get("archived").and_then(Value::plain).and_then(Json::as_bool)
+}
+
+fn request(op: Op<Write>, target: &Target) -> Request<Write> {
+    op.request().arg("id", target.id())
+}
