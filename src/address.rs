@@ -67,6 +67,8 @@ pub struct Selector {
     written: String,
     path: GlobMatcher,
     rest: Option<GlobMatcher>,
+    /// The part of `rest` that is over the section alone.
+    section: Option<GlobMatcher>,
 }
 
 impl Selector {
@@ -80,7 +82,8 @@ impl Selector {
             return Err("a selector starts with a path, such as `acme/**` or `**#variables`".into());
         }
         let path = glob(&path.to_lowercase())?;
-        Ok(Self { written: written.to_owned(), path, rest: rest.map(glob).transpose()? })
+        let section = rest.map(|rest| glob(rest.split('/').next().unwrap_or_default())).transpose()?;
+        Ok(Self { written: written.to_owned(), path, rest: rest.map(glob).transpose()?, section })
     }
 
     /// The text that it was read from.
@@ -93,9 +96,9 @@ impl Selector {
         self.path.is_match(path.to_lowercase())
     }
 
-    /// Whether everything at `path` is selected, whatever its section.
-    pub const fn is_whole(&self) -> bool {
-        self.rest.is_none()
+    /// Whether something in the section that `address` names may be selected.
+    pub fn touches_section(&self, address: &Address) -> bool {
+        self.touches(&address.path) && self.section.as_ref().is_none_or(|glob| address.section.is_none_or(|section| glob.is_match(section)))
     }
 
     /// Whether `address` is selected: itself, or the section or project that holds it.

@@ -21,16 +21,22 @@
 
 pub mod address;
 pub mod api;
+pub mod apply;
+pub mod diff;
 pub mod field;
 pub mod kind;
 pub mod kinds;
+pub mod live;
 pub mod manifest;
+pub mod observe;
 pub mod operation;
 pub mod origin;
 pub mod page;
+pub mod plan;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod schema;
 pub mod secret;
+pub mod text;
 pub mod value;
 pub mod yaml;

@@ -1,0 +1,106 @@
+//! What apply tells: one stream of events that journal, progress bar and report read.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{address::Address, diff::Action};
+
+/// Something that happened while a plan was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A step is about to send its first call.
+    Started {
+        /// The object.
+        address: Address,
+        /// What is done to it.
+        action: Action,
+    },
+    /// A step ended, or will not be started.
+    Ended(StepResult),
+    /// A project was read back.
+    Verified {
+        /// The project.
+        project: Address,
+        /// What did not stick.
+        unstuck: Vec<Unstuck>,
+    },
+}
+
+/// How a step ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct StepResult {
+    /// The object.
+    pub address: Address,
+    /// What was to be done to it.
+    pub action: Action,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How a step ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was carried out.
+    Done,
+    /// Somebody had done it already.
+    Already,
+    /// The service refused, or something broke; the text says what.
+    Failed(String),
+    /// The object, or one beside it, is no longer as the plan found it; nothing was sent.
+    Moved(String),
+    /// A step that comes first did not succeed, so this one was not started.
+    Skipped(String),
+    /// The run was interrupted, or ended, before it started.
+    NotStarted,
+    /// It was sent, and whether it was carried out could not be found out.
+    Unknown(String),
+}
+
+impl Outcome {
+    /// Whether the object is now as it was to be.
+    pub const fn is_success(&self) -> bool {
+        matches!(self, Self::Done | Self::Already)
+    }
+}
+
+/// A difference that is still, or newly, there after apply.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Unstuck {
+    /// The object.
+    pub address: Address,
+    /// The fields that differ.
+    pub fields: Vec<String>,
+    /// Why one knows: accepted and not kept, changed by somebody else meanwhile, or not readable.
+    pub reason: UnstuckReason,
+}
+
+/// Why a difference is there after apply.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UnstuckReason {
+    /// The service accepted the write and did not keep it.
+    NotKept,
+    /// It was no part of the plan: somebody else changed it meanwhile.
+    ChangedMeanwhile,
+    /// It could not be read back; the text says why.
+    Unreadable(String),
+}
+
+/// What became of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Applied {
+    /// Every step of the plan, in its order.
+    pub steps: Vec<StepResult>,
+    /// What is not as declared after the run.
+    pub unstuck: Vec<Unstuck>,
+    /// Whether a signal ended the run.
+    pub interrupted: bool,
+}
+
+impl Applied {
+    /// Whether everything is now as it was to be.
+    pub fn is_complete(&self) -> bool {
+        self.steps.iter().all(|step| step.outcome.is_success()) && self.unstuck.is_empty() && !self.interrupted
+    }
+}

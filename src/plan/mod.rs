@@ -1,0 +1,401 @@
+//! The plan: what apply will do, and why other things do not happen.
+//!
+//! [`project`] turns one declared project and what was found of it into a [`ProjectPlan`]: pure, synchronous, the same bytes for the same
+//! input. [`Plan`] gathers those. A plan is an immutable value that leaves no choice to apply: steps are calls, edges are reasons.
+
+mod guard;
+mod order;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use guard::{Guard, Limits, Refusal};
+pub use order::Edge;
+
+use crate::{
+    address::{Address, Selector},
+    diff::{self, Action, Change, Context, Difference, Note, Reason},
+    kind::{LiveEntry, Shape, Target, Users},
+    kinds,
+    live::{Caller, Collection, Live, Presence},
+    manifest,
+    operation::{Request, Write},
+    origin::Origin,
+    secret::Secrets,
+    value::Fields,
+};
+
+/// The whole plan.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Plan {
+    /// What to do, ordered by address; within a project in an order that keeps the edges.
+    pub steps: Vec<Step>,
+    /// Why other things do not happen.
+    pub notes: Vec<Note>,
+    /// What has to be put right before anything is applied.
+    pub problems: Vec<Problem>,
+    /// What could not be read, so that nothing is planned there.
+    pub incomplete: Vec<Incomplete>,
+    /// What the guards refuse.
+    pub refusals: Vec<Refusal>,
+    /// How many declared projects were looked at.
+    pub projects: usize,
+}
+
+/// One object to create, change or remove.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Step {
+    /// The object.
+    pub address: Address,
+    /// What is done to it.
+    pub action: Action,
+    /// Where it is declared.
+    pub origin: Origin,
+    /// What changes, field by field.
+    pub changes: Vec<Change>,
+    /// The calls, in order.
+    pub calls: Vec<Call>,
+    /// The steps of the same project that come first, with the reasons.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<Edge>,
+    /// The calls as they are sent. They hold secret references, and live values that are not shown.
+    #[serde(skip)]
+    pub requests: Vec<Request<Write>>,
+    /// What was found, to tell later whether it moved.
+    #[serde(skip)]
+    live: Option<Sealed>,
+}
+
+impl Step {
+    /// Whether `other`, planned anew, does the same to an object that is as it was.
+    pub fn is_as(&self, other: &Self) -> bool {
+        let before = |step: &Self, name: &str| step.live.as_ref().and_then(|live| live.0.fields.get(name).cloned());
+        self.address == other.address
+            && self.action == other.action
+            && self.changes.len() == other.changes.len()
+            && self.changes.iter().zip(&other.changes).all(|(a, b)| a.field == b.field && a.after == b.after)
+            && self.changes.iter().all(|change| before(self, &change.field) == before(other, &change.field))
+    }
+}
+
+/// A live entry that is kept but not shown.
+#[derive(Clone)]
+struct Sealed(LiveEntry);
+
+impl std::fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[live entry]")
+    }
+}
+
+/// A call as it may be shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Call {
+    /// The id of the operation.
+    pub operation: &'static str,
+    /// The HTTP method.
+    pub method: &'static str,
+    /// The path and the query below `/api/v4`.
+    pub path: String,
+    /// The names of the fields that it carries.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+}
+
+impl From<&Request<Write>> for Call {
+    fn from(request: &Request<Write>) -> Self {
+        let fields = request.body_fields().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
+        let operation = request.operation;
+        Self { operation: operation.id, method: operation.method.as_str(), path: request.target(), fields }
+    }
+}
+
+/// Something that has to be put right before anything is applied.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Problem {
+    /// The object.
+    pub address: Address,
+    /// The code, for example `missing-project`.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A project or a section that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Incomplete {
+    /// The project or the section.
+    pub address: Address,
+    /// Why not.
+    pub reason: String,
+}
+
+/// What one project brings to the plan.
+#[derive(Debug, Default)]
+pub struct ProjectPlan {
+    /// See [`Plan::steps`].
+    pub steps: Vec<Step>,
+    /// See [`Plan::notes`].
+    pub notes: Vec<Note>,
+    /// See [`Plan::problems`].
+    pub problems: Vec<Problem>,
+    /// See [`Plan::incomplete`].
+    pub incomplete: Vec<Incomplete>,
+    /// See [`Plan::refusals`].
+    pub refusals: Vec<Refusal>,
+}
+
+/// What a plan depends on besides what is declared and what is live.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who asks.
+    pub caller: Caller,
+    /// What secret references stand for, as far as it is known here.
+    pub secrets: Arc<Secrets>,
+    /// The objects that are looked at.
+    pub selection: Selection,
+    /// The objects whose write-only fields are sent again.
+    pub resend: Vec<Selector>,
+    /// What guards let pass.
+    pub limits: Limits,
+    /// The refusals that are let through, as `GUARD:ADDRESS`.
+    pub acknowledged: Vec<String>,
+}
+
+/// The objects that a run looks at.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Only these, if there are any.
+    pub only: Vec<Selector>,
+    /// Not these.
+    pub exclude: Vec<Selector>,
+}
+
+impl Selection {
+    /// Whether `address` is selected.
+    pub fn holds(&self, address: &Address) -> bool {
+        (self.only.is_empty() || self.only.iter().any(|s| s.matches(address))) && !self.exclude.iter().any(|s| s.matches(address))
+    }
+
+    /// Whether something in `section` of `project` may be selected, so that it has to be read.
+    pub fn touches(&self, project: &Address, section: &'static str) -> bool {
+        let address = project.section(section);
+        (self.only.is_empty() || self.only.iter().any(|s| s.touches_section(&address))) && !self.exclude.iter().any(|s| s.matches(&address))
+    }
+}
+
+/// Plans one project.
+pub fn project(declared: &manifest::Project, live: &Live, settings: &Settings) -> ProjectPlan {
+    let mut plan = ProjectPlan::default();
+    let address = declared.address();
+    match &live.presence {
+        Presence::Here(facts) => {
+            let context = Context {
+                target: &facts.target,
+                project: &address,
+                caller: &settings.caller,
+                personal_owner: facts.personal_owner,
+                users: &live.users,
+                secrets: &settings.secrets,
+                resend: &settings.resend,
+            };
+            if facts.archived && declared.archived() != Some(false) {
+                plan.notes.push(note(&address, Reason::Archived, &declared.origin));
+            } else {
+                sections(declared, live, context, settings, &mut plan);
+            }
+        }
+        Presence::Missing(target) => match &declared.create {
+            Some(_) => create(declared, target, &live.users, settings, &mut plan),
+            None => plan.problems.push(missing_project(&address, &declared.origin)),
+        },
+        Presence::NoNamespace(namespace) => plan.problems.push(Problem {
+            address,
+            code: "missing-namespace",
+            message: format!("there is no group or user `{}`, or the token may not see it", crate::text::escape(namespace)),
+            help: Some("create the group first, or correct `path`".into()),
+            origin: declared.origin.clone(),
+        }),
+        Presence::Moved { to } => plan.problems.push(moved_project(&address, to.as_deref(), &declared.origin)),
+        Presence::Unreadable(reason) => plan.incomplete.push(Incomplete { address, reason: reason.clone() }),
+    }
+    plan.refusals.retain(|refusal| !settings.acknowledged.contains(&refusal.acknowledgement()));
+    plan
+}
+
+fn note(address: &Address, reason: Reason, origin: &Origin) -> Note {
+    Note { address: address.clone(), reason, fields: Vec::new(), origin: Some(origin.clone()) }
+}
+
+fn missing_project(address: &Address, origin: &Origin) -> Problem {
+    Problem {
+        address: address.clone(),
+        code: "missing-project",
+        message: format!("the project `{}` does not exist", address.path),
+        help: Some("write `create: true` to allow undrift to create it, or correct `path`".into()),
+        origin: origin.clone(),
+    }
+}
+
+fn moved_project(address: &Address, to: Option<&str>, origin: &Origin) -> Problem {
+    let (message, help) = match to {
+        Some(to) => {
+            let to = crate::text::escape(to);
+            (format!("the project `{}` is now `{to}`", address.path), format!("write `path: {to}`"))
+        }
+        None => (format!("the project `{}` has moved", address.path), "write its new path".to_owned()),
+    };
+    Problem { address: address.clone(), code: "moved-project", message, help: Some(help), origin: origin.clone() }
+}
+
+/// Plans the sections of a project that is there.
+fn sections(declared: &manifest::Project, live: &Live, context: Context<'_>, settings: &Settings, plan: &mut ProjectPlan) {
+    let mut differences = Vec::new();
+    for kind in kinds::KINDS {
+        let Some(section) = declared.sections.get(kind.section()) else { continue };
+        if !settings.selection.touches(context.project, kind.section()) {
+            continue;
+        }
+        let unread = Collection::Unreadable("it was not read".into());
+        let found = live.sections.get(kind.section()).unwrap_or(&unread);
+        match diff::section(section, found, context) {
+            Ok(diff) => {
+                let selected: Vec<_> = diff.differences.into_iter().filter(|d| settings.selection.holds(&d.address)).collect();
+                if kind.shape() == Shape::List
+                    && let Ok(entries) = found.entries()
+                {
+                    let address = context.project.section(kind.section());
+                    plan.refusals.extend(guard::removals(&address, &section.origin, entries.len(), &selected, &settings.limits));
+                }
+                differences.extend(selected);
+                plan.notes.extend(diff.notes.into_iter().filter(|note| settings.selection.holds(&note.address)));
+                plan.problems.extend(diff.unknown_users.into_iter().map(unknown_user));
+            }
+            Err(reason) => {
+                let address = context.project.section(kind.section());
+                plan.incomplete.push(Incomplete { address, reason });
+            }
+        }
+    }
+    plan.refusals.extend(guard::access(&differences, live, &settings.caller));
+    plan.refusals.extend(differences.iter().filter_map(guard::visibility));
+    plan.steps = order::steps(differences, &settings.caller);
+}
+
+/// Plans a project that is not there: the project with its settings first, everything else after it.
+fn create(declared: &manifest::Project, target: &Target, users: &Users, settings: &Settings, plan: &mut ProjectPlan) {
+    let address = declared.address();
+    if !settings.selection.holds(&address) {
+        return;
+    }
+    let context = Context {
+        target,
+        project: &address,
+        caller: &settings.caller,
+        personal_owner: None,
+        users,
+        secrets: &settings.secrets,
+        resend: &[],
+    };
+    let mut differences = vec![creation(declared, context)];
+    for kind in kinds::KINDS.iter().filter(|kind| !CREATED_WITH.contains(&kind.section())) {
+        let Some(section) = declared.sections.get(kind.section()) else { continue };
+        let Ok(diff) = diff::section(section, &Collection::Fresh, context) else { continue };
+        differences.extend(diff.differences);
+        plan.notes.extend(diff.notes);
+        plan.problems.extend(diff.unknown_users.into_iter().map(unknown_user));
+    }
+    plan.steps = order::steps(differences, &settings.caller);
+}
+
+/// The sections that come into being with the project itself.
+const CREATED_WITH: [&str; 1] = ["settings"];
+
+/// The project itself, with its settings and the create-only fields.
+fn creation(declared: &manifest::Project, context: Context<'_>) -> Difference {
+    let kind = kinds::of_section("settings").expect("settings are a kind");
+    let entry = declared.sections.get("settings").and_then(|section| section.entries.first());
+    let fields: BTreeMap<_, _> =
+        declared.create.iter().flatten().chain(entry.iter().flat_map(|entry| &entry.fields)).map(|(n, v)| (n.clone(), v)).collect();
+    let values: Fields = fields.iter().map(|(name, sourced)| (name.clone(), sourced.value.clone())).collect();
+    let changes = fields.iter().map(|(name, sourced)| diff::creation_change(kind, name, sourced)).collect();
+    let subject = crate::kind::Subject { target: context.target, declared: &values, users: context.users };
+    Difference {
+        address: context.project.clone(),
+        action: Action::Create,
+        origin: declared.origin.clone(),
+        changes,
+        requests: kind.create(subject),
+        live: None,
+        access: None,
+    }
+}
+
+fn unknown_user((user, address, origin): (String, Address, Origin)) -> Problem {
+    Problem {
+        address,
+        code: "unknown-user",
+        message: format!("the service knows no user `{}`", crate::text::escape(&user)),
+        help: Some("correct the username, or create the user first".into()),
+        origin,
+    }
+}
+
+impl Plan {
+    /// Takes in what one more project brings.
+    pub fn add(&mut self, project: ProjectPlan) {
+        self.projects += 1;
+        self.steps.extend(project.steps);
+        self.notes.extend(project.notes);
+        self.problems.extend(project.problems);
+        self.incomplete.extend(project.incomplete);
+        self.refusals.extend(project.refusals);
+    }
+
+    /// Puts everything into the one order that does not depend on which project was read first.
+    #[must_use]
+    pub fn sorted(mut self) -> Self {
+        // Within a project the order of the steps keeps the edges; the sort is stable.
+        self.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
+        self.notes.sort();
+        self.problems.sort();
+        self.incomplete.sort();
+        self.refusals.sort();
+        self
+    }
+
+    /// How many objects are created, changed and removed.
+    pub fn counts(&self) -> Counts {
+        let count = |action| self.steps.iter().filter(|step| step.action == action).count();
+        let paths: std::collections::BTreeSet<_> = self.steps.iter().map(|step| &step.address.path).collect();
+        Counts {
+            create: count(Action::Create),
+            update: count(Action::Update),
+            delete: count(Action::Delete),
+            calls: self.steps.iter().map(|step| step.calls.len()).sum(),
+            projects: paths.len(),
+        }
+    }
+}
+
+/// The size of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Counts {
+    /// Objects that are created.
+    pub create: usize,
+    /// Objects that change.
+    pub update: usize,
+    /// Objects that are removed.
+    pub delete: usize,
+    /// Calls that this takes.
+    pub calls: usize,
+    /// Projects that are touched.
+    pub projects: usize,
+}
