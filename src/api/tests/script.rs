@@ -47,7 +47,11 @@ impl Transport for Script {
         self.sent.lock().unwrap().push(Sent { request, at: self.start.elapsed() });
         let mut replies = self.replies.lock().unwrap();
         let reply = if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() };
-        Box::pin(async { reply.expect("a script has answers") })
+        Box::pin(async {
+            // Others get their turn while a request is in flight.
+            tokio::task::yield_now().await;
+            reply.expect("a script has answers")
+        })
     }
 }
 
@@ -105,12 +109,20 @@ pub(super) fn settings() -> Settings {
 }
 
 pub(super) fn reads(script: &Arc<Script>, settings: Settings) -> ReadClient {
-    let service = Service::parse("https://example.org", false).unwrap();
-    ReadClient::new(service, Arc::clone(script) as Arc<dyn Transport>, Arc::new(secrets()), settings)
+    client(script, secrets(), settings)
 }
 
 pub(super) fn writes(script: &Arc<Script>) -> WriteClient {
-    WriteClient::new(reads(script, settings()))
+    writes_with(script, secrets())
+}
+
+pub(super) fn writes_with(script: &Arc<Script>, secrets: Secrets) -> WriteClient {
+    WriteClient::new(client(script, secrets, settings()))
+}
+
+fn client(script: &Arc<Script>, secrets: Secrets, settings: Settings) -> ReadClient {
+    let service = Service::parse("https://example.org", false).unwrap();
+    ReadClient::new(service, Arc::clone(script) as Arc<dyn Transport>, Arc::new(secrets), settings)
 }
 
 pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
