@@ -12,6 +12,9 @@ use crate::{
 /// The longest message that is kept of what the service said, in bytes.
 const MAX_MESSAGE: usize = 2048;
 
+/// What to do about too many requests.
+const WAIT_HINT: &str = "try again later, or with fewer requests at once";
+
 /// A request that failed. Cheap to clone.
 ///
 /// Its text names the operation, the method and the path, the status, what the service said and the request's id; it never holds a
@@ -209,7 +212,7 @@ impl ApiError {
                 "if the service has a certificate of an own authority, name that authority's file with `--ca-file`"
             }
             Kind::Unanswered(_) => "check the address and the network",
-            Kind::Wait(_) => "try again later, or with fewer requests at once",
+            Kind::Wait(_) => WAIT_HINT,
             Kind::Budget(_) => "what is left can be done by another run",
             Kind::Page(PageError::Changed(_)) => "the service is being changed by others; try again",
             Kind::Malformed { .. } => "something between here and the service may have answered in its place; check the address",
@@ -222,6 +225,7 @@ impl ApiError {
 
     fn hint_for(&self, refusal: &Refusal) -> Option<&'static str> {
         Some(match refusal.status {
+            429 => WAIT_HINT,
             401 => "the token is wrong, expired or revoked",
             403 if refusal.message.starts_with("insufficient_scope") => "the token needs the scope `api`",
             403 => "the token's owner lacks the role that this takes",

@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use proptest::prelude::*;
+
 use super::script::*;
 use crate::{
-    api::{Content, Failure, Phase, Settings},
+    api::{
+        Content, Failure, Phase, Settings,
+        retry::{Class, Outcome},
+    },
     operation as op,
     secret::{Reference, Secrets},
     value::{Fields, Value},
@@ -281,4 +287,74 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
     assert_eq!(format!("{:#}", anyhow::Error::new(error)), "project-get: `GET /projects/acme%2Fshop` got no answer: connection reset");
     let error = reads(&Script::new([html(200)]), settings()).get(get()).await.unwrap_err();
     assert_eq!(error.to_string(), "project-get: `GET /projects/acme%2Fshop` answered 200 with something else than JSON");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_requests_are_in_flight_than_allowed() {
+    for concurrency in [1, 3, 16] {
+        let script = Script::new([json(200, "{}")]);
+        let client = reads(&script, Settings { concurrency, ..settings() });
+        let answers = join_all((0..40).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
+        assert!(answers.iter().all(Result::is_ok));
+        assert_eq!(*script.in_flight.lock().unwrap(), (0, concurrency));
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_wait_is_ever_cut_short(
+        busy in proptest::collection::vec((proptest::sample::select(vec![429u16, 503]), 0u64..200, any::<bool>()), 1..12),
+        concurrency in 1usize..4,
+    ) {
+        let wait = |(status, after, ok): (u16, u64, bool)| if ok { (200, 0) } else { (status, after) };
+        let busy: Vec<_> = busy.into_iter().map(wait).chain([(200, 0)]).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let sent = runtime.block_on(async {
+            let script = Script::new(busy.iter().map(|(status, after)| match status {
+                200 => json(200, "{}"),
+                _ => with(*status, &[("retry-after", &after.to_string())], ""),
+            }));
+            let client = reads(&script, Settings { concurrency, ..settings() });
+            join_all((0..6).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
+            script.times()
+        });
+        for (i, first) in sent.iter().enumerate() {
+            let after = busy.get(i).map_or(0, |(_, after)| *after);
+            // Others that were in flight already did not know better.
+            for later in sent.iter().skip(i + concurrency) {
+                prop_assert!(*later >= *first + Duration::from_secs(after), "{sent:?} {busy:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn not_modified_is_success_for_a_star_only() {
+    const STAR: op::Operation = op::Operation { id: "star", method: op::Method::Post, path: "/projects/:id/star", purpose: "", source: "" };
+    const FORK: op::Operation = op::Operation { id: "fork", method: op::Method::Post, path: "/projects/:id/fork", purpose: "", source: "" };
+    let client = reads(&Script::new([]), settings());
+    for (operation, outcome) in [(&STAR, Outcome::Success), (&FORK, Outcome::Refused), (op::PROJECT_ARCHIVE.row(), Outcome::Refused)] {
+        let verdict = client.core.judge(operation, Class::of(operation), empty(304).unwrap());
+        assert_eq!(verdict.outcome, outcome, "{}", operation.id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_says_what_to_do() {
+    let offset = r#"{"error":"Offset pagination has a maximum allowed offset of 50000 for requests that return objects of type Project."}"#;
+    let table = [
+        (json(401, "{}"), "the token is wrong"),
+        (json(403, r#"{"error":"insufficient_scope","scope":"api"}"#), "scope `api`"),
+        (json(403, r#"{"message":"403 Forbidden"}"#), "lacks the role"),
+        (json(404, r#"{"error":"404 Not Found"}"#), "`%2F`"),
+        (json(405, offset), "longer than the service lets one page"),
+        (with(302, &[("location", "https://sso.example/")], ""), "redirects are not followed"),
+        (html(200), "answered in its place"),
+        (lost(Phase::NotSent, Failure::Network), "check the address"),
+        (with(429, &[("retry-after", "86400")], ""), "try again later"),
+    ];
+    for (reply, hint) in table {
+        let error = reads(&Script::new([reply.clone()]), settings()).get(get()).await.unwrap_err();
+        assert!(error.hint().is_some_and(|h| h.contains(hint)), "{error}: {:?}", error.hint());
+    }
 }

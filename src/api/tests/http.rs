@@ -177,3 +177,28 @@ fn a_file_without_certificates_is_refused() {
     let service = Service::parse("http://localhost", false).unwrap();
     assert_eq!(HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err(), SetupError::Proxy);
 }
+
+#[tokio::test]
+async fn a_proxy_is_used_if_it_is_named() {
+    let (proxy, requests) = serve(ok("{}")).await;
+    let service = Service::parse("http://localhost:1", false).unwrap();
+    let options = HttpOptions { proxy: Some(proxy), ..HttpOptions::default() };
+    let transport = HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap();
+    let client = ReadClient::new(service, Arc::new(transport), Arc::new(secrets()), settings());
+    client.get(op::CURRENT_USER.request()).await.unwrap();
+    assert!(requests.lock().unwrap()[0].starts_with("GET http://localhost:1/api/v4/user HTTP/1.1"));
+}
+
+#[tokio::test]
+async fn no_proxy_is_taken_from_the_environment() {
+    let (trap, requests) = serve(ok("{}")).await;
+    // The environment is that of the process, so another test runs once more in a process of its own.
+    let mut again = tokio::process::Command::new(std::env::current_exe().unwrap());
+    again.args(["--exact", "api::tests::http::a_request_carries_the_token_and_keeps_encoded_slashes"]);
+    for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+        again.env(name, &trap);
+    }
+    let output = again.env_remove("NO_PROXY").env_remove("no_proxy").output().await.unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+    assert_eq!(*requests.lock().unwrap(), Vec::<String>::new());
+}
