@@ -127,8 +127,8 @@ struct Tally {
 }
 
 /// What is known after one sending.
-struct Verdict {
-    outcome: Outcome,
+pub(super) struct Verdict {
+    pub(super) outcome: Outcome,
     asked: Option<Duration>,
     result: Result<Answer, Kind>,
 }
@@ -312,7 +312,7 @@ impl Core {
     }
 
     /// What an answer means.
-    fn judge(&self, operation: &'static Operation, class: Class, response: WireResponse) -> Verdict {
+    pub(super) fn judge(&self, operation: &'static Operation, class: Class, response: WireResponse) -> Verdict {
         let asked = asked_wait(response.status, &response.headers, self.settings.clock.wall());
         match response.status {
             200..300 => {
