@@ -73,10 +73,10 @@ mod tests {
     #[test]
     fn the_switch_is_turned_by_operations() {
         let (on, off) = (fields(json!({"archived": true})), fields(json!({"archived": false})));
-        let (archive, unarchive) = (PROJECT_ARCHIVE.request().arg("id", 7), PROJECT_UNARCHIVE.request().arg("id", 7));
-        assert_eq!(update(&Archived, &on, json!({"archived": false}), &["archived"]), [archive.clone()]);
-        assert_eq!(update(&Archived, &off, json!({"archived": true}), &["archived"]), [unarchive]);
-        assert_eq!(create(&Archived, &on), [archive]);
+        let turn = |op: Op<Write>| op.request().arg("id", 7);
+        assert_eq!(update(&Archived, &on, json!({"archived": false}), &["archived"]), [turn(PROJECT_ARCHIVE)]);
+        assert_eq!(update(&Archived, &off, json!({"archived": true}), &["archived"]), [turn(PROJECT_UNARCHIVE)]);
+        assert_eq!(create(&Archived, &on), [turn(PROJECT_ARCHIVE)]);
         assert_eq!(create(&Archived, &off), []);
         assert_eq!(Archived.delete(&target(), &live(&Archived, json!({"archived": true}))), []);
     }

@@ -272,11 +272,11 @@ mod tests {
             [put(fields(json!({"description": "", "topics": ["a"]})))]
         );
         declared.insert("avatar".into(), Value::File("a.png".into()));
-        let avatar = put(Fields::from([("avatar".into(), Value::File("a.png".into()))]));
-        assert_eq!(update(&Settings, &declared, json!({}), &["avatar"]), [avatar.clone()]);
+        let avatar = || put(Fields::from([("avatar".into(), Value::File("a.png".into()))]));
+        assert_eq!(update(&Settings, &declared, json!({}), &["avatar"]), [avatar()]);
         assert_eq!(
             update(&Settings, &declared, json!({}), &["avatar", "visibility"]),
-            [put(fields(json!({"visibility": "private"}))), avatar]
+            [put(fields(json!({"visibility": "private"}))), avatar()]
         );
         let cleared = fields(json!({"avatar": null}));
         assert_eq!(update(&Settings, &cleared, json!({}), &["avatar"]), [put(fields(json!({"avatar": ""})))]);
