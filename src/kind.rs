@@ -390,3 +390,59 @@ pub const fn is_readable(field: &Field) -> bool {
 pub fn enabled(level: &Json) -> Option<bool> {
     level.as_str().map(|level| level != "disabled")
 }
+
+/// What the tests of every kind need.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::{
+        Arc, BTreeMap, Fault, Fields, Json, Kind, LiveEntry, Namespace, NamespaceOwner, Object, Request, Subject, Target, Users, Value,
+        Write,
+    };
+
+    /// The fields of a JSON object.
+    pub(crate) fn fields(json: Json) -> Fields {
+        object(json).into_iter().map(|(name, value)| (name, Value::Plain(value))).collect()
+    }
+
+    /// A JSON object.
+    pub(crate) fn object(json: Json) -> Object {
+        serde_json::from_value(json).unwrap()
+    }
+
+    /// A project that exists, with the id 7.
+    pub(crate) fn target() -> Target {
+        Target { id: Some(7), ..new_target(NamespaceOwner::Group) }
+    }
+
+    /// A project that does not exist yet, in the namespace 3.
+    pub(crate) fn new_target(owner: NamespaceOwner) -> Target {
+        Target { path: Arc::from("acme/shop"), id: None, namespace: Some(Namespace { id: 3, owner }) }
+    }
+
+    /// Reads every field of a live object.
+    pub(crate) fn live(kind: &dyn Kind, raw: Json) -> LiveEntry {
+        kind.read(&object(raw), &|name| kind.table().get(name).is_some())
+    }
+
+    /// The requests that create an entry of the project with the id 7.
+    pub(crate) fn create(kind: &dyn Kind, declared: &Fields) -> Vec<Request<Write>> {
+        kind.create(Subject { target: &target(), declared, users: &Users::new() })
+    }
+
+    /// The requests that change a live entry of the project with the id 7.
+    pub(crate) fn update(kind: &dyn Kind, declared: &Fields, raw: Json, changed: &[&str]) -> Vec<Request<Write>> {
+        kind.update(Subject { target: &target(), declared, users: &BTreeMap::new() }, &live(kind, raw), changed)
+    }
+
+    /// The field and code of every fault that a kind finds.
+    pub(crate) fn faults(kind: &dyn Kind, declared: &Fields) -> Vec<(&'static str, &'static str)> {
+        collect(|report| kind.check(declared, report))
+    }
+
+    /// The field and code of every fault that `check` reports.
+    pub(crate) fn collect(check: impl FnOnce(&mut dyn FnMut(Fault))) -> Vec<(&'static str, &'static str)> {
+        let mut faults = Vec::new();
+        check(&mut |fault| faults.push((fault.field.unwrap_or_default(), fault.code)));
+        faults
+    }
+}
