@@ -5,6 +5,8 @@
 
 mod guard;
 mod order;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::BTreeMap, sync::Arc};
 
