@@ -340,6 +340,27 @@ async fn not_modified_is_success_for_a_star_only() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn workers_on_any_thread_share_a_client() {
+    let script = Script::new([json(200, "[]")]);
+    let client = writes(&script);
+    let (reader, writer) = (client.reads().clone(), client.clone());
+    let read = tokio::spawn(async move { reader.list(op::HOOK_LIST.request().arg("id", 1)).await });
+    let write = tokio::spawn(async move { writer.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await });
+    assert!(read.await.unwrap().is_ok() && write.await.unwrap().is_ok());
+    let sent: Vec<_> = script.sent.lock().unwrap().iter().map(|s| (s.request.method, s.request.timeout.as_secs())).collect();
+    assert_eq!(sent, [(op::Method::Get, 30), (op::Method::Post, 75)]);
+    assert_eq!(client.reads().counts().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_comes_two_seconds_after_the_loss() {
+    let client = writes(&Script::new([]));
+    let start = tokio::time::Instant::now();
+    client.settle().await;
+    assert_eq!(start.elapsed(), Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_error_says_what_to_do() {
     let offset = r#"{"error":"Offset pagination has a maximum allowed offset of 50000 for requests that return objects of type Project."}"#;
     let table = [
