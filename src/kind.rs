@@ -123,7 +123,7 @@ pub enum Found<'l> {
     None,
     /// This one.
     One(&'l LiveEntry),
-    /// One of several, and nothing here tells which; the text says what stands in the way, without a credential.
+    /// One of several that differ, and nothing tells which; the text says which, without a credential.
     Ambiguous(String),
 }
 
