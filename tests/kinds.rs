@@ -210,3 +210,14 @@ fn a_live_object_without_a_field_does_not_say_anything_about_it() {
         assert!(kind.read(&Object::new(), &|_| true).fields.is_empty(), "{}", kind.section());
     }
 }
+
+#[test]
+fn the_reference_page_is_up_to_date() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/fields.md");
+    let page = undrift::kinds::reference::page();
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(written == page, "schemas/fields.md is out of date: run `UPDATE_SNAPSHOTS=1 cargo test --test kinds`");
+}

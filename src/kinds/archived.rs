@@ -12,7 +12,8 @@ use crate::{
     value::{Json, Value},
 };
 
-/// The switch, as the project object carries it. It is set by an operation of its own, never by a field of a request.
+/// `archived: true` archives the project, `archived: false` brings it back.
+// The project object carries the switch; what turns it is an operation of its own, never a field of a request.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct State {
