@@ -20,6 +20,7 @@
 //! | faces | `report`, `sandbox`, `cli` | what people see |
 
 pub mod address;
+pub mod diagnostic;
 pub mod field;
 pub mod kind;
 pub mod kinds;
@@ -30,5 +31,6 @@ pub mod origin;
 pub mod sandbox;
 pub mod schema;
 pub mod secret;
+pub mod text;
 pub mod value;
 pub mod yaml;
