@@ -55,6 +55,9 @@ pub struct Field {
     /// Whether only administrators may set it.
     #[serde(skip_serializing_if = "is_default")]
     pub administrators: bool,
+    /// Whether it names a file to upload, as `{file: PATH}`; the value is then a [`crate::value::Value::File`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub upload: bool,
 }
 
 /// The requests that accept a field.
@@ -181,6 +184,7 @@ pub const FIELD: Field = Field {
     nullable: false,
     secrecy: Secrecy::Open,
     administrators: false,
+    upload: false,
 };
 
 impl Field {
@@ -274,6 +278,12 @@ impl Field {
         Self { administrators: true, ..self }
     }
 
+    /// Names a file to upload.
+    #[must_use]
+    pub fn upload(self) -> Self {
+        Self { upload: true, ..self }
+    }
+
     /// The name under which a live object carries this field, if it ever does.
     pub fn live_name<'a>(&'a self, own: &'a str) -> Option<&'a str> {
         match &self.read {
@@ -297,6 +307,9 @@ impl Field {
 impl Transform for Field {
     fn transform(&mut self, schema: &mut Schema) {
         schema.insert(KEYWORD.into(), serde_json::json!(&*self));
+        if self.replaced_by.is_some() {
+            schema.insert("deprecated".into(), true.into());
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use schemars::Schema;
 use crate::{
     field::{Compare, FIELD, Field, Readback, Route, Tier},
     operation::{Op, Read, Request, Write},
+    secret::{Reference, TOKEN_NAMES},
     value::{Fields, Json, Object, Value},
 };
 
@@ -122,7 +123,7 @@ pub enum Found<'l> {
     None,
     /// This one.
     One(&'l LiveEntry),
-    /// Several that differ; the text says which, without a credential.
+    /// One of several that differ, and nothing tells which; the text says which, without a credential.
     Ambiguous(String),
 }
 
@@ -231,8 +232,8 @@ pub trait Kind: Sync {
         let mut fields = Object::new();
         for spec in self.table().specs() {
             let kept = wanted(&spec.name) || self.identity().contains(&spec.name.as_str()) || self.carried(&spec.name);
-            if let Some(value) = spec.field.live_name(&spec.name).filter(|_| kept).and_then(|name| raw.get(name)) {
-                fields.insert(spec.name.clone(), value.clone());
+            if let Some(value) = kept.then(|| self.live_value(spec, raw)).flatten() {
+                fields.insert(spec.name.clone(), value);
             }
         }
         let extra = raw.iter().filter(|(name, _)| self.table().get(name).is_none() && wanted(name));
@@ -241,6 +242,10 @@ pub trait Kind: Sync {
         let tier = shown.map(|spec| spec.field.tier).max().unwrap_or_default();
         let handle = raw.get(self.handle().0).cloned().unwrap_or(Json::Null);
         LiveEntry { handle, fields, untouchable: self.untouchable(raw), tier }
+    }
+    /// The value of one field in a live object, in the shape of the manifest; `None` if the object does not say.
+    fn live_value(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+        raw.get(spec.field.live_name(&spec.name)?).cloned()
     }
     /// Why undrift leaves this live entry alone whatever is declared.
     fn untouchable(&self, _raw: &Object) -> Option<&'static str> {
@@ -259,6 +264,11 @@ pub trait Kind: Sync {
     /// A user that the entry names and that has to be looked up before the entry can be created.
     fn user<'f>(&self, _declared: &'f Fields) -> Option<&'f str> {
         None
+    }
+
+    /// The fields without which an entry cannot be created; an entry that exists is managed without them.
+    fn required(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Whether a declared and a live value are the same.
@@ -302,11 +312,15 @@ pub trait Kind: Sync {
             (_, argument) => request.arg(argument, plain_text(&live.handle)),
         }
     }
-    /// The declared fields that `route` accepts, under the names that requests use.
+    /// The form in which requests carry the value of a field.
+    fn sent(&self, _name: &str, value: &Value) -> Value {
+        cleared(value)
+    }
+    /// The declared fields that `route` accepts, under the names and in the form that requests use.
     fn body(&self, declared: &Fields, route: Route) -> Fields {
         let table = self.table();
         let accepted = declared.iter().filter(|(name, _)| table.field(name).accepted.on(route));
-        accepted.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), cleared(value))).collect()
+        accepted.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.sent(name, value))).collect()
     }
     /// The body of an edit: what changes, what the service would reset, and what it would forget.
     fn edit_body(&self, declared: &Fields, live: &LiveEntry, changed: &[&str]) -> Fields {
@@ -314,27 +328,45 @@ pub trait Kind: Sync {
         let mut body = Fields::new();
         for spec in table.specs().iter().filter(|spec| self.carried(&spec.name)) {
             if let Some(value) = live.fields.get(&spec.name).filter(|v| !v.is_null()) {
-                body.insert(spec.field.sent_name(&spec.name).to_owned(), value.clone().into());
+                body.insert(spec.field.sent_name(&spec.name).to_owned(), self.sent(&spec.name, &value.clone().into()));
             }
         }
         let sent = declared.iter().filter(|(name, _)| {
             table.field(name).accepted.on(Route::Edit)
                 && (changed.contains(&name.as_str()) || self.carried(name) || self.forgets(name, changed))
         });
-        body.extend(sent.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), cleared(value))));
+        body.extend(sent.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.sent(name, value))));
         body
     }
 }
 
 /// `null` is sent as empty text: both clear a text, and clients of the service that send `null` mean "not set" by it.
-fn cleared(value: &Value) -> Value {
+pub fn cleared(value: &Value) -> Value {
     if value.is_null() { Value::from("") } else { value.clone() }
 }
 
-/// Whether a declared and a live value are the same: mappings by the keys that are declared, empty text and `null` as one.
+/// Reports the fields of `declared` whose secret is undrift's own token.
+pub fn check_own_token(declared: &Fields, table: &'static Table, report: &mut dyn FnMut(Fault)) {
+    for spec in table.specs() {
+        if let Some(Value::Secret(Reference::Env(name))) = declared.get(&spec.name)
+            && TOKEN_NAMES.contains(&name.as_str())
+        {
+            report(Fault {
+                code: "own-token",
+                field: Some(&spec.name),
+                message: format!("`{name}` holds undrift's own token and is never a value"),
+                help: Some("create a token for this purpose and give it a name of its own".into()),
+            });
+        }
+    }
+}
+
+/// Whether a declared and a live value are the same: mappings by the keys that are declared; `null` is what is not set, so it equals empty
+/// text, and a live one equals `false`.
 pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
     match (declared, live) {
         (Json::Null, Json::String(text)) | (Json::String(text), Json::Null) => text.is_empty(),
+        (Json::Bool(declared), Json::Null) => !declared,
         (Json::Object(declared), Json::Object(live)) => {
             declared.iter().all(|(name, value)| same(compare, value, live.get(name).unwrap_or(&Json::Null)))
         }
@@ -359,4 +391,98 @@ pub const fn is_readable(field: &Field) -> bool {
 /// The twin of a deprecated boolean: `issues_enabled` is `issues_access_level` other than `disabled`.
 pub fn enabled(level: &Json) -> Option<bool> {
     level.as_str().map(|level| level != "disabled")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_the_same_whatever_their_clothes() {
+        for (declared, live, alike) in [
+            (json!(null), json!(""), true),
+            (json!(""), json!(null), true),
+            (json!(null), json!("x"), false),
+            (json!("x"), json!(null), false),
+            (json!(false), json!(null), true),
+            (json!(true), json!(null), false),
+            (json!(null), json!(false), false),
+            (json!(1), json!(1.0), true),
+            (json!(1), json!("1"), false),
+            (json!({"a": null}), json!({}), true),
+            (json!({"a": 1}), json!({"a": 1, "b": 2}), true),
+            (json!({"a": 1, "b": 2}), json!({"a": 1}), false),
+            (json!({}), json!(null), false),
+        ] {
+            assert_eq!(same(Compare::Exact, &declared, &live), alike, "{declared} {live}");
+        }
+        for (declared, live, exact, set) in [
+            (json!(["a", "b"]), json!(["a", "b"]), true, true),
+            (json!(["a", "b"]), json!(["b", "a"]), false, true),
+            (json!(["a"]), json!(["a", "b"]), false, false),
+            (json!(["a", "c"]), json!(["a", "b"]), false, false),
+            (json!([]), json!([]), true, true),
+        ] {
+            let found = (same(Compare::Exact, &declared, &live), same(Compare::Set, &declared, &live));
+            assert_eq!(found, (exact, set), "{declared} {live}");
+        }
+    }
+}
+
+/// What the tests of every kind need.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::{
+        Arc, BTreeMap, Fault, Fields, Json, Kind, LiveEntry, Namespace, NamespaceOwner, Object, Request, Subject, Target, Users, Value,
+        Write,
+    };
+
+    /// The fields of a JSON object.
+    pub(crate) fn fields(json: Json) -> Fields {
+        object(json).into_iter().map(|(name, value)| (name, Value::Plain(value))).collect()
+    }
+
+    /// A JSON object.
+    pub(crate) fn object(json: Json) -> Object {
+        serde_json::from_value(json).unwrap()
+    }
+
+    /// A project that exists, with the id 7.
+    pub(crate) fn target() -> Target {
+        Target { id: Some(7), ..new_target(NamespaceOwner::Group) }
+    }
+
+    /// A project that does not exist yet, in the namespace 3.
+    pub(crate) fn new_target(owner: NamespaceOwner) -> Target {
+        Target { path: Arc::from("acme/shop"), id: None, namespace: Some(Namespace { id: 3, owner }) }
+    }
+
+    /// Reads every field of a live object.
+    pub(crate) fn live(kind: &dyn Kind, raw: Json) -> LiveEntry {
+        kind.read(&object(raw), &|name| kind.table().get(name).is_some())
+    }
+
+    /// The requests that create an entry of the project with the id 7.
+    pub(crate) fn create(kind: &dyn Kind, declared: &Fields) -> Vec<Request<Write>> {
+        kind.create(Subject { target: &target(), declared, users: &Users::new() })
+    }
+
+    /// The requests that change a live entry of the project with the id 7.
+    pub(crate) fn update(kind: &dyn Kind, declared: &Fields, raw: Json, changed: &[&str]) -> Vec<Request<Write>> {
+        kind.update(Subject { target: &target(), declared, users: &BTreeMap::new() }, &live(kind, raw), changed)
+    }
+
+    /// The field and code of every fault that a kind finds.
+    pub(crate) fn faults(kind: &dyn Kind, declared: &Fields) -> Vec<(&'static str, &'static str)> {
+        collect(|report| kind.check(declared, report))
+    }
+
+    /// The field and code of every fault that `check` reports.
+    pub(crate) fn collect(check: impl FnOnce(&mut dyn FnMut(Fault))) -> Vec<(&'static str, &'static str)> {
+        let mut faults = Vec::new();
+        check(&mut |fault| faults.push((fault.field.unwrap_or_default(), fault.code)));
+        faults
+    }
 }

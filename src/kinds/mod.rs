@@ -1,5 +1,7 @@
 //! Every kind that undrift manages. A new one is a file here and a line below.
 
+pub mod reference;
+
 use crate::kind::Kind;
 
 macro_rules! kinds {
@@ -11,7 +13,12 @@ macro_rules! kinds {
 }
 
 kinds! {
+    settings::Settings,
     variable::Variables,
+    member::Members,
+    hook::Hooks,
+    push_rule::PushRule,
+    archived::Archived,
 }
 
 /// The kind of a manifest section.

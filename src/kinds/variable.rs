@@ -6,10 +6,9 @@ use schemars::JsonSchema;
 
 use crate::{
     field::{FIELD, Secrecy},
-    kind::{Fault, Kind, LiveEntry, Routes, Source, Table, Target},
+    kind::{self, Fault, Kind, LiveEntry, Routes, Source, Table, Target},
     operation::{self, Op, Request, Write},
     schema::{self, TextOrSecret},
-    secret::Reference,
     value::{Fields, Json, Value},
 };
 
@@ -81,6 +80,9 @@ impl Kind for Variables {
     fn handle(&self) -> (&'static str, &'static str) {
         ("key", "key")
     }
+    fn required(&self) -> &'static [&'static str] {
+        &["value"]
+    }
     // The reference requires the value and resets what is left out to its default (1, 4.1); so the full set is sent.
     fn carried(&self, name: &str) -> bool {
         name != "environment_scope" && name != "key"
@@ -103,16 +105,7 @@ impl Kind for Variables {
                 help: Some("change the value, or leave `masked` out: the service refuses it".into()),
             });
         }
-        if let Some(Value::Secret(Reference::Env(name))) = declared.get("value")
-            && crate::secret::TOKEN_NAMES.contains(&name.as_str())
-        {
-            report(Fault {
-                code: "own-token",
-                field: Some("value"),
-                message: format!("`{name}` holds undrift's own token and is never a variable's value"),
-                help: Some("create a token for this purpose and give it a name of its own".into()),
-            });
-        }
+        kind::check_own_token(declared, &TABLE, report);
     }
 }
 
@@ -129,4 +122,54 @@ pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
     if value.chars().all(plain) { Ok(()) } else { Err("holds only letters, digits and `_+=/@:.~-`, unless `raw` is true") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::testing::{create, faults, fields, live, target, update},
+        operation::{VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_UPDATE},
+        secret::Reference,
+    };
+
+    #[test]
+    fn an_edit_carries_the_full_set_and_always_says_which_scope() {
+        let declared = fields(json!({"key": "A", "environment_scope": "prod/*", "value": "new"}));
+        assert_eq!(create(&Variables, &declared), [VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())]);
+        let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "old", "masked": true, "variable_type": "file"});
+        let one = |op: Op<Write>| op.request().arg("id", 7).arg("key", "A").query("filter[environment_scope]", "prod/*");
+        let body = fields(json!({"value": "new", "masked": true, "variable_type": "file"}));
+        assert_eq!(update(&Variables, &declared, raw.clone(), &["value"]), [one(VARIABLE_UPDATE).fields(body)]);
+        assert_eq!(Variables.delete(&target(), &live(&Variables, raw)), [one(VARIABLE_DELETE)]);
+    }
+
+    #[test]
+    fn a_value_can_be_masked_or_not() {
+        for (value, plain, raw) in [
+            ("12345678", true, true),
+            ("1234567", false, false),
+            ("", false, false),
+            ("aZ0_+=/@:.~-", true, true),
+            ("dollar$8", false, true),
+            ("white space", false, false),
+            ("two\nlines", false, false),
+            ("éééééééé", false, true),
+        ] {
+            assert_eq!((maskable(value, false).is_ok(), maskable(value, true).is_ok()), (plain, raw), "{value:?}");
+            let masked = |raw| fields(json!({"key": "A", "value": value, "masked": true, "raw": raw}));
+            assert_eq!((faults(&Variables, &masked(false)).is_empty(), faults(&Variables, &masked(true)).is_empty()), (plain, raw));
+        }
+        assert_eq!(faults(&Variables, &fields(json!({"key": "A", "value": "short"}))), []);
+    }
+
+    #[test]
+    fn the_own_token_is_never_a_value() {
+        for (name, expected) in [("GITLAB_TOKEN", vec![("value", "own-token")]), ("DEPLOY_TOKEN", vec![])] {
+            let declared = Fields::from([("value".to_owned(), Value::Secret(Reference::Env(name.into())))]);
+            assert_eq!(faults(&Variables, &declared), expected);
+        }
+    }
 }

@@ -1,0 +1,111 @@
+//! The push rule of a project: what the service refuses to take from a push (reference 2, 4.6; reference 1, 2.10).
+
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+
+use crate::{
+    field::FIELD,
+    kind::{Kind, Routes, Shape, Source, Table, Target},
+    operation, schema,
+};
+
+/// What a push has to look like. `push_rule: null` removes the rule as a whole.
+// The service refuses to create a rule from nothing, hence the least number of properties.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, extend("minProperties" = 1))]
+pub struct Rule {
+    /// What every author's e-mail address has to match.
+    #[schemars(transform = FIELD.premium().nullable(), length(max = 511), example = &"@example\\.org$")]
+    pub author_email_regex: Option<String>,
+    /// What every branch name has to match.
+    #[schemars(transform = FIELD.premium().nullable(), length(max = 511), example = &"^(feature|fix)/")]
+    pub branch_name_regex: Option<String>,
+    /// Whether the committer's e-mail address has to be a verified one of whoever pushes.
+    #[schemars(transform = FIELD.premium())]
+    pub commit_committer_check: Option<bool>,
+    /// What no commit message may match.
+    #[schemars(transform = FIELD.premium().nullable(), length(max = 511), example = &"^WIP")]
+    pub commit_message_negative_regex: Option<String>,
+    /// What every commit message has to match.
+    #[schemars(transform = FIELD.premium().nullable(), length(max = 511), example = &"^(feat|fix): ")]
+    pub commit_message_regex: Option<String>,
+    /// Whether a push cannot delete tags.
+    #[schemars(transform = FIELD.premium())]
+    pub deny_delete_tag: Option<bool>,
+    /// What no name of a committed file may match.
+    #[schemars(transform = FIELD.premium().nullable(), length(max = 511), example = &"\\.(exe|jar)$")]
+    pub file_name_regex: Option<String>,
+    /// The largest size of a file, in megabytes; 0 is no limit.
+    #[schemars(transform = FIELD.premium(), example = &100)]
+    pub max_file_size: Option<u32>,
+    /// Whether every author has to be a user of the service.
+    #[schemars(transform = FIELD.premium())]
+    pub member_check: Option<bool>,
+    /// Whether files that are likely to hold secrets are refused.
+    #[schemars(transform = FIELD.premium())]
+    pub prevent_secrets: Option<bool>,
+    /// Whether every commit has to be signed.
+    #[schemars(transform = FIELD.premium())]
+    pub reject_unsigned_commits: Option<bool>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Rule>()));
+
+/// The section `push_rule`.
+pub struct PushRule;
+
+impl Kind for PushRule {
+    fn section(&self) -> &'static str {
+        "push_rule"
+    }
+    fn noun(&self) -> &'static str {
+        "push rule"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Mapping
+    }
+    fn table(&self) -> &'static Table {
+        &TABLE
+    }
+    fn source(&self, target: &Target) -> Source {
+        Source::Optional(operation::PUSH_RULE_GET.request().arg("id", target.id()))
+    }
+    fn routes(&self) -> Option<Routes> {
+        Some(Routes { create: operation::PUSH_RULE_CREATE, update: operation::PUSH_RULE_UPDATE, delete: operation::PUSH_RULE_DELETE })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::testing::{create, fields, live, target, update},
+        operation::{PUSH_RULE_CREATE, PUSH_RULE_DELETE, PUSH_RULE_UPDATE},
+    };
+
+    #[test]
+    fn a_rule_is_posted_once_and_then_edited_by_what_changes() {
+        let declared = fields(json!({"commit_message_regex": null, "max_file_size": 5, "member_check": true}));
+        let body = fields(json!({"commit_message_regex": "", "max_file_size": 5, "member_check": true}));
+        assert_eq!(create(&PushRule, &declared), [PUSH_RULE_CREATE.request().arg("id", 7).fields(body)]);
+        let raw = json!({"id": 1, "commit_message_regex": "x", "max_file_size": 5});
+        let body = fields(json!({"commit_message_regex": ""}));
+        assert_eq!(
+            update(&PushRule, &declared, raw.clone(), &["commit_message_regex"]),
+            [PUSH_RULE_UPDATE.request().arg("id", 7).fields(body)]
+        );
+        assert_eq!(PushRule.delete(&target(), &live(&PushRule, raw)), [PUSH_RULE_DELETE.request().arg("id", 7)]);
+    }
+
+    #[test]
+    fn an_expression_that_is_not_set_equals_null_and_empty_text() {
+        for declared in [json!(null), json!("")] {
+            assert!(PushRule.same("branch_name_regex", &declared, &json!(null)));
+            assert!(PushRule.same("branch_name_regex", &declared, &json!("")));
+            assert!(!PushRule.same("branch_name_regex", &declared, &json!("x")));
+        }
+    }
+}

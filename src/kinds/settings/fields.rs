@@ -1,0 +1,412 @@
+//! What people may write below `settings:` and `create:`, field by field (reference 2, 4.3; how each reads back: reference 1, 2.8).
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+
+use crate::{
+    field::{Accepted, FIELD, Secrecy},
+    secret::Reference,
+};
+
+/// The settings of a project. One that is not written is not managed.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ProjectSettings {
+    /// The name that people see; it may differ from the last part of the path. A new project without one is called like that part.
+    #[schemars(length(min = 1, max = 255), example = &"Web shop")]
+    pub name: Option<String>,
+    /// What the project is about, in a sentence or two.
+    #[schemars(transform = FIELD.nullable())]
+    pub description: Option<String>,
+    /// The branch that clones and merge requests start from. It has to exist; a new project has one only if something fills it, for
+    /// example `initialize_with_readme` below `create:`.
+    #[schemars(length(min = 1), example = &"main")]
+    pub default_branch: Option<String>,
+    /// Who can see the project.
+    pub visibility: Option<Visibility>,
+    /// The address that the repository is imported or mirrored from. It often holds credentials, so it is a reference to a secret.
+    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference))]
+    pub import_url: Option<Reference>,
+    /// Labels to find the project by. The list replaces the one that is there; its order does not matter.
+    #[schemars(transform = FIELD.as_set(), example = &["rust", "shop"])]
+    pub topics: Option<BTreeSet<String>>,
+    /// The old name of `topics`.
+    #[schemars(transform = FIELD.as_set().use_instead("topics"))]
+    pub tag_list: Option<BTreeSet<String>>,
+    /// The picture of the project, as a file below the manifest folder. `null` removes it (from release 15.4).
+    #[schemars(transform = FIELD.upload().write_only().nullable())]
+    pub avatar: Option<FileReference>,
+
+    /// Whether a skipped pipeline counts as a successful one when merging requires success.
+    pub allow_merge_on_skipped_pipeline: Option<bool>,
+    /// Whether merging waits for every external status check. The service hides this behind a feature flag.
+    #[schemars(transform = FIELD.ultimate().since("15.5"))]
+    pub only_allow_merge_if_all_status_checks_passed: Option<bool>,
+    /// Whether merging waits until every discussion is resolved.
+    pub only_allow_merge_if_all_discussions_are_resolved: Option<bool>,
+    /// Whether merging waits for a successful pipeline.
+    pub only_allow_merge_if_pipeline_succeeds: Option<bool>,
+    /// How many people have to approve a merge request unless a rule says otherwise.
+    #[schemars(transform = FIELD.premium())]
+    pub approvals_before_merge: Option<u32>,
+    /// How merge requests are merged.
+    pub merge_method: Option<MergeMethod>,
+    /// The text of merge commits; placeholders such as `%{title}` are filled in.
+    #[schemars(
+        transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since("14.5").nullable(),
+        example = &"%{title} (%{reference})"
+    )]
+    pub merge_commit_template: Option<String>,
+    /// The text of squash commits; placeholders such as `%{title}` are filled in.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since("14.6").nullable(), example = &"%{title}")]
+    pub squash_commit_template: Option<String>,
+    /// Whether the commits of a merge request are squashed into one.
+    pub squash_option: Option<SquashOption>,
+    /// The text of commits that apply suggestions; placeholders such as `%{file_path}` are filled in.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).nullable(), example = &"Apply suggestion to %{file_path}")]
+    pub suggestion_commit_message: Option<String>,
+    /// The name of branches that are created from issues; placeholders such as `%{id}` are filled in.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since("15.6").nullable(), example = &"%{id}-%{title}")]
+    pub issue_branch_template: Option<String>,
+    /// Whether pipelines run on the result of a merge instead of on the branch.
+    #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreateAndEdit).read_if_present())]
+    pub merge_pipelines_enabled: Option<bool>,
+    /// Whether merge requests queue up so that each is tested on top of those before it.
+    #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreateAndEdit).read_if_present())]
+    pub merge_trains_enabled: Option<bool>,
+    /// Whether new merge requests are set to delete their branch once they are merged.
+    pub remove_source_branch_after_merge: Option<bool>,
+    /// Whether a push resolves the discussions about the lines that it changes.
+    pub resolve_outdated_diff_discussions: Option<bool>,
+    /// Whether commits and merge requests that say so close issues.
+    pub autoclose_referenced_issues: Option<bool>,
+    /// Whether a push from the command line answers with a link that opens a merge request.
+    pub printing_merge_request_link_enabled: Option<bool>,
+    /// Whether merge requests of a fork aim at the fork itself instead of its upstream project. Forks only: others refuse it.
+    #[schemars(transform = FIELD.on_edit())]
+    pub mr_default_target_self: Option<bool>,
+
+    /// Whether a newer pipeline cancels the waiting ones of the same branch.
+    pub auto_cancel_pending_pipelines: Option<Switch>,
+    /// Whether projects without a pipeline file are built and deployed automatically.
+    pub auto_devops_enabled: Option<bool>,
+    /// How automatic deployments reach production.
+    pub auto_devops_deploy_strategy: Option<DeployStrategy>,
+    /// How jobs get the repository.
+    #[schemars(transform = FIELD.read_if_present())]
+    pub build_git_strategy: Option<GitStrategy>,
+    /// The longest time that a job may run, in seconds.
+    #[schemars(range(min = 1), example = &3600)]
+    pub build_timeout: Option<u32>,
+    /// Where the pipeline file is: a path, a URL, or a path in another project. `null` means the usual place.
+    #[schemars(transform = FIELD.nullable(), example = &".ci/pipeline.yml", example = &"pipeline.yml@acme/templates")]
+    pub ci_config_path: Option<String>,
+    /// How many commits jobs fetch; 0 fetches all of them.
+    #[schemars(transform = FIELD.on_edit(), range(max = 1000), example = &20)]
+    pub ci_default_git_depth: Option<u32>,
+    /// Whether a deployment job that is older than the latest deployment is refused.
+    #[schemars(transform = FIELD.on_edit())]
+    pub ci_forward_deployment_enabled: Option<bool>,
+    /// Whether members may run pipelines in this project for merge requests that come from forks. Such pipelines see its variables.
+    #[schemars(transform = FIELD.on_edit().since("15.3"))]
+    pub ci_allow_fork_pipelines_to_run_in_parent_project: Option<bool>,
+    /// Whether protected branches have caches of their own.
+    #[schemars(transform = FIELD.on_edit())]
+    pub ci_separated_caches: Option<bool>,
+    /// Whether the artifacts of the latest successful pipeline are kept past their expiry.
+    #[schemars(transform = FIELD.on_edit())]
+    pub keep_latest_artifact: Option<bool>,
+    /// Whether people who are not members may see pipelines and jobs.
+    #[schemars(transform = FIELD.read_as("public_jobs"))]
+    pub public_builds: Option<bool>,
+    /// Whether only maintainers may pass variables to a pipeline that they start.
+    #[schemars(transform = FIELD.on_edit())]
+    pub restrict_user_defined_variables: Option<bool>,
+    /// Whether the runners of the whole installation take jobs of this project.
+    pub shared_runners_enabled: Option<bool>,
+    /// How old images are removed from the container registry. Only the keys that are written are managed.
+    #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreateAndEdit).send_as("container_expiration_policy_attributes"))]
+    pub container_expiration_policy: Option<ExpirationPolicy>,
+
+    /// Who can use analytics.
+    pub analytics_access_level: Option<AccessLevel>,
+    /// Who can use pipelines and jobs.
+    pub builds_access_level: Option<AccessLevel>,
+    /// Who can use the container registry.
+    pub container_registry_access_level: Option<AccessLevel>,
+    /// Who can fork the project.
+    pub forking_access_level: Option<AccessLevel>,
+    /// Who can use issues.
+    pub issues_access_level: Option<AccessLevel>,
+    /// Who can use merge requests.
+    pub merge_requests_access_level: Option<AccessLevel>,
+    /// Who can see the repository.
+    pub repository_access_level: Option<AccessLevel>,
+    /// Who can use snippets.
+    pub snippets_access_level: Option<AccessLevel>,
+    /// Who can use the wiki.
+    pub wiki_access_level: Option<AccessLevel>,
+    /// Who can see releases.
+    #[schemars(transform = FIELD.read_if_present())]
+    pub releases_access_level: Option<AccessLevel>,
+    /// Who can see environments.
+    #[schemars(transform = FIELD.read_if_present())]
+    pub environments_access_level: Option<AccessLevel>,
+    /// Who can see feature flags.
+    #[schemars(transform = FIELD.read_if_present())]
+    pub feature_flags_access_level: Option<AccessLevel>,
+    /// Who can see the pages about infrastructure.
+    #[schemars(transform = FIELD.read_if_present())]
+    pub infrastructure_access_level: Option<AccessLevel>,
+    /// Who can see monitoring.
+    #[schemars(transform = FIELD.read_if_present())]
+    pub monitor_access_level: Option<AccessLevel>,
+    /// Who can see what is now divided into releases, environments, feature flags, infrastructure and monitoring. Deprecated in release
+    /// 15.8: use their levels instead.
+    #[deprecated]
+    #[schemars(transform = FIELD.read_if_present())]
+    pub operations_access_level: Option<AccessLevel>,
+    /// Who can see the published pages.
+    pub pages_access_level: Option<PagesAccessLevel>,
+    /// Who can use requirements. Unlike pages they cannot be `public`.
+    // The reference contradicts itself on `public`; what both of its descriptions allow is safe.
+    pub requirements_access_level: Option<AccessLevel>,
+    /// Who can use the pages about security and compliance.
+    #[schemars(transform = FIELD.since("14.9"))]
+    pub security_and_compliance_access_level: Option<AccessLevel>,
+
+    /// The old form of `container_registry_access_level`: `true` is `private` or `enabled`.
+    #[schemars(transform = FIELD.use_instead("container_registry_access_level"))]
+    pub container_registry_enabled: Option<bool>,
+    /// The old form of `issues_access_level`: `true` is `private` or `enabled`.
+    #[schemars(transform = FIELD.use_instead("issues_access_level"))]
+    pub issues_enabled: Option<bool>,
+    /// The old form of `builds_access_level`: `true` is `private` or `enabled`.
+    #[schemars(transform = FIELD.use_instead("builds_access_level"))]
+    pub jobs_enabled: Option<bool>,
+    /// The old form of `merge_requests_access_level`: `true` is `private` or `enabled`.
+    #[schemars(transform = FIELD.use_instead("merge_requests_access_level"))]
+    pub merge_requests_enabled: Option<bool>,
+    /// The old form of `snippets_access_level`: `true` is `private` or `enabled`.
+    #[schemars(transform = FIELD.use_instead("snippets_access_level"))]
+    pub snippets_enabled: Option<bool>,
+    /// The old form of `wiki_access_level`: `true` is `private` or `enabled`.
+    #[schemars(transform = FIELD.use_instead("wiki_access_level"))]
+    pub wiki_enabled: Option<bool>,
+
+    /// Whether the project sends no notifications by e-mail.
+    #[schemars(transform = FIELD.read_if_present())]
+    pub emails_disabled: Option<bool>,
+    /// Whether uploaded files are shown only to people who may see the project.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit))]
+    pub enforce_auth_checks_on_uploads: Option<bool>,
+    /// The label by which an external service decides who has access.
+    #[schemars(transform = FIELD.premium().nullable())]
+    pub external_authorization_classification_label: Option<String>,
+    /// Whether large files are stored outside the repository (Git LFS).
+    pub lfs_enabled: Option<bool>,
+    /// Whether the package registry is on.
+    pub packages_enabled: Option<bool>,
+    /// Whether users may ask to become members.
+    pub request_access_enabled: Option<bool>,
+    /// Whether e-mails to the project's service desk become issues.
+    #[schemars(transform = FIELD.on_edit())]
+    pub service_desk_enabled: Option<bool>,
+    /// The storage that the repository is on. The service ignores it from anybody but an administrator.
+    #[schemars(transform = FIELD.administrators(), length(min = 1), example = &"default")]
+    pub repository_storage: Option<String>,
+
+    /// Whether the project regularly pulls from `import_url`.
+    #[schemars(transform = FIELD.premium())]
+    pub mirror: Option<bool>,
+    /// Whether what is pulled starts pipelines.
+    #[schemars(transform = FIELD.premium())]
+    pub mirror_trigger_builds: Option<bool>,
+    /// Whether a pull overwrites branches that have diverged here.
+    #[schemars(transform = FIELD.premium().on_edit())]
+    pub mirror_overwrites_diverged_branches: Option<bool>,
+    /// The id of the user who pulls, for administrators to set.
+    #[schemars(transform = FIELD.premium().on_edit().administrators(), range(min = 1))]
+    pub mirror_user_id: Option<u64>,
+    /// Whether only protected branches are pulled.
+    #[schemars(transform = FIELD.premium().on_edit())]
+    pub only_mirror_protected_branches: Option<bool>,
+    /// What a new issue's description starts with, in Markdown.
+    #[schemars(transform = FIELD.premium().on_edit().since("13.10").nullable())]
+    pub issues_template: Option<String>,
+    /// What a new merge request's description starts with, in Markdown.
+    #[schemars(transform = FIELD.premium().on_edit().since("13.10").nullable())]
+    pub merge_requests_template: Option<String>,
+}
+
+/// What a project is created from. Read only when the project is missing; nothing of it can be changed or seen later.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Create {
+    /// Whether the repository starts with a first commit that holds a readme. Not together with another source of contents.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only())]
+    pub initialize_with_readme: Option<bool>,
+    /// The template to start from: a built-in one or, with `use_custom_template`, one of the installation or of a group.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only(), length(min = 1), example = &"rails")]
+    pub template_name: Option<String>,
+    /// The id of the project to use as template, with `use_custom_template`. It outranks `template_name`.
+    #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreate).write_only().premium(), range(min = 1))]
+    pub template_project_id: Option<u64>,
+    /// Whether the template is one of the installation or of a group instead of a built-in one.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium())]
+    pub use_custom_template: Option<bool>,
+    /// The id of the group that has the template, with `use_custom_template`; without it the template is the installation's.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium(), range(min = 1))]
+    pub group_with_project_templates_id: Option<u64>,
+}
+
+/// A file to upload.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FileReference {
+    /// The path below the manifest folder.
+    #[schemars(length(min = 1), example = &"avatars/shop.png")]
+    pub file: String,
+}
+
+/// How images are removed from the container registry (reference 1, 2.8).
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ExpirationPolicy {
+    /// Whether images are removed at all.
+    pub enabled: Option<bool>,
+    /// How often.
+    pub cadence: Option<Cadence>,
+    /// How many tags of each image are kept whatever their age.
+    #[schemars(range(min = 1), example = &10)]
+    pub keep_n: Option<u32>,
+    /// The age from which tags are removed.
+    #[schemars(length(min = 1), example = &"14d", example = &"90d")]
+    pub older_than: Option<String>,
+    /// The old name of `name_regex_delete`.
+    #[schemars(transform = FIELD.use_instead("name_regex_delete").nullable())]
+    pub name_regex: Option<String>,
+    /// Which tags may be removed, as a regular expression.
+    #[schemars(transform = FIELD.nullable(), example = &".*")]
+    pub name_regex_delete: Option<String>,
+    /// Which tags are kept whatever else is said, as a regular expression.
+    #[schemars(transform = FIELD.nullable(), example = &"^v.*")]
+    pub name_regex_keep: Option<String>,
+}
+
+/// How often the container registry is cleaned.
+#[derive(JsonSchema)]
+pub enum Cadence {
+    /// Every day.
+    #[schemars(rename = "1d")]
+    Daily,
+    /// Every week.
+    #[schemars(rename = "7d")]
+    Weekly,
+    /// Every two weeks.
+    #[schemars(rename = "14d")]
+    Fortnightly,
+    /// Every month.
+    #[schemars(rename = "1month")]
+    Monthly,
+    /// Every three months.
+    #[schemars(rename = "3month")]
+    Quarterly,
+}
+
+/// Who can see a project.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum Visibility {
+    /// Members only.
+    Private,
+    /// Everybody who is signed in, except external users.
+    Internal,
+    /// Everybody, signed in or not.
+    Public,
+}
+
+/// Who can use a part of a project.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum AccessLevel {
+    /// Nobody: it is off.
+    Disabled,
+    /// Members only.
+    Private,
+    /// Everybody who can see the project.
+    Enabled,
+}
+
+/// Who can see the published pages.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum PagesAccessLevel {
+    /// Nobody: they are off.
+    Disabled,
+    /// Members only.
+    Private,
+    /// Everybody who can see the project.
+    Enabled,
+    /// Everybody, even if the project is not public.
+    Public,
+}
+
+/// How merge requests are merged.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum MergeMethod {
+    /// Always with a merge commit, whenever there is no conflict.
+    Merge,
+    /// With a merge commit, but only if a fast-forward is possible.
+    RebaseMerge,
+    /// Without merge commits: by fast-forward only.
+    Ff,
+}
+
+/// Whether commits are squashed.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum SquashOption {
+    /// Never, and nobody can choose it.
+    Never,
+    /// Always, and nobody can choose otherwise.
+    Always,
+    /// The author chooses; squashing is preselected.
+    DefaultOn,
+    /// The author chooses; squashing is not preselected.
+    DefaultOff,
+}
+
+/// On or off, as a word: the service takes no boolean here.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum Switch {
+    /// On.
+    Enabled,
+    /// Off.
+    Disabled,
+}
+
+/// How automatic deployments reach production.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum DeployStrategy {
+    /// At once.
+    Continuous,
+    /// To staging at once, to production when somebody says so.
+    Manual,
+    /// Step by step, with a pause after each.
+    TimedIncremental,
+}
+
+/// How jobs get the repository.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum GitStrategy {
+    /// They reuse the last copy and fetch what is new.
+    Fetch,
+    /// They clone it each time.
+    Clone,
+}
