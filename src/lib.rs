@@ -22,6 +22,7 @@
 pub mod address;
 pub mod api;
 pub mod apply;
+pub mod diagnostic;
 pub mod diff;
 pub mod field;
 pub mod kind;

@@ -1,0 +1,1 @@
+//! Every sort of diagnostic, with a paragraph on what lies behind it.
