@@ -38,6 +38,7 @@ fn walk(text: &str, node: &Node, schema: &Json, hidden: &mut Vec<Range<usize>>) 
             }
         }
         Data::Unreadable => hidden.push(properties_start(text, node.span.start)..node.span.end),
+        Data::Null | Data::Bool(_) => hidden.push(properties_start(text, node.span.start)..node.span.start),
         _ if takes_scalars(schema) => {}
         _ => hidden.push(properties_start(text, node.span.start)..node.span.end),
     }

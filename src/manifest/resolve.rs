@@ -8,13 +8,13 @@ use std::{
 use super::{Entry, Project, Section, State, Unlisted, faults::Findings, path, schema};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
-    field::{Secrecy, Tier},
+    field::{Accepted, Field, Secrecy, Tier},
     kind::{Kind, Shape, Spec, Table},
-    kinds::KINDS,
+    kinds::{self, KINDS, settings},
     origin::{Layer, Origin, Sourced},
     secret::Reference,
     text::{alternatives, nearest},
-    value::{Json, Object, Value},
+    value::{Fields, Json, Object, Value},
     yaml::{self, Data, Key, Node},
 };
 
@@ -89,6 +89,7 @@ impl Reader<'_, '_> {
         if let Err(why) = path::check(path, create.is_some()) {
             self.findings.error("path", format!("the path {why}"), path_node.span.clone());
         }
+        self.check_create(document, create.as_ref(), &refused);
         let mut sections = BTreeMap::new();
         for kind in KINDS {
             if let Some((key, node)) = document.get(kind.section()) {
@@ -132,7 +133,24 @@ impl Reader<'_, '_> {
             return None;
         }
         let is_good = !refused.iter().any(|pointer| is_within(pointer, "/create"));
-        Some(if is_good { self.fields(schema::create_table(), node, "create") } else { BTreeMap::new() })
+        Some(if is_good { self.fields(settings::create_table(), node, "create") } else { BTreeMap::new() })
+    }
+
+    /// What the kind of the settings says about them and `create` together.
+    fn check_create(&mut self, document: &Node, create: Option<&BTreeMap<String, Sourced<Value>>>, refused: &BTreeSet<String>) {
+        let Some(create) = create else { return };
+        let parts = ["/create", "/settings"];
+        if refused.iter().any(|pointer| parts.iter().any(|part| is_within(pointer, part))) {
+            return;
+        }
+        let nodes = ["create", "settings"].map(|part| document.get(part).map(|(_, node)| node));
+        let settings = kinds::of_section("settings").zip(nodes[1]).map(|(kind, node)| values(kind.table(), node)).unwrap_or_default();
+        let create = create.iter().map(|(name, field)| (name.clone(), field.value.clone())).collect();
+        settings::check_create(&settings, &create, &mut |fault| {
+            let field = fault.field.and_then(|field| nodes.iter().flatten().find_map(|node| node.get(field)));
+            let span = field.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
+            self.findings.error(fault.code, fault.message, span).help_if(fault.help);
+        });
     }
 
     /// What `unlisted` says about a section.
@@ -191,6 +209,9 @@ impl Reader<'_, '_> {
     fn entry(&mut self, kind: &'static dyn Kind, node: &Node, at: &Range<usize>, is_good: bool) -> Entry {
         let is_absent = node.get("state").is_some_and(|(_, state)| state.text() == Some("absent")) && kind.shape() == Shape::List;
         let mut fields = self.fields(kind.table(), node, kind.section());
+        for (name, field) in &mut fields {
+            kind.normalise(name, &mut field.value);
+        }
         let origin = self.origin(at);
         for name in kind.identity() {
             let default = kind.table().get(name).and_then(|spec| spec.schema.get("default"));
@@ -215,7 +236,12 @@ impl Reader<'_, '_> {
     fn check_absent(&mut self, kind: &dyn Kind, node: &Node) {
         for (key, _) in node.entries() {
             let name = key.name.as_str();
-            if name != "state" && !kind.identity().contains(&name) && (kind.table().get(name).is_some() || name == "extra") {
+            let has_meaning = match kind.table().get(name) {
+                // What is never sent tells the entry from others, as a hook's earlier addresses do.
+                Some(spec) => kind.identity().contains(&name) || spec.field.accepted == Accepted::Never,
+                None => name != "extra",
+            };
+            if !has_meaning {
                 let message = format!("`{name}` has no meaning for an absent {}", kind.noun());
                 self.findings.error("absent", message, key.span.clone()).help("take the field away, or `state: absent`");
             }
@@ -227,7 +253,7 @@ impl Reader<'_, '_> {
         let mut fields = BTreeMap::new();
         for (key, value) in node.entries() {
             if let Some(spec) = table.get(&key.name) {
-                self.check_field(table, spec, node, key);
+                self.check_field(spec, node, key);
                 fields.insert(key.name.clone(), Sourced { value: field_value(spec, value), origin: self.origin(&key.span) });
             }
         }
@@ -243,22 +269,32 @@ impl Reader<'_, '_> {
     }
 
     /// What a field's treatment says about its use.
-    fn check_field(&mut self, table: &Table, spec: &Spec, node: &Node, key: &Key) {
+    fn check_field(&mut self, spec: &Spec, node: &Node, key: &Key) {
         let (name, needed) = (&spec.name, spec.field.tier);
         if let Some(tier) = self.tier.filter(|tier| *tier < needed) {
             let message = format!("`{name}` needs the {needed} tier; the service is said to be {tier}");
             let tier = self.findings.error("tier", message, key.span.clone());
             tier.help(format!("leave it out, or correct `service.tier` in {}", super::config::FILE));
         }
-        let Some(modern) = spec.field.replaced_by.as_deref() else { return };
-        match node.get(modern) {
-            Some((modern_key, _)) => {
-                let twice = self.findings.error("two-spellings", format!("`{name}` and `{modern}` are one setting"), key.span.clone());
-                twice.related(modern_key.span.clone(), "the one to keep").help(format!("keep `{modern}`: `{name}` is deprecated"));
-            }
-            None => {
-                let replacement = table.get(modern).is_some().then(|| format!("use `{modern}`"));
-                self.findings.warning("deprecated", format!("`{name}` is deprecated"), key.span.clone()).help_if(replacement);
+        let is_both = spec.field.replaced_by.as_deref().and_then(|modern| node.get(modern));
+        if let Some((modern, _)) = is_both {
+            let message = format!("`{name}` and `{}` are two names of one thing", modern.name);
+            let twice = self.findings.error("both-spellings", message, key.span.clone());
+            twice.related(modern.span.clone(), "the one to keep").help(format!("leave out `{name}`, the deprecated one"));
+        } else if let Some((_, value)) = node.get(name) {
+            self.check_deprecated(&spec.schema, key, value);
+        }
+    }
+
+    /// Warns of a deprecated field, and of those within its value.
+    fn check_deprecated(&mut self, schema: &Json, key: &Key, value: &Node) {
+        if schema["deprecated"] == true {
+            let modern = Field::of(schema).replaced_by.map(|modern| format!("use `{modern}`"));
+            self.findings.warning("deprecated", format!("`{}` is deprecated", key.name), key.span.clone()).help_if(modern);
+        }
+        for (key, value) in value.entries() {
+            if let Some(schema) = schema["properties"].get(&key.name) {
+                self.check_deprecated(schema, key, value);
             }
         }
     }
@@ -272,7 +308,7 @@ impl Reader<'_, '_> {
                 seen.insert(&entry.key, first.clone());
                 let twice = self.findings.error("duplicate-entry", format!("a {} that is declared twice", kind.noun()), span);
                 let identity = alternatives(kind.identity()).replace(" or ", " and ");
-                twice.related(first, "first declared here").help(format!("keep one: {identity} tell one from another"));
+                twice.related(first, "first declared here").help(format!("keep one of them; {identity} tell one from another"));
             }
         }
     }
@@ -297,13 +333,20 @@ fn is_within(inner: &str, outer: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The value of a field that may be a reference to a secret.
+/// The fields of a mapping that `table` knows.
+fn values(table: &Table, node: &Node) -> Fields {
+    let known = node.entries().iter().filter_map(|(key, value)| Some((key.name.clone(), field_value(table.get(&key.name)?, value))));
+    known.collect()
+}
+
+/// The value of a field, which may be a reference to a secret or to a file.
 fn field_value(spec: &Spec, node: &Node) -> Value {
-    if spec.field.secrecy != Secrecy::Open
-        && let [(key, value)] = node.entries()
+    if let [(key, value)] = node.entries()
         && let Some(text) = value.text()
+        && (spec.field.upload || spec.field.secrecy != Secrecy::Open)
     {
         match key.name.as_str() {
+            "file" if spec.field.upload => return Value::File(text.to_owned()),
             "env" => return Value::Secret(Reference::Env(text.to_owned())),
             "file" => return Value::Secret(Reference::File(text.to_owned())),
             _ => {}

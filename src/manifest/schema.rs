@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::Config;
 use crate::{
-    kind::{Kind, Shape, Source, Table, Target},
-    kinds::KINDS,
+    kind::{Kind, Shape, Source, Target},
+    kinds::{KINDS, settings::create_table},
     schema,
     value::{Json, Object},
 };
@@ -88,12 +88,6 @@ struct Document {
 enum DocumentKind {
     /// A project.
     Project,
-}
-
-/// The attributes that are sent when a project is created and never again.
-pub fn create_table() -> &'static Table {
-    static NONE: LazyLock<Table> = LazyLock::new(|| Table::new(&schemars::json_schema!({"properties": {}})));
-    &NONE
 }
 
 /// The schema of a document of the kind `Project`.

@@ -169,7 +169,7 @@ impl Spot<'_> {
         } else if !homes.is_empty() {
             format!("`{name}` belongs {}", homes.join(" or "))
         } else if known.len() <= MOST_NAMES && !known.is_empty() {
-            format!("known are {}", alternatives(&known).replace(" or ", " and "))
+            format!("it can be {}", alternatives(&known))
         } else if known.contains(&"extra") {
             "a field of the service's that undrift does not know yet may stand below `extra:`".into()
         } else {
@@ -215,6 +215,9 @@ impl Spot<'_> {
             Data::Number(_) | Data::Bool(_) if wants("string") => {
                 ("quote", Some("put it in quotes: without them YAML may change it (`1.10` is `1.1`)".into()))
             }
+            _ if wants("object") && self.is_item => {
+                ("type", self.property_names().first().map(|first| format!("write its fields, as in `- {first}: ...`")))
+            }
             Data::Map(_) if wants("array") => ("type", Some("write a list of entries, each with `- ` in front".into())),
             Data::Text(_) | Data::Number(_) if wants("array") => ("type", Some("write it as a list: `[...]`".into())),
             _ => ("type", self.description()),
@@ -237,8 +240,9 @@ impl Spot<'_> {
         let (mut options, mut types) = (Vec::new(), Vec::new());
         for choice in choices {
             match (choice.get("enum").or_else(|| choice.get("const")), choice["type"].as_str()) {
-                (Some(Json::Array(_)), _) => options.extend(strings(&choice["enum"])),
-                (Some(one), _) => options.extend(strings(&Json::Array(vec![one.clone()]))),
+                // Numbers that stand for the same things as words are accepted, not advertised.
+                (Some(Json::Array(words)), _) if words.iter().all(Json::is_string) => options.extend(strings(&choice["enum"])),
+                (Some(_), _) => {}
                 (None, Some(kind)) if kind != "null" => types.push(in_words(kind)),
                 (None, _) => {}
             }
