@@ -17,7 +17,7 @@ const APART: &[(&str, &str)] = &[
 ];
 
 /// Fields that never come back; they are sent and not compared.
-const NEVER_READ: &[&str] = &["settings.avatar", "settings.import_url", "hooks.name", "hooks.previously", "hooks.token"];
+const NEVER_READ: &[&str] = &["hooks.name", "hooks.previously", "hooks.token", "settings.avatar", "settings.import_url"];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
@@ -43,6 +43,8 @@ fn sample(kind: &dyn Kind, spec: &Spec, form: Form) -> Json {
         ("settings", "import_url") => return json!({"env": "IMPORT_URL"}),
         ("settings", "repository_storage") => return "default".into(),
         ("settings", "mirror_user_id") => return 1.into(),
+        // The real service takes 10 minutes to 1 month.
+        ("settings", "build_timeout") => return pick(3600.into(), 7200.into()),
         ("hooks", "token") => return json!({"env": "HOOK_TOKEN"}),
         ("hooks", "url") => return format!("https://{}.example.org/x", if first { "a" } else { "b" }).into(),
         ("hooks", "previously") => return json!(["https://a.example.org/x"]),
@@ -55,9 +57,10 @@ fn sample(kind: &dyn Kind, spec: &Spec, form: Form) -> Json {
     }
     let schema = &spec.schema;
     if let Some(options) = schema["enum"].as_array() {
-        return options[usize::from(!first)].clone();
+        return options.iter().filter(|option| !option.is_null()).nth(usize::from(!first)).unwrap_or(&options[0]).clone();
     }
-    match schema["type"].as_str() {
+    let types = [&schema["type"], &schema["type"][0]];
+    match types.iter().find_map(|t| t.as_str()) {
         Some("boolean") => first.into(),
         Some("integer") => pick(7.into(), 9.into()),
         Some("array") => json!(if first { vec!["beta", "alpha"] } else { vec!["gamma"] }),

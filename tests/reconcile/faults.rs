@@ -77,9 +77,8 @@ async fn calls() -> BTreeSet<(String, String)> {
     let world = World::new(Profile::default(), seed).await;
     world.declare(&documents);
     world.converge("without faults").await;
-    assert_eq!(wrong(&world).await, [] as [&str; 0]);
     let requests = world.requests();
-    // The checks of `wrong` read as well; they are among the run's own reads.
+    assert_eq!(wrong(&world).await, [] as [&str; 0]);
     requests
         .iter()
         .filter_map(|request| request.split_once(' '))

@@ -50,23 +50,23 @@ impl Random for Half {
     }
 }
 
-pub struct World {
-    pub sandbox: Running,
+pub(crate) struct World {
+    pub(crate) sandbox: Running,
     folder: tempfile::TempDir,
     environment: BTreeMap<String, String>,
-    pub tweak: fn(&mut Settings),
+    pub(crate) tweak: fn(&mut Settings),
 }
 
 /// What a run of plan and apply came to.
 #[derive(Debug)]
-pub struct Outcome {
-    pub plan: Plan,
-    pub applied: Option<Applied>,
-    pub events: Vec<Event>,
+pub(crate) struct Outcome {
+    pub(crate) plan: Plan,
+    pub(crate) applied: Option<Applied>,
+    pub(crate) events: Vec<Event>,
 }
 
 impl World {
-    pub async fn new(profile: Profile, seed: Json) -> Self {
+    pub(crate) async fn new(profile: Profile, seed: Json) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = sandbox::Config {
             profile,
@@ -79,32 +79,32 @@ impl World {
         Self { sandbox, folder, environment: BTreeMap::new(), tweak: |_| () }
     }
 
-    pub fn set(&mut self, name: &str, value: &str) {
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.environment.insert(name.into(), value.into());
     }
 
-    pub fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().join("manifests")
     }
 
     /// Replaces the manifests. JSON is YAML.
-    pub fn declare(&self, documents: &[Json]) {
+    pub(crate) fn declare(&self, documents: &[Json]) {
         let text: Vec<_> = documents.iter().map(Json::to_string).collect();
         std::fs::write(self.root().join("all.yaml"), text.join("\n---\n")).unwrap();
     }
 
-    pub fn desired(&self) -> Desired {
+    pub(crate) fn desired(&self) -> Desired {
         let loaded = manifest::load(&self.root());
         loaded.desired.unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default())))
     }
 
-    pub async fn connect(&self, desired: &Desired) -> Result<(Observer, Settings), ApiError> {
+    pub(crate) async fn connect(&self, desired: &Desired) -> Result<(Observer, Settings), ApiError> {
         self.connect_as(self.sandbox.token(), desired).await
     }
 
-    pub async fn connect_as(&self, token: &str, desired: &Desired) -> Result<(Observer, Settings), ApiError> {
+    pub(crate) async fn connect_as(&self, token: &str, desired: &Desired) -> Result<(Observer, Settings), ApiError> {
         let mut secrets = Secrets::new(self.root(), self.environment.clone());
-        let references: Vec<_> = desired.references().map(|(reference, ..)| reference.clone()).collect();
+        let references: Vec<_> = desired.references().map(|(_, _, reference)| reference.clone()).collect();
         secrets.resolve(&references);
         let token = Secret::new(token);
         secrets.also_redact(token.clone());
@@ -126,34 +126,34 @@ impl World {
         Ok((observer, settings))
     }
 
-    pub async fn plan_with(&self, observer: &Observer, desired: &Desired, settings: &Settings) -> Result<Plan, ApiError> {
+    pub(crate) async fn plan_with(&self, observer: &Observer, desired: &Desired, settings: &Settings) -> Result<Plan, ApiError> {
         let mut plan = Plan::default();
         let projects: Vec<_> = desired.projects.iter().collect();
         observer.all(&projects, &settings.selection, 16, |project, live| plan.add(plan::project(project, &live, settings))).await?;
         Ok(plan.sorted())
     }
 
-    pub async fn try_plan(&self) -> Result<Plan, ApiError> {
+    pub(crate) async fn try_plan(&self) -> Result<Plan, ApiError> {
         let desired = self.desired();
         let (observer, settings) = self.connect(&desired).await?;
         self.plan_with(&observer, &desired, &settings).await
     }
 
-    pub async fn plan(&self) -> Plan {
+    pub(crate) async fn plan(&self) -> Plan {
         self.try_plan().await.unwrap()
     }
 
     /// Plans and, if nothing stands in the way, applies.
-    pub async fn try_apply(&self) -> Result<Outcome, ApiError> {
+    pub(crate) async fn try_apply(&self) -> Result<Outcome, ApiError> {
         self.apply_between(async |_: &Self| ()).await
     }
 
-    pub async fn apply(&self) -> Outcome {
+    pub(crate) async fn apply(&self) -> Outcome {
         self.try_apply().await.unwrap()
     }
 
     /// The same, with something that happens between plan and apply.
-    pub async fn apply_between(&self, between: impl AsyncFnOnce(&Self)) -> Result<Outcome, ApiError> {
+    pub(crate) async fn apply_between(&self, between: impl AsyncFnOnce(&Self)) -> Result<Outcome, ApiError> {
         let desired = self.desired();
         let (observer, settings) = self.connect(&desired).await?;
         let plan = self.plan_with(&observer, &desired, &settings).await?;
@@ -170,11 +170,12 @@ impl World {
     }
 
     /// Applies and requires that everything is as declared afterwards.
-    pub async fn converge(&self, about: &str) -> Plan {
+    pub(crate) async fn converge(&self, about: &str) -> Plan {
         let outcome = self.apply().await;
         assert!(outcome.plan.problems.is_empty() && outcome.plan.refusals.is_empty(), "{about}: {:#?}", outcome.plan);
         let applied = outcome.applied.unwrap();
-        assert!(applied.is_complete(), "{about}: {applied:#?}");
+        let failed: Vec<_> = applied.steps.iter().filter(|step| !step.outcome.is_success()).collect();
+        assert!(applied.is_complete(), "{about}: {failed:#?} {:#?}", applied.unstuck);
         let again = self.plan().await;
         assert!(again.steps.is_empty(), "{about}, planned again: {:#?}", again.steps);
         assert!(again.incomplete.is_empty(), "{about}: {:#?}", again.incomplete);
@@ -182,7 +183,7 @@ impl World {
     }
 
     /// The requests so far, as `METHOD path`, those that are no part of the API left out.
-    pub fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.folder.path().join("requests.jsonl")).unwrap_or_default();
         let line = |line: &str| {
             let line: Json = serde_json::from_str(line).unwrap();
@@ -191,16 +192,16 @@ impl World {
         log.lines().map(line).collect()
     }
 
-    pub fn writes(&self) -> Vec<String> {
+    pub(crate) fn writes(&self) -> Vec<String> {
         self.requests().into_iter().filter(|request| !request.starts_with("GET ")).collect()
     }
 
     /// One object of the service, read past undrift.
-    pub async fn get(&self, path: &str) -> Json {
+    pub(crate) async fn get(&self, path: &str) -> Json {
         self.call("GET", path, None).await
     }
 
-    pub async fn call(&self, method: &str, path: &str, body: Option<Json>) -> Json {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Option<Json>) -> Json {
         let client = reqwest_client();
         let url = format!("{}/api/v4{path}", self.sandbox.url());
         let mut request = client.request(method.parse().unwrap(), url).header("PRIVATE-TOKEN", self.sandbox.token());
@@ -221,7 +222,7 @@ fn reqwest_client() -> reqwest::Client {
 }
 
 /// A seed with one public group, some users, and `projects`.
-pub fn seed(projects: &[Json]) -> Json {
+pub(crate) fn seed(projects: &[Json]) -> Json {
     let users: Vec<_> = ["alice", "bob", "carol", "dave"].iter().map(|name| json!({"username": name})).collect();
     json!({
         "tier": "ultimate",
@@ -232,7 +233,7 @@ pub fn seed(projects: &[Json]) -> Json {
 }
 
 /// A declared project.
-pub fn project(path: &str, sections: Json) -> Json {
+pub(crate) fn project(path: &str, sections: Json) -> Json {
     let mut document = json!({"kind": "Project", "path": path});
     document.as_object_mut().unwrap().extend(sections.as_object().unwrap().clone());
     document
