@@ -123,7 +123,7 @@ pub enum Found<'l> {
     None,
     /// This one.
     One(&'l LiveEntry),
-    /// One of several, and nothing here tells which; the text says what stands in the way, without a credential.
+    /// One of several that differ, and nothing tells which; the text says which, without a credential.
     Ambiguous(String),
 }
 
@@ -361,10 +361,12 @@ pub fn check_own_token(declared: &Fields, table: &'static Table, report: &mut dy
     }
 }
 
-/// Whether a declared and a live value are the same: mappings by the keys that are declared, empty text and `null` as one.
+/// Whether a declared and a live value are the same: mappings by the keys that are declared; `null` is what is not set, so it equals empty
+/// text, and a live one equals `false`.
 pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
     match (declared, live) {
         (Json::Null, Json::String(text)) | (Json::String(text), Json::Null) => text.is_empty(),
+        (Json::Bool(declared), Json::Null) => !declared,
         (Json::Object(declared), Json::Object(live)) => {
             declared.iter().all(|(name, value)| same(compare, value, live.get(name).unwrap_or(&Json::Null)))
         }
@@ -389,4 +391,98 @@ pub const fn is_readable(field: &Field) -> bool {
 /// The twin of a deprecated boolean: `issues_enabled` is `issues_access_level` other than `disabled`.
 pub fn enabled(level: &Json) -> Option<bool> {
     level.as_str().map(|level| level != "disabled")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_the_same_whatever_their_clothes() {
+        for (declared, live, alike) in [
+            (json!(null), json!(""), true),
+            (json!(""), json!(null), true),
+            (json!(null), json!("x"), false),
+            (json!("x"), json!(null), false),
+            (json!(false), json!(null), true),
+            (json!(true), json!(null), false),
+            (json!(null), json!(false), false),
+            (json!(1), json!(1.0), true),
+            (json!(1), json!("1"), false),
+            (json!({"a": null}), json!({}), true),
+            (json!({"a": 1}), json!({"a": 1, "b": 2}), true),
+            (json!({"a": 1, "b": 2}), json!({"a": 1}), false),
+            (json!({}), json!(null), false),
+        ] {
+            assert_eq!(same(Compare::Exact, &declared, &live), alike, "{declared} {live}");
+        }
+        for (declared, live, exact, set) in [
+            (json!(["a", "b"]), json!(["a", "b"]), true, true),
+            (json!(["a", "b"]), json!(["b", "a"]), false, true),
+            (json!(["a"]), json!(["a", "b"]), false, false),
+            (json!(["a", "c"]), json!(["a", "b"]), false, false),
+            (json!([]), json!([]), true, true),
+        ] {
+            let found = (same(Compare::Exact, &declared, &live), same(Compare::Set, &declared, &live));
+            assert_eq!(found, (exact, set), "{declared} {live}");
+        }
+    }
+}
+
+/// What the tests of every kind need.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::{
+        Arc, BTreeMap, Fault, Fields, Json, Kind, LiveEntry, Namespace, NamespaceOwner, Object, Request, Subject, Target, Users, Value,
+        Write,
+    };
+
+    /// The fields of a JSON object.
+    pub(crate) fn fields(json: Json) -> Fields {
+        object(json).into_iter().map(|(name, value)| (name, Value::Plain(value))).collect()
+    }
+
+    /// A JSON object.
+    pub(crate) fn object(json: Json) -> Object {
+        serde_json::from_value(json).unwrap()
+    }
+
+    /// A project that exists, with the id 7.
+    pub(crate) fn target() -> Target {
+        Target { id: Some(7), ..new_target(NamespaceOwner::Group) }
+    }
+
+    /// A project that does not exist yet, in the namespace 3.
+    pub(crate) fn new_target(owner: NamespaceOwner) -> Target {
+        Target { path: Arc::from("acme/shop"), id: None, namespace: Some(Namespace { id: 3, owner }) }
+    }
+
+    /// Reads every field of a live object.
+    pub(crate) fn live(kind: &dyn Kind, raw: Json) -> LiveEntry {
+        kind.read(&object(raw), &|name| kind.table().get(name).is_some())
+    }
+
+    /// The requests that create an entry of the project with the id 7.
+    pub(crate) fn create(kind: &dyn Kind, declared: &Fields) -> Vec<Request<Write>> {
+        kind.create(Subject { target: &target(), declared, users: &Users::new() })
+    }
+
+    /// The requests that change a live entry of the project with the id 7.
+    pub(crate) fn update(kind: &dyn Kind, declared: &Fields, raw: Json, changed: &[&str]) -> Vec<Request<Write>> {
+        kind.update(Subject { target: &target(), declared, users: &BTreeMap::new() }, &live(kind, raw), changed)
+    }
+
+    /// The field and code of every fault that a kind finds.
+    pub(crate) fn faults(kind: &dyn Kind, declared: &Fields) -> Vec<(&'static str, &'static str)> {
+        collect(|report| kind.check(declared, report))
+    }
+
+    /// The field and code of every fault that `check` reports.
+    pub(crate) fn collect(check: impl FnOnce(&mut dyn FnMut(Fault))) -> Vec<(&'static str, &'static str)> {
+        let mut faults = Vec::new();
+        check(&mut |fault| faults.push((fault.field.unwrap_or_default(), fault.code)));
+        faults
+    }
 }

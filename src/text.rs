@@ -1,13 +1,220 @@
-//! stub
-/// stub
-pub fn mask_url(url: &str) -> String {
-    url.to_owned()
+//! Text for people: escaped, counted, compared and stripped of credentials.
+//!
+//! Names, values and messages come from manifests and from the service; both may be hostile. Everything that is shown passes
+//! [`escape`] or [`escape_lines`], and every address [`mask_url`].
+
+use std::{borrow::Cow, ops::Range};
+
+/// What stands in the place of something that must not be shown.
+pub const MASK: &str = "***";
+
+/// `text` on one line: whatever could move the cursor, change the colour, reorder or hide text becomes a visible escape.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    escape_unless(text, |_| false)
 }
-/// stub
-pub fn escape(text: &str) -> String {
-    text.to_owned()
+
+/// As [`escape`], but line feeds and tabs stay.
+pub fn escape_lines(text: &str) -> Cow<'_, str> {
+    escape_unless(text, |c| matches!(c, '\n' | '\t'))
 }
-/// stub
+
+fn escape_unless(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let escaped = |c: char| is_unsafe(c) && !keep(c);
+    if !text.contains(escaped) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| match c {
+        '\n' | '\r' | '\t' => c.escape_default().to_string(),
+        _ if escaped(c) => c.escape_unicode().to_string(),
+        _ => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(|c| if escaped(c) { escape(c) } else { c.to_string() }).collect())
+}
+
+/// Whether `c` is a control character (C0, DEL, C1), a separator of lines, a control of direction, or has no width.
+pub fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// The candidate that `name` was most likely meant to be: the fewest slips of the pen away, at most one for three letters.
+pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    const LONGEST: usize = 80;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let name = name.to_lowercase().replace('-', "_");
+    let limit = (name.chars().count() / 3).max(1);
+    let candidates = candidates.into_iter().filter(|candidate| candidate.len() <= LONGEST);
+    let rated = candidates.map(|candidate| (distance(&name, &candidate.to_lowercase()), candidate));
+    rated.filter(|(slips, _)| *slips <= limit).min_by_key(|(slips, _)| *slips).map(|(_, candidate)| candidate)
+}
+
+/// How many letters were added, dropped, changed or swapped with their neighbour (optimal string alignment).
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<_>, Vec<_>) = (a.chars().collect(), b.chars().collect());
+    let mut before_last = vec![0; b.len() + 1];
+    let mut last: Vec<_> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let changed = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut slips = changed.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                slips = slips.min(before_last[j - 2] + 1);
+            }
+            row.push(slips);
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+/// A count with its noun: `1 variable`, `2 entries`.
 pub fn count(n: usize, noun: &str) -> String {
-    format!("{n} {noun}")
+    match (n, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{n} {stem}ies"),
+        _ => format!("{n} {noun}s"),
+    }
+}
+
+/// Words as a list in a sentence: `` `a`, `b` or `c` ``.
+pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("`{}`", escape(word.as_ref()))).collect();
+    match &quoted[..] {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+/// `url` without what may be a credential: user information, the values of the query, and the fragment.
+pub fn mask_url(url: &str) -> Cow<'_, str> {
+    mask_ranges(url, &url_secrets(url))
+}
+
+/// `text` with each of `ranges` (ordered, apart, on character boundaries) replaced by [`MASK`].
+pub fn mask_ranges<'t>(text: &'t str, ranges: &[Range<usize>]) -> Cow<'t, str> {
+    if ranges.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut masked = String::new();
+    let mut from = 0;
+    for range in ranges {
+        masked.push_str(&text[from..range.start]);
+        masked.push_str(MASK);
+        from = range.end;
+    }
+    masked.push_str(&text[from..]);
+    Cow::Owned(masked)
+}
+
+/// Where the URLs in `text` may hold credentials.
+pub fn url_secrets(text: &str) -> Vec<Range<usize>> {
+    let mut secrets = Vec::new();
+    let mut from = 0;
+    while let Some(found) = text[from..].find("://") {
+        let start = from + found + 3;
+        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
+        let end = text[start..].find(ends).map_or(text.len(), |length| start + length);
+        let path = text[start..end].find(['/', '?', '#']).map_or(end, |length| start + length);
+        if let Some(length) = text[start..path].rfind('@') {
+            secrets.push(start..start + length);
+        }
+        let fragment = text[path..end].find('#').map_or(end, |length| path + length);
+        if let Some(query) = text[path..fragment].find('?') {
+            let mut at = path + query + 1;
+            for pair in text[at..fragment].split_inclusive(['&', ';']) {
+                let value = pair.find('=').map_or(at, |equals| at + equals + 1);
+                let stop = at + pair.trim_end_matches(['&', ';']).len();
+                if value < stop {
+                    secrets.push(value..stop);
+                }
+                at += pair.len();
+            }
+        }
+        if fragment + 1 < end {
+            secrets.push(fragment + 1..end);
+        }
+        from = end;
+    }
+    secrets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_could_fool_a_terminal_becomes_visible() {
+        assert_eq!(escape("plain tëxt ☃"), "plain tëxt ☃");
+        assert_eq!(escape("a\u{1b}[31mb\u{9b}c\u{7f}"), "a\\u{1b}[31mb\\u{9b}c\\u{7f}");
+        assert_eq!(escape("x\u{202e}y\u{200b}z\r\n\t"), "x\\u{202e}y\\u{200b}z\\r\\n\\t");
+        assert_eq!(escape_lines("a\n\tb\r"), "a\n\tb\\r");
+    }
+
+    #[test]
+    fn the_nearest_word_is_near() {
+        let words = ["visibility", "merge_method", "topics", "protected"];
+        for (typo, meant) in [
+            ("visiblity", Some("visibility")),
+            ("merge-method", Some("merge_method")),
+            ("Topic", Some("topics")),
+            ("protcetde", Some("protected")),
+            ("name", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(typo, words), meant, "{typo}");
+        }
+    }
+
+    #[test]
+    fn counts_agree_with_their_noun() {
+        let counted = [(0, "hook"), (1, "entry"), (2, "entry"), (3, "key")].map(|(n, noun)| count(n, noun));
+        assert_eq!(counted, ["0 hooks", "1 entry", "2 entries", "3 keys"]);
+        assert_eq!(alternatives(&["a", "b", "c"]), "`a`, `b` or `c`");
+    }
+
+    #[test]
+    fn a_url_is_shown_without_credentials() {
+        for (url, shown) in [
+            ("https://ci.example.org/x", "https://ci.example.org/x"),
+            ("https://bob:s3cret@ci.example.org/@x", "https://***@ci.example.org/@x"),
+            ("https://token@h", "https://***@h"),
+            ("https://h/p?token=abc&b=&c", "https://h/p?token=***&b=&***"),
+            ("https://h?a=1;b=2#frag", "https://h?a=***;b=***#***"),
+            ("see 'http://a:b@c/d' and ftp://e@f g@h", "see 'http://***@c/d' and ftp://***@f g@h"),
+            ("no address", "no address"),
+        ] {
+            assert_eq!(mask_url(url), shown);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn escaped_text_is_harmless(text in any::<String>()) {
+            prop_assert!(!escape(&text).contains(is_unsafe));
+        }
+
+        #[test]
+        fn a_password_is_never_shown(user in "[a-z]{0,5}", path in "[a-z/]{0,9}") {
+            let url = format!("https://{user}:canary7@host/{path}?k={user}canary8&canary9#canary0");
+            prop_assert!(!mask_url(&url).contains("canary"));
+        }
+
+        #[test]
+        fn any_text_can_be_masked(text in any::<String>()) {
+            let _ = mask_url(&format!("://{text}"));
+        }
+
+        #[test]
+        fn slips_are_counted_the_same_both_ways(a in "[ab]{0,6}", b in "[ab]{0,6}") {
+            prop_assert_eq!(distance(&a, &b), distance(&b, &a));
+            prop_assert_eq!(distance(&a, &b) == 0, a == b);
+        }
+    }
 }

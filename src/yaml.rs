@@ -1,222 +1,452 @@
 //! YAML text to a tree in which every node knows where it stands.
 //!
-//! The rules are stricter than YAML's: the YAML 1.2 core schema decides what is a boolean, a key may
-//! be written once, a tag has to be one of the core ones, and aliases may not multiply the document.
+//! The rules are stricter than YAML's: the YAML 1.2 core schema decides what is a boolean, keys are text and written once, a tag has to
+//! be one of the core ones, and aliases may not multiply the text. Every fault is reported, not only the first: what is well-formed
+//! but forbidden leaves a [`Data::Unreadable`] hole or is left out of the tree, and after broken syntax reading goes on with the next
+//! document. No message quotes a scalar, because any scalar may be a secret.
 
-use std::{collections::HashMap, ops::Range};
+use std::{borrow::Cow, collections::HashMap, ops::Range};
 
-use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
-use serde_json::{Number, Value};
+use granit_parser::{BorrowedInput, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
-/// More nodes than this in one document means that aliases multiply it.
+use crate::value::Json;
+
+/// How deep collections may lie in each other. What manifests need is below ten.
+pub const MAX_DEPTH: usize = 64;
+
+/// How many nodes the documents of one text may have once its aliases are expanded.
 const MAX_NODES: usize = 1_000_000;
 
+/// How many bytes the scalars of one text may have once its aliases are expanded.
+const MAX_BYTES: usize = 16 << 20;
+
+/// A value and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
+    /// The value.
     pub data: Data,
-    /// Bytes in the source; for an alias, those of the alias.
+    /// Bytes of the text; for an alias, those of the alias.
     pub span: Range<usize>,
 }
 
+/// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
+    /// `null`, `~` or nothing.
     Null,
+    /// `true` or `false`.
     Bool(bool),
-    Number(Number),
+    /// A number that JSON and 64 bits can hold.
+    Number(serde_json::Number),
+    /// Text.
     Text(String),
+    /// A sequence.
     List(Vec<Node>),
+    /// A mapping, in the order in which it is written.
     Map(Vec<(Key, Node)>),
+    /// Something that is reported as a fault already.
+    Unreadable,
 }
 
+/// The key of a mapping's entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
+    /// Its text.
     pub name: String,
+    /// Bytes of the text; for a key that was merged in, where it was first written.
     pub span: Range<usize>,
 }
 
-#[derive(Debug, thiserror::Error, PartialEq)]
-#[error("{message}")]
-pub struct Error {
-    pub message: String,
+/// What is wrong with a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// The code, one of `syntax`, `duplicate-key`, `yaml-key`, `yaml-tag`, `yaml-number`, `yaml-limit` and `control-character`.
+    pub code: &'static str,
+    /// A lower-case fragment.
+    pub message: Cow<'static, str>,
+    /// What to do about it.
+    pub help: Option<&'static str>,
+    /// Bytes of the text.
     pub span: Range<usize>,
-    /// Where the thing that the error speaks of was first written.
+    /// Where the thing that the fault speaks of was first written.
     pub first: Option<Range<usize>>,
 }
 
-impl Error {
-    fn new(message: impl Into<String>, span: Range<usize>) -> Self {
-        Self { message: message.into(), span, first: None }
+impl Fault {
+    fn new(code: &'static str, message: impl Into<Cow<'static, str>>, span: Range<usize>) -> Self {
+        Self { code, message: message.into(), help: None, span, first: None }
     }
+
+    fn help(self, help: &'static str) -> Self {
+        Self { help: Some(help), ..self }
+    }
+}
+
+/// What could be read of a text.
+#[derive(Debug, Default, PartialEq)]
+pub struct Parsed {
+    /// The documents whose syntax is sound.
+    pub documents: Vec<Node>,
+    /// What is wrong.
+    pub faults: Vec<Fault>,
+    /// What is in the text but not in a document: values of keys that are written twice or are not text, and what a merge lost.
+    pub dropped: Vec<Range<usize>>,
+    /// Whether a document is missing because its syntax is broken.
+    pub is_broken: bool,
 }
 
 /// Reads every document of `text`.
-pub fn parse(text: &str) -> Result<Vec<Node>, Error> {
-    let mut options = Options::default();
-    options.set_emit_comments(false);
-    let mut composer = Composer { events: Parser::new_from_str_with_options(text, options), anchors: HashMap::new(), left: MAX_NODES };
-    let mut documents = Vec::new();
+pub fn parse(text: &str) -> Parsed {
+    let mut parsed = Parsed::default();
+    if let Some((at, c)) = text.char_indices().find(|(at, c)| is_forbidden(*c) && !(*at == 0 && *c == '\u{feff}')) {
+        parsed.faults.push(control_character(at..at + c.len_utf8()));
+        parsed.is_broken = true;
+        return parsed;
+    }
+    let options = granit_parser::options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
+    let mut composer = Composer {
+        events: Parser::new_from_str_with_options(text, options),
+        anchors: HashMap::new(),
+        faults: Vec::new(),
+        dropped: Vec::new(),
+        nodes_left: MAX_NODES,
+        bytes_left: MAX_BYTES,
+        end: text.len(),
+    };
     loop {
-        match composer.next()? {
-            (Event::StreamEnd, _) => return Ok(documents),
-            (Event::StreamStart | Event::DocumentEnd, _) => {}
-            (Event::DocumentStart(..), _) => {
-                composer.anchors.clear();
-                let (event, span) = composer.next()?;
-                documents.push(composer.node(event, span)?.0);
+        match composer.document() {
+            Ok(Some(document)) => parsed.documents.push(document),
+            Ok(None) => break,
+            Err(fault) => {
+                parsed.is_broken = true;
+                let is_exhausted = composer.nodes_left == 0 || composer.bytes_left == 0;
+                composer.faults.push(fault);
+                if is_exhausted || !composer.events.proceed_next_document().unwrap_or(false) {
+                    break;
+                }
             }
-            (event, _) => unreachable!("{event:?} between documents"),
         }
     }
+    parsed.faults = composer.faults;
+    parsed.dropped = composer.dropped;
+    parsed
 }
 
-struct Composer<'t, I: granit_parser::BorrowedInput<'t>> {
+/// Control characters other than tab, line feed and carriage return.
+fn is_forbidden(c: char) -> bool {
+    c.is_control() && !matches!(c, '\t' | '\n' | '\r')
+}
+
+fn control_character(span: Range<usize>) -> Fault {
+    Fault::new("control-character", "a control character", span).help("remove it; the service and most editors cannot keep it")
+}
+
+/// A node together with what it costs to copy it.
+struct Counted {
+    node: Node,
+    nodes: usize,
+    bytes: usize,
+}
+
+/// Builds trees from the parser's events.
+struct Composer<'t, I: BorrowedInput<'t>> {
     events: Parser<'t, I>,
-    /// Each anchored node with its size.
-    anchors: HashMap<usize, (Node, usize)>,
-    left: usize,
+    anchors: HashMap<usize, Counted>,
+    faults: Vec<Fault>,
+    dropped: Vec<Range<usize>>,
+    nodes_left: usize,
+    bytes_left: usize,
+    end: usize,
 }
 
-impl<'t, I: granit_parser::BorrowedInput<'t>> Composer<'t, I> {
-    fn next(&mut self) -> Result<(Event<'t>, Range<usize>), Error> {
+impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
+    /// The next document; `None` at the end. An error means that it is broken beyond its place.
+    fn document(&mut self) -> Result<Option<Node>, Fault> {
+        loop {
+            match self.next()? {
+                (Event::StreamEnd, _) => return Ok(None),
+                (Event::DocumentStart(..), _) => {
+                    self.anchors.clear();
+                    let (event, span) = self.next()?;
+                    return Ok(Some(self.node(event, span, 0)?.node));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<(Event<'t>, Range<usize>), Fault> {
         match self.events.next_event() {
             Some(Ok((event, span))) => Ok((event, bytes(span))),
-            Some(Err(error)) => {
-                let at = error.marker().byte_offset().unwrap_or(0);
-                Err(Error::new(error.info().to_string(), at..at))
-            }
-            None => Ok((Event::StreamEnd, 0..0)),
+            Some(Err(error)) => Err(self.syntax(&error)),
+            None => Ok((Event::StreamEnd, self.end..self.end)),
         }
     }
 
-    /// The node that `event` starts, and how many nodes it holds.
-    fn node(&mut self, event: Event<'t>, span: Range<usize>) -> Result<(Node, usize), Error> {
-        let mut size = 1;
-        let (anchor, data, end) = match event {
-            Event::Alias(id) => {
-                let (target, size) =
-                    self.anchors.get(&id).cloned().ok_or_else(|| Error::new("an alias inside the node it names", span.clone()))?;
-                self.spend(size, &span)?;
-                return Ok((Node { data: target.data, span }, size));
-            }
+    fn syntax(&self, error: &ScanError) -> Fault {
+        let at = error.marker().byte_offset().unwrap_or(self.end);
+        match error.kind() {
+            ErrorKind::RecursionLimitExceeded => too_deep(at..at),
+            ErrorKind::UnknownAnchor => Fault::new("syntax", "an alias without an anchor before it in this document", at..at)
+                .help("quote the text if the `*` belongs to it"),
+            kind => Fault { help: advice(kind), ..Fault::new("syntax", kind.to_string(), at..at) },
+        }
+    }
+
+    /// The node that `event` starts, `depth` collections down.
+    fn node(&mut self, event: Event<'t>, span: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+        if depth > MAX_DEPTH {
+            return Err(too_deep(span));
+        }
+        let (anchor, sized) = match event {
+            Event::Alias(id) => return self.alias(id, span),
             Event::Scalar(text, style, anchor, tag) => {
-                let tag = match tag.as_deref() {
-                    None => None,
-                    Some(tag) => Some(
-                        tag.core_suffix().ok_or_else(|| Error::new(format!("unknown tag `{}`", tag.original()), span.clone()))?.to_owned(),
-                    ),
-                };
-                (anchor, scalar(&text, style, tag.as_deref()).map_err(|why| Error::new(why, span.clone()))?, span.end)
+                let (bytes, data) = (text.len(), self.scalar(text, style, tag.as_deref(), &span));
+                (anchor, Counted { node: Node { data, span }, nodes: 1, bytes })
             }
-            Event::SequenceStart(_, anchor, _) => {
-                let mut items = Vec::new();
-                loop {
-                    let (event, span) = self.next()?;
-                    if let Event::SequenceEnd = event {
-                        break (anchor, Data::List(items), span.end);
-                    }
-                    let (item, more) = self.node(event, span)?;
-                    items.push(item);
-                    size += more;
-                }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.check_tag(tag.as_deref(), "seq", &span);
+                (anchor, self.list(span, depth)?)
             }
-            Event::MappingStart(_, anchor, _) => {
-                let mut entries: Vec<(Key, Node)> = Vec::new();
-                let mut merged = Vec::new();
-                loop {
-                    let (event, at) = self.next()?;
-                    if let Event::MappingEnd = event {
-                        merge(&mut entries, merged);
-                        break (anchor, Data::Map(entries), at.end);
-                    }
-                    let Event::Scalar(name, style, ..) = event else {
-                        return Err(Error::new("a key has to be a plain word", at));
-                    };
-                    let key = Key { name: name.into_owned(), span: at };
-                    let (event, at) = self.next()?;
-                    let (value, more) = self.node(event, at)?;
-                    size += more;
-                    if style == ScalarStyle::Plain && key.name == "<<" {
-                        merged.push(mergeable(value)?);
-                    } else if let Some((first, _)) = entries.iter().find(|(k, _)| k.name == key.name) {
-                        return Err(Error {
-                            first: Some(first.span.clone()),
-                            ..Error::new(format!("`{}` is written twice", key.name), key.span)
-                        });
-                    } else {
-                        entries.push((key, value));
-                    }
-                }
+            Event::MappingStart(_, anchor, tag) => {
+                self.check_tag(tag.as_deref(), "map", &span);
+                (anchor, self.map(span, depth)?)
             }
-            event => unreachable!("{event:?} where a node starts"),
+            _ => return Err(Fault::new("syntax", "a value is missing here", span)),
         };
-        self.spend(1, &span)?;
-        let node = Node { data, span: span.start..end };
+        let own = if sized.node.is_collection() { 0 } else { sized.bytes };
+        self.spend(1, own, &sized.node.span)?;
         if anchor != 0 {
-            self.anchors.insert(anchor, (node.clone(), size));
+            // The copy that aliases are made from is paid for too: anchors may lie in each other.
+            self.spend(sized.nodes, sized.bytes, &sized.node.span)?;
+            self.anchors.insert(anchor, Counted { node: sized.node.clone(), ..sized });
         }
-        Ok((node, size))
+        Ok(sized)
     }
 
-    fn spend(&mut self, nodes: usize, at: &Range<usize>) -> Result<(), Error> {
-        self.left = self.left.checked_sub(nodes).ok_or_else(|| Error::new("the document is too large: aliases multiply it", at.clone()))?;
-        Ok(())
+    fn alias(&mut self, id: usize, span: Range<usize>) -> Result<Counted, Fault> {
+        let Some(target) = self.anchors.get(&id) else {
+            return Err(Fault::new("syntax", "an alias inside the value that it stands for", span));
+        };
+        let (nodes, bytes) = (target.nodes, target.bytes);
+        self.spend(nodes, bytes, &span)?;
+        let data = self.anchors[&id].node.data.clone();
+        Ok(Counted { node: Node { data, span }, nodes, bytes })
     }
-}
 
-fn mergeable(value: Node) -> Result<Vec<(Key, Node)>, Error> {
-    match value.data {
-        Data::Map(entries) => Ok(entries),
-        Data::List(items) => Ok(items.into_iter().map(mergeable).collect::<Result<Vec<_>, _>>()?.concat()),
-        _ => Err(Error::new("`<<` merges a mapping or a list of mappings", value.span)),
-    }
-}
-
-/// What is written in the mapping wins over what is merged into it, and the first merged over the next.
-fn merge(entries: &mut Vec<(Key, Node)>, merged: Vec<Vec<(Key, Node)>>) {
-    for (key, value) in merged.into_iter().flatten() {
-        if !entries.iter().any(|(k, _)| k.name == key.name) {
-            entries.push((key, value));
+    fn list(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+        let (mut items, mut nodes, mut bytes) = (Vec::new(), 1, 0);
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::SequenceEnd) {
+                let span = start.start..span.end.max(start.end);
+                return Ok(Counted { node: Node { data: Data::List(items), span }, nodes, bytes });
+            }
+            let item = self.node(event, span, depth + 1)?;
+            nodes += item.nodes;
+            bytes += item.bytes;
+            items.push(item.node);
         }
     }
+
+    fn map(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+        let mut entries = Vec::new();
+        let mut seen: HashMap<Cow<'t, str>, Range<usize>> = HashMap::new();
+        let (mut merged, mut nodes, mut bytes) = (Vec::new(), 1, 0);
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::MappingEnd) {
+                self.merge(&mut entries, &mut seen, merged);
+                let span = start.start..span.end.max(start.end);
+                return Ok(Counted { node: Node { data: Data::Map(entries), span }, nodes, bytes });
+            }
+            let key = self.key(event, span, depth)?;
+            let (event, span) = self.next()?;
+            let value = self.node(event, span, depth + 1)?;
+            nodes += value.nodes;
+            bytes += value.bytes;
+            let Some((name, span, is_merge)) = key else {
+                self.dropped.push(value.node.span);
+                continue;
+            };
+            bytes += name.len();
+            if let Some(first) = seen.get(&name) {
+                let fault = Fault::new("duplicate-key", "a key that is written twice in one mapping", span);
+                self.faults.push(Fault { first: Some(first.clone()), ..fault.help("keep one of the two") });
+                self.dropped.push(value.node.span);
+                continue;
+            }
+            seen.insert(name.clone(), span.clone());
+            if is_merge {
+                self.mergeable(value.node, &mut merged);
+            } else {
+                entries.push((Key { name: name.into_owned(), span }, value.node));
+            }
+        }
+    }
+
+    /// A key, where it stands, and whether it merges. One that is not text is reported and passed over.
+    fn key(&mut self, event: Event<'t>, span: Range<usize>, depth: usize) -> Result<Option<(Cow<'t, str>, Range<usize>, bool)>, Fault> {
+        if let Event::Scalar(text, style, _, tag) = event {
+            let is_plain = style == ScalarStyle::Plain;
+            let (name, found) = (text.clone(), self.scalar(text, style, tag.as_deref(), &span));
+            if matches!(found, Data::Text(_)) {
+                self.spend(0, name.len(), &span)?;
+                return Ok(Some((name.clone(), span, is_plain && name == "<<")));
+            }
+            if found == Data::Unreadable {
+                return Ok(None);
+            }
+        } else {
+            let node = self.node(event, span.clone(), depth + 1)?.node;
+            self.dropped.push(node.span);
+        }
+        let fault = Fault::new("yaml-key", "a key that is not text", span);
+        self.faults.push(fault.help("put a number, `true` or `null` in quotes if it is meant as a name"));
+        Ok(None)
+    }
+
+    fn mergeable(&mut self, value: Node, merged: &mut Vec<(Key, Node)>) {
+        match value.data {
+            Data::Map(entries) => merged.extend(entries),
+            Data::List(items) if !items.iter().any(|item| matches!(item.data, Data::List(_))) => {
+                for item in items {
+                    self.mergeable(item, merged);
+                }
+            }
+            Data::Unreadable => {}
+            _ => {
+                self.dropped.push(value.span.clone());
+                self.faults.push(Fault::new("syntax", "`<<` merges a mapping or a list of mappings", value.span));
+            }
+        }
+    }
+
+    /// What is written in the mapping wins over what is merged into it, and the first merged over the next.
+    fn merge(&mut self, entries: &mut Vec<(Key, Node)>, seen: &mut HashMap<Cow<'t, str>, Range<usize>>, merged: Vec<(Key, Node)>) {
+        for (key, value) in merged {
+            if seen.contains_key(key.name.as_str()) {
+                self.dropped.push(value.span);
+            } else {
+                seen.insert(Cow::Owned(key.name.clone()), key.span.clone());
+                entries.push((key, value));
+            }
+        }
+    }
+
+    fn check_tag(&mut self, tag: Option<&Tag>, expected: &str, span: &Range<usize>) {
+        if tag.is_some_and(|tag| tag.core_suffix() != Some(expected)) {
+            self.faults.push(unknown_tag(span.clone()));
+        }
+    }
+
+    /// The value of a scalar; one that is forbidden is reported.
+    fn scalar(&mut self, text: Cow<'t, str>, style: ScalarStyle, tag: Option<&Tag>, span: &Range<usize>) -> Data {
+        // Only escapes can still bring in what the text itself may not hold.
+        if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden) {
+            self.faults.push(control_character(span.clone()));
+            return Data::Unreadable;
+        }
+        let tag = match tag.map(Tag::core_suffix) {
+            None => None,
+            Some(Some(tag @ ("str" | "int" | "float" | "bool" | "null"))) => Some(tag),
+            Some(_) => {
+                self.faults.push(unknown_tag(span.clone()));
+                return Data::Unreadable;
+            }
+        };
+        if tag == Some("str") || (tag.is_none() && style != ScalarStyle::Plain) {
+            return Data::Text(text.into_owned());
+        }
+        let data = match &*text {
+            "" | "~" | "null" | "Null" | "NULL" => Data::Null,
+            "true" | "True" | "TRUE" => Data::Bool(true),
+            "false" | "False" | "FALSE" => Data::Bool(false),
+            word => match number(word) {
+                Ok(Some(number)) => Data::Number(number),
+                Ok(None) => Data::Text(text.into_owned()),
+                Err(message) => {
+                    self.faults.push(Fault::new("yaml-number", message, span.clone()).help("put it in quotes if it is text"));
+                    return Data::Unreadable;
+                }
+            },
+        };
+        let fits = match (tag, &data) {
+            (None, _) | (Some("null"), Data::Null) | (Some("bool"), Data::Bool(_)) | (Some("float"), Data::Number(_)) => true,
+            (Some("int"), Data::Number(number)) => number.is_i64(),
+            _ => false,
+        };
+        if !fits {
+            self.faults.push(Fault::new("yaml-tag", "a value that is not what its tag says", span.clone()));
+            return Data::Unreadable;
+        }
+        data
+    }
+
+    fn spend(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), Fault> {
+        let left = self.nodes_left.checked_sub(nodes).zip(self.bytes_left.checked_sub(bytes));
+        (self.nodes_left, self.bytes_left) = left.unwrap_or((0, 0));
+        left.map(|_| ()).ok_or_else(|| {
+            Fault::new("yaml-limit", "the file is too large once its aliases are expanded", at.clone())
+                .help("write out what differs instead of nesting aliases; the limits are 16 MiB and 1,000,000 values")
+        })
+    }
 }
 
-/// The YAML 1.2 core schema.
-fn scalar(text: &str, style: ScalarStyle, tag: Option<&str>) -> Result<Data, String> {
-    if tag == Some("str") || (tag.is_none() && style != ScalarStyle::Plain) {
-        return Ok(Data::Text(text.to_owned()));
-    }
-    Ok(match text {
-        "" | "~" | "null" | "Null" | "NULL" => Data::Null,
-        "true" | "True" | "TRUE" => Data::Bool(true),
-        "false" | "False" | "FALSE" => Data::Bool(false),
-        _ => match number(text)? {
-            Some(number) => Data::Number(number),
-            None => Data::Text(text.to_owned()),
-        },
+fn too_deep(span: Range<usize>) -> Fault {
+    Fault::new("yaml-limit", format!("collections lie deeper than {MAX_DEPTH} in each other"), span)
+}
+
+fn unknown_tag(span: Range<usize>) -> Fault {
+    Fault::new("yaml-tag", "an unknown tag", span).help("leave it out; a secret is written as `{env: NAME}` or `{file: PATH}`")
+}
+
+/// What usually lies behind an error of syntax.
+fn advice(kind: &ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation | ErrorKind::TabInPlainScalar => {
+            "indent with spaces"
+        }
+        ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidSimpleKey | ErrorKind::SimpleKeyExpected => {
+            "check the indentation, and quote text that holds `: `"
+        }
+        ErrorKind::UnclosedQuotedScalar => "close the quote",
+        ErrorKind::UnclosedFlowCollection { .. } | ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofFlowSequence => {
+            "close the bracket"
+        }
+        ErrorKind::UnexpectedCharacter { .. } | ErrorKind::UnknownQuotedScalarEscape => {
+            "put the text in single quotes: they keep it as it is"
+        }
+        ErrorKind::ExpectedBlockMappingKey | ErrorKind::ExpectedBlockSequenceEntry | ErrorKind::InvalidIndentation => {
+            "check the indentation"
+        }
+        _ => return None,
     })
 }
 
-fn number(text: &str) -> Result<Option<Number>, String> {
-    let too_large = || format!("`{text}` is too large for a number; quote it if it is text");
-    let (digits, radix) = match text.as_bytes() {
-        [b'0', b'x', ..] => (&text[2..], 16),
-        [b'0', b'o', ..] => (&text[2..], 8),
-        _ => (text.strip_prefix('+').unwrap_or(text), 10),
+/// A number of the YAML 1.2 core schema that JSON can hold; `None` if the text is not one.
+fn number(text: &str) -> Result<Option<serde_json::Number>, &'static str> {
+    const TOO_LARGE: &str = "a number that 64 bits cannot hold";
+    let radix = match text.as_bytes() {
+        [b'0', b'x', ..] => 16,
+        [b'0', b'o', ..] => 8,
+        _ => 10,
     };
-    let unsigned = digits.strip_prefix('-').filter(|_| radix == 10).unwrap_or(digits);
+    let unsigned = if radix == 10 { text.strip_prefix(['+', '-']).unwrap_or(text) } else { &text[2..] };
     if !unsigned.is_empty() && unsigned.chars().all(|c| c.is_digit(radix)) {
-        return i64::from_str_radix(digits, radix).map(|n| Some(n.into())).map_err(|_| too_large());
+        let signed = if text.starts_with('-') { text } else { unsigned };
+        return i64::from_str_radix(signed, radix).map(|n| Some(n.into())).map_err(|_| TOO_LARGE);
     }
-    if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') || !unsigned.contains(|c: char| c.is_ascii_digit()) {
-        return match text {
-            ".inf" | "-.inf" | "+.inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN" => {
-                Err(format!("`{text}` is not a number the API knows"))
-            }
-            _ => Ok(None),
-        };
+    match unsigned {
+        ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN" => return Err("not a number that the API knows"),
+        _ if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') => return Ok(None),
+        _ => {}
     }
-    match digits.parse::<f64>() {
-        Ok(float) => Number::from_f64(float).map(Some).ok_or_else(too_large),
+    match unsigned.parse::<f64>() {
+        Ok(float) => {
+            let float = if text.starts_with('-') { -float } else { float };
+            serde_json::Number::from_f64(float).map(Some).ok_or(TOO_LARGE)
+        }
         Err(_) => Ok(None),
     }
 }
@@ -226,86 +456,49 @@ fn bytes(span: Span) -> Range<usize> {
 }
 
 impl Node {
-    pub fn to_json(&self) -> Value {
+    /// The value as JSON; what could not be read is `null`.
+    pub fn to_json(&self) -> Json {
         match &self.data {
-            Data::Null => Value::Null,
-            Data::Bool(b) => Value::Bool(*b),
-            Data::Number(n) => Value::Number(n.clone()),
-            Data::Text(t) => Value::String(t.clone()),
-            Data::List(items) => Value::Array(items.iter().map(Node::to_json).collect()),
-            Data::Map(entries) => Value::Object(entries.iter().map(|(k, v)| (k.name.clone(), v.to_json())).collect()),
+            Data::Null | Data::Unreadable => Json::Null,
+            Data::Bool(value) => Json::Bool(*value),
+            Data::Number(number) => Json::Number(number.clone()),
+            Data::Text(text) => Json::String(text.clone()),
+            Data::List(items) => Json::Array(items.iter().map(Self::to_json).collect()),
+            Data::Map(entries) => Json::Object(entries.iter().map(|(key, value)| (key.name.clone(), value.to_json())).collect()),
         }
     }
 
-    pub fn get(&self, name: &str) -> Option<(&Key, &Node)> {
-        let Data::Map(entries) = &self.data else { return None };
-        entries.iter().find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
+    /// The entry of a mapping.
+    pub fn get(&self, name: &str) -> Option<(&Key, &Self)> {
+        self.entries().iter().find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
     }
 
-    /// The node at a JSON pointer.
-    pub fn at(&self, pointer: &str) -> Option<&Node> {
-        pointer.split('/').skip(1).try_fold(self, |node, token| match &node.data {
-            Data::List(items) => items.get(token.parse::<usize>().ok()?),
-            _ => node.get(&token.replace("~1", "/").replace("~0", "~")).map(|(_, value)| value),
-        })
+    /// The entries of a mapping; none if it is something else.
+    pub fn entries(&self) -> &[(Key, Self)] {
+        if let Data::Map(entries) = &self.data { entries } else { &[] }
+    }
+
+    /// The items of a list; none if it is something else.
+    pub fn items(&self) -> &[Self] {
+        if let Data::List(items) = &self.data { items } else { &[] }
+    }
+
+    /// The text, if it is that.
+    pub fn text(&self) -> Option<&str> {
+        if let Data::Text(text) = &self.data { Some(text) } else { None }
+    }
+
+    /// Whether something in it is reported already.
+    pub fn has_unreadable(&self) -> bool {
+        self.data == Data::Unreadable
+            || self.items().iter().any(Self::has_unreadable)
+            || self.entries().iter().any(|(_, value)| value.has_unreadable())
+    }
+
+    const fn is_collection(&self) -> bool {
+        matches!(self.data, Data::List(_) | Data::Map(_))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn one(text: &str) -> Result<Value, Error> {
-        parse(text).map(|documents| documents[0].to_json())
-    }
-
-    #[test]
-    fn scalars_follow_yaml_1_2() {
-        let text = "[true, yes, no, on, ~, '', 017, 0o17, 0x1F, 1_000, 12:30:45, 1e3, 1.10, +12, -3, v1, '1', .5, 1.]";
-        let want = json!([true, "yes", "no", "on", null, "", 17, 15, 31, "1_000", "12:30:45", 1000.0, 1.1, 12, -3, "v1", "1", 0.5, 1.0]);
-        assert_eq!(one(text), Ok(want));
-    }
-
-    #[test]
-    fn a_key_is_written_once() {
-        let error = parse("a: 1\nb: 2\na: 3\n").unwrap_err();
-        assert_eq!((error.message.as_str(), error.span, error.first), ("`a` is written twice", 10..11, Some(0..1)));
-    }
-
-    #[test]
-    fn what_is_written_wins_over_what_is_merged() {
-        let text = "x: &x {p: 1, q: 2}\nz: &z {q: 8, r: 9}\ny: {<<: [*x, *z], p: 3}\n";
-        assert_eq!(one(text).unwrap()["y"], json!({"p": 3, "q": 2, "r": 9}));
-    }
-
-    #[test]
-    fn aliases_do_not_multiply() {
-        let mut text = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x]\n");
-        for i in 1..9 {
-            text += &format!("a{i}: &a{i} [{}]\n", vec![format!("*a{}", i - 1); 9].join(","));
-        }
-        assert_eq!(parse(&text).unwrap_err().message, "the document is too large: aliases multiply it");
-        assert!(parse(&"[".repeat(100_000)).is_err());
-        assert!(parse("a: &a [*a]").is_err());
-    }
-
-    #[test]
-    fn a_node_knows_where_it_stands() {
-        let text = "kind: Project\nspec:\n  topics: [a, \"b c\"]\n";
-        let node = &parse(text).unwrap()[0];
-        assert_eq!(&text[node.at("/spec/topics/1").unwrap().span.clone()], "\"b c\"");
-        assert_eq!(&text[node.at("/spec").unwrap().get("topics").unwrap().0.span.clone()], "topics");
-    }
-
-    #[test]
-    fn odds_and_ends() {
-        assert_eq!(one("\u{feff}a: 1\r\nb: 2\r\n"), Ok(json!({"a": 1, "b": 2})));
-        assert_eq!(parse("").unwrap().len(), 0);
-        assert_eq!(parse("a: 1\n---\na: 2\n").unwrap().len(), 2);
-        assert_eq!(parse("a: !secret x").unwrap_err().message, "unknown tag `!secret`");
-        assert_eq!(one("a: !!str 12"), Ok(json!({"a": "12"})));
-        assert!(one("a: 18446744073709551616").is_err());
-        assert!(one("a: .nan").is_err());
-    }
-}
+mod tests;

@@ -12,7 +12,8 @@ use crate::{
     value::{Json, Value},
 };
 
-/// The switch, as the project object carries it. It is set by an operation of its own, never by a field of a request.
+/// `archived: true` archives the project, `archived: false` brings it back.
+// The project object carries the switch; what turns it is an operation of its own, never a field of a request.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct State {
@@ -58,4 +59,26 @@ fn declared(subject: Subject<'_>) -> Option<bool> {
 
 fn request(op: Op<Write>, target: &Target) -> Request<Write> {
     op.request().arg("id", target.id())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::testing::{create, fields, live, target, update},
+        operation::{PROJECT_ARCHIVE, PROJECT_UNARCHIVE},
+    };
+
+    #[test]
+    fn the_switch_is_turned_by_operations() {
+        let (on, off) = (fields(json!({"archived": true})), fields(json!({"archived": false})));
+        let turn = |op: Op<Write>| op.request().arg("id", 7);
+        assert_eq!(update(&Archived, &on, json!({"archived": false}), &["archived"]), [turn(PROJECT_ARCHIVE)]);
+        assert_eq!(update(&Archived, &off, json!({"archived": true}), &["archived"]), [turn(PROJECT_UNARCHIVE)]);
+        assert_eq!(create(&Archived, &on), [turn(PROJECT_ARCHIVE)]);
+        assert_eq!(create(&Archived, &off), []);
+        assert_eq!(Archived.delete(&target(), &live(&Archived, json!({"archived": true}))), []);
+    }
 }

@@ -99,14 +99,7 @@ impl Kind for Hooks {
         let previously = declared.get("previously").and_then(Value::plain).and_then(Json::as_array);
         let urls = declared.get("url").and_then(Value::text).into_iter().chain(previously.into_iter().flatten().filter_map(Json::as_str));
         let at = |url: &str| live.iter().filter(|hook| hook.fields.get("url").and_then(Json::as_str) == Some(url)).collect::<Vec<_>>();
-        match urls.map(at).find(|hooks| !hooks.is_empty()) {
-            Some(hooks) => one_of(&hooks),
-            // Creating it all the same could double a hook that is there.
-            None if matches!(declared.get("url"), Some(Value::Secret(_))) && !live.is_empty() => {
-                Found::Ambiguous("its `url` is a secret that is not available, so any live hook may be the one".into())
-            }
-            None => Found::None,
-        }
+        urls.map(at).find(|hooks| !hooks.is_empty()).map_or(Found::None, |hooks| one_of(&hooks))
     }
 
     // An edit has to carry the URL and resets every flag that it leaves out.
@@ -135,9 +128,9 @@ impl Kind for Hooks {
 
 /// The one of several hooks with the same URL: which does not matter if they are equal, and the oldest then stays.
 fn one_of<'l>(hooks: &[&'l LiveEntry]) -> Found<'l> {
-    let first = hooks.iter().min_by_key(|hook| hook.handle.as_u64());
-    match first {
-        Some(first) if hooks.iter().all(|hook| hook.fields == first.fields) => Found::One(first),
+    let equal = |a: &LiveEntry, b: &LiveEntry| TABLE.specs().iter().all(|spec| a.fields.get(&spec.name) == b.fields.get(&spec.name));
+    match hooks.iter().min_by_key(|hook| hook.handle.as_u64()) {
+        Some(first) if hooks.iter().all(|hook| equal(hook, first)) => Found::One(first),
         _ => {
             let ids: Vec<_> = hooks.iter().map(|hook| hook.handle.to_string()).collect();
             Found::Ambiguous(format!("the hooks {} have this URL and differ otherwise", ids.join(", ")))
@@ -169,4 +162,129 @@ fn mask_url(url: &str) -> String {
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let authority = authority.rsplit_once('@').map_or_else(|| authority.to_owned(), |(_, host)| format!("***@{host}"));
     format!("{scheme}{authority}{path}{query}{fragment}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::testing::{create, faults, fields, live, object, target, update},
+        operation::{HOOK_CREATE, HOOK_DELETE, HOOK_UPDATE},
+    };
+
+    const URL: &str = "https://ci.example.org/a";
+
+    fn secret() -> Value {
+        Value::Secret(Reference::Env("HOOK".into()))
+    }
+
+    #[test]
+    fn a_hook_is_created_without_what_only_manifests_know() {
+        let mut declared = fields(json!({"name": "ci", "url": URL, "previously": [], "push_events": false}));
+        declared.insert("token".into(), secret());
+        let mut body = fields(json!({"url": URL, "push_events": false}));
+        body.insert("token".into(), secret());
+        assert_eq!(create(&Hooks, &declared), [HOOK_CREATE.request().arg("id", 7).fields(body)]);
+    }
+
+    #[test]
+    fn an_edit_carries_the_url_every_flag_and_the_token_if_it_would_be_forgotten() {
+        let raw = json!({
+            "id": 3, "url": URL, "push_events": true, "issues_events": true, "confidential_note_events": null,
+            "push_events_branch_filter": "main", "created_at": "x",
+        });
+        let mut declared = fields(json!({"name": "ci", "url": URL, "push_events": false}));
+        declared.insert("token".into(), secret());
+        let put = |body| HOOK_UPDATE.request().arg("id", 7).arg("hook_id", 3).fields(body);
+        let mut body = fields(json!({"url": URL, "push_events": false, "issues_events": true, "push_events_branch_filter": "main"}));
+        assert_eq!(update(&Hooks, &declared, raw.clone(), &["push_events"]), [put(body.clone())]);
+
+        declared.insert("url".into(), "https://new.example.org".into());
+        body.insert("url".into(), "https://new.example.org".into());
+        body.insert("token".into(), secret());
+        assert_eq!(update(&Hooks, &declared, raw.clone(), &["url", "push_events"]), [put(body)]);
+        assert_eq!(Hooks.delete(&target(), &live(&Hooks, raw)), [HOOK_DELETE.request().arg("id", 7).arg("hook_id", 3)]);
+    }
+
+    #[test]
+    fn every_flag_is_carried() {
+        let carried: Vec<_> = TABLE.specs().iter().map(|spec| &*spec.name).filter(|name| Hooks.carried(name)).collect();
+        let rest: Vec<_> = TABLE.specs().iter().map(|spec| &*spec.name).filter(|name| !Hooks.carried(name)).collect();
+        assert_eq!(carried.len(), 13 + 2, "{carried:?}");
+        assert_eq!(rest, ["name", "previously", "token"]);
+    }
+
+    /// The id of the hook that is found among hooks with these ids, URLs and one flag.
+    fn found(declared: &Fields, hooks: &[(u64, &str, bool)]) -> Result<Option<u64>, String> {
+        let hooks: Vec<_> =
+            hooks.iter().map(|(id, url, flag)| live(&Hooks, json!({"id": id, "url": url, "push_events": flag}))).collect();
+        match Hooks.find(declared, "key", &hooks) {
+            Found::None => Ok(None),
+            Found::One(hook) => Ok(hook.handle.as_u64()),
+            Found::Ambiguous(why) => Err(why),
+        }
+    }
+
+    #[test]
+    fn a_hook_is_found_by_its_url_then_by_its_old_ones() {
+        let declared = fields(json!({"name": "ci", "url": "u", "previously": ["p", "q"]}));
+        assert_eq!(found(&declared, &[(1, "q", true), (2, "p", true), (3, "u", true)]), Ok(Some(3)));
+        assert_eq!(found(&declared, &[(1, "q", true), (2, "p", true)]), Ok(Some(2)));
+        assert_eq!(found(&declared, &[(1, "U", true)]), Ok(None));
+    }
+
+    #[test]
+    fn of_equal_hooks_the_oldest_is_meant_and_of_others_none() {
+        let declared = fields(json!({"url": "u"}));
+        assert_eq!(found(&declared, &[(5, "u", true), (2, "u", true), (1, "v", true)]), Ok(Some(2)));
+        let why = found(&declared, &[(5, "u", true), (2, "u", false)]).unwrap_err();
+        assert!(why.contains("5, 2"), "{why}");
+    }
+
+    #[test]
+    fn a_hook_whose_url_is_not_known_is_found_by_its_old_ones_only() {
+        let declared = Fields::from([("url".to_owned(), secret()), ("previously".to_owned(), json!(["u"]).into())]);
+        assert_eq!(found(&declared, &[(1, "u", true)]), Ok(Some(1)));
+        assert_eq!(found(&declared, &[(1, "env:HOOK", true)]), Ok(None));
+    }
+
+    #[test]
+    fn a_key_never_holds_a_credential() {
+        let key = |fields| Hooks.key(&object(fields));
+        assert_eq!(key(json!({"name": "ci", "url": URL})), "ci");
+        for (url, shown) in [
+            (URL, URL),
+            ("env:HOOK", "env:HOOK"),
+            ("https://h", "https://h"),
+            ("https://u:p@h:8/x", "https://***@h:8/x"),
+            ("https://u:p@q@h", "https://***@h"),
+            ("https://h/x?token=s&flag&b=c=d#f", "https://h/x?token=***&***&b=***#***"),
+            ("https://h/a@b", "https://h/a@b"),
+        ] {
+            assert_eq!(key(json!({"url": url})), shown);
+        }
+    }
+
+    #[test]
+    fn a_url_has_to_be_one() {
+        for (url, valid) in [
+            ("https://h/x", true),
+            ("HTTP://h", true),
+            ("https://u:p@h", true),
+            ("ftp://h", false),
+            ("h/x", false),
+            ("https://", false),
+            ("https:///x", false),
+            ("https://:80/", false),
+            ("https://u@/x", false),
+            ("https://h/a b", false),
+            ("https://h/\n", false),
+        ] {
+            let expected: &[_] = if valid { &[] } else { &[("url", "hook-url")] };
+            assert_eq!(faults(&Hooks, &fields(json!({"url": url}))), expected, "{url}");
+        }
+        assert_eq!(faults(&Hooks, &fields(json!({"url": URL, "previously": ["x"]}))), [("previously", "hook-url")]);
+    }
 }

@@ -181,3 +181,100 @@ impl Kind for Members {
 fn word(level: &Json) -> Json {
     Level::parse(level).map_or_else(|| level.clone(), |level| level.word.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::{
+            Users,
+            testing::{create, faults, fields, live, object, target, update},
+        },
+        operation::{MEMBER_CREATE, MEMBER_DELETE, MEMBER_UPDATE},
+    };
+
+    const RAW: &str = r#"{"id": 4, "username": "Alice", "access_level": 30, "expires_at": "2099-01-31"}"#;
+
+    fn raw() -> Json {
+        serde_json::from_str(RAW).unwrap()
+    }
+
+    #[test]
+    fn a_level_is_one_thing_however_it_is_written() {
+        for (written, canonical) in [
+            (json!("guest"), json!("guest")),
+            (json!("Maintainer"), json!("maintainer")),
+            (json!("OWNER"), json!("owner")),
+            (json!("Minimal_Access"), json!("minimal_access")),
+            (json!(5), json!("minimal_access")),
+            (json!(10), json!("guest")),
+            (json!(20), json!("reporter")),
+            (json!(30), json!("developer")),
+            (json!(40), json!("maintainer")),
+            (json!(50), json!("owner")),
+            (json!(60), json!(60)),
+            (json!("boss"), json!("boss")),
+        ] {
+            let mut value = Value::Plain(written);
+            Members.normalise("access_level", &mut value);
+            assert_eq!(value.plain(), Some(&canonical));
+        }
+        let mut other = Value::from("GUEST");
+        Members.normalise("user", &mut other);
+        assert_eq!(other, Value::from("GUEST"));
+    }
+
+    #[test]
+    fn a_live_member_reads_in_the_shape_of_a_manifest() {
+        let member = live(&Members, raw());
+        assert_eq!(member.fields, object(json!({"user": "Alice", "access_level": "developer", "expires_at": "2099-01-31"})));
+        assert_eq!((Members.key(&member.fields), Members.access(&member.fields)), ("alice".into(), Some(30)));
+        assert_eq!(live(&Members, json!({"access_level": 35})).fields["access_level"], json!(35));
+    }
+
+    #[test]
+    fn a_member_is_added_by_id_and_not_at_all_if_unknown() {
+        let users = Users::from([("alice".into(), Some(4)), ("nobody".into(), None)]);
+        let add = |declared: &Fields| Members.create(Subject { target: &target(), declared, users: &users });
+        let declared = fields(json!({"user": "ALICE", "access_level": "developer", "expires_at": null}));
+        let body = fields(json!({"user_id": 4, "access_level": 30, "expires_at": ""}));
+        assert_eq!(add(&declared), [MEMBER_CREATE.request().arg("id", 7).fields(body)]);
+        assert_eq!(add(&fields(json!({"user": "nobody", "access_level": "guest"}))), []);
+        assert_eq!(create(&Members, &declared), []);
+    }
+
+    #[test]
+    fn an_edit_carries_level_and_expiry() {
+        let put = |body| MEMBER_UPDATE.request().arg("id", 7).arg("user_id", 4).fields(fields(body));
+        let level = fields(json!({"user": "alice", "access_level": "owner"}));
+        assert_eq!(update(&Members, &level, raw(), &["access_level"]), [put(json!({"access_level": 50, "expires_at": "2099-01-31"}))]);
+        let expiry = fields(json!({"user": "alice", "expires_at": null}));
+        assert_eq!(update(&Members, &expiry, raw(), &["expires_at"]), [put(json!({"access_level": 30, "expires_at": ""}))]);
+        let removal = MEMBER_DELETE.request().arg("id", 7).arg("user_id", 4);
+        assert_eq!(Members.delete(&target(), &live(&Members, raw())), [removal]);
+    }
+
+    #[test]
+    fn bots_are_left_alone() {
+        for (username, bot) in [
+            ("project_12_bot", true),
+            ("project_12_bot_a1b2", true),
+            ("group_3_bot1", true),
+            ("project__bot", false),
+            ("project_x_bot", false),
+            ("my_project_12_bot", false),
+            ("alice", false),
+        ] {
+            assert_eq!(live(&Members, json!({"username": username})).untouchable.is_some(), bot, "{username}");
+        }
+    }
+
+    #[test]
+    fn a_day_has_to_be_in_the_calendar() {
+        for (day, valid) in [("2099-01-31", true), ("2096-02-29", true), ("2099-02-29", false), ("2099-13-01", false), ("2099-00-10", false)] {
+            assert_eq!(faults(&Members, &fields(json!({"user": "alice", "expires_at": day}))).is_empty(), valid, "{day}");
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Every kind that undrift manages. A new one is a file here and a line below.
 
+pub mod reference;
+
 use crate::kind::Kind;
 
 macro_rules! kinds {

@@ -75,3 +75,37 @@ impl Kind for PushRule {
         Some(Routes { create: operation::PUSH_RULE_CREATE, update: operation::PUSH_RULE_UPDATE, delete: operation::PUSH_RULE_DELETE })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::testing::{create, fields, live, target, update},
+        operation::{PUSH_RULE_CREATE, PUSH_RULE_DELETE, PUSH_RULE_UPDATE},
+    };
+
+    #[test]
+    fn a_rule_is_posted_once_and_then_edited_by_what_changes() {
+        let declared = fields(json!({"commit_message_regex": null, "max_file_size": 5, "member_check": true}));
+        let body = fields(json!({"commit_message_regex": "", "max_file_size": 5, "member_check": true}));
+        assert_eq!(create(&PushRule, &declared), [PUSH_RULE_CREATE.request().arg("id", 7).fields(body)]);
+        let raw = json!({"id": 1, "commit_message_regex": "x", "max_file_size": 5});
+        let body = fields(json!({"commit_message_regex": ""}));
+        assert_eq!(
+            update(&PushRule, &declared, raw.clone(), &["commit_message_regex"]),
+            [PUSH_RULE_UPDATE.request().arg("id", 7).fields(body)]
+        );
+        assert_eq!(PushRule.delete(&target(), &live(&PushRule, raw)), [PUSH_RULE_DELETE.request().arg("id", 7)]);
+    }
+
+    #[test]
+    fn an_expression_that_is_not_set_equals_null_and_empty_text() {
+        for declared in [json!(null), json!("")] {
+            assert!(PushRule.same("branch_name_regex", &declared, &json!(null)));
+            assert!(PushRule.same("branch_name_regex", &declared, &json!("")));
+            assert!(!PushRule.same("branch_name_regex", &declared, &json!("x")));
+        }
+    }
+}

@@ -185,3 +185,162 @@ pub fn check_create(settings: &Fields, create: &Fields, report: &mut dyn FnMut(F
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::{
+            Users,
+            testing::{collect, faults, fields, live, new_target, target, update},
+        },
+        operation::{PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_UPDATE},
+    };
+
+    fn create(owner: NamespaceOwner, declared: &Fields) -> Vec<Request<Write>> {
+        Settings.create(Subject { target: &new_target(owner), declared, users: &Users::new() })
+    }
+
+    fn edit(body: Json) -> Request<Write> {
+        PROJECT_UPDATE.request().arg("id", "acme/shop").fields(fields(body))
+    }
+
+    #[test]
+    fn a_create_carries_what_it_accepts_and_edits_carry_the_rest() {
+        let mut declared = fields(json!({
+            "visibility": "private",
+            "description": null,
+            "merge_commit_template": "%{title}",
+            "container_expiration_policy": {"enabled": true, "name_regex_keep": null},
+            "ci_default_git_depth": 20,
+            "initialize_with_readme": true,
+            "default_branch": "trunk",
+            "template_project_id": 5,
+            "use_custom_template": false,
+            "new_attribute": 1,
+        }));
+        declared.insert("avatar".into(), Value::File("a.png".into()));
+        let avatar = || PROJECT_UPDATE.request().arg("id", "acme/shop").fields([("avatar".to_owned(), Value::File("a.png".into()))].into());
+        let policy = json!({"enabled": true, "name_regex_keep": ""});
+
+        let own = PROJECT_CREATE.request().fields(fields(json!({
+            "name": "shop", "path": "shop", "namespace_id": 3, "visibility": "private", "description": "",
+            "container_expiration_policy_attributes": policy, "initialize_with_readme": true, "default_branch": "trunk",
+            "template_project_id": 5, "new_attribute": 1,
+        })));
+        let then = edit(json!({"merge_commit_template": "%{title}", "ci_default_git_depth": 20}));
+        assert_eq!(create(NamespaceOwner::Group, &declared), [own.clone(), then.clone(), avatar()]);
+        assert_eq!(create(NamespaceOwner::Caller, &declared), [own, then, avatar()]);
+
+        let for_user = PROJECT_CREATE_FOR_USER.request().arg("user_id", 9).fields(fields(json!({
+            "name": "shop", "path": "shop", "visibility": "private", "description": "", "merge_commit_template": "%{title}",
+            "initialize_with_readme": true, "default_branch": "trunk", "new_attribute": 1,
+        })));
+        let then = edit(json!({"container_expiration_policy_attributes": policy, "ci_default_git_depth": 20}));
+        assert_eq!(create(NamespaceOwner::User(9), &declared), [for_user, then, avatar()]);
+    }
+
+    #[test]
+    fn a_create_with_nothing_to_add_is_one_request() {
+        let declared = fields(json!({"name": "Shop", "avatar": null}));
+        let post = PROJECT_CREATE.request().fields(fields(json!({"name": "Shop", "path": "shop", "namespace_id": 3})));
+        assert_eq!(create(NamespaceOwner::Group, &declared), [post]);
+    }
+
+    #[test]
+    fn the_default_branch_waits_unless_the_create_makes_it() {
+        let declared = fields(json!({"default_branch": "trunk", "template_name": "rails"}));
+        let post =
+            PROJECT_CREATE.request().fields(fields(json!({"name": "shop", "path": "shop", "namespace_id": 3, "template_name": "rails"})));
+        assert_eq!(create(NamespaceOwner::Group, &declared), [post, edit(json!({"default_branch": "trunk"}))]);
+    }
+
+    #[test]
+    fn a_project_is_never_created_where_nobody_said() {
+        let target = Target { namespace: None, ..new_target(NamespaceOwner::Group) };
+        assert_eq!(Settings.create(Subject { target: &target, declared: &Fields::new(), users: &Users::new() }), []);
+    }
+
+    #[test]
+    fn an_edit_carries_what_changes_and_files_on_their_own() {
+        let put = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
+        let mut declared = fields(json!({"description": null, "visibility": "private", "topics": ["a"]}));
+        assert_eq!(
+            update(&Settings, &declared, json!({}), &["description", "topics"]),
+            [put(fields(json!({"description": "", "topics": ["a"]})))]
+        );
+        declared.insert("avatar".into(), Value::File("a.png".into()));
+        let avatar = || put(Fields::from([("avatar".into(), Value::File("a.png".into()))]));
+        assert_eq!(update(&Settings, &declared, json!({}), &["avatar"]), [avatar()]);
+        assert_eq!(
+            update(&Settings, &declared, json!({}), &["avatar", "visibility"]),
+            [put(fields(json!({"visibility": "private"}))), avatar()]
+        );
+        let cleared = fields(json!({"avatar": null}));
+        assert_eq!(update(&Settings, &cleared, json!({}), &["avatar"]), [put(fields(json!({"avatar": ""})))]);
+        assert_eq!(Settings.delete(&target(), &live(&Settings, json!({}))), []);
+    }
+
+    #[test]
+    fn deprecated_spellings_read_from_what_replaces_them() {
+        for (level, enabled) in [("disabled", false), ("private", true), ("enabled", true)] {
+            let read = live(&Settings, json!({"builds_access_level": level, "topics": ["a"]})).fields;
+            assert_eq!((&read["jobs_enabled"], &read["tag_list"]), (&json!(enabled), &json!(["a"])));
+        }
+        // What the service says itself goes before.
+        let read = live(&Settings, json!({"builds_access_level": "enabled", "jobs_enabled": false})).fields;
+        assert_eq!(read["jobs_enabled"], json!(false));
+        assert!(!live(&Settings, json!({})).fields.contains_key("jobs_enabled"));
+    }
+
+    #[test]
+    fn the_clean_up_policy_compares_by_the_keys_that_are_declared() {
+        let raw = json!({"container_expiration_policy": {"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "next_run_at": "x"}});
+        let read = &live(&Settings, raw).fields["container_expiration_policy"];
+        assert_eq!(*read, json!({"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "name_regex_delete": ".*"}));
+        for (declared, same) in [
+            (json!({"cadence": "1d"}), true),
+            (json!({"cadence": "7d"}), false),
+            (json!({"name_regex": ".*"}), true),
+            (json!({"name_regex_delete": ".*"}), true),
+            (json!({"name_regex_keep": null}), true),
+            (json!({"name_regex_keep": ""}), true),
+            (json!({"enabled": true}), false),
+        ] {
+            assert_eq!(Settings.same("container_expiration_policy", &declared, read), same, "{declared}");
+        }
+        let both = fields(json!({"container_expiration_policy": {"name_regex": "a", "name_regex_delete": "a"}}));
+        assert_eq!(faults(&Settings, &both), [("container_expiration_policy", "both-spellings")]);
+    }
+
+    #[test]
+    fn topics_compare_without_order() {
+        assert!(Settings.same("topics", &json!(["b", "a"]), &json!(["a", "b"])));
+        assert!(!Settings.same("topics", &json!(["a"]), &json!(["a", "b"])));
+    }
+
+    #[test]
+    fn combinations_that_a_create_cannot_have_are_named() {
+        let import = json!({"import_url": "from elsewhere"});
+        let branch = json!({"default_branch": "main"});
+        for (settings, create, expected) in [
+            (json!({}), json!({}), vec![]),
+            (import.clone(), json!({}), vec![]),
+            (import.clone(), json!({"initialize_with_readme": false}), vec![]),
+            (import.clone(), json!({"initialize_with_readme": true}), vec!["initialize_with_readme"]),
+            (import, json!({"template_name": "rails"}), vec!["template_name"]),
+            (json!({}), json!({"template_name": "rails", "initialize_with_readme": true}), vec!["template_name"]),
+            (branch.clone(), json!({}), vec!["default_branch"]),
+            (branch.clone(), json!({"initialize_with_readme": true}), vec![]),
+            (branch, json!({"template_name": "rails"}), vec![]),
+            (json!({}), json!({"template_project_id": 1, "use_custom_template": true}), vec![]),
+            (json!({}), json!({"template_project_id": 1}), vec!["template_project_id"]),
+            (json!({}), json!({"group_with_project_templates_id": 1}), vec!["group_with_project_templates_id"]),
+        ] {
+            let found = collect(|report| check_create(&fields(settings.clone()), &fields(create.clone()), report));
+            assert_eq!(found.iter().map(|fault| fault.0).collect::<Vec<_>>(), expected, "{settings} {create}");
+        }
+    }
+}

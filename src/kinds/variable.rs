@@ -123,3 +123,53 @@ pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
     if value.chars().all(plain) { Ok(()) } else { Err("holds only letters, digits and `_+=/@:.~-`, unless `raw` is true") }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::testing::{create, faults, fields, live, target, update},
+        operation::{VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_UPDATE},
+        secret::Reference,
+    };
+
+    #[test]
+    fn an_edit_carries_the_full_set_and_always_says_which_scope() {
+        let declared = fields(json!({"key": "A", "environment_scope": "prod/*", "value": "new"}));
+        assert_eq!(create(&Variables, &declared), [VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())]);
+        let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "old", "masked": true, "variable_type": "file"});
+        let one = |op: Op<Write>| op.request().arg("id", 7).arg("key", "A").query("filter[environment_scope]", "prod/*");
+        let body = fields(json!({"value": "new", "masked": true, "variable_type": "file"}));
+        assert_eq!(update(&Variables, &declared, raw.clone(), &["value"]), [one(VARIABLE_UPDATE).fields(body)]);
+        assert_eq!(Variables.delete(&target(), &live(&Variables, raw)), [one(VARIABLE_DELETE)]);
+    }
+
+    #[test]
+    fn a_value_can_be_masked_or_not() {
+        for (value, plain, raw) in [
+            ("12345678", true, true),
+            ("1234567", false, false),
+            ("", false, false),
+            ("aZ0_+=/@:.~-", true, true),
+            ("dollar$8", false, true),
+            ("white space", false, false),
+            ("two\nlines", false, false),
+            ("éééééééé", false, true),
+        ] {
+            assert_eq!((maskable(value, false).is_ok(), maskable(value, true).is_ok()), (plain, raw), "{value:?}");
+            let masked = |raw| fields(json!({"key": "A", "value": value, "masked": true, "raw": raw}));
+            assert_eq!((faults(&Variables, &masked(false)).is_empty(), faults(&Variables, &masked(true)).is_empty()), (plain, raw));
+        }
+        assert_eq!(faults(&Variables, &fields(json!({"key": "A", "value": "short"}))), []);
+    }
+
+    #[test]
+    fn the_own_token_is_never_a_value() {
+        for (name, expected) in [("GITLAB_TOKEN", vec![("value", "own-token")]), ("DEPLOY_TOKEN", vec![])] {
+            let declared = Fields::from([("value".to_owned(), Value::Secret(Reference::Env(name.into())))]);
+            assert_eq!(faults(&Variables, &declared), expected);
+        }
+    }
+}

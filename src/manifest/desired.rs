@@ -6,8 +6,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     address::Address,
-    kind::Kind,
+    kind::{Kind, Shape},
     origin::{Origin, Sourced},
+    secret::Reference,
     value::{Fields, Value},
 };
 
@@ -16,6 +17,27 @@ use crate::{
 pub struct Desired {
     /// The projects, ordered by their path in lower case.
     pub projects: Vec<Project>,
+}
+
+impl Desired {
+    /// Every reference to a secret, with the address of what it is for and where it is written.
+    pub fn references(&self) -> impl Iterator<Item = (Address, &Origin, &Reference)> {
+        self.projects.iter().flat_map(|project| {
+            let create = project.create.iter().map(|fields| (project.address(), fields));
+            let sections = project.sections.values().flat_map(|section| {
+                let address = project.address().section(section.kind.section());
+                let is_list = section.kind.shape() == Shape::List;
+                let entries = section.entries.iter();
+                entries.map(move |entry| (if is_list { address.entry(&entry.key) } else { address.clone() }, &entry.fields))
+            });
+            create.chain(sections).flat_map(|(address, fields)| {
+                fields.values().filter_map(move |field| match &field.value {
+                    Value::Secret(reference) => Some((address.clone(), &field.origin, reference)),
+                    Value::Plain(_) | Value::File(_) => None,
+                })
+            })
+        })
+    }
 }
 
 /// One declared project.

@@ -1,5 +1,79 @@
 //! What people write: loaded, checked, and resolved to [`Desired`].
+//!
+//! [`load`] reads a folder or a file. Each file becomes a located tree ([`crate::yaml`]); each document of it is checked against the
+//! schema that the kinds' tables add up to ([`schema`]), its faults are put into words ([`faults`]), and its entries are resolved
+//! and checked by their kinds ([`resolve`]). Every fault of every file is reported in one run, and none of them shows a secret
+//! ([`mask`]). Files are independent of each other up to the last step, which orders the projects and finds those that are declared
+//! twice; so the order of files and documents never matters.
 
+use std::path::{Path, PathBuf};
+
+pub mod config;
 pub mod desired;
+mod faults;
+mod files;
+mod mask;
+mod path;
+mod resolve;
+pub mod schema;
 
+pub use config::Config;
 pub use desired::{Desired, Entry, Project, Section, State, Unlisted};
+
+use crate::{
+    diagnostic::{Diagnostics, FileName, Place, Style},
+    text,
+};
+
+/// What was found in a folder or a file.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The folder that paths of files and of file secrets are relative to.
+    pub root: PathBuf,
+    /// The manifests that were read, in the order of their names.
+    pub files: Vec<FileName>,
+    /// What they declare; `None` if something is wrong with them.
+    pub desired: Option<Desired>,
+    /// What `undrift.yaml` says, or the defaults.
+    pub config: Config,
+    /// Everything that is wrong, and every warning.
+    pub diagnostics: Diagnostics,
+}
+
+/// Reads the manifests below `root`, or the one manifest that it is, and `undrift.yaml` beside them.
+pub fn load(root: &Path) -> Loaded {
+    let mut diagnostics = Diagnostics::default();
+    let (folder, found) = files::find(root, &mut diagnostics);
+    let config = config::load(&folder, &mut diagnostics);
+    let read = files::for_each(&found, |file| resolve::file(&file.name, file.read(), config.service.tier));
+    let mut projects = Vec::new();
+    for result in read {
+        diagnostics.extend(result.diagnostics);
+        projects.extend(result.projects);
+    }
+    let projects = resolve::unique(projects, &mut diagnostics);
+    let desired = (!diagnostics.has_errors()).then_some(Desired { projects });
+    Loaded { root: folder, files: found.into_iter().map(|file| file.name).collect(), desired, config, diagnostics }
+}
+
+/// What `undrift check` prints, and its exit code: 3 if something is wrong, else 0.
+pub fn check_report(root: &Path, style: Style) -> (String, u8) {
+    let loaded = load(root);
+    let mut report = loaded.diagnostics.render(style);
+    let files = text::count(loaded.files.len(), "file");
+    match (&loaded.desired, loaded.diagnostics.summary()) {
+        (Some(desired), summary) => {
+            let projects = text::count(desired.projects.len(), "project");
+            let summary = summary.map_or_else(|| "nothing is wrong".to_owned(), |summary| format!("no errors, {summary}"));
+            report.push_str(&format!("{projects} in {files}: {summary}\n"));
+            (report, 0)
+        }
+        (None, summary) => {
+            report.push_str(&format!("{files}: {}\n", summary.unwrap_or_default()));
+            (report, 3)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -169,7 +169,8 @@ pub struct ProjectSettings {
     pub operations_access_level: Option<AccessLevel>,
     /// Who can see the published pages.
     pub pages_access_level: Option<PagesAccessLevel>,
-    /// Who can use requirements. Unlike pages they cannot be `public`: the reference contradicts itself on that.
+    /// Who can use requirements. Unlike pages they cannot be `public`.
+    // The reference contradicts itself on `public`; what both of its descriptions allow is safe.
     pub requirements_access_level: Option<AccessLevel>,
     /// Who can use the pages about security and compliance.
     #[schemars(transform = FIELD.since("14.9"))]
@@ -226,7 +227,7 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.premium().on_edit())]
     pub mirror_overwrites_diverged_branches: Option<bool>,
     /// The id of the user who pulls, for administrators to set.
-    #[schemars(transform = FIELD.premium().on_edit().administrators())]
+    #[schemars(transform = FIELD.premium().on_edit().administrators(), range(min = 1))]
     pub mirror_user_id: Option<u64>,
     /// Whether only protected branches are pulled.
     #[schemars(transform = FIELD.premium().on_edit())]
@@ -250,13 +251,13 @@ pub struct Create {
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only(), length(min = 1), example = &"rails")]
     pub template_name: Option<String>,
     /// The id of the project to use as template, with `use_custom_template`. It outranks `template_name`.
-    #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreate).write_only().premium())]
+    #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreate).write_only().premium(), range(min = 1))]
     pub template_project_id: Option<u64>,
     /// Whether the template is one of the installation or of a group instead of a built-in one.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium())]
     pub use_custom_template: Option<bool>,
     /// The id of the group that has the template, with `use_custom_template`; without it the template is the installation's.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium())]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium(), range(min = 1))]
     pub group_with_project_templates_id: Option<u64>,
 }
 

@@ -1,0 +1,202 @@
+//! What is wrong with what people wrote: where, why, and what to do.
+//!
+//! A [`Diagnostic`] has a code that `explain` knows, a message, a [`Place`] and often a hint. [`Diagnostics`] collects all of them;
+//! nothing stops at the first, and they are ordered only when they are shown. A place holds the one line of text that is shown
+//! with it, already without secrets, comments and control characters (see [`source`]), so a diagnostic can be kept, printed and sent
+//! anywhere.
+
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer, ser::SerializeStruct as _};
+
+pub mod codes;
+mod render;
+pub mod source;
+
+pub use render::Style;
+pub use source::{Place, Source};
+
+use crate::text;
+
+/// How bad something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// It has to be changed: exit code 3.
+    Error,
+    /// It works and should be changed.
+    Warning,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Its sort, a key of [`codes::explain`].
+    pub code: &'static str,
+    /// What is wrong: a lower-case fragment, shown escaped.
+    pub message: String,
+    /// Where.
+    pub place: Option<Place>,
+    /// What is at that place, in a few words.
+    pub label: Option<String>,
+    /// Other places that play a part, each with what is there.
+    pub related: Vec<(Place, String)>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error of the sort `code`.
+    pub fn error(code: &'static str, message: impl Into<String>) -> Self {
+        let (message, severity) = (message.into(), Severity::Error);
+        Self { severity, code, message, place: None, label: None, related: Vec::new(), help: None }
+    }
+
+    /// A warning of the sort `code`.
+    pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, message) }
+    }
+
+    /// With the place that it is about.
+    #[must_use]
+    pub fn at(self, place: Place) -> Self {
+        Self { place: Some(place), ..self }
+    }
+
+    /// With a few words at its place.
+    #[must_use]
+    pub fn label(self, label: impl Into<String>) -> Self {
+        Self { label: Some(label.into()), ..self }
+    }
+
+    /// With another place that plays a part.
+    #[must_use]
+    pub fn related(mut self, place: Place, label: impl Into<String>) -> Self {
+        self.related.push((place, label.into()));
+        self
+    }
+
+    /// With a hint.
+    #[must_use]
+    pub fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+
+    /// As [`Self::help`], if there is one.
+    #[must_use]
+    pub fn help_if(self, help: Option<impl Into<String>>) -> Self {
+        Self { help: help.map(Into::into), ..self }
+    }
+}
+
+/// `{severity, code, message, file, line, column, help, related: [{file, line, column, message}]}`; what is unknown is `null`.
+impl Serialize for Diagnostic {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Related<'d> {
+            file: &'d str,
+            line: Option<u32>,
+            column: Option<u32>,
+            message: &'d str,
+        }
+        let related = self.related.iter();
+        let related: Vec<_> =
+            related.map(|(place, message)| Related { file: &place.file, line: place.line(), column: place.column(), message }).collect();
+        let place = self.place.as_ref();
+        let mut object = serializer.serialize_struct("Diagnostic", 8)?;
+        object.serialize_field("severity", &self.severity)?;
+        object.serialize_field("code", self.code)?;
+        object.serialize_field("message", &self.message)?;
+        object.serialize_field("file", &place.map(|place| &*place.file))?;
+        object.serialize_field("line", &place.and_then(Place::line))?;
+        object.serialize_field("column", &place.and_then(Place::column))?;
+        object.serialize_field("help", &self.help)?;
+        object.serialize_field("related", &related)?;
+        object.end()
+    }
+}
+
+/// Everything that is wrong. Its JSON form is the sorted list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// Adds one.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        self.0.push(diagnostic);
+    }
+
+    /// Whether one of them is an error.
+    pub fn has_errors(&self) -> bool {
+        self.count(Severity::Error) > 0
+    }
+
+    /// How many there are of `severity`.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.0.iter().filter(|diagnostic| diagnostic.severity == severity).count()
+    }
+
+    /// Whether there is nothing to say.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// In the order in which they are shown: by file, line and column; those without a place come first.
+    pub fn sorted(&self) -> Vec<&Diagnostic> {
+        let mut sorted: Vec<_> = self.0.iter().collect();
+        sorted.sort_by(|a, b| (&a.place, a.severity, a.code, &a.message).cmp(&(&b.place, b.severity, b.code, &b.message)));
+        sorted
+    }
+
+    /// All of them as text for people, each followed by an empty line.
+    pub fn render(&self, style: Style) -> String {
+        self.sorted().into_iter().map(|diagnostic| render::render(diagnostic, style) + "\n\n").collect()
+    }
+
+    /// `2 errors, 1 warning`; `None` if there is neither.
+    pub fn summary(&self) -> Option<String> {
+        let counts = [(Severity::Error, "error"), (Severity::Warning, "warning")].map(|(severity, noun)| (self.count(severity), noun));
+        let counts: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| text::count(*n, noun)).collect();
+        (!counts.is_empty()).then(|| counts.join(", "))
+    }
+}
+
+impl Extend<Diagnostic> for Diagnostics {
+    fn extend<I: IntoIterator<Item = Diagnostic>>(&mut self, diagnostics: I) {
+        self.0.extend(diagnostics);
+    }
+}
+
+impl FromIterator<Diagnostic> for Diagnostics {
+    fn from_iter<I: IntoIterator<Item = Diagnostic>>(diagnostics: I) -> Self {
+        Self(diagnostics.into_iter().collect())
+    }
+}
+
+impl IntoIterator for Diagnostics {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl Serialize for Diagnostics {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.sorted())
+    }
+}
+
+/// The name of a file in messages and origins.
+pub type FileName = Arc<str>;
+
+#[cfg(test)]
+mod tests;

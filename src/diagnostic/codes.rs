@@ -1,0 +1,155 @@
+//! Every sort of diagnostic, with a paragraph on what lies behind it.
+
+use super::Diagnostic;
+
+/// Codes with their explanations, in the order of their names.
+pub static CODES: &[(&str, &str)] = &[
+    (
+        "absent",
+        "An entry with `state: absent` is to be gone, so only what tells it from others means anything: the key and the scope of a \
+         variable, the user of a member, the URL of a hook. A value beside `state: absent` is usually what is left of an edit.",
+    ),
+    (
+        "boolean",
+        "In YAML 1.2 only `true` and `false` are booleans. Older readers also took `yes`, `no`, `on` and `off` for booleans, which is why \
+         they turn up where one is meant. undrift refuses them rather than guess, because elsewhere they are ordinary text.",
+    ),
+    (
+        "both-spellings",
+        "The service knows some settings under a deprecated name and a new one. A manifest with both would say the same thing twice, and \
+         which of them wins would be up to the service. Keep the new one.",
+    ),
+    ("choice", "The field takes one of a few words, and this is none of them. The message lists the words."),
+    (
+        "control-character",
+        "Control characters, NUL among them, are invisible in most editors, can take over a terminal, and cannot be stored by the service. \
+         Tabs and line breaks are fine. A control character often comes from pasted text or from a file that is no text.",
+    ),
+    (
+        "create-conflict",
+        "A new project gets its first contents from one source: a readme, an import, or a template. The reference forbids to combine them, \
+         and some attributes work only together with another one. These rules concern `create:` and `settings:` together.",
+    ),
+    ("date", "Dates are written as `YYYY-MM-DD`, and the day has to exist."),
+    (
+        "deprecated",
+        "The service still accepts this name but has a new one for it, and a later release may drop the old one. The manifest works as it \
+         is; change the name when you touch it next.",
+    ),
+    ("document", "A manifest is made of mappings, one for each document. A list or a plain text at the top declares nothing."),
+    (
+        "duplicate-entry",
+        "Two entries of one list are the same thing on the service: two variables with one key and scope, two members with one user, two \
+         hooks with one name or URL. Only one of them could be true. The message shows both places.",
+    ),
+    (
+        "duplicate-key",
+        "A key is written twice in one mapping. Many readers keep the last value and drop the others without a word; undrift does not \
+         choose. The message shows both places.",
+    ),
+    (
+        "duplicate-project",
+        "Two documents declare the same project. The service takes paths for the same in any case, so `acme/Shop` and `acme/shop` are one. \
+         Files and documents have no order, so neither could win.",
+    ),
+    (
+        "extra",
+        "`extra:` is for fields of the service's that undrift does not know yet; they are sent and compared as they are. A field that it \
+         does know has checks and a comparison of its own, which it would lose there.",
+    ),
+    ("hook-url", "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others."),
+    (
+        "masked-value",
+        "The service masks a variable in job logs only if its value can be found there for certain: one line, 8 characters or more, and \
+         only letters, digits and a few signs unless the variable is raw. It refuses other values, so the apply would fail.",
+    ),
+    ("missing", "The field is required: without it the entry is not known well enough to be found or created."),
+    (
+        "no-manifests",
+        "The folder holds no file `*.yaml` or `*.yml`. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
+         are no manifests. An empty folder is an error, because a wrong path must not look like a wish for nothing.",
+    ),
+    ("not-supported", "The name is reserved for something that this release cannot do yet. It is refused rather than ignored."),
+    ("not-utf-8", "Manifests are UTF-8 text. A file in another encoding, or no text at all, cannot be read without guessing."),
+    (
+        "null",
+        "A key without a value means `null`, which says neither what is wanted nor that nothing is. Leave the key out and the thing is not \
+         managed; write `[]` for an empty list. Where the service can clear a field, `null` is allowed and clears it.",
+    ),
+    (
+        "own-token",
+        "The variable that is named holds the token that undrift itself works with. As the value of a variable or a hook it would be \
+         readable to everyone who can change a pipeline.",
+    ),
+    (
+        "path",
+        "The full path of a project is its namespace and its own name, as in its address: `acme/shop`. Parts are made of letters, digits, \
+         `.`, `-` and `_`; a project that may be created also follows the stricter rules for new ones.",
+    ),
+    ("pattern", "The text does not have the form that the service accepts here. The hint says what it looks like."),
+    (
+        "quote",
+        "The field is text, but without quotes YAML reads a number or a boolean, and would change it: `1.10` becomes `1.1`, `0x1F` becomes \
+         31. Put it in quotes.",
+    ),
+    (
+        "reference",
+        "A secret is written as where it comes from: `{env: NAME}` for an environment variable, or `{file: PATH}` for a file inside the \
+         manifest folder. Exactly one of the two, and for some fields nothing else, because a literal secret in Git is known to everybody.",
+    ),
+    ("syntax", "The file is not well-formed YAML. Reading goes on with the next document, and other files are checked all the same."),
+    (
+        "tier",
+        "The field exists only on a higher tier of the service than `service.tier` in `undrift.yaml` says. The service would ignore the \
+         field without a word, and every plan would show the same change again.",
+    ),
+    ("too-large", "A manifest has at most 1 MiB, and a folder at most 200,000 manifests of 256 MiB in all."),
+    ("too-many-faults", "One file has more faults than are worth reading. Correct the first ones; the others are often their followers."),
+    ("type", "The value is of another type than the field: a word where a list is needed, a mapping where a number is needed."),
+    (
+        "unknown-field",
+        "undrift knows no such field here. Names are the service's own. A misspelt field that was ignored would never be applied, so it is \
+         an error; a field that is too new for undrift may stand below `extra:`.",
+    ),
+    (
+        "unlisted",
+        "`unlisted` says what happens to live objects that a section does not list. Without the section there is no list to compare with, \
+         and everything would count as unlisted.",
+    ),
+    ("unreadable", "The system did not let undrift read a file or a folder. What it declares is unknown, so nothing is planned."),
+    ("value", "The value is outside the limits of the field."),
+    ("yaml-key", "Keys are text. YAML reads `1`, `true` and `null` as something else, so two different keys could look the same."),
+    (
+        "yaml-limit",
+        "Aliases let a few lines stand for gigabytes, and deep nesting can exhaust a reader. A file may stand for 16 MiB of text and \
+         1,000,000 values at most, and nest 64 deep.",
+    ),
+    (
+        "yaml-number",
+        "JSON, which the service speaks, has neither infinity nor numbers beyond 64 bits. Text that looks like one needs quotes.",
+    ),
+    ("yaml-tag", "Only the tags of the YAML core schema are known. Other tools use their own for secrets; here a secret is a reference."),
+];
+
+/// What lies behind a code.
+pub fn explain(code: &str) -> Option<&'static str> {
+    CODES.iter().find(|(known, _)| *known == code).map(|(_, text)| *text)
+}
+
+impl Diagnostic {
+    /// What lies behind it.
+    pub fn explanation(&self) -> Option<&'static str> {
+        explain(self.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CODES;
+
+    #[test]
+    fn codes_are_in_order_and_explained() {
+        assert!(CODES.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!(CODES.iter().all(|(_, text)| text.ends_with('.') && !text.contains("  ")));
+    }
+}

@@ -1,0 +1,227 @@
+//! The text of a file, with line numbers and with the parts that must not be shown.
+//!
+//! A [`Source`] turns byte ranges into a [`Place`] or an [`Origin`]. What [`Source::hide`] was told, credentials in URLs and comments
+//! never get into a place: its snippet is made of what is left.
+
+use std::{cell::Cell, ops::Range, sync::Arc};
+
+use super::FileName;
+use crate::{
+    origin::{Layer, Origin},
+    text::{self, MASK},
+};
+
+/// How many characters of a long line are shown on each side of what is meant.
+const WINDOW: usize = 120;
+
+/// Where something is. Ordered by file, line and column.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file as it was named when it was read.
+    pub file: FileName,
+    /// Where in the file; `None` for the file as a whole.
+    pub(super) spot: Option<Spot>,
+}
+
+/// A place within a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    /// The line, from 1.
+    pub(super) line: u32,
+    /// The column in characters, from 1.
+    pub(super) column: u32,
+    /// What is shown of the line, and the bytes of it that are meant.
+    pub(super) snippet: Option<(String, (usize, usize))>,
+}
+
+impl Place {
+    /// A file as a whole.
+    pub fn file(file: impl Into<FileName>) -> Self {
+        Self { file: file.into(), spot: None }
+    }
+
+    /// The line, from 1.
+    pub fn line(&self) -> Option<u32> {
+        self.spot.as_ref().map(|spot| spot.line)
+    }
+
+    /// The column in characters, from 1.
+    pub fn column(&self) -> Option<u32> {
+        self.spot.as_ref().map(|spot| spot.column)
+    }
+}
+
+/// The place that a declared value comes from; without its line of text.
+impl From<&Origin> for Place {
+    fn from(origin: &Origin) -> Self {
+        Self { file: origin.file.clone(), spot: Some(Spot { line: origin.line, column: origin.column, snippet: None }) }
+    }
+}
+
+/// The text of one file.
+#[derive(Debug)]
+pub struct Source<'t> {
+    /// The name of the file.
+    pub name: FileName,
+    text: &'t str,
+    /// Where each line starts.
+    lines: Vec<usize>,
+    /// What must not be shown; ordered and apart.
+    hidden: Vec<Range<usize>>,
+    /// The last position that was looked up, with its column: on a long line the next one is counted from there.
+    last: Cell<(usize, u32)>,
+}
+
+impl<'t> Source<'t> {
+    /// The text of the file `name`.
+    pub fn new(name: impl Into<FileName>, text: &'t str) -> Self {
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { name: name.into(), text, lines, hidden: text::url_secrets(text), last: Cell::new((0, 1)) }
+    }
+
+    /// The whole text.
+    pub const fn text(&self) -> &'t str {
+        self.text
+    }
+
+    /// Never shows these ranges of bytes.
+    pub fn hide(&mut self, ranges: impl IntoIterator<Item = Range<usize>>) {
+        self.hidden.extend(ranges.into_iter().filter(|range| !range.is_empty()));
+        self.hidden.sort_by_key(|range| range.start);
+        self.hidden.dedup_by(|next, range| {
+            let overlaps = next.start <= range.end;
+            if overlaps {
+                range.end = range.end.max(next.end);
+            }
+            overlaps
+        });
+    }
+
+    /// Whether part of `span` must not be shown.
+    pub fn is_hidden(&self, span: &Range<usize>) -> bool {
+        let first = self.hidden.partition_point(|range| range.end <= span.start);
+        self.hidden.get(first).is_some_and(|range| range.start < span.end)
+    }
+
+    /// Where the byte `at` is, as the origin of a value.
+    pub fn origin(&self, at: usize, layer: Layer) -> Origin {
+        let (line, column) = self.position(at);
+        Origin { file: Arc::clone(&self.name), line, column, layer }
+    }
+
+    /// Where `span` is, with its first line.
+    pub fn place(&self, span: &Range<usize>) -> Place {
+        let start = self.text.floor_char_boundary(span.start);
+        let (line, column) = self.position(start);
+        let snippet = Some(self.snippet(line, start..span.end.max(start)));
+        Place { file: self.name.clone(), spot: Some(Spot { line, column, snippet }) }
+    }
+
+    /// The line and the column of a byte, both from 1. A byte order mark takes no column.
+    fn position(&self, at: usize) -> (u32, u32) {
+        let at = self.text.floor_char_boundary(at);
+        let line = self.lines.partition_point(|start| *start <= at);
+        let start = self.lines[line - 1];
+        let (known, column) = self.last.get();
+        let (from, column) = if (start..=at).contains(&known) { (known, column) } else { (start, 1) };
+        let text = &self.text[from..at];
+        let text = if from == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
+        let column = column.saturating_add(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
+        self.last.set((at, column));
+        (u32::try_from(line).unwrap_or(u32::MAX), column)
+    }
+
+    /// What may be shown of a line, and the bytes of it that stand for `span`.
+    fn snippet(&self, line: u32, span: Range<usize>) -> (String, (usize, usize)) {
+        let start = self.lines[line as usize - 1];
+        let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
+        let code = start + code_length(&self.text[start..end]);
+        let end = start + self.text[start..code].trim_end().len();
+        let span = span.start.min(end)..span.end.min(end).max(span.start.min(end));
+        let from = back(self.text, span.start, WINDOW).max(start);
+        let to = forward(self.text, span.end.min(forward(self.text, span.start, WINDOW)), WINDOW).min(end);
+        let mut shown = String::new();
+        let (mut shown_start, mut shown_end) = (None, 0);
+        let mut at = from;
+        while at < to {
+            let next_hidden = self.hidden.partition_point(|range| range.end <= at);
+            let hidden = self.hidden.get(next_hidden).filter(|range| range.start <= at);
+            let (length, text) = match (hidden, self.text[at..].chars().next()) {
+                (Some(range), _) => (range.end.min(to) - at, MASK.into()),
+                (None, Some(c)) => (c.len_utf8(), visible(c)),
+                (None, None) => break,
+            };
+            if at <= span.start && span.start < at + length {
+                shown_start = Some(shown.len());
+            }
+            shown.push_str(&text);
+            if at < span.end {
+                shown_end = shown.len();
+            }
+            at += length;
+        }
+        let shown_start = shown_start.unwrap_or(shown.len());
+        (shown, (shown_start, shown_end.max(shown_start)))
+    }
+}
+
+/// A character as it is shown in a line of text.
+fn visible(c: char) -> String {
+    match c {
+        '\t' => " ".into(),
+        '\u{feff}' => String::new(),
+        c => text::escape(c.encode_utf8(&mut [0; 4])).into_owned(),
+    }
+}
+
+/// How much of a line there is before its comment. Where that is not certain, more is taken for comment rather than less.
+fn code_length(line: &str) -> usize {
+    let mut previous = ' ';
+    let mut value_may_start = true;
+    let mut at = 0;
+    while let Some(c) = line[at..].chars().next() {
+        if c == '#' && previous.is_whitespace() {
+            return at;
+        }
+        let rest = at + c.len_utf8();
+        if matches!(c, '"' | '\'')
+            && value_may_start
+            && let Some(closed) = closing_quote(&line[rest..], c)
+        {
+            at = rest + closed;
+            previous = c;
+            value_may_start = false;
+            continue;
+        }
+        if !c.is_whitespace() {
+            value_may_start = matches!(c, ':' | ',' | '[' | '{' | '-' | '?');
+        }
+        previous = c;
+        at = rest;
+    }
+    line.len()
+}
+
+/// Where a text that `quote` opened ends, just behind its closing quote.
+fn closing_quote(text: &str, quote: char) -> Option<usize> {
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '\\' if quote == '"' => drop(characters.next()),
+            '\'' if quote == '\'' && characters.peek().is_some_and(|(_, next)| *next == '\'') => drop(characters.next()),
+            c if c == quote => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The byte `n` characters before `at`, or the first.
+fn back(text: &str, at: usize, n: usize) -> usize {
+    text[..at].char_indices().rev().take(n).last().map_or(at, |(at, _)| at)
+}
+
+/// The byte `n` characters behind `at`, or the end.
+fn forward(text: &str, at: usize, n: usize) -> usize {
+    text[at..].char_indices().nth(n).map_or(text.len(), |(offset, _)| at + offset)
+}

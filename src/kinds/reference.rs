@@ -1,0 +1,106 @@
+//! The reference page of every field that manifests may hold, in Markdown, written from the schemas and treatments of the kinds.
+
+use crate::{
+    field::{Accepted, Field, Readback, Route, Secrecy, Tier},
+    kind::{Kind, Table},
+    kinds::{KINDS, settings::create_table},
+    value::Json,
+};
+
+const INTRODUCTION: &str = "\
+# Fields of a manifest
+
+Sections and fields carry the names that the service's API gives them. A field that is not written is not managed. A secret is written
+as a reference: `{env: NAME}` for an environment variable, `{file: PATH}` for a file inside the manifest folder.
+
+This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test kinds` writes it anew.
+";
+
+/// The whole page.
+pub fn page() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for kind in KINDS {
+        section(&mut page, kind.section(), kind.table(), Some(*kind));
+        if kind.section() == "settings" {
+            section(&mut page, "create", create_table(), None);
+        }
+    }
+    page
+}
+
+fn section(page: &mut String, name: &str, table: &Table, kind: Option<&dyn Kind>) {
+    *page += &format!("\n## `{name}`\n\n{}\n", table.schema["description"].as_str().unwrap_or_default());
+    let needed: Vec<_> = kind.into_iter().flat_map(Kind::required).map(|name| format!("`{name}`")).collect();
+    if !needed.is_empty() {
+        *page += &format!("To be created it needs {}.\n", needed.join(", "));
+    }
+    *page += "\n| field | value | meaning |\n|---|---|---|\n";
+    rows(page, "", &table.schema);
+}
+
+/// One row for each property of `schema`, those within it included.
+fn rows(page: &mut String, prefix: &str, schema: &Json) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let meaning = property["description"].as_str().unwrap_or_default();
+        let remarks = remarks(&Field::of(property), property);
+        let remarks = if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
+        let cells = [format!("`{prefix}{name}`"), value(property), format!("{meaning}{remarks}")];
+        *page += &format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+        rows(page, &format!("{prefix}{name}."), property);
+    }
+}
+
+/// What may be written.
+fn value(schema: &Json) -> String {
+    if let Some(words) = schema["enum"].as_array() {
+        return words.iter().map(|word| format!("`{}`", crate::kind::plain_text(word))).collect::<Vec<_>>().join(", ");
+    }
+    if let Some(choices) = schema["anyOf"].as_array() {
+        // A choice that is only a pattern says in which other ways the words of another one may be written.
+        let worded = choices.iter().any(|choice| choice["enum"].is_array());
+        let choices = choices.iter().filter(|choice| !worded || choice.get("pattern").is_none());
+        return choices.map(value).collect::<Vec<_>>().join(" or ");
+    }
+    if schema["oneOf"].is_array() {
+        return "reference to a secret".to_owned();
+    }
+    let types = schema["type"].as_array().cloned().unwrap_or_else(|| vec![schema["type"].clone()]);
+    let of_type = |kind: &Json| match kind.as_str() {
+        Some("boolean") => "`true`, `false`".to_owned(),
+        Some("integer") => match (schema["minimum"].as_u64(), schema["maximum"].as_u64()) {
+            (least, Some(most)) => format!("{} to {most}", least.unwrap_or_default()),
+            (least, None) => format!("number from {}", least.unwrap_or_default()),
+        },
+        Some("array") => format!("list of {}", value(&schema["items"])),
+        Some("object") => "mapping".to_owned(),
+        Some("null") => "`null`".to_owned(),
+        _ => "text".to_owned(),
+    };
+    types.iter().map(of_type).collect::<Vec<_>>().join(" or ")
+}
+
+/// How the field differs from the common case, in a few words each.
+fn remarks(field: &Field, schema: &Json) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let mut remark = |applies: bool, text: &str| {
+        if applies {
+            remarks.push(text.to_owned());
+        }
+    };
+    let default = schema.get("default").map(|default| format!("`{}` if left out", crate::kind::plain_text(default)));
+    remark(default.is_some(), default.as_deref().unwrap_or_default());
+    let instead = field.replaced_by.as_deref().map(|other| format!("deprecated: use `{other}`"));
+    remark(schema["deprecated"] == true, instead.as_deref().unwrap_or("deprecated"));
+    remark(field.tier > Tier::Free, &format!("{} tier", field.tier));
+    let since = field.since.as_deref().map(|release| format!("from release {release}"));
+    remark(since.is_some(), since.as_deref().unwrap_or_default());
+    remark(field.administrators, "administrators only");
+    remark(field.accepted == Accepted::OnEdit, "a new project gets it by an edit");
+    remark(field.secrecy == Secrecy::Sensitive, "its live value is never shown");
+    match &field.read {
+        Readback::Never if field.accepted.on(Route::Edit) => remark(true, "cannot be verified: the service does not return it"),
+        Readback::IfPresent => remark(true, "verified only where the service returns it"),
+        _ => {}
+    }
+    remarks
+}

@@ -1,0 +1,100 @@
+//! `undrift.yaml`: how to run, beside the manifests that say what to declare.
+//!
+//! It never supplies the address of the service: whoever edits a manifest must not be able to send the token elsewhere.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{faults::Findings, files, schema};
+use crate::{
+    diagnostic::{Diagnostics, FileName, Source},
+    field::Tier,
+    yaml,
+};
+
+/// The name of the file.
+pub const FILE: &str = "undrift.yaml";
+
+/// How to run.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The version of this format: 1.
+    #[schemars(range(min = 1, max = 1))]
+    pub version: u32,
+    /// The service that the manifests are for.
+    #[serde(default)]
+    pub service: Service,
+    /// Limits that stop a run before its first write.
+    #[serde(default)]
+    pub guards: Guards,
+    /// How many requests are in flight at once.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 64))]
+    pub concurrency: Option<u16>,
+}
+
+/// The service that the manifests are for.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Service {
+    /// Its address. It only confirms: a run against another one is refused.
+    #[schemars(regex(pattern = "^https?://[^/?#@]+(/[^?#@]*)?$"), example = &"https://gitlab.example.org")]
+    pub url: Option<String>,
+    /// Its tier; fields that need a higher one are errors.
+    pub tier: Option<Tier>,
+    /// The hosts that projects may be imported from.
+    pub import_hosts: Vec<String>,
+}
+
+/// Limits that stop a run before its first write.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Guards {
+    /// How much may be removed at once.
+    pub removals: Removals,
+}
+
+/// How much may be removed at once; what is left out has its default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Removals {
+    /// At most so many objects.
+    pub count: Option<u32>,
+    /// At most this share of what is there, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub share: Option<f64>,
+}
+
+/// Reads the file in `folder`, if there is one.
+pub(super) fn load(folder: &Path, diagnostics: &mut Diagnostics) -> Config {
+    let path = folder.join(FILE);
+    let name = FileName::from(FILE);
+    if !path.exists() {
+        return Config::default();
+    }
+    let text = match files::read(&path, &name) {
+        Ok(text) => text,
+        Err(fault) => {
+            diagnostics.push(fault);
+            return Config::default();
+        }
+    };
+    let parsed = yaml::parse(&text);
+    let mut source = Source::new(name, &text);
+    let mut findings = Findings::default();
+    findings.add_yaml(&parsed);
+    let mut config = None;
+    if let [document] = &parsed.documents[..] {
+        let json = document.to_json();
+        findings.add_schema(document, &json, &schema::CONFIG);
+        config = Config::deserialize(&json).ok();
+    } else if !parsed.is_broken {
+        findings.error("document", "the file has to hold one document", 0..0).help("start with `version: 1`");
+    }
+    findings.hide(&mut source, &parsed, |_| &schema::CONFIG);
+    diagnostics.extend(findings.into_diagnostics(&source));
+    config.unwrap_or_default()
+}

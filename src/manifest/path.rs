@@ -1,0 +1,69 @@
+//! What the full path of a project may look like.
+
+/// The characters that may stand between letters and digits.
+const SPECIAL: [char; 3] = ['.', '-', '_'];
+
+/// Checks a full path. The rules for new paths (reference 1, 8: from release 14.9 on) hold only if the project may be created;
+/// older projects keep the paths that they have.
+///
+/// # Errors
+/// What is wrong, as a fragment that follows "the path".
+pub(super) fn check(path: &str, is_new: bool) -> Result<(), &'static str> {
+    let segments: Vec<_> = path.split('/').collect();
+    if segments.iter().any(|segment| segment.is_empty()) && path.contains('/') {
+        return Err("has an empty part; it neither starts nor ends with `/`");
+    }
+    if segments.len() < 2 {
+        return Err("needs a namespace, as in `acme/shop`");
+    }
+    if !path.chars().all(|c| c.is_ascii_alphanumeric() || c == '/' || SPECIAL.contains(&c)) {
+        return Err("holds a character other than letters, digits, `.`, `-`, `_` and `/`");
+    }
+    if segments.iter().any(|segment| segment.starts_with('-') || segment.ends_with(".git") || segment.ends_with(".atom")) {
+        return Err("has a part that starts with `-` or ends with `.git` or `.atom`");
+    }
+    if path.len() > 1024 || segments.iter().any(|segment| segment.len() > 255) {
+        return Err("is too long; each part has at most 255 characters");
+    }
+    let own = segments[segments.len() - 1];
+    let is_special = |c: char| SPECIAL.contains(&c);
+    if is_new && (own.starts_with(is_special) || own.ends_with(is_special)) {
+        return Err("may not start or end its last part with `.`, `-` or `_`");
+    }
+    if is_new && own.as_bytes().windows(2).any(|pair| pair.iter().all(|byte| is_special(char::from(*byte)))) {
+        return Err("may not have two of `.`, `-` and `_` in a row in its last part");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+
+    #[test]
+    fn paths_follow_the_rules() {
+        for (path, old, new) in [
+            ("acme/shop", true, true),
+            ("acme/web/shop-2.x_y", true, true),
+            ("shop", false, false),
+            ("", false, false),
+            ("/acme/shop", false, false),
+            ("acme/shop/", false, false),
+            ("acme//shop", false, false),
+            ("acme/sh op", false, false),
+            ("acme/shöp", false, false),
+            ("acme/shop.git", false, false),
+            ("acme/shop.atom", false, false),
+            ("acme.git/shop", false, false),
+            ("acme/-shop", false, false),
+            ("acme/_shop", true, false),
+            ("acme/shop-", true, false),
+            ("acme/sh--op", true, false),
+            ("acme/sh-_op", true, false),
+            ("my--group/shop", true, true),
+        ] {
+            assert_eq!((check(path, false).is_ok(), check(path, true).is_ok()), (old, new), "{path}");
+        }
+        assert!(check(&format!("acme/{}", "a".repeat(256)), false).is_err());
+    }
+}

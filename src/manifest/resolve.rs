@@ -1,0 +1,366 @@
+//! One file to the projects that it declares.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::Range,
+};
+
+use super::{Entry, Project, Section, State, Unlisted, faults::Findings, path, schema};
+use crate::{
+    diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
+    field::{Accepted, Field, Secrecy, Tier},
+    kind::{Kind, Shape, Spec, Table},
+    kinds::{self, KINDS, settings},
+    origin::{Layer, Origin, Sourced},
+    secret::Reference,
+    text::{alternatives, nearest},
+    value::{Fields, Json, Object, Value},
+    yaml::{self, Data, Key, Node},
+};
+
+/// What a file declares, and what is wrong with it.
+#[derive(Debug, Default)]
+pub(super) struct Resolved {
+    /// The projects, each with the place of its path.
+    pub(super) projects: Vec<(Project, Place)>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// Checks and resolves the file `name`.
+pub(super) fn file(name: &FileName, text: Result<String, Diagnostic>, tier: Option<Tier>) -> Resolved {
+    let text = match text {
+        Ok(text) => text,
+        Err(fault) => return Resolved { diagnostics: vec![fault], ..Resolved::default() },
+    };
+    let parsed = yaml::parse(&text);
+    let mut source = Source::new(name.clone(), &text);
+    let mut findings = Findings::default();
+    findings.add_yaml(&parsed);
+    let mut projects = Vec::new();
+    for document in parsed.documents.iter().filter(|document| document.data != Data::Null) {
+        projects.extend(Reader { source: &source, tier, findings: &mut findings }.document(document));
+    }
+    findings.hide(&mut source, &parsed, |_| &*schema::PROJECT);
+    let projects = projects.into_iter().map(|(project, path)| (project, source.place(&path))).collect();
+    Resolved { projects, diagnostics: findings.into_diagnostics(&source) }
+}
+
+/// The projects in the order of their paths; one that is declared twice is an error at both places.
+pub(super) fn unique(mut projects: Vec<(Project, Place)>, diagnostics: &mut Diagnostics) -> Vec<Project> {
+    projects.sort_by_cached_key(|(project, place)| (project.path.to_lowercase(), place.clone()));
+    let mut unique: Vec<(Project, Place)> = Vec::with_capacity(projects.len());
+    for (project, place) in projects {
+        match unique.last() {
+            Some((first, first_place)) if first.path.to_lowercase() == project.path.to_lowercase() => {
+                let is_same = first.path == project.path;
+                let case = if is_same { "" } else { "; the service takes paths for the same in any case" };
+                let twice = Diagnostic::error("duplicate-project", format!("`{}` is declared twice{case}", project.path));
+                let twice = twice.at(place).related(first_place.clone(), "first declared here");
+                diagnostics.push(twice.help("keep one document for each project"));
+            }
+            _ => unique.push((project, place)),
+        }
+    }
+    unique.into_iter().map(|(project, _)| project).collect()
+}
+
+/// Reads the documents of one file.
+struct Reader<'r, 's> {
+    source: &'r Source<'s>,
+    tier: Option<Tier>,
+    findings: &'r mut Findings,
+}
+
+impl Reader<'_, '_> {
+    /// The project that `document` declares, with the place of its path.
+    fn document(&mut self, document: &Node) -> Option<(Project, Range<usize>)> {
+        if !matches!(document.data, Data::Map(_)) {
+            let not = self.findings.error("document", "a document has to be a mapping", document.span.clone());
+            not.help("start with `kind: Project` and `path: ...`");
+            return None;
+        }
+        if !self.is_project(document) {
+            return None;
+        }
+        let refused = self.findings.add_schema(document, &document.to_json(), &schema::PROJECT);
+        let (path_key, path_node) = document.get("path")?;
+        let create = self.create(document, &refused);
+        let path = path_node.text()?;
+        if let Err(why) = path::check(path, create.is_some()) {
+            self.findings.error("path", format!("the path {why}"), path_node.span.clone());
+        }
+        self.check_create(document, create.as_ref(), &refused);
+        let mut sections = BTreeMap::new();
+        for kind in KINDS {
+            if let Some((key, node)) = document.get(kind.section()) {
+                let unlisted = self.unlisted(document, *kind);
+                sections.insert(kind.section(), self.section(*kind, key, node, unlisted, &refused));
+            }
+        }
+        self.check_unlisted(document);
+        let origin = self.origin(&path_key.span);
+        Some((Project { path: path.into(), origin, create, sections }, path_node.span.clone()))
+    }
+
+    /// Whether the document is of a kind that can be read; if not, why.
+    fn is_project(&mut self, document: &Node) -> bool {
+        let Some((key, node)) = document.get("kind") else {
+            let at = document.entries().first().map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
+            self.findings.error("missing", "`kind` is missing", at).help("start the document with `kind: Project`");
+            return false;
+        };
+        let kinds = schema::DOCUMENTS;
+        match node.text() {
+            Some(kind) if kinds.contains(&kind) => return true,
+            Some(kind) if schema::PLANNED_DOCUMENTS.contains(&kind) => {
+                let planned = self.findings.error("not-supported", format!("`kind: {kind}` is not supported yet"), node.span.clone());
+                planned.help("write what it says into each `Project`");
+            }
+            _ if node.data == Data::Unreadable => {}
+            text => {
+                let near = text.and_then(|text| nearest(text, kinds));
+                let help = near.map(|near| format!("did you mean `{near}`?"));
+                let at = if node.data == Data::Null { &key.span } else { &node.span };
+                self.findings.error("choice", format!("`kind` has to be {}", alternatives(&kinds)), at.clone()).help_if(help);
+            }
+        }
+        false
+    }
+
+    fn create(&mut self, document: &Node, refused: &BTreeSet<String>) -> Option<BTreeMap<String, Sourced<Value>>> {
+        let (_, node) = document.get("create")?;
+        if node.data == Data::Bool(false) {
+            return None;
+        }
+        let is_good = !refused.iter().any(|pointer| is_within(pointer, "/create"));
+        Some(if is_good { self.fields(settings::create_table(), node, "create") } else { BTreeMap::new() })
+    }
+
+    /// What the kind of the settings says about them and `create` together.
+    fn check_create(&mut self, document: &Node, create: Option<&BTreeMap<String, Sourced<Value>>>, refused: &BTreeSet<String>) {
+        let Some(create) = create else { return };
+        let parts = ["/create", "/settings"];
+        if refused.iter().any(|pointer| parts.iter().any(|part| is_within(pointer, part))) {
+            return;
+        }
+        let nodes = ["create", "settings"].map(|part| document.get(part).map(|(_, node)| node));
+        let settings = kinds::of_section("settings").zip(nodes[1]).map(|(kind, node)| values(kind.table(), node)).unwrap_or_default();
+        let create = create.iter().map(|(name, field)| (name.clone(), field.value.clone())).collect();
+        settings::check_create(&settings, &create, &mut |fault| {
+            let field = fault.field.and_then(|field| nodes.iter().flatten().find_map(|node| node.get(field)));
+            let span = field.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
+            self.findings.error(fault.code, fault.message, span).help_if(fault.help);
+        });
+    }
+
+    /// What `unlisted` says about a section.
+    fn unlisted(&self, document: &Node, kind: &dyn Kind) -> Unlisted {
+        let policy = document.get("unlisted").and_then(|(_, node)| node.get(kind.section()));
+        match policy.and_then(|(_, node)| node.text()) {
+            Some("delete") => Unlisted::Delete,
+            Some("ignore") => Unlisted::Ignore,
+            _ => Unlisted::Report,
+        }
+    }
+
+    fn check_unlisted(&mut self, document: &Node) {
+        let Some((_, unlisted)) = document.get("unlisted") else { return };
+        for (key, _) in unlisted.entries() {
+            let is_list = KINDS.iter().any(|kind| kind.section() == key.name && kind.shape() == Shape::List);
+            if is_list && document.get(&key.name).is_none() {
+                let message = format!("`unlisted` names `{}`, which is not in the document", key.name);
+                let idle = self.findings.error("unlisted", message, key.span.clone());
+                idle.help(format!("write `{}: []` if the project is to have none", key.name));
+            }
+        }
+    }
+
+    fn section(&mut self, kind: &'static dyn Kind, key: &Key, node: &Node, unlisted: Unlisted, refused: &BTreeSet<String>) -> Section {
+        let pointer = format!("/{}", kind.section());
+        let is_refused = |pointer: &str| refused.iter().any(|refused| is_within(refused, pointer));
+        let origin = self.origin(&key.span);
+        let mut entries = Vec::new();
+        match kind.shape() {
+            Shape::List => {
+                for (index, item) in node.items().iter().enumerate() {
+                    if matches!(item.data, Data::Map(_)) {
+                        let is_good = !is_refused(&format!("{pointer}/{index}"));
+                        entries.push((self.entry(kind, item, &first_key(item), is_good), item));
+                    }
+                }
+                self.check_twice(kind, &entries);
+            }
+            Shape::Mapping if node.data == Data::Null => {
+                entries.push((Entry { key: String::new(), origin: origin.clone(), state: State::Absent, fields: BTreeMap::new() }, node));
+            }
+            Shape::Mapping => entries.push((self.entry(kind, node, &key.span, !is_refused(&pointer)), node)),
+            Shape::Switch => {
+                let value = Sourced { value: node.to_json().into(), origin: origin.clone() };
+                let fields = BTreeMap::from([(kind.section().to_owned(), value)]);
+                entries.push((Entry { key: String::new(), origin: origin.clone(), state: State::Present, fields }, node));
+            }
+        }
+        let mut entries: Vec<_> = entries.into_iter().map(|(entry, _)| entry).collect();
+        entries.sort_by(|a, b| a.key.cmp(&b.key));
+        Section { kind, origin, unlisted, entries }
+    }
+
+    /// An entry; its kind looks at it only if the schema accepts it (`is_good`).
+    fn entry(&mut self, kind: &'static dyn Kind, node: &Node, at: &Range<usize>, is_good: bool) -> Entry {
+        let is_absent = node.get("state").is_some_and(|(_, state)| state.text() == Some("absent")) && kind.shape() == Shape::List;
+        let mut fields = self.fields(kind.table(), node, kind.section());
+        for (name, field) in &mut fields {
+            kind.normalise(name, &mut field.value);
+        }
+        let origin = self.origin(at);
+        for name in kind.identity() {
+            let default = kind.table().get(name).and_then(|spec| spec.schema.get("default"));
+            if let Some(default) = default.filter(|_| !fields.contains_key(*name)) {
+                fields.insert((*name).to_owned(), Sourced { value: default.clone().into(), origin: origin.clone() });
+            }
+        }
+        if is_absent {
+            self.check_absent(kind, node);
+        } else if is_good {
+            let values = fields.iter().map(|(name, field)| (name.clone(), field.value.clone())).collect();
+            kind.check(&values, &mut |fault| {
+                let field = fault.field.and_then(|field| node.get(field));
+                let span = field.map_or_else(|| at.clone(), |(key, value)| visible_span(key, value));
+                self.findings.error(fault.code, fault.message, span).help_if(fault.help);
+            });
+        }
+        let key = if kind.shape() == Shape::List { kind.key(&plain(&fields)) } else { String::new() };
+        Entry { key, origin, state: if is_absent { State::Absent } else { State::Present }, fields }
+    }
+
+    fn check_absent(&mut self, kind: &dyn Kind, node: &Node) {
+        for (key, _) in node.entries() {
+            let name = key.name.as_str();
+            let has_meaning = match kind.table().get(name) {
+                // What is never sent tells the entry from others, as a hook's earlier addresses do.
+                Some(spec) => kind.identity().contains(&name) || spec.field.accepted == Accepted::Never,
+                None => name != "extra",
+            };
+            if !has_meaning {
+                let message = format!("`{name}` has no meaning for an absent {}", kind.noun());
+                self.findings.error("absent", message, key.span.clone()).help("take the field away, or `state: absent`");
+            }
+        }
+    }
+
+    /// The fields of a mapping, with those below `extra:`.
+    fn fields(&mut self, table: &'static Table, node: &Node, section: &str) -> BTreeMap<String, Sourced<Value>> {
+        let mut fields = BTreeMap::new();
+        for (key, value) in node.entries() {
+            if let Some(spec) = table.get(&key.name) {
+                self.check_field(spec, node, key);
+                fields.insert(key.name.clone(), Sourced { value: field_value(spec, value), origin: self.origin(&key.span) });
+            }
+        }
+        for (key, value) in node.get("extra").map(|(_, extra)| extra.entries()).into_iter().flatten() {
+            if table.get(&key.name).is_some() || key.name == "state" {
+                let known = self.findings.error("extra", format!("`{}` is known to undrift", key.name), key.span.clone());
+                known.help(format!("write it directly in `{section}`"));
+            } else {
+                fields.insert(key.name.clone(), Sourced { value: value.to_json().into(), origin: self.origin(&key.span) });
+            }
+        }
+        fields
+    }
+
+    /// What a field's treatment says about its use.
+    fn check_field(&mut self, spec: &Spec, node: &Node, key: &Key) {
+        let (name, needed) = (&spec.name, spec.field.tier);
+        if let Some(tier) = self.tier.filter(|tier| *tier < needed) {
+            let message = format!("`{name}` needs the {needed} tier; the service is said to be {tier}");
+            let tier = self.findings.error("tier", message, key.span.clone());
+            tier.help(format!("leave it out, or correct `service.tier` in {}", super::config::FILE));
+        }
+        let is_both = spec.field.replaced_by.as_deref().and_then(|modern| node.get(modern));
+        if let Some((modern, _)) = is_both {
+            let message = format!("`{name}` and `{}` are two names of one thing", modern.name);
+            let twice = self.findings.error("both-spellings", message, key.span.clone());
+            twice.related(modern.span.clone(), "the one to keep").help(format!("leave out `{name}`, the deprecated one"));
+        } else if let Some((_, value)) = node.get(name) {
+            self.check_deprecated(&spec.schema, key, value);
+        }
+    }
+
+    /// Warns of a deprecated field, and of those within its value.
+    fn check_deprecated(&mut self, schema: &Json, key: &Key, value: &Node) {
+        if schema["deprecated"] == true {
+            let modern = Field::of(schema).replaced_by.map(|modern| format!("use `{modern}`"));
+            self.findings.warning("deprecated", format!("`{}` is deprecated", key.name), key.span.clone()).help_if(modern);
+        }
+        for (key, value) in value.entries() {
+            if let Some(schema) = schema["properties"].get(&key.name) {
+                self.check_deprecated(schema, key, value);
+            }
+        }
+    }
+
+    /// Two entries that are the same thing are an error at both places.
+    fn check_twice(&mut self, kind: &dyn Kind, entries: &[(Entry, &Node)]) {
+        let mut seen = HashMap::new();
+        for (entry, node) in entries.iter().filter(|(entry, _)| !entry.key.is_empty()) {
+            let span = first_key(node);
+            if let Some(first) = seen.insert(&entry.key, span.clone()) {
+                seen.insert(&entry.key, first.clone());
+                let twice = self.findings.error("duplicate-entry", format!("a {} that is declared twice", kind.noun()), span);
+                let identity = alternatives(kind.identity()).replace(" or ", " and ");
+                twice.related(first, "first declared here").help(format!("keep one of them; {identity} tell one from another"));
+            }
+        }
+    }
+
+    fn origin(&self, span: &Range<usize>) -> Origin {
+        self.source.origin(span.start, Layer::Project)
+    }
+}
+
+/// Where an entry begins: its first key.
+fn first_key(node: &Node) -> Range<usize> {
+    node.entries().first().map_or_else(|| node.span.clone(), |(key, _)| key.span.clone())
+}
+
+/// A field's value, or its key if the value is no scalar.
+fn visible_span(key: &Key, value: &Node) -> Range<usize> {
+    if matches!(value.data, Data::List(_) | Data::Map(_) | Data::Null) { key.span.clone() } else { value.span.clone() }
+}
+
+/// Whether the JSON pointer `inner` is `outer` or lies below it.
+fn is_within(inner: &str, outer: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The fields of a mapping that `table` knows.
+fn values(table: &Table, node: &Node) -> Fields {
+    let known = node.entries().iter().filter_map(|(key, value)| Some((key.name.clone(), field_value(table.get(&key.name)?, value))));
+    known.collect()
+}
+
+/// The value of a field, which may be a reference to a secret or to a file.
+fn field_value(spec: &Spec, node: &Node) -> Value {
+    if let [(key, value)] = node.entries()
+        && let Some(text) = value.text()
+        && (spec.field.upload || spec.field.secrecy != Secrecy::Open)
+    {
+        match key.name.as_str() {
+            "file" if spec.field.upload => return Value::File(text.to_owned()),
+            "env" => return Value::Secret(Reference::Env(text.to_owned())),
+            "file" => return Value::Secret(Reference::File(text.to_owned())),
+            _ => {}
+        }
+    }
+    node.to_json().into()
+}
+
+/// Fields as plain JSON: a reference to a secret is the text that names it.
+fn plain(fields: &BTreeMap<String, Sourced<Value>>) -> Object {
+    let json = |value: &Value| match value {
+        Value::Plain(json) => json.clone(),
+        Value::Secret(reference) => Json::from(reference.to_string()),
+        Value::File(path) => Json::from(path.as_str()),
+    };
+    fields.iter().map(|(name, field)| (name.clone(), json(&field.value))).collect()
+}

@@ -1,0 +1,187 @@
+//! Tests of the reader, with `serde_yaml` as a second opinion.
+
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn good(text: &str) -> Json {
+    let parsed = parse(text);
+    assert_eq!((parsed.faults, parsed.is_broken, parsed.documents.len()), (vec![], false, 1), "{text}");
+    parsed.documents[0].to_json()
+}
+
+fn codes(text: &str) -> Vec<&'static str> {
+    parse(text).faults.iter().map(|fault| fault.code).collect()
+}
+
+#[test]
+fn scalars_follow_yaml_1_2() {
+    for (text, value) in [
+        ("true", json!(true)),
+        ("FALSE", json!(false)),
+        ("~", json!(null)),
+        ("", json!(null)),
+        ("yes", json!("yes")),
+        ("off", json!("off")),
+        ("017", json!(17)),
+        ("0o17", json!(15)),
+        ("0x1F", json!(31)),
+        ("+5", json!(5)),
+        ("-3", json!(-3)),
+        ("+-3", json!("+-3")),
+        ("--3", json!("--3")),
+        ("-9223372036854775808", json!(i64::MIN)),
+        ("1_000", json!("1_000")),
+        ("12:30:45", json!("12:30:45")),
+        ("1e3", json!(1000.0)),
+        ("-.5", json!(-0.5)),
+        ("1.", json!(1.0)),
+        ("1.2.3", json!("1.2.3")),
+        ("infinity", json!("infinity")),
+        ("'12'", json!("12")),
+        ("!!str 12", json!("12")),
+        ("!!int \"12\"", json!(12)),
+        ("|\n    a\n    b\n", json!("a\nb\n")),
+        (">-\n    a\n    b\n", json!("a b")),
+    ] {
+        assert_eq!(good(&format!("k: {text}")), json!({ "k": value }), "{text}");
+    }
+}
+
+#[test]
+fn what_is_forbidden_has_a_code_and_leaves_the_rest_readable() {
+    for (text, code) in [
+        ("a: 1\nb: 2\na: 3\n", "duplicate-key"),
+        ("{<<: {a: 1}, <<: {b: 2}}", "duplicate-key"),
+        ("1: x", "yaml-key"),
+        ("~: x", "yaml-key"),
+        ("true: x", "yaml-key"),
+        ("? [a]\n: x", "yaml-key"),
+        ("a: !secret x", "yaml-tag"),
+        ("a: !!map x", "yaml-tag"),
+        ("a: !!int x", "yaml-tag"),
+        ("a: !thing [x]", "yaml-tag"),
+        ("a: .nan", "yaml-number"),
+        ("a: -.inf", "yaml-number"),
+        ("a: 1e999", "yaml-number"),
+        ("a: 9223372036854775808", "yaml-number"),
+        ("a: \"\\0\"", "control-character"),
+        ("a: \"\\e[31m\"", "control-character"),
+        ("<<: 3", "syntax"),
+    ] {
+        let parsed = parse(text);
+        assert_eq!(parsed.faults.iter().map(|fault| fault.code).collect::<Vec<_>>(), [code], "{text}");
+        assert_eq!((parsed.is_broken, parsed.documents.len()), (false, 1), "{text}");
+    }
+}
+
+#[test]
+fn a_duplicate_shows_both_places_and_the_first_counts() {
+    let parsed = parse("a: 1\nb: 2\na: 3\n");
+    assert_eq!((parsed.faults[0].span.clone(), parsed.faults[0].first.clone()), (10..11, Some(0..1)));
+    assert_eq!(parsed.documents[0].to_json(), json!({"a": 1, "b": 2}));
+}
+
+#[test]
+fn broken_syntax_hides_no_other_document() {
+    let parsed = parse("a: 1\n---\nb: [1, 2\n---\nc: 1\nc: 2\n---\nd: 'x\n");
+    assert!(parsed.is_broken);
+    assert_eq!(parsed.documents.iter().map(Node::to_json).collect::<Vec<_>>(), [json!({"a": 1}), json!({"c": 1})]);
+    assert_eq!(parsed.faults.iter().map(|fault| fault.code).collect::<Vec<_>>(), ["syntax", "duplicate-key", "syntax"]);
+}
+
+#[test]
+fn every_broken_text_is_a_fault() {
+    for text in ["a: [", "a: }", "a: b: c", "a:\n\t- x", "a: *b", "a: &b [*b]", "a: \"\\q\"", "- a\nb: c", "a: @x", "\u{0}", "a: \u{1b}"] {
+        let parsed = parse(text);
+        assert!(parsed.is_broken && !parsed.faults.is_empty(), "{text:?}");
+    }
+}
+
+#[test]
+fn what_is_written_wins_over_what_is_merged() {
+    let text = "x: &x {p: 1, q: 2}\nz: &z {q: 8, r: 9}\ny: {<<: [*x, *z], p: 3}\n";
+    assert_eq!(good(text)["y"], json!({"p": 3, "q": 2, "r": 9}));
+    assert_eq!(good("{'<<': 1}"), json!({"<<": 1}), "a quoted key is a key");
+}
+
+#[test]
+fn aliases_do_not_multiply() {
+    let mut lists = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x]\n");
+    for i in 1..9 {
+        writeln!(lists, "a{i}: &a{i} [{}]", vec![format!("*a{}", i - 1); 9].join(",")).unwrap();
+    }
+    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 1000].join(","));
+    let nested = format!("{}{}{}", (0..60).map(|i| format!("&a{i} [")).collect::<String>(), "x,".repeat(100_000), "]".repeat(60));
+    for text in [lists, long, nested] {
+        assert_eq!(codes(&text), ["yaml-limit"]);
+    }
+}
+
+#[test]
+fn depth_is_bounded() {
+    let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(codes(&deep(MAX_DEPTH)), [""; 0]);
+    assert_eq!(codes(&deep(MAX_DEPTH + 1)), ["yaml-limit"]);
+    for unit in ["[", "{a: ", "- ", "[[{a: "] {
+        assert_eq!(codes(&unit.repeat(100_000)), ["yaml-limit"], "{unit}");
+    }
+    let block: String = (0..200).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
+    assert_eq!(codes(&block), ["yaml-limit"]);
+}
+
+#[test]
+fn a_node_knows_where_it_stands() {
+    let text = "\u{feff}kind: Pröject\r\nspec:\r\n  topics: [a, \"b c\"]\r\n";
+    let parsed = parse(text);
+    let (key, topics) = parsed.documents[0].get("spec").unwrap().1.get("topics").unwrap();
+    assert_eq!((&text[key.span.clone()], &text[topics.items()[1].span.clone()]), ("topics", "\"b c\""));
+    assert_eq!(&text[parsed.documents[0].get("kind").unwrap().1.span.clone()], "Pröject");
+}
+
+#[test]
+fn files_may_be_empty_or_hold_several_documents() {
+    assert_eq!(parse("").documents.len(), 0);
+    assert_eq!(parse("# only a comment\n").documents.len(), 0);
+    assert_eq!(parse("a: 1\n---\na: 2\n...\n---\na: 3").documents.len(), 3);
+}
+
+/// JSON that has only what both readers take for the same.
+fn any_json() -> impl Strategy<Value = Json> {
+    let text = proptest::string::string_regex("[ -~äß☃\n\t]{0,12}").unwrap();
+    let leaf = prop_oneof![
+        Just(Json::Null),
+        any::<bool>().prop_map(Json::from),
+        any::<i64>().prop_map(Json::from),
+        (-1e9..1e9).prop_map(Json::from),
+        text.prop_map(Json::from)
+    ];
+    leaf.prop_recursive(4, 32, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Json::from),
+            prop::collection::btree_map("[a-z ~#:-]{1,6}", inner, 0..5).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn both_readers_agree(value in any_json()) {
+        let text = serde_yaml::to_string(&value).unwrap();
+        let parsed = parse(&text);
+        prop_assert_eq!(&parsed.faults, &[], "{}", text);
+        prop_assert_eq!(parsed.documents[0].to_json(), value, "{}", text);
+    }
+
+    #[test]
+    fn any_text_is_answered(text in "[\\PC\n\t{}\\[\\],:&*!|>'\"#-]{0,60}") {
+        let parsed = parse(&text);
+        for fault in &parsed.faults {
+            prop_assert!(text.get(fault.span.clone()).is_some(), "{:?}", fault);
+        }
+        prop_assert_eq!(parsed.is_broken && parsed.faults.is_empty(), false);
+    }
+}

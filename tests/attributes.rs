@@ -1,0 +1,119 @@
+//! Every attribute of a project, as the reference lists them (2, 4.3; how they read back: 1, 2.8), against the fields of the kinds.
+//!
+//! The facts are in `data/attributes.csv`, read from the reference a second time and on their own. In its column `read` a name is what
+//! the project object calls the attribute, one with `?` is not listed there, and nothing means that it cannot come back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use undrift::{
+    field::{Accepted, Readback, Route, Secrecy},
+    kind::{Kind as _, Spec},
+    kinds::settings::{Settings, create_table},
+    value::Json,
+};
+
+/// Attributes that no field stands for.
+const NO_FIELD: [(&str, &str); 3] = [
+    ("id", "addresses the project in the path of a request"),
+    ("path", "is the last part of the manifest's own path"),
+    ("namespace_id", "follows from the first part of the manifest's own path"),
+];
+
+type Row = BTreeMap<&'static str, &'static str>;
+
+fn rows() -> BTreeMap<&'static str, Row> {
+    let mut lines = include_str!("data/attributes.csv").lines();
+    let columns: Vec<_> = lines.next().unwrap().split(',').collect();
+    lines.map(|line| columns.iter().copied().zip(line.split(',')).collect::<Row>()).map(|row| (row["attribute"], row)).collect()
+}
+
+/// Every field by the name that requests use, and whether it is one of `create:`.
+fn fields() -> BTreeMap<String, (&'static Spec, bool)> {
+    let settings = Settings.table().specs().iter().map(|spec| (spec, false));
+    let create = create_table().specs().iter().map(|spec| (spec, true));
+    settings.chain(create).map(|(spec, create)| (spec.field.sent_name(&spec.name).to_owned(), (spec, create))).collect()
+}
+
+/// The type of a property in the words of the table.
+fn type_of(spec: &Spec) -> &str {
+    if spec.field.upload {
+        return "file";
+    }
+    if spec.field.secrecy == Secrecy::Reference {
+        return "string";
+    }
+    let types = &spec.schema["type"];
+    types.as_str().or_else(|| types[0].as_str()).unwrap_or_default()
+}
+
+#[test]
+fn every_attribute_is_a_field_and_every_field_an_attribute() {
+    let rows = rows();
+    assert_eq!(rows.len(), 88);
+    let expected: BTreeSet<_> = rows.keys().copied().filter(|name| NO_FIELD.iter().all(|(other, _)| other != name)).collect();
+    let fields = fields();
+    assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), expected);
+    assert_eq!(fields.len(), Settings.table().specs().len() + create_table().specs().len());
+}
+
+#[test]
+fn every_field_is_treated_as_the_reference_says() {
+    let rows = rows();
+    for (name, (spec, create)) in fields() {
+        let (row, field) = (&rows[name.as_str()], &spec.field);
+        assert_eq!(field.tier.to_string(), row["tier"], "{name}");
+        assert_eq!(type_of(spec), row["type"], "{name}");
+        for (route, column) in [(Route::Create, "create"), (Route::CreateForUser, "create_for_user"), (Route::Edit, "edit")] {
+            assert_eq!(field.accepted.on(route), row[column] == "yes", "{name} {column}");
+        }
+        assert_eq!(create, row["edit"] == "-", "{name}: what cannot be edited belongs below `create:`");
+        let read = match &field.read {
+            Readback::Never => String::new(),
+            Readback::IfPresent => format!("{}?", spec.name),
+            Readback::Same => spec.name.clone(),
+            Readback::As(other) => other.to_string(),
+        };
+        assert_eq!(read, row["read"], "{name}");
+        assert_eq!(field.since.as_deref().unwrap_or_default(), row["since"], "{name}");
+        let deprecated = spec.schema["deprecated"] == true;
+        assert_eq!(field.replaced_by.as_deref().unwrap_or(if deprecated { "yes" } else { "" }), row["deprecated"], "{name}");
+        if !row["values"].is_empty() {
+            let values: Vec<_> = row["values"].split(' ').map(Json::from).collect();
+            assert_eq!(spec.schema["enum"], Json::from(values), "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_verified_is_known_by_name() {
+    let named = |table: &'static [Spec], read: Readback| -> Vec<&str> {
+        table.iter().filter(|spec| spec.field.read == read).map(|spec| &*spec.name).collect()
+    };
+    let settings = Settings.table().specs();
+    assert_eq!(named(settings, Readback::Never), ["import_url", "avatar"]);
+    assert_eq!(
+        named(settings, Readback::IfPresent),
+        [
+            "merge_pipelines_enabled",
+            "merge_trains_enabled",
+            "build_git_strategy",
+            "releases_access_level",
+            "environments_access_level",
+            "feature_flags_access_level",
+            "infrastructure_access_level",
+            "monitor_access_level",
+            "operations_access_level",
+            "emails_disabled",
+        ]
+    );
+    assert_eq!(named(create_table().specs(), Readback::Never).len(), create_table().specs().len());
+}
+
+#[test]
+fn what_only_some_may_see_or_set_is_known_by_name() {
+    let named = |has: fn(&Spec) -> bool| Settings.table().specs().iter().filter(|s| has(s)).map(|s| s.name.as_str()).collect::<Vec<_>>();
+    assert_eq!(named(|spec| spec.field.administrators), ["repository_storage", "mirror_user_id"]);
+    assert_eq!(named(|spec| spec.field.secrecy != Secrecy::Open), ["import_url"]);
+    assert_eq!(named(|spec| spec.field.upload), ["avatar"]);
+    assert_eq!(named(|spec| spec.field.accepted == Accepted::Never), [""; 0]);
+}
