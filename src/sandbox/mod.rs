@@ -1,1 +1,276 @@
-//! The embedded service.
+//! The sandbox: the service itself, embedded, over SQLite.
+//!
+//! It answers as the reference says and, where that is silent, as the real service does. It shares no code with
+//! the side that calls it: its table of attributes, its parameter checks and its handlers are its own reading, so
+//! that one mistake cannot agree with itself.
+//!
+//! ```text
+//! connection -> server    time limits, Host check, latency, faults, request log
+//!            -> dispatch  parameters, caller, one transaction, answer
+//!            -> routes    one function an operation
+//!            -> store     rows; settings and attributes: what a project has
+//! ```
+//!
+//! [`start`] opens the database, applies a [`seed`], and listens; [`Running`] is the handle. A call is answered
+//! only after its transaction was committed; a handler that fails or panics changes nothing.
+
+mod access;
+mod answer;
+mod attributes;
+mod call;
+mod clock;
+mod dispatch;
+mod page;
+mod params;
+mod profile;
+mod routes;
+pub mod seed;
+mod server;
+mod settings;
+mod store;
+mod view;
+
+use std::fs::OpenOptions;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub use attributes::Tier;
+pub use clock::Clock;
+pub use profile::{AbsentDelete, AbsentPushRule, Fault, Misfortune, Profile};
+pub use seed::{Seed, SeedError};
+pub use store::Data;
+
+use profile::Faults;
+use store::Store;
+
+/// How to start the sandbox. The default is in memory, empty but for the administrator `root`, on a free port of
+/// the loopback interface.
+#[derive(Debug)]
+pub struct Config {
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where to keep the data.
+    pub data: Data,
+    /// What to fill it with, once.
+    pub seed: Option<Seed>,
+    /// The licence; it wins over the seed's. [`Tier::Premium`] when neither says.
+    pub tier: Option<Tier>,
+    /// How long every answer is held back.
+    pub latency: Duration,
+    /// A file to which one JSON line a request is appended.
+    pub request_log: Option<PathBuf>,
+    /// The token of `root`; without it one is generated.
+    pub token: Option<String>,
+    /// Dialects and faults.
+    pub profile: Profile,
+    /// Where the time comes from.
+    pub clock: Clock,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            data: Data::Memory,
+            seed: None,
+            tier: None,
+            latency: Duration::ZERO,
+            request_log: None,
+            token: None,
+            profile: Profile::default(),
+            clock: Clock::default(),
+        }
+    }
+}
+
+/// Why the sandbox did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Another process has the data.
+    #[error(
+        "`{}` is in use by another sandbox; stop that one, use its address with `--url`, or choose another file",
+        .0.display()
+    )]
+    InUse(PathBuf),
+    /// The lock file beside the data could not be used.
+    #[error("cannot lock `{}`; check that its folder exists and is writable", path.display())]
+    Lock {
+        /// The lock file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The data could not be opened.
+    #[error("cannot use `{}` as the sandbox's database; delete it to start over", path.display())]
+    Database {
+        /// The database file.
+        path: PathBuf,
+        /// What SQLite said.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The data was written by another version of the sandbox.
+    #[error("`{}` has format {version}, which this version does not know; delete it to start over", path.display())]
+    OtherVersion {
+        /// The database file.
+        path: PathBuf,
+        /// The format that it says it has.
+        version: i64,
+    },
+    /// SQLite failed where no file is involved.
+    #[error("the sandbox's database failed")]
+    Memory(#[source] rusqlite::Error),
+    /// The address could not be used.
+    #[error("cannot listen on {address}; choose another address or port 0")]
+    Bind {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The request log could not be opened.
+    #[error("cannot write the request log `{}`", path.display())]
+    RequestLog {
+        /// The log file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The seed cannot be applied.
+    #[error("the seed cannot be applied")]
+    Seed(#[from] SeedError),
+}
+
+impl StartError {
+    /// Whether another process has the data.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::InUse(_))
+    }
+
+    fn memory(source: rusqlite::Error) -> Self {
+        Self::Memory(source)
+    }
+}
+
+/// What all calls share.
+#[derive(Debug)]
+pub(crate) struct Service {
+    store: Store,
+    tier: Tier,
+    profile: Profile,
+    clock: Clock,
+}
+
+/// A sandbox that is listening. Dropping it stops it without waiting; [`Running::stop`] waits.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    token: String,
+    token_was_generated: bool,
+    notes: Vec<String>,
+    service: Arc<Service>,
+    faults: Arc<Faults>,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+/// Opens the data, applies the seed, and listens.
+///
+/// # Errors
+///
+/// When the data is in use or unusable, when the seed contradicts itself or the rules of the service, and when
+/// the address or the request log cannot be had.
+pub async fn start(config: Config) -> Result<Running, StartError> {
+    let store = Store::open(&config.data)?;
+    let seed = config.seed.as_ref();
+    let tier = config.tier.or(seed.and_then(|seed| seed.tier)).unwrap_or_default();
+    let faults = Arc::new(Faults::new(config.profile.faults.clone()));
+    let service = Arc::new(Service { store, tier, profile: config.profile, clock: config.clock.clone() });
+    let token_was_generated = config.token.is_none();
+    let token = config.token.unwrap_or_else(|| format!("sandbox-{}", store::random_hex()));
+    let notes = seed::prepare(&service, seed, &token, &config.data)?;
+    let log = match config.request_log {
+        None => None,
+        Some(path) => Some(Mutex::new(
+            OpenOptions::new().create(true).append(true).open(&path).map_err(|source| StartError::RequestLog { path, source })?,
+        )),
+    };
+    let wrap = |source| StartError::Bind { address: config.listen, source };
+    let listener = TcpListener::bind(config.listen).await.map_err(wrap)?;
+    let address = listener.local_addr().map_err(wrap)?;
+    let front = Arc::new(server::Front {
+        router: dispatch::router(&service),
+        faults: Arc::clone(&faults),
+        latency: config.latency,
+        log,
+        clock: config.clock,
+        listen: config.listen,
+    });
+    let (stop, stopped) = watch::channel(false);
+    let task = tokio::spawn(server::serve(listener, front, stopped));
+    Ok(Running { address, token, token_was_generated, notes, service, faults, stop, task })
+}
+
+impl Running {
+    /// The address that it listens on.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address for clients, without `/api/v4`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The token of `root`.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Whether the token was generated, so that somebody has to be told.
+    #[must_use]
+    pub fn token_was_generated(&self) -> bool {
+        self.token_was_generated
+    }
+
+    /// What the user should know about the data, as fragments of text.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The licence that it answers with.
+    #[must_use]
+    pub fn tier(&self) -> Tier {
+        self.service.tier
+    }
+
+    /// Adds a fault; it counts calls from now on.
+    pub fn add_fault(&self, fault: Fault) {
+        self.faults.add(fault);
+    }
+
+    /// Finishes the requests that are under way, writes everything into the file, and closes it.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        if let Err(error) = self.task.await {
+            tracing::warn!(%error, "the sandbox did not stop cleanly");
+        }
+        if let Err(error) = self.service.store.checkpoint() {
+            tracing::warn!(%error, "the sandbox's write-ahead log stays beside its file");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Who calls, and what they may do: tokens, roles, visibility.
+//!
+//! A caller may see an object or not; what they may not see answers 404, never 403. Roles come from direct
+//! membership, from membership of a group above, and from groups that were invited, capped by the invitation.
+
+use std::collections::HashMap;
+
+use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, params};
+use sha2::{Digest, Sha256};
+
+use super::answer::Failure;
+use super::clock;
+use super::store::{namespace::Namespace, project::Project, user::User};
+
+/// The roles (reference 1, 2.1).
+pub(crate) const GUEST: i64 = 10;
+pub(crate) const REPORTER: i64 = 20;
+pub(crate) const DEVELOPER: i64 = 30;
+pub(crate) const MAINTAINER: i64 = 40;
+pub(crate) const OWNER: i64 = 50;
+
+/// The values that a member's or invitation's level may have, with their names.
+pub(crate) const LEVELS: [(i64, &str); 6] = [
+    (5, "Minimal Access"),
+    (GUEST, "Guest"),
+    (REPORTER, "Reporter"),
+    (DEVELOPER, "Developer"),
+    (MAINTAINER, "Maintainer"),
+    (OWNER, "Owner"),
+];
+
+/// The role's name.
+pub(crate) fn level_name(level: i64) -> &'static str {
+    LEVELS.iter().find(|(value, _)| *value == level).map_or("No access", |(_, name)| name)
+}
+
+/// How a token is kept.
+pub(crate) fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+/// Stores a token of `user`.
+pub(crate) fn add_token(
+    db: &Connection,
+    user: i64,
+    token: &str,
+    name: &str,
+    scopes: &str,
+    expires_at: Option<&str>,
+    now: &str,
+) -> Result<i64, rusqlite::Error> {
+    let digest = digest(token);
+    db.prepare_cached(
+        "INSERT INTO tokens (user_id, prefix, digest, name, scopes, expires_at, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .insert(params![user, &digest[..8], &digest[..], name, scopes, expires_at, now])
+}
+
+/// A token that was presented and is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Token {
+    pub(crate) id: i64,
+    pub(crate) user_id: i64,
+    pub(crate) name: String,
+    pub(crate) scopes: String,
+    pub(crate) expires_at: Option<String>,
+    pub(crate) created_at: String,
+}
+
+/// Finds the caller of a request: none without a token, 401 with a bad one, 403 for one that was blocked.
+pub(crate) fn authenticate(db: &Connection, headers: &HeaderMap, writes: bool, now: Timestamp) -> Result<Option<(User, Token)>, Failure> {
+    let Some(presented) = presented_token(headers)? else {
+        return Ok(None);
+    };
+    let token = find_token(db, &presented)?.ok_or_else(Failure::unauthorized)?;
+    if token.expires_at.as_deref().is_some_and(|day| day <= clock::day(now).to_string().as_str()) {
+        return Err(Failure {
+            status: StatusCode::UNAUTHORIZED,
+            body: serde_json::json!({
+                "error": "invalid_token",
+                "error_description": "Token is expired. You can either do re-authorization or token refresh.",
+            }),
+        });
+    }
+    let user = User::by_id(db, token.user_id)?.ok_or_else(Failure::unauthorized)?;
+    if user.state != "active" {
+        return Err(Failure::forbidden_because("Your account has been blocked."));
+    }
+    let scopes: Vec<&str> = token.scopes.split(',').collect();
+    if !(scopes.contains(&"api") || scopes.contains(&"read_api") && !writes) {
+        return Err(Failure {
+            status: StatusCode::FORBIDDEN,
+            body: serde_json::json!({
+                "error": "insufficient_scope",
+                "error_description":
+                    "The request requires higher privileges than provided by the access token.",
+                "scope": "api",
+            }),
+        });
+    }
+    Ok(Some((user, token)))
+}
+
+/// The one token of the headers. Several different ones, or an empty one, are refused.
+fn presented_token(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    let mut tokens = Vec::new();
+    for value in headers.get_all("private-token") {
+        tokens.push(value.to_str().map_err(|_| Failure::unauthorized())?);
+    }
+    for value in headers.get_all(http::header::AUTHORIZATION) {
+        let value = value.to_str().map_err(|_| Failure::unauthorized())?;
+        let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(Failure::unauthorized());
+        }
+        tokens.push(token.trim());
+    }
+    match tokens.split_first() {
+        None => Ok(None),
+        Some((first, rest)) if !first.is_empty() && rest.iter().all(|token| token == first) => Ok(Some((*first).to_owned())),
+        Some(_) => Err(Failure::unauthorized()),
+    }
+}
+
+fn find_token(db: &Connection, presented: &str) -> Result<Option<Token>, rusqlite::Error> {
+    let wanted = digest(presented);
+    let mut statement =
+        db.prepare_cached("SELECT digest, id, user_id, name, scopes, expires_at, created_at FROM tokens WHERE prefix = ?1")?;
+    let mut rows = statement.query([&wanted[..8]])?;
+    let mut found = None;
+    while let Some(row) = rows.next()? {
+        let stored: Vec<u8> = row.get(0)?;
+        if same(&stored, &wanted) {
+            found = Some(Token {
+                id: row.get(1)?,
+                user_id: row.get(2)?,
+                name: row.get(3)?,
+                scopes: row.get(4)?,
+                expires_at: row.get(5)?,
+                created_at: row.get(6)?,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Compares without stopping at the first difference.
+fn same(left: &[u8], right: &[u8]) -> bool {
+    left.len() == right.len() && left.iter().zip(right).fold(0, |difference, (l, r)| difference | (l ^ r)) == 0
+}
+
+/// The groups that a caller is a member of or was invited to through another group, with the level in each.
+/// Membership of a group counts for everything below it.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    groups: HashMap<i64, i64>,
+}
+
+impl Standing {
+    /// Reads the standing of `user` on the day `today`.
+    pub(crate) fn of(db: &Connection, user: i64, today: &str) -> Result<Self, rusqlite::Error> {
+        let mut groups = HashMap::new();
+        let mut statement = db.prepare_cached(
+            "SELECT group_id, access_level FROM members
+             WHERE user_id = ?1 AND group_id IS NOT NULL AND state = 'active'
+               AND (expires_at IS NULL OR expires_at > ?2)",
+        )?;
+        let mut rows = statement.query(params![user, today])?;
+        while let Some(row) = rows.next()? {
+            groups.insert(row.get(0)?, row.get(1)?);
+        }
+        let mut standing = Self { groups };
+        if !standing.groups.is_empty() {
+            standing.add_invited(db, today)?;
+        }
+        Ok(standing)
+    }
+
+    fn add_invited(&mut self, db: &Connection, today: &str) -> Result<(), rusqlite::Error> {
+        let mut statement = db.prepare_cached(
+            "SELECT s.group_id, s.access_level, n.traversal
+             FROM shares s JOIN namespaces n ON n.id = s.invited_id
+             WHERE s.group_id IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at > ?1)",
+        )?;
+        let mut rows = statement.query([today])?;
+        let mut invited: Vec<(i64, i64)> = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (group, cap, traversal): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            invited.push((group, cap.min(self.in_namespace(&traversal))));
+        }
+        for (group, level) in invited.into_iter().filter(|(_, level)| *level > 0) {
+            let best = self.groups.entry(group).or_default();
+            *best = level.max(*best);
+        }
+        Ok(())
+    }
+
+    /// The level in the namespace with this traversal, 0 without one.
+    pub(crate) fn in_namespace(&self, traversal: &str) -> i64 {
+        if self.groups.is_empty() {
+            return 0;
+        }
+        ids(traversal).filter_map(|id| self.groups.get(&id)).copied().max().unwrap_or(0)
+    }
+
+    /// All namespaces in which the level is at least `least`, as a JSON array for `json_each`.
+    pub(crate) fn namespaces(&self, db: &Connection, least: i64) -> Result<String, rusqlite::Error> {
+        let mut all: Vec<i64> = Vec::new();
+        for (group, _) in self.groups.iter().filter(|(_, level)| **level >= least) {
+            let Some(group) = Namespace::by_id(db, *group)? else {
+                continue;
+            };
+            all.extend(group.subtree(db)?);
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(serde_json::Value::from(all).to_string())
+    }
+}
+
+/// The ids of a traversal, root first.
+pub(crate) fn ids(traversal: &str) -> impl Iterator<Item = i64> {
+    traversal.split('/').filter_map(|id| id.parse().ok())
+}
+
+/// The caller's direct level in a project, if any.
+pub(crate) fn direct_level(db: &Connection, user: i64, project: i64, today: &str) -> Result<Option<i64>, rusqlite::Error> {
+    db.prepare_cached(
+        "SELECT access_level FROM members WHERE project_id = ?1 AND user_id = ?2
+         AND (expires_at IS NULL OR expires_at > ?3)",
+    )?
+    .query_row(params![project, user, today], |row| row.get(0))
+    .optional()
+}
+
+/// The effective level of `user` in a project: 0 without one.
+pub(crate) fn project_level(
+    db: &Connection,
+    user: i64,
+    standing: &Standing,
+    project: &Project,
+    today: &str,
+) -> Result<i64, rusqlite::Error> {
+    if project.namespace.owner_id == Some(user) {
+        return Ok(OWNER);
+    }
+    let direct = direct_level(db, user, project.id, today)?.unwrap_or(0);
+    let inherited = standing.in_namespace(&project.namespace.traversal);
+    let mut statement = db.prepare_cached(
+        "SELECT s.access_level, n.traversal FROM shares s JOIN namespaces n ON n.id = s.invited_id
+         WHERE s.project_id = ?1 AND (s.expires_at IS NULL OR s.expires_at > ?2)",
+    )?;
+    let mut rows = statement.query(params![project.id, today])?;
+    let mut best = direct.max(inherited);
+    while let Some(row) = rows.next()? {
+        let (cap, traversal): (i64, String) = (row.get(0)?, row.get(1)?);
+        best = best.max(cap.min(standing.in_namespace(&traversal)));
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Pairs = &'static [(&'static str, &'static str)];
+
+    fn headers(pairs: Pairs) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().expect("a header value"));
+        }
+        headers
+    }
+
+    #[test]
+    fn exactly_one_token_is_taken() {
+        let accepted: [(Pairs, Option<&str>); 5] = [
+            (&[], None),
+            (&[("private-token", "a")], Some("a")),
+            (&[("authorization", "Bearer a")], Some("a")),
+            (&[("authorization", "bearer a")], Some("a")),
+            (&[("private-token", "a"), ("authorization", "Bearer a")], Some("a")),
+        ];
+        for (pairs, token) in accepted {
+            let found = presented_token(&headers(pairs)).expect("acceptable headers");
+            assert_eq!(found.as_deref(), token, "{pairs:?}");
+        }
+        let refused: [Pairs; 6] = [
+            &[("private-token", "")],
+            &[("authorization", "Bearer ")],
+            &[("authorization", "Bearer")],
+            &[("authorization", "Basic YTpi")],
+            &[("private-token", "a"), ("private-token", "b")],
+            &[("private-token", "a"), ("authorization", "Bearer b")],
+        ];
+        for pairs in refused {
+            assert!(presented_token(&headers(pairs)).is_err(), "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn comparison_looks_at_every_byte() {
+        assert!(same(b"abc", b"abc"));
+        for other in [&b"abd"[..], b"xbc", b"ab", b"abcd", b""] {
+            assert!(!same(b"abc", other));
+        }
+    }
+}

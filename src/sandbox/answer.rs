@@ -1,0 +1,157 @@
+//! What a call answers: a body with its status, or a failure in one of the service's error shapes.
+//!
+//! The reference leaves the shape of errors open (chapter 1, section 7), so the shapes here are those of the
+//! real service: `{"message": …}` for what the application says, `{"error": …}` for what the parameter
+//! checks and the router say, and `{"message": {field: [texts]}}` for what a model refuses.
+
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A successful answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The status line.
+    pub(crate) status: StatusCode,
+    /// JSON text, or none for 204 and 304.
+    pub(crate) body: Option<String>,
+    /// Headers of this answer alone, such as those of paging.
+    pub(crate) headers: Vec<(&'static str, String)>,
+}
+
+impl Answer {
+    /// 200 with `body` as JSON.
+    pub(crate) fn ok(body: &impl Serialize) -> Result<Self, Failure> {
+        Self::with(StatusCode::OK, body)
+    }
+
+    /// 201 with `body` as JSON.
+    pub(crate) fn created(body: &impl Serialize) -> Result<Self, Failure> {
+        Self::with(StatusCode::CREATED, body)
+    }
+
+    /// `status` with `body` as JSON.
+    pub(crate) fn with(status: StatusCode, body: &impl Serialize) -> Result<Self, Failure> {
+        let text = serde_json::to_string(body).map_err(|error| Failure::internal(&error))?;
+        Ok(Self::json(status, text))
+    }
+
+    /// `status` with a body that already is JSON text.
+    pub(crate) fn json(status: StatusCode, text: String) -> Self {
+        Self { status, body: Some(text), headers: Vec::new() }
+    }
+
+    /// A status that has no body.
+    pub(crate) fn empty(status: StatusCode) -> Self {
+        Self { status, body: None, headers: Vec::new() }
+    }
+
+    /// 204.
+    pub(crate) fn no_content() -> Self {
+        Self::empty(StatusCode::NO_CONTENT)
+    }
+}
+
+/// A refused call. What it changed is rolled back.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The status line.
+    pub(crate) status: StatusCode,
+    /// The whole body.
+    pub(crate) body: Value,
+}
+
+impl Failure {
+    /// `{"message": text}`: what the application says.
+    pub(crate) fn message(status: StatusCode, text: impl Into<Value>) -> Self {
+        Self { status, body: json!({ "message": text.into() }) }
+    }
+
+    /// `{"error": text}`: what the parameter checks and the router say.
+    pub(crate) fn error(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, body: json!({ "error": text.into() }) }
+    }
+
+    /// 400 for a parameter: `subject` with what is wrong about it.
+    pub(crate) fn parameter(subject: &str, complaint: &str) -> Self {
+        Self::error(StatusCode::BAD_REQUEST, format!("{subject} {complaint}"))
+    }
+
+    /// 400 for a parameter of the wrong type.
+    pub(crate) fn invalid(name: &str) -> Self {
+        Self::parameter(name, "is invalid")
+    }
+
+    /// 400 for a parameter outside its list of values.
+    pub(crate) fn no_valid_value(name: &str) -> Self {
+        Self::parameter(name, "does not have a valid value")
+    }
+
+    /// 400 from a model: `{"message": {field: [text]}}`.
+    pub(crate) fn model(field: &str, text: impl Into<String>) -> Self {
+        Self::message(StatusCode::BAD_REQUEST, json!({ field: [text.into()] }))
+    }
+
+    /// 400 with a text for a whole request.
+    pub(crate) fn bad_request(text: &str) -> Self {
+        Self::message(StatusCode::BAD_REQUEST, format!("400 Bad request - {text}"))
+    }
+
+    /// 401.
+    pub(crate) fn unauthorized() -> Self {
+        Self::message(StatusCode::UNAUTHORIZED, "401 Unauthorized")
+    }
+
+    /// 403 without a reason.
+    pub(crate) fn forbidden() -> Self {
+        Self::message(StatusCode::FORBIDDEN, "403 Forbidden")
+    }
+
+    /// 403 with a reason.
+    pub(crate) fn forbidden_because(reason: &str) -> Self {
+        Self::message(StatusCode::FORBIDDEN, format!("403 Forbidden - {reason}"))
+    }
+
+    /// 404 for a named sort of thing: `404 Project Not Found`. Also the answer for what the caller may not see.
+    pub(crate) fn not_found(what: &str) -> Self {
+        Self::message(StatusCode::NOT_FOUND, format!("404 {what} Not Found"))
+    }
+
+    /// 404 for a member or hook, spelled as the service spells a record that was not found.
+    pub(crate) fn no_record() -> Self {
+        Self::message(StatusCode::NOT_FOUND, "404 Not found")
+    }
+
+    /// 404 of the router.
+    pub(crate) fn no_route() -> Self {
+        Self::error(StatusCode::NOT_FOUND, "404 Not Found")
+    }
+
+    /// 422 with a text.
+    pub(crate) fn unprocessable(text: &str) -> Self {
+        Self::error(StatusCode::UNPROCESSABLE_ENTITY, text)
+    }
+
+    /// 409 with a text.
+    pub(crate) fn conflict(text: &str) -> Self {
+        Self::message(StatusCode::CONFLICT, text)
+    }
+
+    /// 500. The cause goes to the log of the process, never to the client.
+    pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%cause, "the sandbox could not answer");
+        Self::message(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::internal(&error)
+    }
+}
+
+impl From<Failure> for Answer {
+    fn from(failure: Failure) -> Self {
+        Self::json(failure.status, failure.body.to_string())
+    }
+}

@@ -1,0 +1,325 @@
+//! Every attribute of a project, one row each: the sandbox's own reading of the reference (2, 4.3; 1, 2.8).
+//!
+//! A row says where an attribute is accepted, what its values are, what a new project has, and under which key it
+//! is read back. [`super::settings`] works on these rows; no handler knows an attribute that is here. Where the
+//! reference names no default, the row has the real service's.
+
+use serde_json::{Value, json};
+
+/// What the service is licensed for. A higher tier includes the lower ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// Attributes and operations without a mark in the reference.
+    Free,
+    /// Also those marked PREMIUM, push rules among them.
+    #[default]
+    Premium,
+    /// Also those marked ULTIMATE.
+    Ultimate,
+}
+
+impl Tier {
+    /// The tier's name in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Premium => "premium",
+            Self::Ultimate => "ultimate",
+        }
+    }
+}
+
+/// The three routes that take attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// POST /projects
+    Create,
+    /// POST /projects/user/:user_id
+    CreateForUser,
+    /// PUT /projects/:id
+    Edit,
+}
+
+/// What the values of an attribute are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Flag,
+    /// A text of at most this many characters; null clears it.
+    Text(usize),
+    /// An integer within these bounds, and the service's complaint about others.
+    Number(i64, i64, &'static str),
+    OneOf(&'static [&'static str]),
+    /// A set of words, as an array or a text with commas.
+    Topics,
+    /// The object of the container registry's cleanup.
+    CleanupPolicy,
+    /// The deprecated boolean of an access level: false is `disabled`.
+    TwinOf(&'static str),
+    /// A column of the project, or a parameter of one route: its handler deals with it.
+    Elsewhere,
+}
+
+/// Under which key an attribute is read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reads {
+    Same,
+    As(&'static str),
+    /// Stored, but in no answer (reference 1, 2.8 does not list it).
+    Hidden,
+}
+
+/// What a new project has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Preset {
+    Null,
+    Flag(bool),
+    Number(i64),
+    Text(&'static str),
+    /// No topics.
+    Nothing,
+    /// The disabled cleanup policy.
+    Policy,
+}
+
+/// One attribute.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attribute {
+    pub(crate) name: &'static str,
+    pub(crate) tier: Tier,
+    /// `C`, `U` and `E` for the three routes that accept it.
+    on: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) reads: Reads,
+    preset: Preset,
+    /// Dropped without a word when anybody but an administrator sends it.
+    pub(crate) administrators: bool,
+}
+
+impl Attribute {
+    pub(crate) fn accepted_on(&self, route: Route) -> bool {
+        self.on.contains(match route {
+            Route::Create => 'C',
+            Route::CreateForUser => 'U',
+            Route::Edit => 'E',
+        })
+    }
+
+    /// The value in a new project.
+    pub(crate) fn preset(&self) -> Value {
+        match self.preset {
+            Preset::Null => Value::Null,
+            Preset::Flag(flag) => flag.into(),
+            Preset::Number(number) => number.into(),
+            Preset::Text(text) => text.into(),
+            Preset::Nothing => json!([]),
+            Preset::Policy => json!({
+                "cadence": "1d", "enabled": false, "keep_n": 10, "older_than": "90d",
+                "name_regex": ".*", "name_regex_delete": ".*", "name_regex_keep": null,
+            }),
+        }
+    }
+
+    const fn on(mut self, routes: &'static str) -> Self {
+        self.on = routes;
+        self
+    }
+
+    const fn premium(mut self) -> Self {
+        self.tier = Tier::Premium;
+        self
+    }
+
+    const fn ultimate(mut self) -> Self {
+        self.tier = Tier::Ultimate;
+        self
+    }
+
+    const fn reads(mut self, reads: Reads) -> Self {
+        self.reads = reads;
+        self
+    }
+
+    const fn hidden(self) -> Self {
+        self.reads(Reads::Hidden)
+    }
+
+    const fn administrators(mut self) -> Self {
+        self.administrators = true;
+        self
+    }
+}
+
+const fn row(name: &'static str, kind: Kind, preset: Preset) -> Attribute {
+    Attribute { name, tier: Tier::Free, on: "CUE", kind, reads: Reads::Same, preset, administrators: false }
+}
+
+const fn flag(name: &'static str, preset: bool) -> Attribute {
+    row(name, Kind::Flag, Preset::Flag(preset))
+}
+
+const fn text(name: &'static str, most: usize) -> Attribute {
+    row(name, Kind::Text(most), Preset::Null)
+}
+
+const fn one_of(name: &'static str, values: &'static [&'static str], preset: &'static str) -> Attribute {
+    row(name, Kind::OneOf(values), Preset::Text(preset))
+}
+
+/// An access level of a feature.
+const fn level(name: &'static str) -> Attribute {
+    one_of(name, LEVELS, "enabled")
+}
+
+const fn twin(name: &'static str, of: &'static str) -> Attribute {
+    row(name, Kind::TwinOf(of), Preset::Null)
+}
+
+const fn elsewhere(name: &'static str) -> Attribute {
+    row(name, Kind::Elsewhere, Preset::Null).hidden()
+}
+
+const LEVELS: &[&str] = &["disabled", "private", "enabled"];
+const PUBLIC_LEVELS: &[&str] = &["disabled", "private", "enabled", "public"];
+
+/// The values of `visibility`.
+pub(crate) const VISIBILITIES: &[&str] = &["private", "internal", "public"];
+
+const SHORT: usize = 255;
+/// The limit of the service's longer texts.
+const LONG: usize = 2_000;
+const TEMPLATE: usize = 500;
+const DOCUMENT: usize = 1_000_000;
+const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+
+/// All attributes, in the order of the reference.
+pub(crate) const ATTRIBUTES: &[Attribute] = &[
+    elsewhere("name"),
+    elsewhere("path"),
+    elsewhere("id").on("E"),
+    elsewhere("namespace_id").on("CU"),
+    text("description", LONG),
+    text("default_branch", SHORT),
+    elsewhere("visibility"),
+    elsewhere("initialize_with_readme").on("CU"),
+    elsewhere("import_url"),
+    elsewhere("template_name").on("CU"),
+    elsewhere("template_project_id").on("C").premium(),
+    elsewhere("use_custom_template").on("CU").premium(),
+    elsewhere("group_with_project_templates_id").on("CU").premium(),
+    row("topics", Kind::Topics, Preset::Nothing),
+    elsewhere("tag_list"),
+    elsewhere("avatar"),
+    row("allow_merge_on_skipped_pipeline", Kind::Flag, Preset::Null),
+    flag("only_allow_merge_if_all_status_checks_passed", false).ultimate(),
+    flag("only_allow_merge_if_all_discussions_are_resolved", false),
+    flag("only_allow_merge_if_pipeline_succeeds", false),
+    row("approvals_before_merge", Kind::Number(0, i64::MAX, NOT_NEGATIVE), Preset::Number(0)).premium(),
+    one_of("merge_method", &["merge", "rebase_merge", "ff"], "merge"),
+    text("merge_commit_template", TEMPLATE).on("UE"),
+    text("squash_commit_template", TEMPLATE).on("UE"),
+    one_of("squash_option", &["never", "always", "default_on", "default_off"], "default_off"),
+    text("suggestion_commit_message", SHORT).on("UE"),
+    text("issue_branch_template", SHORT).on("UE"),
+    flag("merge_pipelines_enabled", false).on("CE").hidden(),
+    flag("merge_trains_enabled", false).on("CE").hidden(),
+    flag("remove_source_branch_after_merge", true),
+    flag("resolve_outdated_diff_discussions", false),
+    flag("autoclose_referenced_issues", true),
+    flag("printing_merge_request_link_enabled", true),
+    flag("mr_default_target_self", false).on("E"),
+    one_of("auto_cancel_pending_pipelines", &["enabled", "disabled"], "enabled"),
+    flag("auto_devops_enabled", true),
+    one_of("auto_devops_deploy_strategy", &["continuous", "manual", "timed_incremental"], "continuous"),
+    one_of("build_git_strategy", &["fetch", "clone"], "fetch").hidden(),
+    row(
+        "build_timeout",
+        // Ten minutes to a month, in seconds.
+        Kind::Number(600, 2_678_400, "needs to be between 10 minutes and 1 month"),
+        Preset::Number(3_600),
+    ),
+    text("ci_config_path", SHORT),
+    row("ci_default_git_depth", Kind::Number(0, 1_000, "must be between 0 and 1000"), Preset::Number(20)).on("E"),
+    flag("ci_forward_deployment_enabled", true).on("E"),
+    flag("ci_allow_fork_pipelines_to_run_in_parent_project", true).on("E"),
+    flag("ci_separated_caches", true).on("E"),
+    flag("keep_latest_artifact", true).on("E"),
+    flag("public_builds", true).reads(Reads::As("public_jobs")),
+    flag("restrict_user_defined_variables", false).on("E"),
+    flag("shared_runners_enabled", true),
+    row("container_expiration_policy_attributes", Kind::CleanupPolicy, Preset::Policy)
+        .on("CE")
+        .reads(Reads::As("container_expiration_policy")),
+    level("analytics_access_level"),
+    level("builds_access_level"),
+    level("container_registry_access_level"),
+    level("forking_access_level"),
+    level("issues_access_level"),
+    level("merge_requests_access_level"),
+    level("repository_access_level"),
+    level("snippets_access_level"),
+    level("wiki_access_level"),
+    level("releases_access_level").hidden(),
+    level("environments_access_level").hidden(),
+    level("feature_flags_access_level").hidden(),
+    level("infrastructure_access_level").hidden(),
+    level("monitor_access_level").hidden(),
+    level("operations_access_level").hidden(),
+    one_of("pages_access_level", PUBLIC_LEVELS, "private"),
+    // The descriptions differ on `public` (reference 2, 4.3), so both readings are accepted.
+    one_of("requirements_access_level", PUBLIC_LEVELS, "enabled"),
+    one_of("security_and_compliance_access_level", LEVELS, "private"),
+    twin("container_registry_enabled", "container_registry_access_level"),
+    twin("issues_enabled", "issues_access_level"),
+    twin("jobs_enabled", "builds_access_level"),
+    twin("merge_requests_enabled", "merge_requests_access_level"),
+    twin("snippets_enabled", "snippets_access_level"),
+    twin("wiki_enabled", "wiki_access_level"),
+    row("emails_disabled", Kind::Flag, Preset::Null).hidden(),
+    flag("enforce_auth_checks_on_uploads", true).on("UE"),
+    text("external_authorization_classification_label", SHORT).premium(),
+    flag("lfs_enabled", true),
+    flag("packages_enabled", true),
+    flag("request_access_enabled", true),
+    flag("service_desk_enabled", false).on("E"),
+    row("repository_storage", Kind::Text(SHORT), Preset::Text("default")).administrators(),
+    flag("mirror", false).premium(),
+    flag("mirror_trigger_builds", false).premium(),
+    flag("mirror_overwrites_diverged_branches", false).on("E").premium(),
+    row("mirror_user_id", Kind::Number(1, i64::MAX, "is invalid"), Preset::Null).on("E").premium().administrators(),
+    flag("only_mirror_protected_branches", false).on("E").premium(),
+    text("issues_template", DOCUMENT).on("E").premium(),
+    text("merge_requests_template", DOCUMENT).on("E").premium(),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_every_attribute_of_the_reference_once() {
+        let mut names: Vec<_> = ATTRIBUTES.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 88);
+        assert_eq!(ATTRIBUTES.len(), 88);
+        let accepted = |route| ATTRIBUTES.iter().filter(|row| row.accepted_on(route)).count();
+        assert_eq!([Route::Create, Route::CreateForUser, Route::Edit].map(accepted), [69, 70, 82]);
+        let above = |tier| ATTRIBUTES.iter().filter(|row| row.tier == tier).count();
+        assert_eq!([Tier::Premium, Tier::Ultimate].map(above), [12, 1]);
+    }
+
+    #[test]
+    fn a_twin_names_an_access_level() {
+        for row in ATTRIBUTES {
+            if let Kind::TwinOf(target) = row.kind {
+                assert!(
+                    ATTRIBUTES.iter().any(|other| other.name == target && matches!(other.kind, Kind::OneOf(_))),
+                    "{} follows {target}",
+                    row.name
+                );
+            }
+        }
+    }
+}

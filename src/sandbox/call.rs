@@ -1,0 +1,200 @@
+//! One call as its handler sees it: the database in a transaction, the caller, the parameters.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use http::StatusCode;
+use jiff::Timestamp;
+use rusqlite::Connection;
+
+use super::access::{self, OWNER, Standing, Token};
+use super::answer::{Answer, Failure};
+use super::attributes::Tier;
+use super::clock;
+use super::params::Params;
+use super::store::namespace::Namespace;
+use super::store::project::Project;
+use super::store::user::User;
+use super::{Service, settings::Rights};
+
+/// What carries out one operation.
+pub(crate) type Handler = fn(&Call<'_>) -> Result<Answer, Failure>;
+
+/// One call.
+pub(crate) struct Call<'a> {
+    pub(crate) db: &'a Connection,
+    pub(crate) service: &'a Service,
+    pub(crate) caller: Option<User>,
+    pub(crate) token: Option<Token>,
+    pub(crate) params: Params,
+    /// The named segments of the path, decoded.
+    pub(crate) segments: HashMap<String, String>,
+    /// Scheme and host as the client used them, for addresses in answers.
+    pub(crate) base: String,
+    /// Path and query as sent, for `Link`.
+    pub(crate) target: String,
+    pub(crate) time: Timestamp,
+    /// `If-Unmodified-Since`, spelled as the service writes times.
+    pub(crate) unmodified_since: Option<String>,
+    pub(crate) standing: OnceCell<Standing>,
+}
+
+impl Call<'_> {
+    /// The time as the service writes it.
+    pub(crate) fn now(&self) -> String {
+        clock::spell(self.time)
+    }
+
+    /// The day, for expiry.
+    pub(crate) fn today(&self) -> String {
+        clock::day(self.time).to_string()
+    }
+
+    pub(crate) fn tier(&self) -> Tier {
+        self.service.tier
+    }
+
+    /// A segment of the path by its name in the route.
+    pub(crate) fn segment(&self, name: &str) -> &str {
+        self.segments.get(name).map_or("", String::as_str)
+    }
+
+    /// A segment that has to be an integer.
+    pub(crate) fn segment_id(&self, name: &str) -> Result<i64, Failure> {
+        self.segment(name).parse().map_err(|_| Failure::invalid(name))
+    }
+
+    /// 412 when the call sets a bound on the last change of what it deletes, and that changed later.
+    pub(crate) fn check_unmodified(&self, changed: &str) -> Result<(), Failure> {
+        // The bound has whole seconds, so everything within its second counts as not later.
+        match &self.unmodified_since {
+            Some(bound) if changed.get(..19) > bound.get(..19) => {
+                Err(Failure::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The caller; 401 for anonymous ones.
+    pub(crate) fn user(&self) -> Result<&User, Failure> {
+        self.caller.as_ref().ok_or_else(Failure::unauthorized)
+    }
+
+    /// The caller, who has to be an administrator.
+    pub(crate) fn administrator(&self) -> Result<&User, Failure> {
+        let user = self.user()?;
+        if user.admin { Ok(user) } else { Err(Failure::forbidden()) }
+    }
+
+    pub(crate) fn is_administrator(&self) -> bool {
+        self.caller.as_ref().is_some_and(|user| user.admin)
+    }
+
+    /// For whom attributes are set.
+    pub(crate) fn rights(&self, fork: bool) -> Rights<'_> {
+        Rights { tier: self.tier(), administrator: self.is_administrator(), fork, dropped: self.service.profile.drop_attribute.as_deref() }
+    }
+
+    /// The caller's memberships of groups, read once.
+    pub(crate) fn standing(&self) -> Result<&Standing, Failure> {
+        if let Some(standing) = self.standing.get() {
+            return Ok(standing);
+        }
+        let read = match &self.caller {
+            Some(user) => Standing::of(self.db, user.id, &self.today())?,
+            None => Standing::default(),
+        };
+        Ok(self.standing.get_or_init(|| read))
+    }
+
+    /// The caller's level in a project, 0 without one. Administrators count as owners.
+    pub(crate) fn level_in(&self, project: &Project) -> Result<i64, Failure> {
+        match &self.caller {
+            None => Ok(0),
+            Some(user) if user.admin => Ok(OWNER),
+            Some(user) => Ok(access::project_level(self.db, user.id, self.standing()?, project, &self.today())?),
+        }
+    }
+
+    /// Whether the caller may see a project.
+    pub(crate) fn sees(&self, project: &Project) -> Result<bool, Failure> {
+        Ok(match project.visibility.as_str() {
+            "public" => true,
+            "internal" if self.caller.is_some() => true,
+            _ => self.level_in(project)? >= access::GUEST,
+        })
+    }
+
+    /// A project by id or path that the caller may see; else 404.
+    pub(crate) fn visible_project(&self, reference: &str) -> Result<Project, Failure> {
+        match Project::by_reference(self.db, reference)? {
+            Some(project) if self.sees(&project)? => Ok(project),
+            _ => Err(Failure::not_found("Project")),
+        }
+    }
+
+    /// The project of `:id`.
+    pub(crate) fn project(&self) -> Result<Project, Failure> {
+        self.visible_project(self.segment("id"))
+    }
+
+    /// The project of `:id`, in which the caller has to have a level: 401, 404, 403 in this order.
+    pub(crate) fn project_as(&self, level: i64) -> Result<Project, Failure> {
+        self.user()?;
+        let project = self.project()?;
+        if self.level_in(&project)? < level {
+            return Err(Failure::forbidden());
+        }
+        Ok(project)
+    }
+
+    /// As [`Call::project_as`], for something that an archived project refuses.
+    pub(crate) fn active_project_as(&self, level: i64) -> Result<Project, Failure> {
+        let project = self.project_as(level)?;
+        if project.archived {
+            return Err(Failure::forbidden());
+        }
+        Ok(project)
+    }
+
+    /// The caller's level in a group, 0 without one. Administrators count as owners.
+    pub(crate) fn level_in_group(&self, group: &Namespace) -> Result<i64, Failure> {
+        match &self.caller {
+            None => Ok(0),
+            Some(user) if user.admin || group.owner_id == Some(user.id) => Ok(OWNER),
+            Some(_) => Ok(self.standing()?.in_namespace(&group.traversal)),
+        }
+    }
+
+    /// Whether the caller may see a group.
+    pub(crate) fn sees_group(&self, group: &Namespace) -> Result<bool, Failure> {
+        Ok(match group.visibility.as_str() {
+            "public" => true,
+            "internal" if self.caller.is_some() => true,
+            _ => self.level_in_group(group)? > 0,
+        })
+    }
+
+    /// A group by id or path that the caller may see; else 404.
+    pub(crate) fn visible_group(&self, reference: &str) -> Result<Namespace, Failure> {
+        match Namespace::by_reference(self.db, reference)? {
+            Some(group) if group.is_group() && self.sees_group(&group)? => Ok(group),
+            _ => Err(Failure::not_found("Group")),
+        }
+    }
+
+    /// The group of `:id`.
+    pub(crate) fn group(&self) -> Result<Namespace, Failure> {
+        self.visible_group(self.segment("id"))
+    }
+
+    /// The group of `:id`, in which the caller has to have a level.
+    pub(crate) fn group_as(&self, level: i64) -> Result<Namespace, Failure> {
+        self.user()?;
+        let group = self.group()?;
+        if self.level_in_group(&group)? < level {
+            return Err(Failure::forbidden());
+        }
+        Ok(group)
+    }
+}

@@ -1,0 +1,47 @@
+//! The sandbox's clock, which a test can replace, and how its answers spell times.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+/// Where the sandbox gets the time from.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+
+impl Clock {
+    /// A clock that asks `source` each time.
+    pub fn new(source: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self(Arc::new(source))
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Timestamp {
+        (self.0)()
+    }
+}
+
+impl Default for Clock {
+    /// The clock of the machine.
+    fn default() -> Self {
+        Self::new(Timestamp::now)
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Clock")
+    }
+}
+
+/// A time as the service writes it: UTC with milliseconds.
+pub(crate) fn spell(time: Timestamp) -> String {
+    format!("{time:.3}")
+}
+
+/// The day of a time, in UTC.
+pub(crate) fn day(time: Timestamp) -> Date {
+    time.to_zoned(TimeZone::UTC).date()
+}

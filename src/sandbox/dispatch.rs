@@ -1,0 +1,259 @@
+//! From a request to its handler and back: parameters, caller, transaction, answer.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, RawPathParams};
+use axum::response::Response;
+use axum::{RequestExt, Router};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use rusqlite::Connection;
+use serde_json::Value;
+
+use super::Service;
+use super::access::{self, Token};
+use super::answer::{Answer, Failure};
+use super::call::Call;
+use super::clock;
+use super::params::{Params, Upload};
+use super::profile::Profile;
+use super::routes::{self, Route};
+use super::store::user::User;
+
+/// The largest body that is not an upload, and the largest upload, in bytes.
+const MOST_BODY: usize = 1024 * 1024;
+const MOST_UPLOAD: usize = 10 * 1024 * 1024;
+/// How long a client may take to send a body.
+const BODY_TIME: Duration = Duration::from_secs(30);
+/// Longer addresses are refused with 414.
+const MOST_ADDRESS: usize = 16 * 1024;
+
+/// The router of all operations.
+pub(crate) fn router(service: &Arc<Service>) -> Router {
+    let mut router = Router::new();
+    for route in routes::all() {
+        let service = Arc::clone(service);
+        let handler = move |request| handle(Arc::clone(&service), route, request);
+        let method = match route.method {
+            Method::GET => axum::routing::get(handler),
+            Method::POST => axum::routing::post(handler),
+            Method::PUT => axum::routing::put(handler),
+            _ => axum::routing::delete(handler),
+        };
+        router = router.route(&format!("/api/v4{}", route.path), method);
+    }
+    router
+        .fallback(async || respond(Failure::no_route().into()))
+        .method_not_allowed_fallback(async || respond(Failure::error(StatusCode::METHOD_NOT_ALLOWED, "405 Not Allowed").into()))
+}
+
+async fn handle(service: Arc<Service>, route: &'static Route, request: Request<Body>) -> Response {
+    let request = match read(request).await {
+        Ok(request) => request,
+        Err(failure) => return respond(failure.into()),
+    };
+    let work = tokio::task::spawn_blocking(move || {
+        catch_unwind(AssertUnwindSafe(|| perform(&service, route, request)))
+            .unwrap_or_else(|_| Failure::internal(&"a handler panicked").into())
+    });
+    match work.await {
+        Ok(answer) => respond(answer),
+        Err(error) => respond(Failure::internal(&error).into()),
+    }
+}
+
+/// A request whose body has been read.
+struct Received {
+    headers: HeaderMap,
+    target: String,
+    segments: HashMap<String, String>,
+    params: Params,
+}
+
+async fn read(mut request: Request<Body>) -> Result<Received, Failure> {
+    let target = request.uri().path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    if target.len() > MOST_ADDRESS {
+        return Err(Failure::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"));
+    }
+    let segments = request
+        .extract_parts::<RawPathParams>()
+        .await
+        .map_err(|_| Failure::no_route())?
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    let headers = request.headers().clone();
+    let mut params = Params::default();
+    params.add_form(request.uri().query().unwrap_or_default())?;
+    tokio::time::timeout(BODY_TIME, read_body(request, &mut params))
+        .await
+        .map_err(|_| Failure::error(StatusCode::REQUEST_TIMEOUT, "408 Request Timeout"))??;
+    Ok(Received { headers, target, segments, params })
+}
+
+async fn read_body(request: Request<Body>, params: &mut Params) -> Result<(), Failure> {
+    let content_type =
+        request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_ascii_lowercase();
+    let media_type = content_type.split(';').next().unwrap_or_default().trim().to_owned();
+    if media_type == "multipart/form-data" {
+        return read_multipart(request, params).await;
+    }
+    let body = to_bytes(request.into_body(), MOST_BODY).await.map_err(|_| too_large())?;
+    if body.is_empty() {
+        return Ok(());
+    }
+    match media_type.as_str() {
+        "application/json" => params.add_json(&body),
+        "application/x-www-form-urlencoded" => params.add_form(&String::from_utf8_lossy(&body)),
+        other => Err(Failure::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("The provided content-type '{other}' is not supported."))),
+    }
+}
+
+async fn read_multipart(request: Request<Body>, params: &mut Params) -> Result<(), Failure> {
+    let malformed = || Failure::error(StatusCode::BAD_REQUEST, "message body does not match declared format");
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, MOST_UPLOAD).await.map_err(|_| too_large())?;
+    let mut request = Request::from_parts(parts, Body::from(body));
+    // The limit above is the one that counts; the extractor's own is lower.
+    DefaultBodyLimit::max(MOST_UPLOAD).apply(&mut request);
+    let mut form = Multipart::from_request(request, &()).await.map_err(|_| malformed())?;
+    while let Some(part) = form.next_field().await.map_err(|_| malformed())? {
+        let name = part.name().unwrap_or_default().to_owned();
+        let file_name = part.file_name().map(plain_file_name);
+        let bytes = part.bytes().await.map_err(|_| malformed())?;
+        match file_name {
+            Some(file_name) => params.add_file(Upload { field: name, file_name, bytes }),
+            None => params.add(&name, Value::String(String::from_utf8_lossy(&bytes).into_owned()))?,
+        }
+    }
+    Ok(())
+}
+
+/// The last segment of a client's file name, in characters that are safe in paths, addresses and Markdown.
+fn plain_file_name(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let plain: String =
+        last.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' }).take(200).collect();
+    let plain = plain.trim_start_matches('.').to_owned();
+    if plain.is_empty() { "file".to_owned() } else { plain }
+}
+
+fn too_large() -> Failure {
+    Failure::error(StatusCode::PAYLOAD_TOO_LARGE, "413 Request Entity Too Large")
+}
+
+/// Runs the handler in its transaction.
+fn perform(service: &Service, route: &Route, request: Received) -> Answer {
+    let writes = route.method != Method::GET;
+    let work = |db: &Connection| {
+        let call = begin(service, db, request, writes)?;
+        let answer = (route.handler)(&call)?;
+        Ok(answer)
+    };
+    let result = if writes { service.store.write(work) } else { service.store.read(work) };
+    let mut answer = result.unwrap_or_else(Answer::from);
+    if service.profile.changes_answers()
+        && let Some(text) = &answer.body
+        && let Ok(mut value) = serde_json::from_str(text)
+    {
+        distort(&mut value, &service.profile);
+        answer.body = Some(value.to_string());
+    }
+    answer
+}
+
+fn begin<'a>(service: &'a Service, db: &'a Connection, request: Received, writes: bool) -> Result<Call<'a>, Failure> {
+    let time = service.clock.now();
+    let known = access::authenticate(db, &request.headers, writes, time)?;
+    let (caller, token) = match known {
+        Some((user, token)) => impersonated(db, &request, user, token)?,
+        None => (None, None),
+    };
+    let host = request.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    Ok(Call {
+        db,
+        service,
+        caller,
+        token,
+        base: format!("http://{host}"),
+        params: request.params,
+        segments: request.segments,
+        target: request.target,
+        unmodified_since: unmodified_since(&request.headers),
+        time,
+        standing: OnceCell::new(),
+    })
+}
+
+fn unmodified_since(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::IF_UNMODIFIED_SINCE)?.to_str().ok()?;
+    let time = httpdate::parse_http_date(value).ok()?;
+    jiff::Timestamp::try_from(time).ok().map(clock::spell)
+}
+
+/// The caller, or the user that an administrator names with `sudo`.
+fn impersonated(db: &Connection, request: &Received, user: User, token: Token) -> Result<(Option<User>, Option<Token>), Failure> {
+    let header = request.headers.get("sudo").and_then(|value| value.to_str().ok());
+    let wanted = match header {
+        Some(wanted) => Some(wanted.to_owned()),
+        None => request.params.text("sudo")?,
+    };
+    let Some(wanted) = wanted else {
+        return Ok((Some(user), Some(token)));
+    };
+    if !user.admin {
+        return Err(Failure::forbidden_because("Must be admin to use sudo"));
+    }
+    let other = User::by_reference(db, &wanted)?.ok_or_else(|| Failure::not_found(&format!("User with ID or username '{wanted}'")))?;
+    Ok((Some(other), Some(token)))
+}
+
+/// Changes an answer into that of a dialect.
+fn distort(value: &mut Value, profile: &Profile) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| distort(item, profile)),
+        Value::Object(members) => {
+            if profile.drop_null_keys {
+                members.retain(|_, value| !value.is_null());
+            }
+            for (key, value) in members.iter_mut() {
+                match value {
+                    Value::Array(topics) if profile.shuffle_topics && (key == "topics" || key == "tag_list") => {
+                        topics.reverse();
+                    }
+                    _ => distort(value, profile),
+                }
+            }
+            if profile.unknown_extra_keys {
+                members.insert("x_unknown".to_owned(), serde_json::json!({ "since": "later" }));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The answer as a response, with the headers that all of them carry.
+pub(crate) fn respond(answer: Answer) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=0, private, must-revalidate"));
+    headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    headers.insert("x-frame-options", HeaderValue::from_static("SAMEORIGIN"));
+    for (name, value) in answer.headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    }
+    if let Some(text) = answer.body {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(text.len()));
+        *response.body_mut() = Body::from(text);
+    }
+    response
+}

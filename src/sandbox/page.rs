@@ -1,0 +1,127 @@
+//! Pages of lists: `page` and `per_page` with all their headers, and keyset pages of projects.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::answer::{Answer, Failure};
+use super::call::Call;
+
+const USUAL: i64 = 20;
+const MOST: i64 = 100;
+/// Lists longer than this are not counted: no totals, no last page.
+pub(crate) const COUNTED: i64 = 10_000;
+/// Offset paging of projects ends here (reference 1, 8).
+const DEEPEST: i64 = 50_000;
+
+/// One page of a list that is numbered from 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    pub(crate) number: i64,
+    pub(crate) size: i64,
+}
+
+impl Page {
+    /// The page that the call asks for.
+    pub(crate) fn of(call: &Call<'_>) -> Result<Self, Failure> {
+        let number = call.params.integer("page")?.unwrap_or(1).max(1);
+        let size = match call.params.integer("per_page")?.unwrap_or(USUAL) {
+            size if size < 1 => return Err(Failure::parameter("per_page", "has a value not allowed")),
+            size => size.min(MOST),
+        };
+        let cap = call.service.profile.page_cap.map_or(MOST, |cap| cap.max(1) as i64);
+        Ok(Self { number, size: size.min(cap) })
+    }
+
+    /// How many items come before this page.
+    pub(crate) fn offset(self) -> i64 {
+        (self.number - 1).saturating_mul(self.size)
+    }
+
+    /// Refuses pages of projects beyond the limit of offset paging.
+    pub(crate) fn bounded(self) -> Result<Self, Failure> {
+        if self.number.saturating_mul(self.size) > DEEPEST {
+            return Err(Failure::error(
+                StatusCode::METHOD_NOT_ALLOWED,
+                format!(
+                    "Offset pagination has a maximum allowed offset of {DEEPEST} for requests that return objects \
+                     of type Project. Remaining records can be retrieved using keyset pagination."
+                ),
+            ));
+        }
+        Ok(self)
+    }
+
+    /// The answer with this page's items and the headers. `total` above [`COUNTED`] means "more than counted".
+    pub(crate) fn answer(self, call: &Call<'_>, items: &[String], total: i64) -> Answer {
+        let mut answer = Answer::json(StatusCode::OK, array(items));
+        let last = ((total + self.size - 1) / self.size).max(1);
+        let counted = total <= COUNTED;
+        let next = match counted {
+            true => (self.number < last).then_some(self.number + 1),
+            false => (items.len() as i64 == self.size).then_some(self.number + 1),
+        };
+        let previous = (self.number > 1).then(|| self.number - 1);
+        let spelled = |page: Option<i64>| page.map(|page| page.to_string()).unwrap_or_default();
+
+        let link = |page: i64, rel: &str| {
+            let own = [("page", page.to_string()), ("per_page", self.size.to_string())];
+            format!("<{}>; rel=\"{rel}\"", address(call, &own))
+        };
+        let mut links = Vec::new();
+        links.extend(previous.map(|page| link(page, "prev")));
+        links.extend(next.map(|page| link(page, "next")));
+        links.push(link(1, "first"));
+        if counted {
+            links.push(link(last, "last"));
+        }
+        answer.headers = vec![
+            ("link", links.join(", ")),
+            ("x-next-page", spelled(next)),
+            ("x-page", self.number.to_string()),
+            ("x-per-page", self.size.to_string()),
+            ("x-prev-page", spelled(previous)),
+        ];
+        if counted {
+            answer.headers.push(("x-total", total.to_string()));
+            answer.headers.push(("x-total-pages", last.to_string()));
+        }
+        answer
+    }
+}
+
+/// Answers one page of a list that is at hand as a whole.
+pub(crate) fn list(call: &Call<'_>, all: &[Value]) -> Result<Answer, Failure> {
+    let page = Page::of(call)?;
+    let items: Vec<String> = all
+        .iter()
+        .skip(usize::try_from(page.offset()).unwrap_or(usize::MAX))
+        .take(usize::try_from(page.size).unwrap_or(0))
+        .map(Value::to_string)
+        .collect();
+    Ok(page.answer(call, &items, all.len() as i64))
+}
+
+/// Answers one keyset page; `cursor` names the parameter and value that continue after its last item.
+pub(crate) fn keyset(call: &Call<'_>, items: &[String], cursor: Option<(&'static str, i64)>) -> Answer {
+    let mut answer = Answer::json(StatusCode::OK, array(items));
+    if let Some((name, value)) = cursor {
+        let link = address(call, &[(name, value.to_string())]);
+        answer.headers.push(("link", format!("<{link}>; rel=\"next\"")));
+    }
+    answer
+}
+
+fn array(items: &[String]) -> String {
+    format!("[{}]", items.join(","))
+}
+
+/// The call's own address with some query parameters replaced.
+fn address(call: &Call<'_>, replaced: &[(&str, String)]) -> String {
+    let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
+    let kept = query.split('&').filter(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        !pair.is_empty() && replaced.iter().all(|(other, _)| *other != name)
+    });
+    let query: Vec<String> = kept.map(str::to_owned).chain(replaced.iter().map(|(name, value)| format!("{name}={value}"))).collect();
+    format!("{}{path}?{}", call.base, query.join("&"))
+}

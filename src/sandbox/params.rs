@@ -1,0 +1,305 @@
+//! The parameters of a call, wherever the client put them: query, form, JSON or multipart (reference 1, 1).
+//!
+//! Names in brackets are nested (`filter[environment_scope]=prod`, `topics[]=rust`), also as literal keys of a
+//! JSON object, because clients in the field send all of these. Parameters that no handler asks for are ignored.
+//! Values of forms are strings, so every reader converts: `true`, `"true"` and `"1"` are one boolean.
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::answer::Failure;
+
+/// How many parameters one call may have, and how deep names in brackets may nest. Both only bound the work
+/// that a hostile client can cause; real clients stay far below.
+const MOST_PARAMETERS: usize = 2_000;
+const DEEPEST_NAME: usize = 8;
+
+/// A file that was sent as a part of a multipart body.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    /// The name of the form field.
+    pub(crate) field: String,
+    /// The last segment of the file name that the client gave.
+    pub(crate) file_name: String,
+    /// The content.
+    pub(crate) bytes: Bytes,
+}
+
+/// All parameters of one call. Those of the body win over those of the query.
+#[derive(Debug, Default)]
+pub(crate) struct Params {
+    values: Map<String, Value>,
+    files: Vec<Upload>,
+    count: usize,
+}
+
+impl Params {
+    /// Adds what is in a query string or an urlencoded form.
+    pub(crate) fn add_form(&mut self, text: &str) -> Result<(), Failure> {
+        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            self.add(&form_decode(name), Value::String(form_decode(value)))?;
+        }
+        Ok(())
+    }
+
+    /// Adds the members of a JSON object; an empty text adds nothing.
+    pub(crate) fn add_json(&mut self, text: &[u8]) -> Result<(), Failure> {
+        let malformed = || Failure::error(http::StatusCode::BAD_REQUEST, "message body does not match declared format");
+        if text.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        let Ok(Value::Object(members)) = serde_json::from_slice(text) else {
+            return Err(malformed());
+        };
+        members.into_iter().try_for_each(|(name, value)| self.add(&name, value))
+    }
+
+    /// Adds one file of a multipart body.
+    pub(crate) fn add_file(&mut self, file: Upload) {
+        self.files.push(file);
+    }
+
+    /// Adds one parameter; brackets in its name nest it.
+    pub(crate) fn add(&mut self, name: &str, value: Value) -> Result<(), Failure> {
+        self.count += 1;
+        let (first, rest) = name.split_at(name.find('[').unwrap_or(name.len()));
+        let keys: Vec<&str> = rest.split('[').skip(1).map(|key| key.strip_suffix(']').unwrap_or(key)).collect();
+        if self.count > MOST_PARAMETERS || keys.len() > DEEPEST_NAME {
+            return Err(Failure::invalid("parameters"));
+        }
+        if keys.is_empty() {
+            self.values.insert(first.to_owned(), value);
+        } else {
+            let slot = self.values.entry(first).or_insert(Value::Null);
+            nest(slot, &keys, value);
+        }
+        Ok(())
+    }
+
+    /// The value as it came, if the client sent one; null counts as sent.
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        self.values.get(name)
+    }
+
+    /// Whether the client sent it, as a value or as a file.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name) || self.file(name).is_some()
+    }
+
+    /// The file of that field.
+    pub(crate) fn file(&self, field: &str) -> Option<&Upload> {
+        self.files.iter().find(|file| file.field == field)
+    }
+
+    /// Fails with one message that names every missing parameter. Null counts as missing.
+    pub(crate) fn require(&self, names: &[&str]) -> Result<(), Failure> {
+        let missing: Vec<String> =
+            names.iter().filter(|name| self.get(name).is_none_or(Value::is_null)).map(|name| format!("{name} is missing")).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::error(http::StatusCode::BAD_REQUEST, missing.join(", ")))
+    }
+
+    /// A text; numbers and booleans are taken as written. None when absent or null.
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>, Failure> {
+        self.get(name).map_or(Ok(None), |value| text(name, value))
+    }
+
+    /// A boolean. None when absent, null or blank.
+    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Failure> {
+        self.get(name).map_or(Ok(None), |value| flag(name, value))
+    }
+
+    /// Whether a boolean was sent and is true.
+    pub(crate) fn is_set(&self, name: &str) -> Result<bool, Failure> {
+        Ok(self.flag(name)? == Some(true))
+    }
+
+    /// An integer. None when absent, null or blank.
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Failure> {
+        self.get(name).map_or(Ok(None), |value| integer(name, value))
+    }
+
+    /// A list of integers: an array, or one text with commas.
+    pub(crate) fn integers(&self, name: &str) -> Result<Option<Vec<i64>>, Failure> {
+        let Some(items) = self.texts(name)? else {
+            return Ok(None);
+        };
+        items.iter().map(|item| item.parse().map_err(|_| Failure::invalid(name))).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// A list of texts: an array, or one text with commas. Blank items are left out.
+    pub(crate) fn texts(&self, name: &str) -> Result<Option<Vec<String>>, Failure> {
+        let items = match self.get(name) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::Array(items)) => {
+                items.iter().map(|item| Ok(text(name, item)?.unwrap_or_default())).collect::<Result<Vec<String>, Failure>>()?
+            }
+            Some(value) => text(name, value)?.unwrap_or_default().split(',').map(str::to_owned).collect(),
+        };
+        Ok(Some(items.iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()))
+    }
+
+    /// A text out of a list of values.
+    pub(crate) fn one_of(&self, name: &str, allowed: &[&str]) -> Result<Option<String>, Failure> {
+        match self.text(name)? {
+            Some(value) if !allowed.contains(&value.as_str()) => Err(Failure::no_valid_value(name)),
+            value => Ok(value),
+        }
+    }
+
+    /// A calendar date. The outer option is whether it was sent, the inner one is empty when it was blank or null.
+    pub(crate) fn date(&self, name: &str) -> Result<Option<Option<jiff::civil::Date>>, Failure> {
+        if self.get(name).is_none() {
+            return Ok(None);
+        }
+        match self.text(name)?.as_deref().map(str::trim) {
+            None | Some("") => Ok(Some(None)),
+            Some(value) => value.get(..10).unwrap_or(value).parse().map(|date| Some(Some(date))).map_err(|_| Failure::invalid(name)),
+        }
+    }
+}
+
+/// Reads a text; `name` is for the message.
+pub(crate) fn text(name: &str, value: &Value) -> Result<Option<String>, Failure> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        Value::Number(number) => Ok(Some(number.to_string())),
+        Value::Bool(flag) => Ok(Some(flag.to_string())),
+        Value::Array(_) | Value::Object(_) => Err(Failure::invalid(name)),
+    }
+}
+
+/// Reads a boolean; `name` is for the message.
+pub(crate) fn flag(name: &str, value: &Value) -> Result<Option<bool>, Failure> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Bool(flag) => Ok(Some(*flag)),
+        Value::Number(number) => match number.as_i64() {
+            Some(0) => Ok(Some(false)),
+            Some(1) => Ok(Some(true)),
+            _ => Err(Failure::invalid(name)),
+        },
+        Value::String(text) => match text.to_ascii_lowercase().as_str() {
+            "" => Ok(None),
+            "true" | "t" | "1" | "yes" | "y" | "on" => Ok(Some(true)),
+            "false" | "f" | "0" | "no" | "n" | "off" => Ok(Some(false)),
+            _ => Err(Failure::invalid(name)),
+        },
+        Value::Array(_) | Value::Object(_) => Err(Failure::invalid(name)),
+    }
+}
+
+/// Reads an integer; `name` is for the message.
+pub(crate) fn integer(name: &str, value: &Value) -> Result<Option<i64>, Failure> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Number(number) => number.as_i64().map(Some).ok_or_else(|| Failure::invalid(name)),
+        Value::String(text) if text.trim().is_empty() => Ok(None),
+        Value::String(text) => text.trim().parse().map(Some).map_err(|_| Failure::invalid(name)),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(Failure::invalid(name)),
+    }
+}
+
+/// Puts `value` below `slot` along `keys`; an empty key appends to an array.
+fn nest(slot: &mut Value, keys: &[&str], value: Value) {
+    let Some((key, rest)) = keys.split_first() else {
+        *slot = value;
+        return;
+    };
+    if key.is_empty() {
+        if !slot.is_array() {
+            *slot = Value::Array(Vec::new());
+        }
+        if let Value::Array(items) = slot {
+            items.push(Value::Null);
+            if let Some(last) = items.last_mut() {
+                nest(last, rest, value);
+            }
+        }
+    } else {
+        if !slot.is_object() {
+            *slot = Value::Object(Map::new());
+        }
+        if let Value::Object(members) = slot {
+            nest(members.entry(*key).or_insert(Value::Null), rest, value);
+        }
+    }
+}
+
+/// Decodes one name or value of a form: `+` is a space, then percent escapes.
+pub(crate) fn form_decode(text: &str) -> String {
+    let spaced = text.replace('+', " ");
+    percent_encoding::percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn form(text: &str) -> Params {
+        let mut params = Params::default();
+        params.add_form(text).expect("a form");
+        params
+    }
+
+    #[test]
+    fn names_in_brackets_nest_in_every_spelling() {
+        let mut literal = Params::default();
+        literal.add_json(br#"{"filter[environment_scope]": "prod"}"#).expect("an object");
+        let mut nested = Params::default();
+        nested.add_json(br#"{"filter": {"environment_scope": "prod"}}"#).expect("an object");
+        for params in [form("filter[environment_scope]=prod"), form("filter%5Benvironment_scope%5D=prod"), literal, nested] {
+            assert_eq!(params.get("filter"), Some(&json!({"environment_scope": "prod"})));
+        }
+        assert_eq!(form("topics[]=b&topics[]=a").get("topics"), Some(&json!(["b", "a"])));
+        assert_eq!(form("a[b][c]=d+e%2Bf").get("a"), Some(&json!({"b": {"c": "d e+f"}})));
+    }
+
+    #[test]
+    fn booleans_are_read_in_every_spelling() {
+        for (value, expected) in [
+            (json!(true), Some(true)),
+            (json!("true"), Some(true)),
+            (json!("1"), Some(true)),
+            (json!(0), Some(false)),
+            (json!("false"), Some(false)),
+            (json!(null), None),
+            (json!(""), None),
+        ] {
+            assert_eq!(flag("x", &value).expect("a boolean"), expected, "{value}");
+        }
+        for value in [json!("maybe"), json!(2), json!([]), json!({})] {
+            let failure = flag("x", &value).expect_err("not a boolean");
+            assert_eq!(failure.body, json!({"error": "x is invalid"}), "{value}");
+        }
+    }
+
+    #[test]
+    fn every_missing_parameter_is_named_at_once() {
+        let failure = form("other=1").require(&["key", "value"]).expect_err("both are missing");
+        assert_eq!(failure.body, json!({"error": "key is missing, value is missing"}));
+        assert!(form("key=&value=x").require(&["key", "value"]).is_ok());
+    }
+
+    #[test]
+    fn malformed_and_deep_bodies_are_refused() {
+        let deep = format!("{{\"a\":{}1{}}}", "[".repeat(500), "]".repeat(500));
+        for text in ["[1]", "{", "nonsense", deep.as_str()] {
+            assert!(Params::default().add_json(text.as_bytes()).is_err(), "{text:.20}");
+        }
+        let brackets = format!("a{}=1", "[b]".repeat(20));
+        assert!(Params::default().add_form(&brackets).is_err());
+    }
+
+    #[test]
+    fn lists_are_arrays_or_text_with_commas() {
+        assert_eq!(form("ids=1,2").integers("ids").expect("ids"), Some(vec![1, 2]));
+        assert_eq!(form("ids[]=1&ids[]=2").integers("ids").expect("ids"), Some(vec![1, 2]));
+        assert!(form("ids=1,x").integers("ids").is_err());
+    }
+}

@@ -1,0 +1,159 @@
+//! How an embedded service may differ from the faithful one: dialects and faults, for tests.
+//!
+//! Where neither the reference nor the real service settles a question, both answers are a dialect, and a client
+//! has to work with either. Faults are a list of single misfortunes, each tied to a call. Neither can be reached
+//! over the network.
+
+use std::sync::Mutex;
+
+use http::Method;
+
+/// What the service does that the faithful one does not. The default is the faithful one.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// No page is longer than this, whatever `per_page` asks for.
+    pub page_cap: Option<usize>,
+    /// Every object carries a key that no reference names.
+    pub unknown_extra_keys: bool,
+    /// Keys whose value is null are missing from objects.
+    pub drop_null_keys: bool,
+    /// PUT of a hook or variable sets the flags that it does not mention back to their defaults.
+    pub put_resets_omitted_flags: bool,
+    /// What deleting a hook or push rule that is not there answers.
+    pub absent_delete: AbsentDelete,
+    /// What reading a push rule that is not there answers.
+    pub absent_push_rule: AbsentPushRule,
+    /// Topics are answered in reverse instead of sorted.
+    pub shuffle_topics: bool,
+    /// Every new project gets a bot among its members.
+    pub bots_among_members: bool,
+    /// This project attribute is accepted with 200 and dropped.
+    pub drop_attribute: Option<String>,
+    /// PUT of a variable needs no `value`, as newer releases have it.
+    pub optional_variable_value: bool,
+    /// DELETE of a project only marks it, so that it can be restored.
+    pub delayed_delete: bool,
+    /// Single misfortunes.
+    pub faults: Vec<Fault>,
+}
+
+impl Profile {
+    /// Whether answers are changed after they were made.
+    pub(crate) fn changes_answers(&self) -> bool {
+        self.unknown_extra_keys || self.drop_null_keys || self.shuffle_topics
+    }
+}
+
+/// What deleting something answers that is not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AbsentDelete {
+    /// 204: the reference calls these deletes idempotent (reference 2, 4.5 and 4.6).
+    #[default]
+    NoContent,
+    /// 404, as the real service answers.
+    NotFound,
+}
+
+/// What reading a push rule answers that is not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AbsentPushRule {
+    /// 200 with the body `null`.
+    #[default]
+    Null,
+    /// 404.
+    NotFound,
+}
+
+/// One misfortune and the calls that it hits.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// Only calls with this method; none means any.
+    pub method: Option<Method>,
+    /// Only calls whose path and query, as sent, contain this.
+    pub path_contains: String,
+    /// Which of the matching calls, from 1; 0 means each of them.
+    pub nth: u32,
+    /// What happens.
+    pub what: Misfortune,
+}
+
+/// What a fault does to a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Misfortune {
+    /// The connection is closed; nothing was done.
+    DropBefore,
+    /// The call is carried out, then the connection is closed without an answer.
+    CommitThenDrop,
+    /// This status with an error body; nothing was done.
+    StatusBefore(u16),
+    /// The call is carried out, then answered with this status and an error body.
+    StatusAfter(u16),
+    /// 429 with this `Retry-After`, if any; nothing was done.
+    TooManyRequests(Option<String>),
+    /// A page of HTML with 200, as a proxy in between would send; nothing was done.
+    Html200,
+    /// The call is carried out, and its answer breaks off in the middle.
+    Truncate,
+    /// The call is carried out, and its answer keeps the status but loses the body.
+    EmptyBody,
+    /// 302 to this address; nothing was done.
+    Redirect(String),
+}
+
+/// The faults of a running service, with how often each matched.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Mutex<Vec<(Fault, u32)>>);
+
+impl Faults {
+    pub(crate) fn new(faults: Vec<Fault>) -> Self {
+        Self(Mutex::new(faults.into_iter().map(|fault| (fault, 0)).collect()))
+    }
+
+    pub(crate) fn add(&self, fault: Fault) {
+        self.list().push((fault, 0));
+    }
+
+    /// Counts the call and says what happens to it.
+    pub(crate) fn strike(&self, method: &Method, target: &str) -> Option<Misfortune> {
+        let mut struck = None;
+        for (fault, seen) in self.list().iter_mut() {
+            let matches = fault.method.as_ref().is_none_or(|wanted| wanted == method) && target.contains(&fault.path_contains);
+            if matches {
+                *seen += 1;
+                if (fault.nth == 0 || fault.nth == *seen) && struck.is_none() {
+                    struck = Some(fault.what.clone());
+                }
+            }
+        }
+        struck
+    }
+
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<(Fault, u32)>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_strikes_the_call_that_it_names() {
+        let faults = Faults::new(vec![Fault {
+            method: Some(Method::POST),
+            path_contains: "/hooks".to_owned(),
+            nth: 2,
+            what: Misfortune::CommitThenDrop,
+        }]);
+        let calls = [
+            (Method::POST, "/projects/1/hooks", false),
+            (Method::GET, "/projects/1/hooks", false),
+            (Method::POST, "/projects/1/variables", false),
+            (Method::POST, "/projects/1/hooks", true),
+            (Method::POST, "/projects/1/hooks", false),
+        ];
+        for (method, target, struck) in calls {
+            assert_eq!(faults.strike(&method, target).is_some(), struck, "{method} {target}");
+        }
+    }
+}

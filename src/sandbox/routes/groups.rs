@@ -1,0 +1,260 @@
+//! Groups and invitations of groups: what clients need around the operations of the reference.
+
+use http::StatusCode;
+use rusqlite::params;
+use serde_json::{Value, json};
+
+use super::super::access::OWNER;
+use super::super::answer::{Answer, Failure};
+use super::super::attributes::VISIBILITIES;
+use super::super::call::Call;
+use super::super::page;
+use super::super::store::namespace::{Namespace, NewGroup};
+use super::members::{self, Scope};
+use super::projects::{check_path, check_visibility};
+use super::{Route, delete, get, post, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/groups", list),
+    post("/groups", create),
+    get("/groups/{id}", show),
+    put("/groups/{id}", update),
+    delete("/groups/{id}", remove),
+    get("/groups/{id}/subgroups", |call| below(call, false)),
+    get("/groups/{id}/descendant_groups", |call| below(call, true)),
+    post("/groups/{id}/share", share),
+    delete("/groups/{id}/share/{group_id}", unshare),
+];
+
+fn json(call: &Call<'_>, group: &Namespace) -> Value {
+    json!({
+        "id": group.id,
+        "web_url": group.web_url(&call.base),
+        "name": group.name,
+        "path": group.path,
+        "description": group.description,
+        "visibility": group.visibility,
+        "share_with_group_lock": false,
+        "require_two_factor_authentication": false,
+        "project_creation_level": "developer",
+        "subgroup_creation_level": "maintainer",
+        "lfs_enabled": true,
+        "request_access_enabled": true,
+        "avatar_url": null,
+        "full_name": group.full_name,
+        "full_path": group.full_path,
+        "created_at": group.created_at,
+        "parent_id": group.parent_id,
+    })
+}
+
+fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+    let owned = call.params.is_set("owned")?;
+    let top = call.params.is_set("top_level_only")?;
+    respond(call, |group| Ok((!top || group.parent_id.is_none()) && (!owned || call.level_in_group(group)? >= OWNER)))
+}
+
+fn below(call: &Call<'_>, all: bool) -> Result<Answer, Failure> {
+    let parent = call.group()?;
+    respond(call, |group| {
+        let inside = group.id != parent.id && group.traversal.starts_with(&parent.traversal);
+        Ok(inside && (all || group.parent_id == Some(parent.id)))
+    })
+}
+
+/// Answers a page of the groups that the caller may see and `wanted` accepts.
+fn respond(call: &Call<'_>, wanted: impl Fn(&Namespace) -> Result<bool, Failure>) -> Result<Answer, Failure> {
+    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
+    let least = call.params.integer("min_access_level")?.unwrap_or(0);
+    let sql = format!("SELECT {} FROM namespaces n WHERE n.kind = 'group' ORDER BY n.full_path", Namespace::COLUMNS);
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let mut all = Vec::new();
+    for group in statement.query_map([], |row| Namespace::from_row(row, 0))? {
+        let group = group?;
+        let named = [&group.name, &group.path].iter().any(|text| text.to_lowercase().contains(&search));
+        if named && !skipped.contains(&group.id) && call.sees_group(&group)? && call.level_in_group(&group)? >= least && wanted(&group)? {
+            all.push(json(call, &group));
+        }
+    }
+    page::list(call, &all)
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group()?;
+    detailed(call, StatusCode::OK, &group)
+}
+
+/// The group with the groups invited to it.
+fn detailed(call: &Call<'_>, status: StatusCode, group: &Namespace) -> Result<Answer, Failure> {
+    let mut body = json(call, group);
+    let mut statement = call.db.prepare_cached(
+        "SELECT n.id, n.name, n.full_path, s.access_level, s.expires_at
+         FROM shares s JOIN namespaces n ON n.id = s.invited_id WHERE s.group_id = ?1 ORDER BY s.id",
+    )?;
+    let invited: Vec<Value> = statement
+        .query_map([group.id], |row| {
+            Ok(json!({
+                "group_id": row.get::<_, i64>(0)?,
+                "group_name": row.get::<_, String>(1)?,
+                "group_full_path": row.get::<_, String>(2)?,
+                "group_access_level": row.get::<_, i64>(3)?,
+                "expires_at": row.get::<_, Option<String>>(4)?,
+            }))
+        })?
+        .collect::<Result<_, _>>()?;
+    body["shared_with_groups"] = invited.into();
+    Answer::with(status, &body)
+}
+
+fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+    let user = call.user()?;
+    call.params.require(&["name", "path"])?;
+    let name = call.params.text("name")?.unwrap_or_default();
+    let path = call.params.text("path")?.unwrap_or_default();
+    let parent = match call.params.integer("parent_id")? {
+        None => None,
+        Some(id) => {
+            let parent = call.visible_group(&id.to_string())?;
+            if call.level_in_group(&parent)? < OWNER {
+                return Err(Failure::forbidden());
+            }
+            Some(parent)
+        }
+    };
+    let new = NewGroup {
+        name: &name,
+        path: &path,
+        parent: parent.as_ref(),
+        visibility: &call.params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| "private".to_owned()),
+        description: &call.params.text("description")?.unwrap_or_default(),
+    };
+    let group = insert(call, new)?;
+    members::insert(call, &Scope::Group(Box::new(group.clone())), user.id, OWNER, None)?;
+    detailed(call, StatusCode::CREATED, &group)
+}
+
+/// Inserts a group with all checks but those of the caller's rights.
+pub(crate) fn insert(call: &Call<'_>, new: NewGroup<'_>) -> Result<Namespace, Failure> {
+    check_path(new.path)?;
+    if let Some(parent) = new.parent {
+        check_visibility(parent, new.visibility)?;
+    }
+    check_free(call, new.parent, new.path, None)?;
+    let id = Namespace::insert_group(call.db, new, &call.now())?;
+    Namespace::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Group"))
+}
+
+fn check_free(call: &Call<'_>, parent: Option<&Namespace>, path: &str, except: Option<i64>) -> Result<(), Failure> {
+    let full_path = match parent {
+        Some(parent) => format!("{}/{path}", parent.full_path),
+        None => path.to_owned(),
+    };
+    let taken: bool = call
+        .db
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND id IS NOT ?2)
+                 OR EXISTS (SELECT 1 FROM projects WHERE full_path = ?1)",
+        )?
+        .query_row(params![full_path, except], |row| row.get(0))?;
+    match taken {
+        true => Err(Failure::model("path", "has already been taken")),
+        false => Ok(()),
+    }
+}
+
+fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group_as(OWNER)?;
+    let params = &call.params;
+    let name = params.text("name")?.unwrap_or_else(|| group.name.clone());
+    let path = params.text("path")?.unwrap_or_else(|| group.path.clone());
+    let visibility = params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| group.visibility.clone());
+    let description = params.text("description")?.unwrap_or_else(|| group.description.clone());
+    let parent = match group.parent_id {
+        Some(id) => Namespace::by_id(call.db, id)?,
+        None => None,
+    };
+    if path != group.path {
+        check_path(&path)?;
+        check_free(call, parent.as_ref(), &path, Some(group.id))?;
+    }
+    if let Some(parent) = &parent {
+        check_visibility(parent, &visibility)?;
+    }
+    call.db.execute(
+        "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4, description = ?5 WHERE id = ?1",
+        params![group.id, name, path, visibility, description],
+    )?;
+    rename_below(call, &group)?;
+    let group = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
+    detailed(call, StatusCode::OK, &group)
+}
+
+/// Makes the full paths and names at and below a group follow it: parents first.
+fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+    let (first, end) = group.range();
+    let mut ids: Vec<(i64, i64)> = call
+        .db
+        .prepare_cached("SELECT length(traversal), id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2")?
+        .query_map([first, end], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    ids.sort_unstable();
+    for (_, id) in ids {
+        call.db.execute(
+            "UPDATE namespaces SET
+                 full_path = coalesce((SELECT a.full_path || '/' FROM namespaces a WHERE a.id = namespaces.parent_id), '') || path,
+                 full_name = coalesce((SELECT a.full_name || ' / ' FROM namespaces a WHERE a.id = namespaces.parent_id), '') || name
+             WHERE id = ?1",
+            [id],
+        )?;
+        call.db.execute(
+            "UPDATE projects SET full_path = (SELECT full_path FROM namespaces WHERE id = ?1) || '/' || path
+             WHERE namespace_id = ?1",
+            [id],
+        )?;
+    }
+    Ok(())
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group_as(OWNER)?;
+    call.db.execute("DELETE FROM namespaces WHERE id = ?1", [group.id])?;
+    Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
+}
+
+/// An invitation as a call says it: the group, the level, the last day.
+pub(crate) fn invitation(call: &Call<'_>) -> Result<(Namespace, i64, Option<String>), Failure> {
+    call.params.require(&["group_id", "group_access"])?;
+    let id = call.params.integer("group_id")?.unwrap_or(0);
+    let level = call.params.integer("group_access")?.unwrap_or(0);
+    if !members::valid_level(level, false) {
+        return Err(Failure::no_valid_value("group_access"));
+    }
+    let invited = call.visible_group(&id.to_string())?;
+    let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
+    Ok((invited, level, expires_at))
+}
+
+fn share(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group_as(OWNER)?;
+    let (invited, level, expires_at) = invitation(call)?;
+    let added = call.db.execute(
+        "INSERT INTO shares (group_id, invited_id, access_level, expires_at) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT DO NOTHING",
+        params![group.id, invited.id, level, expires_at],
+    )?;
+    if added == 0 {
+        return Err(Failure::conflict("The group has already been shared with this group"));
+    }
+    detailed(call, StatusCode::CREATED, &group)
+}
+
+fn unshare(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group_as(OWNER)?;
+    let removed =
+        call.db.execute("DELETE FROM shares WHERE group_id = ?1 AND invited_id = ?2", params![group.id, call.segment_id("group_id")?])?;
+    match removed {
+        0 => Err(Failure::not_found("Group Link")),
+        _ => Ok(Answer::no_content()),
+    }
+}

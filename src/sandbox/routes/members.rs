@@ -1,0 +1,438 @@
+//! Members of groups and projects (reference 1, 4.3).
+//!
+//! Both have the same operations, so each handler works on a [`Scope`]: the thing whose members are meant.
+
+use std::collections::BTreeMap;
+
+use http::StatusCode;
+use rusqlite::{Row, ToSql, params};
+use serde_json::{Map, Value, json};
+
+use super::super::access::{GUEST, LEVELS, MAINTAINER, OWNER, ids, level_name};
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::clock;
+use super::super::page;
+use super::super::params::Params;
+use super::super::store::namespace::Namespace;
+use super::super::store::project::Project;
+use super::super::store::user::User;
+use super::{Route, delete, get, post, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/members", |call| list(call, &Scope::project(call, 0)?)),
+    get("/projects/{id}/members/all", |call| list_all(call, &Scope::project(call, 0)?)),
+    get("/projects/{id}/members/{user_id}", |call| show(call, &Scope::project(call, 0)?)),
+    get("/projects/{id}/members/all/{user_id}", |call| show_any(call, &Scope::project(call, 0)?)),
+    post("/projects/{id}/members", |call| add(call, &Scope::project(call, MAINTAINER)?)),
+    put("/projects/{id}/members/{user_id}", |call| edit(call, &Scope::project(call, MAINTAINER)?)),
+    delete("/projects/{id}/members/{user_id}", |call| remove(call, &Scope::project(call, 0)?)),
+    get("/groups/{id}/members", |call| list(call, &Scope::group(call, 0)?)),
+    get("/groups/{id}/members/all", |call| list_all(call, &Scope::group(call, 0)?)),
+    get("/groups/{id}/members/{user_id}", |call| show(call, &Scope::group(call, 0)?)),
+    get("/groups/{id}/members/all/{user_id}", |call| show_any(call, &Scope::group(call, 0)?)),
+    post("/groups/{id}/members", |call| add(call, &Scope::group(call, OWNER)?)),
+    put("/groups/{id}/members/{user_id}", |call| edit(call, &Scope::group(call, OWNER)?)),
+    delete("/groups/{id}/members/{user_id}", |call| remove(call, &Scope::group(call, 0)?)),
+];
+
+/// What somebody is a member of.
+pub(crate) enum Scope {
+    Group(Box<Namespace>),
+    Project(Box<Project>),
+}
+
+impl Scope {
+    /// The project of the call. `level` 0 is for reading, which a member list allows to whoever sees the project;
+    /// anonymous callers are refused.
+    fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+        let project = match level {
+            0 => call.project_as(0)?,
+            level => call.active_project_as(level)?,
+        };
+        Ok(Self::Project(Box::new(project)))
+    }
+
+    fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+        Ok(Self::Group(Box::new(call.group_as(level)?)))
+    }
+
+    /// The column that holds its id.
+    fn column(&self) -> &'static str {
+        match self {
+            Self::Group(_) => "group_id",
+            Self::Project(_) => "project_id",
+        }
+    }
+
+    fn id(&self) -> i64 {
+        match self {
+            Self::Group(group) => group.id,
+            Self::Project(project) => project.id,
+        }
+    }
+
+    /// The groups whose members are members here too, by their traversal.
+    fn groups(&self) -> Vec<i64> {
+        match self {
+            Self::Group(group) => ids(&group.traversal).collect(),
+            Self::Project(project) if project.namespace.is_group() => ids(&project.namespace.traversal).collect(),
+            Self::Project(_) => Vec::new(),
+        }
+    }
+
+    fn level(&self, call: &Call<'_>) -> Result<i64, Failure> {
+        match self {
+            Self::Group(group) => call.level_in_group(group),
+            Self::Project(project) => call.level_in(project),
+        }
+    }
+
+    /// The level that lets somebody manage members.
+    fn manager(&self) -> i64 {
+        match self {
+            Self::Group(_) => OWNER,
+            Self::Project(_) => MAINTAINER,
+        }
+    }
+}
+
+/// One membership with its user.
+#[derive(Clone, Debug)]
+struct Member {
+    id: i64,
+    user: User,
+    access_level: i64,
+    expires_at: Option<String>,
+    state: String,
+    created_at: String,
+    created_by: Option<i64>,
+}
+
+impl Member {
+    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        Ok(Self {
+            user: User::from_row(row)?,
+            id: row.get(8)?,
+            access_level: row.get(9)?,
+            expires_at: row.get(10)?,
+            state: row.get(11)?,
+            created_at: row.get(12)?,
+            created_by: row.get(13)?,
+        })
+    }
+
+    /// The memberships that meet a condition on `m` and, as `?2`, have not expired.
+    fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>, Failure> {
+        let sql = format!(
+            "SELECT {}, m.id, m.access_level, m.expires_at, m.state, m.created_at, m.created_by
+             FROM members m JOIN users u ON u.id = m.user_id
+             WHERE {condition} AND (m.expires_at IS NULL OR m.expires_at > ?2) ORDER BY u.id",
+            User::COLUMNS
+        );
+        let mut statement = call.db.prepare_cached(&sql)?;
+        let rows = statement.query_map(params![key, call.today()], Self::from_row)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn direct(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>, Failure> {
+        match scope {
+            Scope::Group(_) => Self::select(call, "m.group_id = ?1", &scope.id()),
+            Scope::Project(_) => Self::select(call, "m.project_id = ?1", &scope.id()),
+        }
+    }
+
+    fn one(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<Self>, Failure> {
+        Ok(Self::direct(call, scope)?.into_iter().find(|member| member.user.id == user))
+    }
+
+    /// Everybody with a role here, once, with the highest.
+    fn effective(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>, Failure> {
+        let mut best: BTreeMap<i64, Self> = BTreeMap::new();
+        let mut take = |members: Vec<Self>, cap: i64| {
+            for mut member in members.into_iter().filter(|member| member.state == "active") {
+                member.access_level = member.access_level.min(cap);
+                match best.get(&member.user.id) {
+                    Some(known) if known.access_level >= member.access_level => {}
+                    _ => {
+                        best.insert(member.user.id, member);
+                    }
+                }
+            }
+        };
+        take(Self::direct(call, scope)?, OWNER);
+        let groups = scope.groups();
+        for group in &groups {
+            take(Self::select(call, "m.group_id = ?1", group)?, OWNER);
+        }
+        for (invited, cap) in Self::invitations(call, scope, &groups)? {
+            let Some(group) = Namespace::by_id(call.db, invited)? else {
+                continue;
+            };
+            // Members of an invited group appear if it is public or the requester is a member too.
+            if group.visibility != "public" && call.level_in_group(&group)? == 0 {
+                continue;
+            }
+            for group in ids(&group.traversal) {
+                take(Self::select(call, "m.group_id = ?1", &group)?, cap);
+            }
+        }
+        Ok(best.into_values().collect())
+    }
+
+    /// The groups invited here and above, with the caps of the invitations.
+    fn invitations(call: &Call<'_>, scope: &Scope, groups: &[i64]) -> Result<Vec<(i64, i64)>, Failure> {
+        let project = match scope {
+            Scope::Project(project) => Some(project.id),
+            Scope::Group(_) => None,
+        };
+        let mut statement = call.db.prepare_cached(
+            "SELECT invited_id, access_level FROM shares
+             WHERE (project_id = ?1 OR group_id IN (SELECT value FROM json_each(?2)))
+               AND (expires_at IS NULL OR expires_at > ?3)",
+        )?;
+        let groups = Value::from(groups.to_vec()).to_string();
+        let rows = statement.query_map(params![project, groups, call.today()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn json(&self, call: &Call<'_>) -> Result<Value, Failure> {
+        let mut body = self.user.brief(&call.base);
+        body["access_level"] = self.access_level.into();
+        body["created_at"] = self.created_at.as_str().into();
+        body["expires_at"] = self.expires_at.clone().into();
+        body["membership_state"] = self.state.as_str().into();
+        if let Some(by) = self.created_by.filter(|by| *by != self.user.id)
+            && let Some(by) = User::by_id(call.db, by)?
+        {
+            body["created_by"] = by.brief(&call.base);
+        }
+        Ok(body)
+    }
+}
+
+/// Inserts a membership without any check but uniqueness; false when there is one already.
+pub(crate) fn insert(call: &Call<'_>, scope: &Scope, user: i64, level: i64, expires_at: Option<&str>) -> Result<bool, Failure> {
+    let sql = format!(
+        "INSERT INTO members ({}, user_id, access_level, expires_at, created_at, created_by)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+        scope.column()
+    );
+    let by = call.caller.as_ref().map(|user| user.id);
+    let added = call.db.prepare_cached(&sql)?.execute(params![scope.id(), user, level, expires_at, call.now(), by])?;
+    Ok(added > 0)
+}
+
+/// A level that a member may have here.
+pub(crate) fn valid_level(level: i64, group: bool) -> bool {
+    LEVELS.iter().any(|(value, _)| *value == level && (group || *value >= GUEST))
+}
+
+/// What `query`, `user_ids` and `skip_users` leave of a list.
+fn filtered(call: &Call<'_>, members: Vec<Member>) -> Result<Vec<Value>, Failure> {
+    let query = call.params.text("query")?.unwrap_or_default().to_lowercase();
+    let wanted = call.params.integers("user_ids")?;
+    let skipped = call.params.integers("skip_users")?.unwrap_or_default();
+    let state = call.params.one_of("state", &["awaiting", "active"])?;
+    members
+        .into_iter()
+        .filter(|member| {
+            let user = &member.user;
+            let named = [&user.username, &user.name, &user.email];
+            named.iter().any(|text| text.to_lowercase().contains(&query))
+                && wanted.as_ref().is_none_or(|wanted| wanted.contains(&user.id))
+                && !skipped.contains(&user.id)
+                && state.as_ref().is_none_or(|state| *state == member.state)
+        })
+        .map(|member| member.json(call))
+        .collect()
+}
+
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let all = filtered(call, Member::direct(call, scope)?)?;
+    page::list(call, &all)
+}
+
+fn list_all(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let all = filtered(call, Member::effective(call, scope)?)?;
+    page::list(call, &all)
+}
+
+fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let user = call.segment_id("user_id")?;
+    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
+    Answer::ok(&member.json(call)?)
+}
+
+fn show_any(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let user = call.segment_id("user_id")?;
+    let all = Member::effective(call, scope)?;
+    let member = all.into_iter().find(|member| member.user.id == user).ok_or_else(Failure::no_record)?;
+    Answer::ok(&member.json(call)?)
+}
+
+/// The wanted level, checked against what the caller may grant.
+fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64, Failure> {
+    let level = call.params.integer("access_level")?.unwrap_or(0);
+    if !valid_level(level, matches!(scope, Scope::Group(_))) {
+        return Err(Failure::model("access_level", "is not included in the list"));
+    }
+    if level > scope.level(call)? {
+        return Err(Failure::forbidden());
+    }
+    Ok(level)
+}
+
+/// The wanted expiry: whether it was sent, and the day.
+fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>, Failure> {
+    let date = call.params.date("expires_at")?;
+    if let Some(Some(day)) = date
+        && day < clock::day(call.time)
+    {
+        return Err(Failure::model("expires_at", "cannot be a date in the past"));
+    }
+    Ok(date.map(|day| day.map(|day| day.to_string())))
+}
+
+/// A direct level must not be below an inherited one.
+fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<(), Failure> {
+    for group in scope.groups().into_iter().rev().filter(|group| !matches!(scope, Scope::Group(own) if own.id == *group)) {
+        let members = Member::select(call, "m.group_id = ?1", &group)?;
+        let above = members.iter().find(|member| member.user.id == user && member.access_level > level);
+        if let (Some(member), Some(group)) = (above, Namespace::by_id(call.db, group)?) {
+            let text = format!(
+                "should be greater than or equal to {} inherited membership from group {}",
+                level_name(member.access_level),
+                group.name
+            );
+            return Err(Failure::model("access_level", text));
+        }
+    }
+    Ok(())
+}
+
+fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    call.params.require(&["user_id", "access_level"])?;
+    let level = wanted_level(call, scope)?;
+    let expires_at = wanted_expiry(call)?.flatten();
+    let wanted = call.params.texts("user_id")?.unwrap_or_default();
+    if let [one] = wanted.as_slice() {
+        let id = one.parse().map_err(|_| Failure::not_found("User"))?;
+        let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
+        add_one(call, scope, &user, level, expires_at.as_deref())?;
+        let member = Member::one(call, scope, user.id)?.ok_or_else(Failure::no_record)?;
+        return Answer::created(&member.json(call)?);
+    }
+    let mut reasons = Map::new();
+    for one in wanted {
+        let known = match one.parse() {
+            Ok(id) => User::by_id(call.db, id)?,
+            Err(_) => None,
+        };
+        let Some(user) = known else {
+            reasons.insert(one, "User not found".into());
+            continue;
+        };
+        if let Err(failure) = add_one(call, scope, &user, level, expires_at.as_deref()) {
+            let reason = failure.body.get("message").cloned().unwrap_or_default();
+            reasons.insert(user.username, reason);
+        }
+    }
+    if reasons.is_empty() {
+        return Answer::created(&json!({ "status": "success" }));
+    }
+    Answer::created(&json!({ "status": "error", "message": reasons }))
+}
+
+fn add_one(call: &Call<'_>, scope: &Scope, user: &User, level: i64, expires_at: Option<&str>) -> Result<(), Failure> {
+    if user.bot {
+        return Err(Failure::model("user", "project bots cannot be added to other groups / projects"));
+    }
+    if Member::one(call, scope, user.id)?.is_some() {
+        return Err(Failure::conflict("Member already exists"));
+    }
+    check_inherited(call, scope, user.id, level)?;
+    // An expired membership still has its row.
+    let sql = format!("DELETE FROM members WHERE {} = ?1 AND user_id = ?2", scope.column());
+    call.db.prepare_cached(&sql)?.execute([scope.id(), user.id])?;
+    insert(call, scope, user.id, level, expires_at)?;
+    Ok(())
+}
+
+fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let user = call.segment_id("user_id")?;
+    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
+    call.params.require(&["access_level"])?;
+    let level = wanted_level(call, scope)?;
+    if member.access_level > scope.level(call)? {
+        return Err(Failure::forbidden());
+    }
+    if level < member.access_level && is_last_owner(call, scope, &member)? {
+        return Err(Failure::forbidden());
+    }
+    let expires_at = wanted_expiry(call)?.unwrap_or_else(|| member.expires_at.clone());
+    check_inherited(call, scope, user, level)?;
+    call.db
+        .prepare_cached("UPDATE members SET access_level = ?2, expires_at = ?3 WHERE id = ?1")?
+        .execute(params![member.id, level, expires_at])?;
+    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
+    Answer::ok(&member.json(call)?)
+}
+
+/// Whether a group would have no owner without this member, or a personal project not its own.
+fn is_last_owner(call: &Call<'_>, scope: &Scope, member: &Member) -> Result<bool, Failure> {
+    match scope {
+        Scope::Project(project) => Ok(project.namespace.owner_id == Some(member.user.id)),
+        Scope::Group(_) => {
+            let others = Member::direct(call, scope)?.into_iter().filter(|other| {
+                other.user.id != member.user.id && other.access_level == OWNER && other.user.state == "active" && !other.user.bot
+            });
+            Ok(member.access_level == OWNER && others.count() == 0)
+        }
+    }
+}
+
+fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let caller = call.user()?;
+    let user = call.segment_id("user_id")?;
+    let level = scope.level(call)?;
+    let leaves = caller.id == user;
+    if !leaves && level < scope.manager() {
+        return Err(Failure::forbidden());
+    }
+    if matches!(scope, Scope::Project(project) if project.archived) {
+        return Err(Failure::forbidden());
+    }
+    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
+    if member.user.bot || member.access_level > level || is_last_owner(call, scope, &member)? {
+        return Err(Failure::forbidden());
+    }
+    call.db.execute("DELETE FROM members WHERE id = ?1", [member.id])?;
+    if let Scope::Group(group) = scope
+        && !call.params.is_set("skip_subresources")?
+    {
+        remove_below(call, group, user)?;
+    }
+    Ok(Answer::empty(StatusCode::NO_CONTENT))
+}
+
+/// Removes the user's direct memberships in the groups and projects below a group.
+pub(crate) fn remove_below(call: &Call<'_>, group: &Namespace, user: i64) -> Result<(), Failure> {
+    let (first, end) = group.range();
+    call.db.execute(
+        "DELETE FROM members WHERE user_id = ?1 AND (
+             group_id IN (SELECT id FROM namespaces WHERE traversal >= ?2 AND traversal < ?3)
+             OR project_id IN (SELECT p.id FROM projects p JOIN namespaces n ON n.id = p.namespace_id
+                               WHERE n.traversal >= ?2 AND n.traversal < ?3))",
+        params![user, first, end],
+    )?;
+    Ok(())
+}
+
+/// Adds a member as a seed says it; one that exists stays as it is.
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope, user: &User, params: &Params) -> Result<(), Failure> {
+    let level = params.integer("access_level")?.unwrap_or(0);
+    let expires_at = params.date("expires_at")?.flatten().map(|day| day.to_string());
+    insert(call, scope, user.id, level, expires_at.as_deref())?;
+    Ok(())
+}

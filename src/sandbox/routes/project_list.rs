@@ -1,0 +1,265 @@
+//! Lists of projects (reference 2, 4.1), all through one query.
+
+use http::StatusCode;
+use rusqlite::ToSql;
+use serde_json::Value;
+
+use super::super::access::{GUEST, OWNER};
+use super::super::answer::{Answer, Failure};
+use super::super::attributes::VISIBILITIES;
+use super::super::call::Call;
+use super::super::page::{self, COUNTED, Page};
+use super::super::store::namespace::Namespace;
+use super::super::store::project::Project;
+use super::super::store::user::User;
+use super::super::view;
+use super::{Route, get};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects", all),
+    get("/projects/{id}/forks", forks),
+    get("/users/{user_id}/projects", of_user),
+    get("/users/{user_id}/starred_projects", starred_by),
+    get("/groups/{id}/projects", of_group),
+];
+
+/// The conditions of a list, with what they bind.
+#[derive(Default)]
+pub(crate) struct Query {
+    conditions: Vec<&'static str>,
+    bound: Vec<(&'static str, Box<dyn ToSql>)>,
+}
+
+impl Query {
+    pub(crate) fn and(&mut self, condition: &'static str) -> &mut Self {
+        self.conditions.push(condition);
+        self
+    }
+
+    pub(crate) fn bind(&mut self, name: &'static str, value: impl ToSql + 'static) -> &mut Self {
+        self.bound.push((name, Box::new(value)));
+        self
+    }
+
+    fn filter(&self) -> String {
+        match self.conditions.as_slice() {
+            [] => String::new(),
+            some => format!(" WHERE {}", some.join(" AND ")),
+        }
+    }
+
+    fn bound(&self) -> Vec<(&str, &dyn ToSql)> {
+        self.bound.iter().map(|(name, value)| (*name, value.as_ref())).collect()
+    }
+
+    /// How many projects it finds, at most one more than are ever counted.
+    fn count(&self, call: &Call<'_>) -> Result<i64, Failure> {
+        let sql = format!("SELECT count(*) FROM (SELECT 1 FROM projects p{} LIMIT {})", self.filter(), COUNTED + 1);
+        Ok(call.db.prepare_cached(&sql)?.query_row(&*self.bound(), |row| row.get(0))?)
+    }
+
+    fn fetch(&self, call: &Call<'_>, order: &str, size: i64, offset: i64) -> Result<Vec<Project>, Failure> {
+        let sql = format!("{}{} ORDER BY {order} LIMIT :size OFFSET :offset", Project::select(), self.filter());
+        let mut bound = self.bound();
+        bound.push((":size", &size));
+        bound.push((":offset", &offset));
+        let mut statement = call.db.prepare_cached(&sql)?;
+        let rows = statement.query_map(&*bound, Project::from_row)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+fn all(call: &Call<'_>) -> Result<Answer, Failure> {
+    respond(call, Query::default())
+}
+
+fn forks(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project()?;
+    let mut query = Query::default();
+    query.and("p.forked_from_id = :upstream").bind(":upstream", project.id);
+    respond(call, query)
+}
+
+/// The user of `:user_id`, by id or name.
+pub(crate) fn user(call: &Call<'_>) -> Result<User, Failure> {
+    User::by_reference(call.db, call.segment("user_id"))?.ok_or_else(|| Failure::not_found("User"))
+}
+
+/// Only what is in the user's own namespace (reference 2, 4.1 rule 3).
+fn of_user(call: &Call<'_>) -> Result<Answer, Failure> {
+    let namespace = Namespace::of_user(call.db, user(call)?.id)?;
+    let mut query = Query::default();
+    query.and("p.namespace_id = :namespace").bind(":namespace", namespace.map(|namespace| namespace.id));
+    respond(call, query)
+}
+
+fn starred_by(call: &Call<'_>) -> Result<Answer, Failure> {
+    let mut query = Query::default();
+    query.and("p.id IN (SELECT project_id FROM stars WHERE user_id = :starrer)").bind(":starrer", user(call)?.id);
+    respond(call, query)
+}
+
+fn of_group(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group()?;
+    let mut query = Query::default();
+    let within = match call.params.is_set("include_subgroups")? {
+        true => group.subtree(call.db)?,
+        false => vec![group.id],
+    };
+    query.bind(":within", Value::from(within).to_string());
+    if call.params.flag("with_shared")?.unwrap_or(true) {
+        query
+            .and(
+                "(p.namespace_id IN (SELECT value FROM json_each(:within))
+                  OR p.id IN (SELECT project_id FROM shares WHERE invited_id = :group))",
+            )
+            .bind(":group", group.id);
+    } else {
+        query.and("p.namespace_id IN (SELECT value FROM json_each(:within))");
+    }
+    respond(call, query)
+}
+
+/// Answers a page of what `query` finds, narrowed by the call's filters to what its caller may see.
+pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failure> {
+    narrow_to_visible(call, &mut query)?;
+    narrow_by_filters(call, &mut query)?;
+    let descending = call.params.one_of("sort", &["asc", "desc"])?.as_deref() != Some("asc");
+    let direction = if descending { "DESC" } else { "ASC" };
+    let order_by = order(call)?;
+    let page = Page::of(call)?;
+    if call.params.text("pagination")?.as_deref() == Some("keyset") {
+        if order_by != "id" {
+            return Err(Failure::error(StatusCode::METHOD_NOT_ALLOWED, "Keyset pagination is not yet available for this type of request"));
+        }
+        let projects = query.fetch(call, &format!("p.id {direction}"), page.size, 0)?;
+        let name = if descending { "id_before" } else { "id_after" };
+        let cursor = projects.last().map(|last| (name, last.id));
+        return Ok(page::keyset(call, &rendered(call, &projects)?, cursor));
+    }
+    let page = page.bounded()?;
+    let total = query.count(call)?;
+    let order = match order_by.as_str() {
+        // Projects are never created in the past, so the id says it, and it has an index.
+        "id" | "created_at" => format!("p.id {direction}"),
+        column @ ("name" | "path") => format!("p.{column} COLLATE NOCASE {direction}, p.id {direction}"),
+        column @ ("updated_at" | "last_activity_at") => format!("p.{column} {direction}, p.id {direction}"),
+        _ => format!("p.id {direction}"),
+    };
+    let projects = query.fetch(call, &order, page.size, page.offset())?;
+    Ok(page.answer(call, &rendered(call, &projects)?, total))
+}
+
+fn order(call: &Call<'_>) -> Result<String, Failure> {
+    const ANYBODY: [&str; 7] = ["id", "name", "path", "created_at", "updated_at", "last_activity_at", "similarity"];
+    const ADMINISTRATORS: [&str; 4] = ["repository_size", "storage_size", "packages_size", "wiki_size"];
+    let wanted = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
+    let known = ANYBODY.contains(&wanted.as_str()) || ADMINISTRATORS.contains(&wanted.as_str());
+    if !known {
+        return Err(Failure::no_valid_value("order_by"));
+    }
+    let allowed = call.is_administrator() || !ADMINISTRATORS.contains(&wanted.as_str());
+    Ok(if allowed { wanted } else { "created_at".to_owned() })
+}
+
+fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
+    let params = &call.params;
+    let Some(user) = &call.caller else {
+        query.and("p.visibility = 'public'");
+        return Ok(());
+    };
+    let least = params.integer("min_access_level")?;
+    let owned = params.is_set("owned")?;
+    let membership = params.is_set("membership")? || least.is_some() || owned;
+    if !membership && user.admin {
+        return Ok(());
+    }
+    let least = least.unwrap_or(GUEST).max(if owned { OWNER } else { GUEST });
+    query.bind(":user", user.id);
+    query.bind(":least", least);
+    query.bind(":today", call.today());
+    query.bind(":namespaces", call.standing()?.namespaces(call.db, least)?);
+    query.bind(":everybody", !membership);
+    query.and(view::MEMBER_OF);
+    Ok(())
+}
+
+fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
+    let params = &call.params;
+    if let Some(archived) = params.flag("archived")? {
+        query.and("p.archived = :archived").bind(":archived", archived);
+    }
+    if let Some(id) = params.integer("id_after")? {
+        query.and("p.id > :id_after").bind(":id_after", id);
+    }
+    if let Some(id) = params.integer("id_before")? {
+        query.and("p.id < :id_before").bind(":id_before", id);
+    }
+    if let Some(visibility) = params.one_of("visibility", VISIBILITIES)? {
+        query.and("p.visibility = :visibility").bind(":visibility", visibility);
+    }
+    if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
+        let pattern = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+        query.bind(":search", format!("%{pattern}%"));
+        query.and(match params.is_set("search_namespaces")? {
+            true => "(p.full_path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')",
+            false => "(p.path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')",
+        });
+    }
+    if let Some(topics) = params.texts("topic")? {
+        query.bind(":topics", Value::from(topics).to_string()).and(
+            "NOT EXISTS (SELECT 1 FROM json_each(:topics) wanted WHERE wanted.value NOT IN
+                 (SELECT value FROM json_each(p.attributes, '$.topics')))",
+        );
+    }
+    if let (Some(user), true) = (&call.caller, params.is_set("starred")?) {
+        query.and("p.id IN (SELECT project_id FROM stars WHERE user_id = :me)").bind(":me", user.id);
+    }
+    if params.is_set("with_issues_enabled")? {
+        query.and("json_extract(p.attributes, '$.issues_access_level') <> 'disabled'");
+    }
+    if params.is_set("with_merge_requests_enabled")? {
+        query.and("json_extract(p.attributes, '$.merge_requests_access_level') <> 'disabled'");
+    }
+    if params.is_set("imported")? {
+        query.and("p.import_status <> 'none'");
+    }
+    if params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")? {
+        query.and("0");
+    }
+    if let Some(time) = time(call, "last_activity_after")? {
+        query.and("p.last_activity_at > :after").bind(":after", time);
+    }
+    if let Some(time) = time(call, "last_activity_before")? {
+        query.and("p.last_activity_at < :before").bind(":before", time);
+    }
+    if params.text("with_programming_language")?.is_some() || params.integer("topic_id")?.is_some() {
+        // No repository has contents, and topics have no ids here.
+        query.and("0");
+    }
+    if let (Some(storage), true) = (params.text("repository_storage")?, call.is_administrator()) {
+        query.and("json_extract(p.attributes, '$.repository_storage') = :storage").bind(":storage", storage);
+    }
+    Ok(())
+}
+
+fn time(call: &Call<'_>, name: &'static str) -> Result<Option<String>, Failure> {
+    match call.params.text(name)? {
+        None => Ok(None),
+        Some(text) => {
+            let time: jiff::Timestamp = text.parse().map_err(|_| Failure::invalid(name))?;
+            Ok(Some(super::super::clock::spell(time)))
+        }
+    }
+}
+
+fn rendered(call: &Call<'_>, projects: &[Project]) -> Result<Vec<String>, Failure> {
+    let simple = call.caller.is_none() || call.params.is_set("simple")?;
+    projects
+        .iter()
+        .map(|project| match simple {
+            true => view::simple(call, project),
+            false => view::full(call, project, &view::requested(call, project)?),
+        })
+        .collect()
+}

@@ -1,0 +1,471 @@
+//! Single projects: read, create, edit, archive, delete (reference 2, 4.2 to 4.4).
+
+use http::StatusCode;
+use rusqlite::params;
+use serde_json::{Map, Value, json};
+
+use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
+use super::super::answer::{Answer, Failure};
+use super::super::attributes::{ATTRIBUTES, Route as Accepts, VISIBILITIES};
+use super::super::call::Call;
+use super::super::page;
+use super::super::params::Params;
+use super::super::settings;
+use super::super::store::namespace::Namespace;
+use super::super::store::project::{NewProject, Project};
+use super::super::store::random_hex;
+use super::super::store::user::{NewUser, User};
+use super::super::view;
+use super::members::{self, Scope};
+use super::{Route, delete, get, post, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}", show),
+    get("/projects/{id}/languages", languages),
+    get("/projects/{id}/groups", groups),
+    post("/projects", create),
+    post("/projects/user/{user_id}", create_for_user),
+    put("/projects/{id}", update),
+    delete("/projects/{id}", remove),
+    post("/projects/{id}/archive", |call| set_archived(call, true)),
+    post("/projects/{id}/unarchive", |call| set_archived(call, false)),
+    post("/projects/{id}/repository/files/{path}", commit_file),
+    put("/projects/{id}/transfer", transfer),
+];
+
+/// The largest avatar, in bytes, and the kinds of image that it may be.
+const MOST_AVATAR: usize = 200 * 1024;
+const IMAGES: [&str; 9] = ["png", "jpg", "jpeg", "gif", "bmp", "tiff", "ico", "webp", "tif"];
+const TEMPLATES: [&str; 8] = ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project()?;
+    let body = match &call.caller {
+        None => view::simple(call, &project)?,
+        Some(_) => view::full(call, &project, &view::requested(call, &project)?)?,
+    };
+    Ok(Answer::json(StatusCode::OK, body))
+}
+
+/// The project as it is now, in the full form.
+pub(crate) fn answer(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer, Failure> {
+    let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
+    Ok(Answer::json(status, view::full(call, &project, &Map::new())?))
+}
+
+fn languages(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.project()?;
+    Answer::ok(&json!({}))
+}
+
+/// The groups above a project; with `with_shared` also those invited to it.
+fn groups(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project()?;
+    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
+    let mut found: Vec<i64> = super::super::access::ids(&project.namespace.traversal).collect();
+    if call.params.is_set("with_shared")? {
+        let least = call.params.integer("shared_min_access_level")?.unwrap_or(0);
+        let mut statement = call.db.prepare_cached("SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2")?;
+        for invited in statement.query_map([project.id, least], |row| row.get(0))? {
+            found.push(invited?);
+        }
+    }
+    let mut all = Vec::new();
+    for id in found.into_iter().filter(|id| !skipped.contains(id)) {
+        if let Some(group) = Namespace::by_id(call.db, id)?
+            && group.is_group()
+            && group.full_name.to_lowercase().contains(&search)
+        {
+            all.push(json!({
+                "id": group.id,
+                "name": group.name,
+                "avatar_url": null,
+                "web_url": group.web_url(&call.base),
+                "full_name": group.full_name,
+                "full_path": group.full_path,
+            }));
+        }
+    }
+    page::list(call, &all)
+}
+
+fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+    let user = call.user()?;
+    if !call.params.has("name") && !call.params.has("path") {
+        return Err(Failure::parameter("name, path", "are missing, at least one parameter must be provided"));
+    }
+    let namespace = match call.params.integer("namespace_id")? {
+        None => Namespace::of_user(call.db, user.id)?,
+        Some(id) => Namespace::by_id(call.db, id)?,
+    };
+    let namespace = match namespace {
+        Some(namespace) if call.level_in_group(&namespace)? >= DEVELOPER => namespace,
+        _ => return Err(Failure::model("namespace", "is not valid")),
+    };
+    let id = insert(call, Accepts::Create, user, &namespace, &call.params)?;
+    answer(call, StatusCode::CREATED, id)
+}
+
+fn create_for_user(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.administrator()?;
+    let owner = User::by_id(call.db, call.segment_id("user_id")?)?.ok_or_else(|| Failure::not_found("User"))?;
+    call.params.require(&["name"])?;
+    let namespace = match call.params.integer("namespace_id")? {
+        None => Namespace::of_user(call.db, owner.id)?,
+        Some(id) => Namespace::by_id(call.db, id)?,
+    };
+    let namespace = namespace.ok_or_else(|| Failure::model("namespace", "is not valid"))?;
+    let id = insert(call, Accepts::CreateForUser, &owner, &namespace, &call.params)?;
+    answer(call, StatusCode::CREATED, id)
+}
+
+/// Creates a project from parameters, with all checks but those of the caller's rights.
+pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespace: &Namespace, params: &Params) -> Result<i64, Failure> {
+    let (name, path) = name_and_path(params)?;
+    check_free(call, namespace, &name, &path, None)?;
+    let visibility = params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| "private".to_owned());
+    check_visibility(namespace, &visibility)?;
+    let readme = params.is_set("initialize_with_readme")?;
+    let import_url = params.text("import_url")?.filter(|url| !url.is_empty());
+    let template = params.text("template_name")?.filter(|name| !name.is_empty());
+    if readme && (import_url.is_some() || template.is_some()) {
+        return Err(Failure::model("base", "not a git repository"));
+    }
+    let custom = params.is_set("use_custom_template")?;
+    if let Some(template) = template.as_deref().filter(|name| !custom && !TEMPLATES.contains(name)) {
+        return Err(Failure::model("template_name", format!("'{template}' is unknown or invalid")));
+    }
+    check_import_url(import_url.as_deref())?;
+    let mut attributes = settings::presets();
+    settings::apply(accepts, params, call.rights(false), &mut attributes)?;
+    let empty_repo = !readme && import_url.is_none() && template.is_none();
+    // Without contents there is no branch to be the default (reference 2, 4.3).
+    attributes.insert("default_branch".to_owned(), default_branch(&attributes, readme, empty_repo));
+    let new = NewProject {
+        namespace,
+        name: &name,
+        path: &path,
+        visibility: &visibility,
+        empty_repo,
+        creator_id: creator.id,
+        forked_from_id: None,
+        import_status: if import_url.is_some() { "finished" } else { "none" },
+        attributes: &attributes,
+    };
+    let id = store(call, new)?;
+    take_avatar(call, id, params)?;
+    Ok(id)
+}
+
+/// Inserts the project with its first members.
+pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure> {
+    let id = Project::insert(call.db, new, call.tier(), &call.now())?;
+    let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
+    let scope = Scope::Project(Box::new(project));
+    if let Some(owner) = new.namespace.owner_id {
+        members::insert(call, &scope, owner, OWNER, None)?;
+    }
+    if call.service.profile.bots_among_members {
+        let username = format!("project_{id}_bot_{}", &random_hex()[..8]);
+        let bot = NewUser {
+            username: &username,
+            name: "access token",
+            email: &format!("{username}@noreply.localhost"),
+            state: "active",
+            admin: false,
+            bot: true,
+        };
+        let bot = User::insert(call.db, bot, &call.now())?;
+        members::insert(call, &scope, bot, MAINTAINER, None)?;
+    }
+    Ok(id)
+}
+
+fn default_branch(attributes: &Map<String, Value>, readme: bool, empty_repo: bool) -> Value {
+    let wanted = attributes.get("default_branch").cloned().unwrap_or_default();
+    match (empty_repo, readme && !wanted.is_null()) {
+        (true, _) => Value::Null,
+        (false, true) => wanted,
+        (false, false) => "main".into(),
+    }
+}
+
+/// Name and path; each defaults from the other.
+fn name_and_path(params: &Params) -> Result<(String, String), Failure> {
+    let given = |name| Ok::<_, Failure>(params.text(name)?.filter(|text| !text.trim().is_empty()));
+    let (name, path) = match (given("name")?, given("path")?) {
+        (Some(name), Some(path)) => (name, path),
+        (Some(name), None) => {
+            let path = path_from(&name);
+            (name, path)
+        }
+        (None, Some(path)) => (path.clone(), path),
+        (None, None) => return Err(Failure::model("name", "can't be blank")),
+    };
+    check_name(&name)?;
+    check_path(&path)?;
+    Ok((name, path))
+}
+
+/// A path made from a name: lower case with dashes.
+fn path_from(name: &str) -> String {
+    let mut path = String::new();
+    for c in name.to_lowercase().chars() {
+        let dash = !(c.is_ascii_alphanumeric() || c == '_');
+        if !dash {
+            path.push(c);
+        } else if !path.ends_with('-') {
+            path.push('-');
+        }
+    }
+    path.trim_matches(['-', '_']).to_owned()
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    if name.chars().count() > 255 {
+        return Err(Failure::model("name", "is too long (maximum is 255 characters)"));
+    }
+    let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
+    let rest = |c: char| first(c) || ".+- ".contains(c);
+    if !name.starts_with(first) || !name.chars().all(rest) {
+        return Err(Failure::model(
+            "name",
+            "can contain only letters, digits, emojis, '_', '.', '+', dashes, or spaces. \
+             It must start with a letter, digit, emoji, or '_'.",
+        ));
+    }
+    Ok(())
+}
+
+/// The rules of paths, for projects and groups (reference 1, 8).
+pub(crate) fn check_path(path: &str) -> Result<(), Failure> {
+    let special = |c: char| matches!(c, '-' | '_' | '.');
+    let plain = |c: char| c.is_ascii_alphanumeric() || special(c);
+    if path.len() > 255 {
+        return Err(Failure::model("path", "is too long (maximum is 255 characters)"));
+    }
+    if path.is_empty() || !path.chars().all(plain) || path.ends_with(".git") || path.ends_with(".atom") {
+        return Err(Failure::model(
+            "path",
+            "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', end in '.git' or end in '.atom'",
+        ));
+    }
+    let consecutive = path.as_bytes().windows(2).any(|pair| pair.iter().all(|byte| special(char::from(*byte))));
+    if path.starts_with(special) || path.ends_with(special) || consecutive {
+        return Err(Failure::model(
+            "path",
+            "must not start or end with a special character and must not contain consecutive special characters.",
+        ));
+    }
+    Ok(())
+}
+
+/// Name and path have to be free in the namespace, also of groups.
+pub(crate) fn check_free(call: &Call<'_>, namespace: &Namespace, name: &str, path: &str, except: Option<i64>) -> Result<(), Failure> {
+    let (name_taken, path_taken) = taken(call, namespace, name, path, except)?;
+    if !name_taken && !path_taken {
+        return Ok(());
+    }
+    let mut body = json!({});
+    for (field, taken) in [("name", name_taken), ("path", path_taken)] {
+        if taken {
+            body[field] = json!(["has already been taken"]);
+        }
+    }
+    if except.is_none() {
+        body["limit_reached"] = json!([]);
+    }
+    Err(Failure::message(StatusCode::BAD_REQUEST, body))
+}
+
+/// Whether the name and the path are taken.
+pub(crate) fn taken(call: &Call<'_>, namespace: &Namespace, name: &str, path: &str, except: Option<i64>) -> Result<(bool, bool), Failure> {
+    let full_path = format!("{}/{path}", namespace.full_path);
+    Ok(call
+        .db
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM projects WHERE namespace_id = ?1 AND name = ?2 AND id IS NOT ?4),
+                    EXISTS (SELECT 1 FROM projects WHERE full_path = ?3 AND id IS NOT ?4)
+                 OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?3)",
+        )?
+        .query_row(params![namespace.id, name, full_path, except], |row| Ok((row.get(0)?, row.get(1)?)))?)
+}
+
+/// Nothing in a group is more visible than the group.
+pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<(), Failure> {
+    let rank = |wanted: &str| VISIBILITIES.iter().position(|known| *known == wanted);
+    if namespace.is_group() && rank(visibility) > rank(&namespace.visibility) {
+        let text = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
+        return Err(Failure::model("visibility_level", text));
+    }
+    Ok(())
+}
+
+/// The URL is checked and used up: nothing is fetched, and what it may hold of credentials is not kept.
+fn check_import_url(url: Option<&str>) -> Result<(), Failure> {
+    let known = |url: &str| ["http://", "https://", "git://"].iter().any(|scheme| url.starts_with(scheme));
+    match url {
+        Some(url) if !known(url) => Err(Failure::model("import_url", "is blocked: Only allowed schemes are http, https, git")),
+        _ => Ok(()),
+    }
+}
+
+/// Stores the avatar of a multipart body, or removes it for a blank value; false when the call has neither.
+fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<bool, Failure> {
+    let name = if let Some(file) = params.file("avatar") {
+        let extension = file.file_name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+        if !IMAGES.contains(&extension.as_str()) {
+            let text = format!("file format is not supported. Please try one of the following supported formats: {}", IMAGES.join(", "));
+            return Err(Failure::model("avatar", text));
+        }
+        if file.bytes.len() > MOST_AVATAR {
+            return Err(Failure::model("avatar", "is too big (should be at most 200 KiB)"));
+        }
+        Some(file)
+    } else {
+        match params.text("avatar")? {
+            None => return Ok(false),
+            Some(text) if text.is_empty() => None,
+            Some(_) => return Err(Failure::invalid("avatar")),
+        }
+    };
+    call.db.execute("DELETE FROM files WHERE project_id = ?1 AND purpose = 'avatar'", [project])?;
+    if let Some(file) = name {
+        call.db.execute(
+            "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'avatar', '', ?2, ?3)",
+            params![project, file.file_name, &file.bytes[..]],
+        )?;
+    }
+    let name = name.map(|file| file.file_name.as_str());
+    call.db.execute("UPDATE projects SET avatar = ?2 WHERE id = ?1", params![project, name])?;
+    Ok(true)
+}
+
+fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.active_project_as(MAINTAINER)?;
+    let known: Vec<&str> = ATTRIBUTES.iter().filter(|row| row.accepted_on(Accepts::Edit) && row.name != "id").map(|row| row.name).collect();
+    let sent = known.iter().filter(|name| call.params.has(name)).count();
+    if sent == 0 {
+        return Err(Failure::parameter(&known.join(", "), "are missing, at least one parameter must be provided"));
+    }
+    edit(call, &project, &call.params)?;
+    if sent == 1 && call.params.file("avatar").is_some() {
+        let project = Project::by_id(call.db, project.id)?.ok_or_else(|| Failure::not_found("Project"))?;
+        return Answer::ok(&json!({ "avatar_url": view::avatar_url(call, &project) }));
+    }
+    answer(call, StatusCode::OK, project.id)
+}
+
+/// Changes what the parameters say.
+pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Result<(), Failure> {
+    let name = params.text("name")?.unwrap_or_else(|| project.name.clone());
+    let path = params.text("path")?.unwrap_or_else(|| project.path.clone());
+    if name != project.name {
+        check_name(&name)?;
+    }
+    if path != project.path {
+        check_path(&path)?;
+    }
+    check_free(call, &project.namespace, &name, &path, Some(project.id))?;
+    let visibility = params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| project.visibility.clone());
+    if visibility != project.visibility {
+        if call.level_in(project)? < OWNER {
+            return Err(Failure::forbidden());
+        }
+        check_visibility(&project.namespace, &visibility)?;
+    }
+    check_import_url(params.text("import_url")?.as_deref().filter(|url| !url.is_empty()))?;
+    call.db.prepare_cached("UPDATE projects SET name = ?2, path = ?3, full_path = ?4, visibility = ?5 WHERE id = ?1")?.execute(params![
+        project.id,
+        name,
+        path,
+        format!("{}/{path}", project.namespace.full_path),
+        visibility
+    ])?;
+    let mut attributes = project.attributes(call.db)?;
+    let rights = call.rights(project.forked_from_id.is_some());
+    settings::apply(Accepts::Edit, params, rights, &mut attributes)?;
+    project.save_attributes(call.db, &attributes, call.tier(), &call.now())?;
+    take_avatar(call, project.id, params)?;
+    Ok(())
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project_as(OWNER)?;
+    let updated: String =
+        call.db.prepare_cached("SELECT updated_at FROM projects WHERE id = ?1")?.query_row([project.id], |row| row.get(0))?;
+    call.check_unmodified(&updated)?;
+    if call.service.profile.delayed_delete && project.marked_for_deletion_on.is_none() {
+        call.db.execute("UPDATE projects SET marked_for_deletion_on = ?2 WHERE id = ?1", params![project.id, call.today()])?;
+    } else {
+        call.db.execute("DELETE FROM projects WHERE id = ?1", [project.id])?;
+    }
+    Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
+}
+
+/// Idempotent (reference 2, 4.4).
+fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer, Failure> {
+    let project = call.project_as(OWNER)?;
+    call.db.execute("UPDATE projects SET archived = ?2 WHERE id = ?1", params![project.id, archived])?;
+    view::touch(call, project.id)?;
+    answer(call, StatusCode::CREATED, project.id)
+}
+
+/// Just enough of the repository for a project to stop being empty.
+fn commit_file(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.active_project_as(DEVELOPER)?;
+    call.params.require(&["branch", "content", "commit_message"])?;
+    let branch = call.params.text("branch")?.unwrap_or_default();
+    let content = call.params.text("content")?.unwrap_or_default();
+    let path = call.segment("path");
+    call.db.execute(
+        "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'repository', ?2, ?3, ?4)",
+        params![project.id, branch, path, content.as_bytes()],
+    )?;
+    if project.empty_repo {
+        call.db.execute("UPDATE projects SET empty_repo = 0 WHERE id = ?1", [project.id])?;
+        let mut attributes = project.attributes(call.db)?;
+        attributes.insert("default_branch".to_owned(), branch.as_str().into());
+        project.save_attributes(call.db, &attributes, call.tier(), &call.now())?;
+    }
+    Answer::created(&json!({ "file_path": path, "branch": branch }))
+}
+
+/// The reference names transfer only as a gap (2, 4.7); this is the real service's.
+fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.active_project_as(OWNER)?;
+    call.params.require(&["namespace"])?;
+    let wanted = call.params.text("namespace")?.unwrap_or_default();
+    let namespace = match Namespace::by_reference(call.db, &wanted)? {
+        Some(namespace) if call.level_in_group(&namespace)? >= MAINTAINER => namespace,
+        _ => return Err(Failure::not_found("Namespace")),
+    };
+    let (name_taken, path_taken) = taken(call, &namespace, &project.name, &project.path, None)?;
+    if namespace.id == project.namespace.id || name_taken || path_taken {
+        return Err(Failure::bad_request("the project cannot be transferred to this namespace"));
+    }
+    check_visibility(&namespace, &project.visibility)?;
+    call.db.execute(
+        "UPDATE projects SET namespace_id = ?2, full_path = ?3 WHERE id = ?1",
+        params![project.id, namespace.id, format!("{}/{}", namespace.full_path, project.path)],
+    )?;
+    view::touch(call, project.id)?;
+    answer(call, StatusCode::OK, project.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_come_from_names_and_follow_the_rules() {
+        for (name, path) in [("My Project", "my-project"), ("a  --  b", "a-b"), ("Web.App_2", "web-app_2"), ("(x)", "x")] {
+            assert_eq!(path_from(name), path);
+            assert!(check_path(path).is_ok(), "{path}");
+        }
+        for path in ["", "-a", "a-", "a..b", "a_-b", ".a", "a/b", "a b", "a.git", "ä"] {
+            assert!(check_path(path).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What clients ask about the service itself. The reference does not cover it, real clients cannot do without.
+
+use serde_json::{Value, json};
+
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::page;
+use super::super::store::namespace::Namespace;
+use super::{Route, get, project_list};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/version", version),
+    get("/metadata", version),
+    get("/license", license),
+    get("/namespaces", namespaces),
+    get("/namespaces/{id}", namespace),
+    get("/search", search),
+];
+
+/// The release that the reference describes.
+const RELEASE: &str = "15.8.0";
+
+fn version(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.user()?;
+    Answer::ok(&json!({
+        "version": format!("{RELEASE}-{}", if call.tier() == super::super::Tier::Free { "ce" } else { "ee" }),
+        "revision": "undrift",
+        "enterprise": call.tier() != super::super::Tier::Free,
+    }))
+}
+
+fn license(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.administrator()?;
+    match call.tier() {
+        super::super::Tier::Free => Answer::ok(&Value::Null),
+        tier => Answer::ok(&json!({ "plan": tier.name(), "expired": false, "expires_at": null })),
+    }
+}
+
+fn namespaces(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.user()?;
+    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let sql = format!("SELECT {} FROM namespaces n ORDER BY n.full_path", Namespace::COLUMNS);
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let mut all = Vec::new();
+    for namespace in statement.query_map([], |row| Namespace::from_row(row, 0))? {
+        let namespace = namespace?;
+        if call.level_in_group(&namespace)? > 0 && namespace.full_path.to_lowercase().contains(&search) {
+            all.push(namespace.brief(&call.base));
+        }
+    }
+    page::list(call, &all)
+}
+
+fn namespace(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.user()?;
+    match Namespace::by_reference(call.db, call.segment("id"))? {
+        Some(namespace) if call.level_in_group(&namespace)? > 0 => Answer::ok(&namespace.brief(&call.base)),
+        _ => Err(Failure::not_found("Namespace")),
+    }
+}
+
+fn search(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.user()?;
+    call.params.require(&["scope", "search"])?;
+    call.params.one_of("scope", &["projects"])?;
+    project_list::respond(call, project_list::Query::default())
+}

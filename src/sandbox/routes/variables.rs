@@ -1,0 +1,267 @@
+//! Variables of a project (reference 1, 4.1).
+
+use http::StatusCode;
+use rusqlite::{OptionalExtension, Row, params};
+use serde_json::{Value, json};
+
+use super::super::access::MAINTAINER;
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::page;
+use super::super::params::Params;
+use super::super::store::project::Project;
+use super::{Route, delete, get, post, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/variables", list),
+    post("/projects/{id}/variables", create),
+    get("/projects/{id}/variables/{key}", show),
+    put("/projects/{id}/variables/{key}", update),
+    delete("/projects/{id}/variables/{key}", remove),
+];
+
+/// How many variables a project may have.
+const MOST: i64 = 8_000;
+/// The shortest value that can be masked.
+const SHORTEST_MASKED: usize = 8;
+
+/// A variable; its fields are those of reference 1, 2.2.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable {
+    id: i64,
+    key: String,
+    value: String,
+    variable_type: String,
+    protected: bool,
+    masked: bool,
+    raw: bool,
+    environment_scope: String,
+}
+
+impl Variable {
+    const COLUMNS: &str = "id, key, value, variable_type, protected, masked, raw, environment_scope";
+
+    fn new(key: String) -> Self {
+        Self {
+            id: 0,
+            key,
+            value: String::new(),
+            variable_type: "env_var".to_owned(),
+            protected: false,
+            masked: false,
+            raw: false,
+            environment_scope: "*".to_owned(),
+        }
+    }
+
+    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        Ok(Self {
+            id: row.get(0)?,
+            key: row.get(1)?,
+            value: row.get(2)?,
+            variable_type: row.get(3)?,
+            protected: row.get(4)?,
+            masked: row.get(5)?,
+            raw: row.get(6)?,
+            environment_scope: row.get(7)?,
+        })
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "variable_type": self.variable_type,
+            "key": self.key,
+            "value": self.value,
+            "protected": self.protected,
+            "masked": self.masked,
+            "raw": self.raw,
+            "environment_scope": self.environment_scope,
+        })
+    }
+
+    /// Takes what the call says.
+    fn take(&mut self, params: &Params) -> Result<(), Failure> {
+        if let Some(value) = params.text("value")? {
+            self.value = value;
+        }
+        if let Some(kind) = params.one_of("variable_type", &["env_var", "file"])? {
+            self.variable_type = kind;
+        }
+        for (name, flag) in [("protected", &mut self.protected), ("masked", &mut self.masked), ("raw", &mut self.raw)] {
+            if let Some(on) = params.flag(name)? {
+                *flag = on;
+            }
+        }
+        if let Some(scope) = params.text("environment_scope")? {
+            self.environment_scope = scope;
+        }
+        self.check()
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if self.key.is_empty() || !self.key.chars().all(word) {
+            return Err(Failure::model("key", "can contain only letters, digits and '_'."));
+        }
+        if self.key.len() > 255 {
+            return Err(Failure::model("key", "is too long (maximum is 255 characters)"));
+        }
+        let scope = |c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c);
+        if self.environment_scope.is_empty() || !self.environment_scope.chars().all(scope) {
+            return Err(Failure::model(
+                "environment_scope",
+                "can contain only letters, digits, '-', '_', '/', '$', '{', '}', '.', '*' and spaces, \
+                 but it cannot start or end with '/'",
+            ));
+        }
+        if self.masked && !self.can_be_masked() {
+            return Err(Failure::model("value", "is invalid"));
+        }
+        Ok(())
+    }
+
+    /// A masked value is long enough and one line, and, unless it is raw, of characters that never expand.
+    fn can_be_masked(&self) -> bool {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
+        let fits = |c: char| if self.raw { !c.is_whitespace() } else { plain(c) };
+        self.value.chars().count() >= SHORTEST_MASKED && self.value.chars().all(fits)
+    }
+
+    fn save(&mut self, call: &Call<'_>, project: i64) -> Result<(), Failure> {
+        let taken: bool = call
+            .db
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM variables
+                 WHERE project_id = ?1 AND key = ?2 AND environment_scope = ?3 AND id <> ?4)",
+            )?
+            .query_row(params![project, self.key, self.environment_scope, self.id], |row| row.get(0))?;
+        if taken {
+            return Err(Failure::model("key", format!("({}) has already been taken", self.key)));
+        }
+        self.id = call
+            .db
+            .prepare_cached(
+                "INSERT INTO variables
+                     (id, project_id, key, value, variable_type, protected, masked, raw, environment_scope)
+                 VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                 ON CONFLICT (id) DO UPDATE SET value = excluded.value, variable_type = excluded.variable_type,
+                     protected = excluded.protected, masked = excluded.masked, raw = excluded.raw,
+                     environment_scope = excluded.environment_scope
+                 RETURNING id",
+            )?
+            .query_row(
+                params![
+                    self.id,
+                    project,
+                    self.key,
+                    self.value,
+                    self.variable_type,
+                    self.protected,
+                    self.masked,
+                    self.raw,
+                    self.environment_scope
+                ],
+                |row| row.get(0),
+            )?;
+        Ok(())
+    }
+}
+
+/// Adds a variable as a call with these parameters would; one that exists stays as it is.
+pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Failure> {
+    let mut variable = Variable::new(params.text("key")?.unwrap_or_default());
+    variable.take(params)?;
+    let exists = call
+        .db
+        .prepare_cached("SELECT 1 FROM variables WHERE project_id = ?1 AND key = ?2 AND environment_scope = ?3")?
+        .exists(params![project, variable.key, variable.environment_scope])?;
+    if exists { Ok(()) } else { variable.save(call, project) }
+}
+
+/// The project, whose caller has to be a maintainer. Closed while it is archived or its CI/CD is disabled, also
+/// for reading.
+fn project(call: &Call<'_>) -> Result<Project, Failure> {
+    let project = call.active_project_as(MAINTAINER)?;
+    let disabled = project.attributes(call.db)?.get("builds_access_level") == Some(&json!("disabled"));
+    if disabled { Err(Failure::forbidden()) } else { Ok(project) }
+}
+
+/// The one variable with the key, in the scope of the filter if there is one.
+fn find(call: &Call<'_>, project: i64) -> Result<Variable, Failure> {
+    let scope = match call.params.get("filter") {
+        Some(Value::Object(filter)) => filter.get("environment_scope").and_then(Value::as_str),
+        Some(Value::Null) | None => None,
+        Some(_) => return Err(Failure::invalid("filter")),
+    };
+    let sql = format!(
+        "SELECT {} FROM variables WHERE project_id = ?1 AND key = ?2 AND (?3 IS NULL OR environment_scope = ?3)
+         LIMIT 2",
+        Variable::COLUMNS
+    );
+    let mut found: Vec<Variable> = call
+        .db
+        .prepare_cached(&sql)?
+        .query_map(params![project, call.segment("key"), scope], Variable::from_row)?
+        .collect::<Result<_, _>>()?;
+    if found.len() > 1 {
+        return Err(Failure::conflict("There are multiple variables with provided parameters. Please use 'filter[environment_scope]'"));
+    }
+    found.pop().ok_or_else(|| Failure::not_found("Variable"))
+}
+
+fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = project(call)?;
+    let sql = format!("SELECT {} FROM variables WHERE project_id = ?1 ORDER BY id", Variable::COLUMNS);
+    let all: Vec<Value> =
+        call.db.prepare_cached(&sql)?.query_map([project.id], |row| Ok(Variable::from_row(row)?.json()))?.collect::<Result<_, _>>()?;
+    page::list(call, &all)
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = project(call)?;
+    Answer::ok(&find(call, project.id)?.json())
+}
+
+fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = project(call)?;
+    call.params.require(&["key", "value"])?;
+    let mut variable = Variable::new(call.params.text("key")?.unwrap_or_default());
+    variable.take(&call.params)?;
+    let count: i64 = call
+        .db
+        .prepare_cached("SELECT count(*) FROM variables WHERE project_id = ?1")?
+        .query_row([project.id], |row| row.get(0))
+        .optional()?
+        .unwrap_or(0);
+    if count >= MOST {
+        return Err(Failure::model("base", format!("Maximum number of project ci variables ({MOST}) exceeded")));
+    }
+    variable.save(call, project.id)?;
+    Answer::created(&variable.json())
+}
+
+fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = project(call)?;
+    let profile = &call.service.profile;
+    if !profile.optional_variable_value {
+        call.params.require(&["value"])?;
+    }
+    let mut variable = find(call, project.id)?;
+    if profile.put_resets_omitted_flags {
+        let fresh = Variable::new(String::new());
+        variable.protected = fresh.protected;
+        variable.masked = fresh.masked;
+        variable.raw = fresh.raw;
+        variable.variable_type = fresh.variable_type;
+    }
+    variable.take(&call.params)?;
+    variable.save(call, project.id)?;
+    Answer::ok(&variable.json())
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = project(call)?;
+    let variable = find(call, project.id)?;
+    call.db.execute("DELETE FROM variables WHERE id = ?1", [variable.id])?;
+    Ok(Answer::empty(StatusCode::NO_CONTENT))
+}

@@ -1,0 +1,329 @@
+//! Taking a project's attributes from a call and turning them into what is read back.
+//!
+//! Everything here walks [`ATTRIBUTES`]; the rules of single attributes are in its rows.
+
+use serde_json::{Map, Value, json};
+
+use super::answer::Failure;
+use super::attributes::{ATTRIBUTES, Attribute, Kind, Reads, Route, Tier};
+use super::params::{Params, flag, integer, text};
+
+/// On whose behalf attributes are set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rights<'a> {
+    pub(crate) tier: Tier,
+    pub(crate) administrator: bool,
+    /// Whether the project is a fork.
+    pub(crate) fork: bool,
+    /// An attribute that is accepted and dropped (a dialect).
+    pub(crate) dropped: Option<&'a str>,
+}
+
+/// The two texts of an answer that follow from the attributes: members of a JSON object without its braces.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    /// What the simple form has.
+    pub(crate) brief: String,
+    /// What only the full form has.
+    pub(crate) full: String,
+}
+
+/// The attributes of a new project.
+pub(crate) fn presets() -> Map<String, Value> {
+    ATTRIBUTES
+        .iter()
+        .filter(|row| !matches!(row.kind, Kind::Elsewhere | Kind::TwinOf(_)))
+        .map(|row| (row.name.to_owned(), row.preset()))
+        .collect()
+}
+
+/// Sets in `stored` what the call says. Attributes above the tier, or for administrators only, are dropped
+/// without a word, as the real service does.
+pub(crate) fn apply(route: Route, params: &Params, rights: Rights<'_>, stored: &mut Map<String, Value>) -> Result<(), Failure> {
+    let accepted = || {
+        ATTRIBUTES.iter().filter(|row| {
+            row.accepted_on(route)
+                && row.tier <= rights.tier
+                && (rights.administrator || !row.administrators)
+                && rights.dropped != Some(row.name)
+        })
+    };
+    // The deprecated booleans come first, so that an access level in the same call wins.
+    for row in accepted() {
+        if let (Kind::TwinOf(target), Some(value)) = (row.kind, params.get(row.name))
+            && let Some(on) = flag(row.name, value)?
+        {
+            let level = if on { "enabled" } else { "disabled" };
+            stored.insert(target.to_owned(), level.into());
+        }
+    }
+    for row in accepted() {
+        let sent = match (row.kind, params.get(row.name)) {
+            (Kind::Topics, None) => params.get("tag_list").map(|value| ("tag_list", value)),
+            (_, value) => value.map(|value| (row.name, value)),
+        };
+        if let Some((name, value)) = sent {
+            set(row, name, value, params, rights, stored)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sets one attribute.
+fn set(
+    row: &Attribute,
+    name: &str,
+    value: &Value,
+    params: &Params,
+    rights: Rights<'_>,
+    stored: &mut Map<String, Value>,
+) -> Result<(), Failure> {
+    let new = match row.kind {
+        Kind::Elsewhere | Kind::TwinOf(_) => return Ok(()),
+        Kind::Flag => match flag(name, value)? {
+            Some(_) if name == "mr_default_target_self" && !rights.fork => {
+                return Err(Failure::bad_request("mr_default_target_self is only for forks"));
+            }
+            Some(on) => Value::Bool(on),
+            None => return Ok(()),
+        },
+        Kind::Text(most) => match text(name, value)? {
+            Some(text) if text.chars().count() > most => {
+                let complaint = format!("is too long (maximum is {most} characters)");
+                return Err(Failure::model(name, complaint));
+            }
+            Some(text) => text.into(),
+            None => row.preset(),
+        },
+        Kind::Number(least, most, complaint) => match integer(name, value)? {
+            Some(number) if !(least..=most).contains(&number) => {
+                return Err(Failure::model(name, complaint));
+            }
+            Some(number) => number.into(),
+            None if value.is_null() => return Ok(()),
+            None => Value::Null,
+        },
+        Kind::OneOf(values) => match text(name, value)? {
+            Some(text) if !values.contains(&text.as_str()) => {
+                return Err(Failure::no_valid_value(name));
+            }
+            Some(text) => text.into(),
+            None => return Ok(()),
+        },
+        Kind::Topics => topics(&params.texts(name)?.unwrap_or_default())?,
+        Kind::CleanupPolicy => {
+            let mut policy = stored.get(row.name).cloned().unwrap_or_else(|| row.preset());
+            set_policy(name, value, &mut policy)?;
+            policy
+        }
+    };
+    stored.insert(row.name.to_owned(), new);
+    Ok(())
+}
+
+/// Topics are a set: sorted, each once.
+fn topics(words: &[String]) -> Result<Value, Failure> {
+    let mut words = words.to_vec();
+    words.sort();
+    words.dedup();
+    if words.iter().any(|word| word.chars().count() > 255) {
+        return Err(Failure::model("topics", "is too long (maximum is 255 characters)"));
+    }
+    Ok(words.into())
+}
+
+/// The keys of the cleanup policy and the values that they may have; none means any text.
+const POLICY: &[(&str, Option<&[&str]>)] = &[
+    ("cadence", Some(&["1d", "7d", "14d", "1month", "3month"])),
+    ("older_than", Some(&["7d", "14d", "30d", "60d", "90d"])),
+    ("name_regex", None),
+    ("name_regex_delete", None),
+    ("name_regex_keep", None),
+];
+const KEPT_TAGS: [i64; 6] = [1, 5, 10, 25, 50, 100];
+
+/// Changes the keys of the policy that the call mentions. `name_regex` and `name_regex_delete` are one thing.
+fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<(), Failure> {
+    let Value::Object(sent) = value else {
+        return if value.is_null() { Ok(()) } else { Err(Failure::invalid(name)) };
+    };
+    let not_listed = |key: &str| Failure::model(&format!("container_expiration_policy.{key}"), "is not included in the list");
+    for (key, values) in POLICY {
+        let Some(value) = sent.get(*key) else { continue };
+        let new = text(&format!("{name}[{key}]"), value)?;
+        if let (Some(values), Some(new)) = (values, &new)
+            && !values.contains(&new.as_str())
+        {
+            return Err(not_listed(key));
+        }
+        let same: &[&str] = match *key {
+            "name_regex" | "name_regex_delete" => &["name_regex", "name_regex_delete"],
+            _ => std::slice::from_ref(key),
+        };
+        for key in same {
+            policy[*key] = new.clone().into();
+        }
+    }
+    if let Some(value) = sent.get("keep_n") {
+        let keep = integer(&format!("{name}[keep_n]"), value)?;
+        if keep.is_some_and(|keep| !KEPT_TAGS.contains(&keep)) {
+            return Err(not_listed("keep_n"));
+        }
+        policy["keep_n"] = keep.into();
+    }
+    if let Some(value) = sent.get("enabled")
+        && let Some(on) = flag(&format!("{name}[enabled]"), value)?
+    {
+        policy["enabled"] = on.into();
+    }
+    Ok(())
+}
+
+/// What is read back of the attributes at this tier.
+pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Shown {
+    let value = |name: &str| stored.get(name).cloned().unwrap_or(Value::Null);
+    let is_on = |name: &str| stored.get(name).is_some_and(|level| level != "disabled");
+    let mut brief = Map::new();
+    for key in ["description", "default_branch", "topics"] {
+        brief.insert(key.to_owned(), value(key));
+    }
+    brief.insert("tag_list".to_owned(), value("topics"));
+
+    let mut full = Map::new();
+    for row in ATTRIBUTES.iter().filter(|row| row.tier <= tier) {
+        let key = match row.reads {
+            Reads::Same => row.name,
+            Reads::As(key) => key,
+            Reads::Hidden => continue,
+        };
+        let here = match row.kind {
+            Kind::TwinOf(target) => is_on(target).into(),
+            _ if row.name == "mr_default_target_self" && !fork => continue,
+            _ => value(row.name),
+        };
+        if !brief.contains_key(key) {
+            full.insert(key.to_owned(), here);
+        }
+    }
+    if let Some(Value::Object(policy)) = full.get_mut("container_expiration_policy") {
+        policy.insert("next_run_at".to_owned(), Value::Null);
+    }
+    let derived = json!({
+        "requirements_enabled": is_on("requirements_access_level"),
+        "security_and_compliance_enabled": is_on("security_and_compliance_access_level"),
+        "can_create_merge_request_in": is_on("merge_requests_access_level"),
+        "ci_job_token_scope_enabled": false,
+        "runner_token_expiration_interval": null,
+        "service_desk_address": null,
+        "compliance_frameworks": [],
+        "open_issues_count": 0,
+    });
+    if let Value::Object(derived) = derived {
+        full.extend(derived);
+    }
+    Shown { brief: members(brief), full: members(full) }
+}
+
+/// An object's JSON text without its braces.
+fn members(object: Map<String, Value>) -> String {
+    let text = Value::Object(object).to_string();
+    text[1..text.len() - 1].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANYBODY: Rights<'_> = Rights { tier: Tier::Ultimate, administrator: true, fork: true, dropped: None };
+
+    fn edited(body: &Value, rights: Rights<'_>) -> Result<Map<String, Value>, Failure> {
+        let mut params = Params::default();
+        params.add_json(body.to_string().as_bytes())?;
+        let mut stored = presets();
+        apply(Route::Edit, &params, rights, &mut stored)?;
+        let shown = shown(&stored, rights.tier, rights.fork);
+        let text = format!("{{{},{}}}", shown.brief, shown.full);
+        Ok(serde_json::from_str(&text).expect("JSON"))
+    }
+
+    /// A value that differs from the preset and is valid.
+    fn other(row: &Attribute) -> Value {
+        match row.kind {
+            Kind::Flag => json!(row.preset() != json!(true)),
+            Kind::Text(_) => json!("other"),
+            Kind::Number(least, _, _) => json!(least.max(700)),
+            Kind::OneOf(values) => {
+                let preset = row.preset();
+                json!(values.iter().find(|value| preset != **value))
+            }
+            Kind::Topics => json!(["b", "a"]),
+            Kind::CleanupPolicy => json!({"enabled": true}),
+            Kind::TwinOf(_) | Kind::Elsewhere => Value::Null,
+        }
+    }
+
+    #[test]
+    fn what_is_set_is_read_back_unless_it_is_hidden() {
+        for row in ATTRIBUTES {
+            let value = other(row);
+            if value.is_null() || !row.accepted_on(Route::Edit) {
+                continue;
+            }
+            let answer = edited(&json!({ row.name: value }), ANYBODY).expect(row.name);
+            let key = match row.reads {
+                Reads::Same => row.name,
+                Reads::As(key) => key,
+                Reads::Hidden => {
+                    assert!(!answer.contains_key(row.name), "{}", row.name);
+                    continue;
+                }
+            };
+            match row.kind {
+                Kind::Topics => assert_eq!(answer[key], json!(["a", "b"])),
+                Kind::CleanupPolicy => assert_eq!(answer[key]["enabled"], json!(true)),
+                _ => assert_eq!(answer[key], value, "{}", row.name),
+            }
+        }
+    }
+
+    #[test]
+    fn twins_follow_each_other_and_the_level_wins() {
+        for (body, level, boolean) in [
+            (json!({"issues_enabled": false}), "disabled", false),
+            (json!({"issues_access_level": "disabled"}), "disabled", false),
+            (json!({"issues_access_level": "private"}), "private", true),
+            (json!({"issues_enabled": "0", "issues_access_level": "private"}), "private", true),
+            (json!({"issues_enabled": true}), "enabled", true),
+        ] {
+            let answer = edited(&body, ANYBODY).expect("valid");
+            assert_eq!(answer["issues_access_level"], level, "{body}");
+            assert_eq!(answer["issues_enabled"], boolean, "{body}");
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_refused_in_the_words_of_the_service() {
+        for (body, expected) in [
+            (json!({"merge_method": "x"}), json!({"error": "merge_method does not have a valid value"})),
+            (json!({"build_timeout": "x"}), json!({"error": "build_timeout is invalid"})),
+            (json!({"lfs_enabled": "x"}), json!({"error": "lfs_enabled is invalid"})),
+            (
+                json!({"container_expiration_policy_attributes": {"keep_n": "x"}}),
+                json!({"error": "container_expiration_policy_attributes[keep_n] is invalid"}),
+            ),
+            (json!({"build_timeout": 1}), json!({"message": {"build_timeout": ["needs to be between 10 minutes and 1 month"]}})),
+        ] {
+            assert_eq!(edited(&body, ANYBODY).expect_err("refused").body, expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_the_tier_or_the_role_does_not_cover_is_dropped() {
+        let free = Rights { tier: Tier::Free, ..ANYBODY };
+        let answer = edited(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
+        assert!(!answer.contains_key("mirror") && !answer.contains_key("approvals_before_merge"));
+        let plain = Rights { administrator: false, ..ANYBODY };
+        let answer = edited(&json!({"repository_storage": "x"}), plain).expect("accepted");
+        assert_eq!(answer["repository_storage"], "default");
+    }
+}

@@ -1,0 +1,166 @@
+//! The database of the sandbox: one writer, any number of readers, one transaction a call.
+//!
+//! A file is kept in write-ahead mode, so that reads never wait for a write, and is locked against a second
+//! process through `FILE.lock`. Without a file there is one connection for everything: SQLite in memory knows no
+//! readers beside a writer without giving up isolation.
+
+pub(crate) mod namespace;
+pub(crate) mod project;
+pub(crate) mod user;
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::StartError;
+use super::answer::Failure;
+
+/// What `PRAGMA user_version` says about a file with the tables of [`SCHEMA`].
+const SCHEMA_VERSION: i64 = 1;
+const SCHEMA: &str = include_str!("schema.sql");
+/// Readers beyond this many are closed after use instead of being kept.
+const KEPT_READERS: usize = 8;
+/// How many prepared statements a connection keeps: more than there are texts in the handlers.
+const KEPT_STATEMENTS: usize = 256;
+
+/// Where the sandbox keeps what it holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Data {
+    /// Gone when the sandbox stops.
+    #[default]
+    Memory,
+    /// In this SQLite file, which is created when it is missing; `FILE.lock` stands beside it.
+    File(PathBuf),
+}
+
+/// An open database.
+#[derive(Debug)]
+pub(crate) struct Store {
+    writer: Mutex<Connection>,
+    /// None in memory, where the writer also reads.
+    readers: Option<Readers>,
+    /// Held until the store is dropped.
+    _lock: Option<File>,
+}
+
+#[derive(Debug)]
+struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Store {
+    /// Opens or creates the database.
+    pub(crate) fn open(data: &Data) -> Result<Self, StartError> {
+        match data {
+            Data::Memory => {
+                let writer = Connection::open_in_memory().and_then(configure).map_err(StartError::memory)?;
+                writer.execute_batch(SCHEMA).map_err(StartError::memory)?;
+                Ok(Self { writer: Mutex::new(writer), readers: None, _lock: None })
+            }
+            Data::File(path) => Self::open_file(path),
+        }
+    }
+
+    fn open_file(path: &Path) -> Result<Self, StartError> {
+        let lock = lock(path)?;
+        let wrap = |source| StartError::Database { path: path.to_owned(), source };
+        let writer = Connection::open(path).and_then(configure).map_err(wrap)?;
+        writer.pragma_update(None, "journal_mode", "wal").map_err(wrap)?;
+        let version: i64 = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
+        match version {
+            SCHEMA_VERSION => {}
+            0 => create_tables(&writer).map_err(wrap)?,
+            other => {
+                return Err(StartError::OtherVersion { path: path.to_owned(), version: other });
+            }
+        }
+        Ok(Self {
+            writer: Mutex::new(writer),
+            readers: Some(Readers { path: path.to_owned(), idle: Mutex::new(Vec::new()) }),
+            _lock: Some(lock),
+        })
+    }
+
+    /// Runs `work` in a transaction that sees one state and is always rolled back.
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+        let Some(readers) = &self.readers else {
+            let writer = held(&self.writer);
+            let transaction = Transaction::new_unchecked(&writer, TransactionBehavior::Deferred)?;
+            return work(&transaction);
+        };
+        let idle = held(&readers.idle).pop();
+        let reader = match idle {
+            Some(reader) => reader,
+            None => Connection::open(&readers.path).and_then(configure)?,
+        };
+        let answer = {
+            let transaction = Transaction::new_unchecked(&reader, TransactionBehavior::Deferred)?;
+            work(&transaction)
+        };
+        let mut kept = held(&readers.idle);
+        if kept.len() < KEPT_READERS {
+            kept.push(reader);
+        }
+        answer
+    }
+
+    /// Runs `work` in a transaction that is committed when it succeeds and rolled back when it fails or panics.
+    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+        let writer = held(&self.writer);
+        let transaction = Transaction::new_unchecked(&writer, TransactionBehavior::Immediate)?;
+        let answer = work(&transaction)?;
+        transaction.commit()?;
+        Ok(answer)
+    }
+
+    /// Moves the write-ahead log into the file.
+    pub(crate) fn checkpoint(&self) -> Result<(), rusqlite::Error> {
+        if let Some(readers) = &self.readers {
+            held(&readers.idle).clear();
+            held(&self.writer).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
+        }
+        Ok(())
+    }
+}
+
+/// A panic in a handler rolls its transaction back on the way out, so what a poisoned lock guards is sound.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn configure(connection: Connection) -> Result<Connection, rusqlite::Error> {
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.pragma_update(None, "foreign_keys", "on")?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    connection.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
+    Ok(connection)
+}
+
+fn create_tables(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    transaction.execute_batch(SCHEMA)?;
+    transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    transaction.commit()
+}
+
+/// Takes `FILE.lock` for this process. The lock goes with the process, however it ends; the file stays.
+fn lock(path: &Path) -> Result<File, StartError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let wrap = |source| StartError::Lock { path: PathBuf::from(&name), source };
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&name).map_err(wrap)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StartError::InUse(path.to_owned())),
+        Err(TryLockError::Error(source)) => Err(wrap(source)),
+    }
+}
+
+/// 128 random bits as hexadecimal digits, for generated secrets.
+pub(crate) fn random_hex() -> String {
+    format!("{:032x}", rand::random::<u128>())
+}

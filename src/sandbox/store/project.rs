@@ -1,0 +1,162 @@
+//! Projects: one row each, with the parts of the answer that only writes change prepared as JSON text.
+
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use serde_json::{Map, Value};
+
+use super::super::attributes::Tier;
+use super::super::settings;
+use super::namespace::Namespace;
+
+/// One project with its namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct Project {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) path: String,
+    pub(crate) full_path: String,
+    pub(crate) visibility: String,
+    pub(crate) archived: bool,
+    pub(crate) empty_repo: bool,
+    pub(crate) creator_id: i64,
+    pub(crate) created_at: String,
+    pub(crate) last_activity_at: String,
+    pub(crate) runners_token: String,
+    /// The file name of the avatar.
+    pub(crate) avatar: Option<String>,
+    pub(crate) forked_from_id: Option<i64>,
+    pub(crate) import_status: String,
+    pub(crate) import_error: Option<String>,
+    pub(crate) marked_for_deletion_on: Option<String>,
+    /// Prepared members of the simple form.
+    pub(crate) brief: String,
+    /// Prepared members that only the full form has.
+    pub(crate) shown: String,
+    pub(crate) star_count: i64,
+    pub(crate) forks_count: i64,
+    pub(crate) namespace: Namespace,
+}
+
+/// What a new project needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewProject<'a> {
+    pub(crate) namespace: &'a Namespace,
+    pub(crate) name: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) visibility: &'a str,
+    pub(crate) empty_repo: bool,
+    pub(crate) creator_id: i64,
+    pub(crate) forked_from_id: Option<i64>,
+    pub(crate) import_status: &'a str,
+    pub(crate) attributes: &'a Map<String, Value>,
+}
+
+impl Project {
+    /// The start of a query that [`Project::from_row`] reads; projects are `p`, their namespaces `n`.
+    pub(crate) fn select() -> String {
+        format!(
+            "SELECT {}, p.id, p.name, p.path, p.full_path, p.visibility, p.archived, p.empty_repo, p.creator_id,
+                    p.created_at, p.last_activity_at, p.runners_token, p.avatar, p.forked_from_id, p.import_status,
+                    p.import_error, p.marked_for_deletion_on, p.brief, p.shown,
+                    (SELECT count(*) FROM stars s WHERE s.project_id = p.id),
+                    (SELECT count(*) FROM projects f WHERE f.forked_from_id = p.id)
+             FROM projects p JOIN namespaces n ON n.id = p.namespace_id",
+            Namespace::COLUMNS
+        )
+    }
+
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        let own = |column: usize| Namespace::WIDTH + column;
+        Ok(Self {
+            namespace: Namespace::from_row(row, 0)?,
+            id: row.get(own(0))?,
+            name: row.get(own(1))?,
+            path: row.get(own(2))?,
+            full_path: row.get(own(3))?,
+            visibility: row.get(own(4))?,
+            archived: row.get(own(5))?,
+            empty_repo: row.get(own(6))?,
+            creator_id: row.get(own(7))?,
+            created_at: row.get(own(8))?,
+            last_activity_at: row.get(own(9))?,
+            runners_token: row.get(own(10))?,
+            avatar: row.get(own(11))?,
+            forked_from_id: row.get(own(12))?,
+            import_status: row.get(own(13))?,
+            import_error: row.get(own(14))?,
+            marked_for_deletion_on: row.get(own(15))?,
+            brief: row.get(own(16))?,
+            shown: row.get(own(17))?,
+            star_count: row.get(own(18))?,
+            forks_count: row.get(own(19))?,
+        })
+    }
+
+    pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>, rusqlite::Error> {
+        Self::find(db, "p.id = ?1", &id)
+    }
+
+    /// By full path, in any case.
+    pub(crate) fn by_path(db: &Connection, path: &str) -> Result<Option<Self>, rusqlite::Error> {
+        Self::find(db, "p.full_path = ?1", &path)
+    }
+
+    /// By id or by full path. A path always has a slash, so a text of digits is an id.
+    pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>, rusqlite::Error> {
+        match text.parse() {
+            Ok(id) => Self::by_id(db, id),
+            Err(_) => Self::by_path(db, text),
+        }
+    }
+
+    fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>, rusqlite::Error> {
+        let sql = format!("{} WHERE {condition}", Self::select());
+        db.prepare_cached(&sql)?.query_row([key], Self::from_row).optional()
+    }
+
+    /// Inserts a project. The caller has checked that its name and path are free.
+    pub(crate) fn insert(db: &Connection, new: NewProject<'_>, tier: Tier, now: &str) -> Result<i64, rusqlite::Error> {
+        let shown = settings::shown(new.attributes, tier, new.forked_from_id.is_some());
+        db.prepare_cached(
+            "INSERT INTO projects
+                 (namespace_id, name, path, full_path, visibility, empty_repo, creator_id, created_at, updated_at,
+                  last_activity_at, runners_token, forked_from_id, import_status, attributes, brief, shown)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        )?
+        .insert(params![
+            new.namespace.id,
+            new.name,
+            new.path,
+            format!("{}/{}", new.namespace.full_path, new.path),
+            new.visibility,
+            new.empty_repo,
+            new.creator_id,
+            now,
+            super::random_hex(),
+            new.forked_from_id,
+            new.import_status,
+            Value::Object(new.attributes.clone()).to_string(),
+            shown.brief,
+            shown.full,
+        ])
+    }
+
+    /// All attributes as stored.
+    pub(crate) fn attributes(&self, db: &Connection) -> Result<Map<String, Value>, rusqlite::Error> {
+        let text: String = db.prepare_cached("SELECT attributes FROM projects WHERE id = ?1")?.query_row([self.id], |row| row.get(0))?;
+        Ok(serde_json::from_str(&text).unwrap_or_default())
+    }
+
+    /// Stores the attributes and what follows from them.
+    pub(crate) fn save_attributes(
+        &self,
+        db: &Connection,
+        attributes: &Map<String, Value>,
+        tier: Tier,
+        now: &str,
+    ) -> Result<(), rusqlite::Error> {
+        let shown = settings::shown(attributes, tier, self.forked_from_id.is_some());
+        db.prepare_cached("UPDATE projects SET attributes = ?2, brief = ?3, shown = ?4, updated_at = ?5 WHERE id = ?1")?
+            .execute(params![self.id, serde_json::to_string(attributes).unwrap_or_default(), shown.brief, shown.full, now])?;
+        Ok(())
+    }
+}

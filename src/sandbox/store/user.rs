@@ -1,0 +1,100 @@
+//! Users and their personal namespaces.
+
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use serde_json::{Value, json};
+
+/// One user.
+#[derive(Clone, Debug)]
+pub(crate) struct User {
+    pub(crate) id: i64,
+    pub(crate) username: String,
+    pub(crate) name: String,
+    pub(crate) email: String,
+    pub(crate) state: String,
+    pub(crate) admin: bool,
+    pub(crate) bot: bool,
+    pub(crate) created_at: String,
+}
+
+/// What a new user needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewUser<'a> {
+    pub(crate) username: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) email: &'a str,
+    pub(crate) state: &'a str,
+    pub(crate) admin: bool,
+    pub(crate) bot: bool,
+}
+
+impl User {
+    /// The columns that [`User::from_row`] reads, of a table with the alias `u`.
+    pub(crate) const COLUMNS: &str = "u.id, u.username, u.name, u.email, u.state, u.admin, u.bot, u.created_at";
+
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        Ok(Self {
+            id: row.get(0)?,
+            username: row.get(1)?,
+            name: row.get(2)?,
+            email: row.get(3)?,
+            state: row.get(4)?,
+            admin: row.get(5)?,
+            bot: row.get(6)?,
+            created_at: row.get(7)?,
+        })
+    }
+
+    pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>, rusqlite::Error> {
+        Self::find(db, "u.id = ?1", &id)
+    }
+
+    /// By name, in any case.
+    pub(crate) fn by_username(db: &Connection, name: &str) -> Result<Option<Self>, rusqlite::Error> {
+        Self::find(db, "u.username = ?1", &name)
+    }
+
+    /// By id or by name, as paths and parameters have it.
+    pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>, rusqlite::Error> {
+        match text.parse() {
+            Ok(id) => Self::by_id(db, id),
+            Err(_) => Self::by_username(db, text),
+        }
+    }
+
+    fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>, rusqlite::Error> {
+        let sql = format!("SELECT {} FROM users u WHERE {condition}", Self::COLUMNS);
+        db.prepare_cached(&sql)?.query_row([key], Self::from_row).optional()
+    }
+
+    /// Inserts a user; everybody but a bot gets a personal namespace.
+    pub(crate) fn insert(db: &Connection, new: NewUser<'_>, now: &str) -> Result<i64, rusqlite::Error> {
+        let id = db
+            .prepare_cached(
+                "INSERT INTO users (username, name, email, state, admin, bot, created_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?
+            .insert(params![new.username, new.name, new.email, new.state, new.admin, new.bot, now])?;
+        if !new.bot {
+            let namespace = db
+                .prepare_cached(
+                    "INSERT INTO namespaces (kind, name, path, owner_id, full_path, full_name, created_at)
+                     VALUES ('user', ?1, ?2, ?3, ?2, ?1, ?4)",
+                )?
+                .insert(params![new.name, new.username, id, now])?;
+            db.execute("UPDATE namespaces SET traversal = '/' || id || '/' WHERE id = ?1", [namespace])?;
+        }
+        Ok(id)
+    }
+
+    /// The short form that members, owners and starrers share (reference 1, 2.11).
+    pub(crate) fn brief(&self, base: &str) -> Value {
+        json!({
+            "id": self.id,
+            "username": self.username,
+            "name": self.name,
+            "state": self.state,
+            "avatar_url": null,
+            "web_url": format!("{base}/{}", self.username),
+        })
+    }
+}

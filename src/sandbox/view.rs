@@ -1,0 +1,238 @@
+//! Projects as answers: the simple and the full form (reference 1, 2.8).
+//!
+//! A project's row holds the members that only writes change as JSON text. Here the rest is put in front of it:
+//! names and addresses, which depend on the host that the client used, and what depends on the caller.
+
+use rusqlite::params;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::access::{self, MAINTAINER, REPORTER};
+use super::answer::Failure;
+use super::call::Call;
+use super::store::project::Project;
+
+/// The part of the simple form that is not prepared.
+#[derive(Serialize)]
+struct Simple<'a> {
+    id: i64,
+    name: &'a str,
+    name_with_namespace: String,
+    path: &'a str,
+    path_with_namespace: &'a str,
+    created_at: &'a str,
+    ssh_url_to_repo: String,
+    http_url_to_repo: String,
+    web_url: &'a str,
+    avatar_url: Option<String>,
+    star_count: i64,
+    last_activity_at: &'a str,
+    namespace: Value,
+}
+
+/// The part of the full form that is not prepared.
+#[derive(Serialize)]
+struct Full<'a> {
+    creator_id: i64,
+    visibility: &'a str,
+    archived: bool,
+    empty_repo: bool,
+    forks_count: i64,
+    readme_url: Option<String>,
+    container_registry_image_prefix: String,
+    import_status: &'a str,
+    import_error: Option<&'a str>,
+    _links: Value,
+    shared_with_groups: Vec<Value>,
+    permissions: Value,
+}
+
+/// The simple form, as JSON text.
+pub(crate) fn simple(call: &Call<'_>, project: &Project) -> Result<String, Failure> {
+    Ok(format!("{{{},{}}}", simple_members(call, project)?, project.brief))
+}
+
+/// The full form, as JSON text. `extra` are members that only some answers have.
+pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value>) -> Result<String, Failure> {
+    let web_url = format!("{}/{}", call.base, project.full_path);
+    let host = call.base.split("://").nth(1).unwrap_or_default();
+    let own = Full {
+        creator_id: project.creator_id,
+        visibility: &project.visibility,
+        archived: project.archived,
+        empty_repo: project.empty_repo,
+        forks_count: project.forks_count,
+        readme_url: (!project.empty_repo).then(|| format!("{web_url}/-/blob/main/README.md")),
+        container_registry_image_prefix: format!("{host}/{}", project.full_path.to_lowercase()),
+        import_status: &project.import_status,
+        import_error: project.import_error.as_deref(),
+        _links: links(&call.base, project.id),
+        shared_with_groups: shared_with_groups(call, project)?,
+        permissions: permissions(call, project)?,
+    };
+    let mut text = format!("{{{},{},{},{}", simple_members(call, project)?, project.brief, members(&own)?, project.shown);
+    for more in [&optional(call, project)?, extra] {
+        let more = members(more)?;
+        if !more.is_empty() {
+            text.push(',');
+            text.push_str(&more);
+        }
+    }
+    text.push('}');
+    Ok(text)
+}
+
+/// What only some projects or callers have.
+fn optional(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>, Failure> {
+    let mut more = Map::new();
+    if project.namespace.owner_id.is_some() {
+        more.insert(
+            "owner".to_owned(),
+            json!({
+                "id": project.namespace.owner_id,
+                "name": project.namespace.name,
+                "created_at": project.namespace.created_at,
+            }),
+        );
+    }
+    if let Some(day) = &project.marked_for_deletion_on {
+        more.insert("marked_for_deletion_at".to_owned(), day.as_str().into());
+        more.insert("marked_for_deletion_on".to_owned(), day.as_str().into());
+    }
+    if call.level_in(project)? >= MAINTAINER {
+        more.insert("runners_token".to_owned(), project.runners_token.as_str().into());
+    }
+    if let Some(upstream) = project.forked_from_id
+        && let Some(upstream) = Project::by_id(call.db, upstream)?
+        && call.sees(&upstream)?
+    {
+        let mut brief: Value = serde_json::from_str(&simple(call, &upstream)?).map_err(|error| Failure::internal(&error))?;
+        brief["forks_count"] = upstream.forks_count.into();
+        more.insert("forked_from_project".to_owned(), brief);
+    }
+    Ok(more)
+}
+
+/// The keys of `statistics`; no repository has contents, so all are 0.
+const STATISTICS: [&str; 10] = [
+    "commit_count",
+    "storage_size",
+    "repository_size",
+    "wiki_size",
+    "lfs_objects_size",
+    "job_artifacts_size",
+    "pipeline_artifacts_size",
+    "packages_size",
+    "snippets_size",
+    "uploads_size",
+];
+
+/// Members that a call asks for: `statistics=true` and `license=true`.
+pub(crate) fn requested(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>, Failure> {
+    let mut more = Map::new();
+    if call.params.is_set("license")? {
+        more.insert("license_url".to_owned(), Value::Null);
+        more.insert("license".to_owned(), Value::Null);
+    }
+    if call.params.is_set("statistics")? && call.level_in(project)? >= REPORTER {
+        let sizes = STATISTICS.iter().map(|key| ((*key).to_owned(), 0.into()));
+        more.insert("statistics".to_owned(), Value::Object(sizes.collect()));
+    }
+    Ok(more)
+}
+
+fn simple_members(call: &Call<'_>, project: &Project) -> Result<String, Failure> {
+    let web_url = format!("{}/{}", call.base, project.full_path);
+    let host = call.base.split("://").nth(1).unwrap_or_default();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    members(&Simple {
+        id: project.id,
+        name: &project.name,
+        name_with_namespace: format!("{} / {}", project.namespace.full_name, project.name),
+        path: &project.path,
+        path_with_namespace: &project.full_path,
+        created_at: &project.created_at,
+        ssh_url_to_repo: format!("git@{name}:{}.git", project.full_path),
+        http_url_to_repo: format!("{web_url}.git"),
+        avatar_url: avatar_url(call, project),
+        web_url: &web_url,
+        star_count: project.star_count,
+        last_activity_at: &project.last_activity_at,
+        namespace: project.namespace.brief(&call.base),
+    })
+}
+
+/// Where the avatar would be downloaded.
+pub(crate) fn avatar_url(call: &Call<'_>, project: &Project) -> Option<String> {
+    let name = project.avatar.as_ref()?;
+    Some(format!("{}/uploads/-/system/project/avatar/{}/{name}", call.base, project.id))
+}
+
+fn links(base: &str, id: i64) -> Value {
+    let own = format!("{base}/api/v4/projects/{id}");
+    json!({
+        "issues": format!("{own}/issues"),
+        "merge_requests": format!("{own}/merge_requests"),
+        "repo_branches": format!("{own}/repository/branches"),
+        "labels": format!("{own}/labels"),
+        "events": format!("{own}/events"),
+        "members": format!("{own}/members"),
+        "cluster_agents": format!("{own}/cluster_agents"),
+        "self": own,
+    })
+}
+
+fn shared_with_groups(call: &Call<'_>, project: &Project) -> Result<Vec<Value>, Failure> {
+    let mut statement = call.db.prepare_cached(
+        "SELECT n.id, n.name, n.full_path, s.access_level, s.expires_at
+         FROM shares s JOIN namespaces n ON n.id = s.invited_id WHERE s.project_id = ?1 ORDER BY s.id",
+    )?;
+    let rows = statement.query_map([project.id], |row| {
+        Ok(json!({
+            "group_id": row.get::<_, i64>(0)?,
+            "group_name": row.get::<_, String>(1)?,
+            "group_full_path": row.get::<_, String>(2)?,
+            "group_access_level": row.get::<_, i64>(3)?,
+            "expires_at": row.get::<_, Option<String>>(4)?,
+        }))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The caller's direct and inherited roles, each null without one.
+fn permissions(call: &Call<'_>, project: &Project) -> Result<Value, Failure> {
+    let Some(user) = &call.caller else {
+        return Ok(json!({ "project_access": null, "group_access": null }));
+    };
+    let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
+    let direct = access::direct_level(call.db, user.id, project.id, &call.today())?;
+    let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
+    Ok(json!({
+        "project_access": direct.map(role),
+        "group_access": (inherited > 0).then(|| role(inherited)),
+    }))
+}
+
+/// The projects that somebody is a member of, for the `WHERE` of a list over projects `p`. `:user`, `:namespaces`
+/// (a JSON array of those with the role), `:least`, `:today`, and `:everybody` (whether what all users may see is
+/// to be found as well) are bound by the list.
+pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
+    OR p.namespace_id IN (SELECT id FROM namespaces WHERE owner_id = :user)
+    OR p.namespace_id IN (SELECT value FROM json_each(:namespaces))
+    OR p.id IN (SELECT m.project_id FROM members m WHERE m.user_id = :user AND m.project_id IS NOT NULL
+                AND m.access_level >= :least AND (m.expires_at IS NULL OR m.expires_at > :today))
+    OR p.id IN (SELECT s.project_id FROM shares s WHERE s.project_id IS NOT NULL AND s.access_level >= :least
+                AND s.invited_id IN (SELECT value FROM json_each(:namespaces))
+                AND (s.expires_at IS NULL OR s.expires_at > :today)))";
+
+/// Marks that something happened in a project.
+pub(crate) fn touch(call: &Call<'_>, project: i64) -> Result<(), Failure> {
+    call.db.prepare_cached("UPDATE projects SET updated_at = ?2 WHERE id = ?1")?.execute(params![project, call.now()])?;
+    Ok(())
+}
+
+/// An object's JSON text without its braces.
+fn members(object: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(object).map_err(|error| Failure::internal(&error))?;
+    Ok(text[1..text.len() - 1].to_owned())
+}

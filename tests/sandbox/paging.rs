@@ -1,0 +1,153 @@
+//! Lists: pages, keyset pages, filters.
+
+use serde_json::{Value, json};
+
+use super::Source::{Reference, Service};
+use super::client::{ROOT, World};
+
+const NO: Value = Value::Null;
+
+async fn five() -> World {
+    let project = |name: &str, more: Value| {
+        let mut project = json!({"path": format!("acme/{name}")});
+        project["settings"] = more;
+        project
+    };
+    World::with(json!({
+        "users": [{"username": "una", "token": "una"}, {"username": "mem", "token": "mem"}],
+        "groups": [{"path": "acme", "visibility": "public"}, {"path": "acme/deep"}],
+        "projects": [
+            project("one", json!({"visibility": "public", "topics": ["a", "b"]})),
+            project("two", json!({"visibility": "internal", "topics": "a"})),
+            {"path": "acme/three", "members": [{"user": "mem", "access_level": "reporter"}]},
+            {"path": "acme/four", "archived": true},
+            {"path": "acme/deep/five"},
+        ],
+    }))
+    .await
+}
+
+fn ids(body: &Value) -> Vec<i64> {
+    body.as_array().expect("a list").iter().map(|item| item["id"].as_i64().expect("an id")).collect()
+}
+
+#[tokio::test]
+async fn pages_carry_all_their_headers() {
+    let world = five().await;
+    let page = world.get(ROOT, "/projects?per_page=2&page=2&sort=asc").await;
+    assert_eq!(ids(&page.body), [3, 4]);
+    for (name, value) in [
+        ("x-page", "2"),
+        ("x-per-page", "2"),
+        ("x-prev-page", "1"),
+        ("x-next-page", "3"),
+        ("x-total", "5"),
+        ("x-total-pages", "3"),
+        ("content-type", "application/json"),
+    ] {
+        assert_eq!(page.header(name), value, "Service: {name}");
+    }
+    assert!(!page.header("x-request-id").is_empty() && !page.header("x-runtime").is_empty(), "Service");
+    let link = page.header("link");
+    let host = world.running.url();
+    for rel in ["prev", "next", "first", "last"] {
+        assert!(link.contains(&format!("rel=\"{rel}\"")), "Service: {link}");
+    }
+    assert!(link.contains(&format!("<{host}/api/v4/projects?sort=asc&page=3&per_page=2>; rel=\"next\"")), "{link}");
+
+    let last = world.get(ROOT, "/projects?per_page=2&page=3").await;
+    assert_eq!((last.header("x-next-page"), last.body.as_array().map(Vec::len)), ("", Some(1)), "Service");
+    let head = world.request(ROOT, "HEAD", "/projects?per_page=2").send().await.expect("an answer");
+    assert_eq!(head.headers()["x-total"], "5", "Service: HEAD answers with the headers of GET");
+}
+
+#[tokio::test]
+async fn keyset_pages_end_with_an_empty_one() {
+    let world = five().await;
+    let start = "/projects?pagination=keyset&order_by=id&sort=asc&per_page=2".to_owned();
+    let (mut next, mut seen) = (start, Vec::new());
+    loop {
+        let page = world.get(ROOT, &next).await;
+        assert!(page.header("x-total").is_empty(), "Service: keyset pages are not counted");
+        let found = ids(&page.body);
+        let link = page.header("link").to_owned();
+        assert_eq!(found.is_empty(), link.is_empty(), "Service: the end is an empty page without a link");
+        if found.is_empty() {
+            break;
+        }
+        seen.extend(found);
+        let address = link.trim_start_matches('<').split('>').next().expect("an address");
+        next = address.split("/api/v4").nth(1).expect("a path").to_owned();
+    }
+    assert_eq!(seen, [1, 2, 3, 4, 5]);
+    world
+        .check(vec![
+            (Reference("1, 8"), ROOT, "GET", "/projects?pagination=keyset&order_by=name", NO, 405, NO),
+            (
+                Reference("1, 8"),
+                ROOT,
+                "GET",
+                "/projects?per_page=100&page=501",
+                NO,
+                405,
+                json!({"error":
+                "Offset pagination has a maximum allowed offset of 50000 for requests that return objects of type \
+                 Project. Remaining records can be retrieved using keyset pagination."}),
+            ),
+            (Service, ROOT, "GET", "/projects?page=x", NO, 400, json!({"error": "page is invalid"})),
+            (Service, ROOT, "GET", "/projects?per_page=0", NO, 400, json!({"error": "per_page has a value not allowed"})),
+            (Service, ROOT, "GET", "/projects?order_by=x", NO, 400, json!({"error": "order_by does not have a valid value"})),
+        ])
+        .await;
+    assert_eq!(world.get(ROOT, "/projects?per_page=1000").await.header("x-per-page"), "100", "Service");
+}
+
+#[tokio::test]
+async fn lists_show_what_the_caller_may_see_and_asks_for() {
+    let world = five().await;
+    let rows: Vec<(&str, &str, &[i64])> = vec![
+        ("", "/projects", &[1]),
+        ("una", "/projects?sort=asc", &[1, 2]),
+        ("mem", "/projects?sort=asc", &[1, 2, 3]),
+        ("mem", "/projects?membership=true", &[3]),
+        ("mem", "/projects?min_access_level=20", &[3]),
+        ("mem", "/projects?min_access_level=30", &[]),
+        (ROOT, "/projects", &[5, 4, 3, 2, 1]),
+        (ROOT, "/projects?archived=true", &[4]),
+        (ROOT, "/projects?archived=false&sort=asc", &[1, 2, 3, 5]),
+        (ROOT, "/projects?id_after=2&id_before=5&sort=asc", &[3, 4]),
+        (ROOT, "/projects?search=FO", &[4]),
+        (ROOT, "/projects?search=_", &[]),
+        (ROOT, "/projects?search=deep&search_namespaces=true", &[5]),
+        (ROOT, "/projects?visibility=internal", &[2]),
+        (ROOT, "/projects?topic=a&sort=asc", &[1, 2]),
+        (ROOT, "/projects?topic=a,b", &[1]),
+        (ROOT, "/projects?order_by=path&sort=asc", &[5, 4, 1, 3, 2]),
+        (ROOT, "/projects?owned=true", &[]),
+        (ROOT, "/groups/acme/projects?sort=asc", &[1, 2, 3, 4]),
+        (ROOT, "/groups/acme/projects?include_subgroups=true&sort=asc", &[1, 2, 3, 4, 5]),
+        ("una", "/groups/acme/projects?sort=asc", &[1, 2]),
+    ];
+    for (token, path, expected) in rows {
+        let got = world.get(token, path).await;
+        assert_eq!(ids(&got.body), expected, "Reference(2, 4.1): {token} {path}");
+    }
+}
+
+#[tokio::test]
+async fn the_simple_form_has_exactly_the_fields_of_the_reference() {
+    let world = five().await;
+    let mut expected: Vec<&str> = "id description name name_with_namespace path path_with_namespace created_at
+        default_branch tag_list topics ssh_url_to_repo http_url_to_repo web_url avatar_url star_count last_activity_at
+        namespace"
+        .split_whitespace()
+        .collect();
+    expected.sort_unstable();
+    for (token, path) in [("", "/projects"), (ROOT, "/projects?simple=true"), ("", "/projects/1")] {
+        let body = world.get(token, path).await.body;
+        let item = body.get(0).unwrap_or(&body);
+        let mut keys: Vec<&String> = item.as_object().expect("an object").keys().collect();
+        keys.sort_unstable();
+        assert_eq!(keys, expected, "Reference(1, 2.8): {path}");
+    }
+}

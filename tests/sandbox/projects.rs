@@ -1,0 +1,238 @@
+//! Projects: create, read, edit, delete, who may what.
+
+use serde_json::{Value, json};
+
+use super::Source::{Inferred, Reference, Service};
+use super::client::{ROOT, World, got};
+use undrift::sandbox::{Config, Tier};
+
+const NO: Value = Value::Null;
+const SHOP: &str = "/projects/acme%2Fshop";
+
+async fn group_id(world: &World, path: &str) -> i64 {
+    world.get(ROOT, &format!("/groups/{path}")).await.body["id"].as_i64().expect("an id")
+}
+
+#[tokio::test]
+async fn names_and_paths_default_from_each_other() {
+    let world = World::usual().await;
+    let group = group_id(&world, "acme").await;
+    let taken = json!({"message": {"name": ["has already been taken"], "path": ["has already been taken"],
+                                   "limit_reached": []}});
+    world
+        .check(vec![
+            (
+                Reference("2, 4.3"),
+                "dan",
+                "POST",
+                "/projects",
+                json!({"name": "My App", "namespace_id": group}),
+                201,
+                json!({"name": "My App", "path": "my-app", "path_with_namespace": "acme/my-app", "visibility": "private",
+                       "name_with_namespace": "acme / My App", "empty_repo": true, "default_branch": null}),
+            ),
+            (
+                Reference("2, 4.3"),
+                "dan",
+                "POST",
+                "/projects",
+                json!({"path": "other"}),
+                201,
+                json!({"name": "other", "path_with_namespace": "dan/other", "owner": {"name": "dan"},
+                       "permissions": {"project_access": {"access_level": 50}, "group_access": null}}),
+            ),
+            (Service, "dan", "POST", "/projects", json!({"path": "other"}), 400, taken),
+            (
+                Service,
+                "dan",
+                "POST",
+                "/projects",
+                json!({"description": "x"}),
+                400,
+                json!({"error": "name, path are missing, at least one parameter must be provided"}),
+            ),
+            (Reference("1, 8"), "dan", "POST", "/projects", json!({"path": "-x"}), 400, NO),
+            (Reference("1, 8"), "dan", "POST", "/projects", json!({"path": "x..y"}), 400, NO),
+            (Service, "gus", "POST", "/projects", json!({"path": "x", "namespace_id": group}), 400, NO),
+            (Service, "", "POST", "/projects", json!({"path": "x"}), 401, json!({"message": "401 Unauthorized"})),
+            (
+                Reference("2, 4.3"),
+                "dan",
+                "POST",
+                "/projects",
+                json!({"path": "readme", "initialize_with_readme": "true", "default_branch": "trunk"}),
+                201,
+                json!({"empty_repo": false, "default_branch": "trunk"}),
+            ),
+            (
+                Reference("1, 7"),
+                "dan",
+                "POST",
+                "/projects",
+                json!({"path": "both", "initialize_with_readme": true, "import_url": "https://x.example/a.git"}),
+                400,
+                json!({"message": {"base": ["not a git repository"]}}),
+            ),
+            (
+                Inferred,
+                "dan",
+                "POST",
+                "/projects",
+                json!({"path": "git", "import_url": "https://u:p@x.example/a"}),
+                201,
+                json!({"empty_repo": false, "import_status": "finished"}),
+            ),
+            (
+                Service,
+                "dan",
+                "POST",
+                "/projects",
+                json!({"path": "t", "template_name": "nothing"}),
+                400,
+                json!({"message": {"template_name": ["'nothing' is unknown or invalid"]}}),
+            ),
+            (
+                Reference("2, 4.3"),
+                ROOT,
+                "POST",
+                "/projects/user/4",
+                json!({"name": "gift", "merge_commit_template": "x"}),
+                201,
+                json!({"path_with_namespace": "dan/gift", "merge_commit_template": "x"}),
+            ),
+            (Reference("2, 4.3"), "mia", "POST", "/projects/user/4", json!({"name": "gift"}), 403, NO),
+            (Reference("2, 4.3"), ROOT, "POST", "/projects/user/4", json!({"path": "gift2"}), 400, json!({"error": "name is missing"})),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn who_sees_and_changes_a_project() {
+    let world = World::usual().await;
+    let unseen = json!({"message": "404 Project Not Found"});
+    world
+        .check(vec![
+            (Service, "stranger", "GET", SHOP, NO, 404, unseen.clone()),
+            (Service, "stranger", "PUT", SHOP, json!({"description": "x"}), 404, unseen.clone()),
+            (Service, "", "GET", SHOP, NO, 404, unseen.clone()),
+            (Service, "mia", "GET", "/projects/ACME%2fShop", NO, 200, json!({"id": 1})),
+            (Service, "mia", "GET", "/projects/999", NO, 404, unseen.clone()),
+            (Service, "mia", "GET", "/projects/acme/shop", NO, 404, json!({"error": "404 Not Found"})),
+            (Service, "nobody", "GET", SHOP, NO, 401, json!({"message": "401 Unauthorized"})),
+            (Service, "blocked", "GET", SHOP, NO, 403, NO),
+            (Reference("2, 4.2"), "", "GET", "/projects/acme%2Fsite", NO, 200, json!({"name": "site"})),
+            (Service, "dan", "PUT", SHOP, json!({"description": "x"}), 403, json!({"message": "403 Forbidden"})),
+            (Service, "mia", "PUT", SHOP, json!({"description": "x"}), 200, json!({"description": "x"})),
+            (Service, "mia", "PUT", SHOP, json!({"visibility": "internal"}), 403, NO),
+            (Service, "mia", "PUT", SHOP, json!({"visibility": "private"}), 200, NO),
+            (Service, "olive", "PUT", SHOP, json!({"visibility": "internal"}), 200, json!({"visibility": "internal"})),
+            (Reference("1, 2.8"), "stranger", "GET", SHOP, NO, 200, json!({"permissions": {"project_access": null}})),
+            (Service, "mia", "PUT", SHOP, json!({"unknown": 1}), 400, NO),
+            (Service, "mia", "DELETE", SHOP, NO, 403, NO),
+            (Service, "olive", "DELETE", SHOP, NO, 202, json!({"message": "202 Accepted"})),
+            (Service, "olive", "GET", SHOP, NO, 404, unseen),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn nothing_is_more_visible_than_its_group() {
+    let world = World::with(json!({"groups": [{"path": "inner"}], "projects": [{"path": "inner/a"}]})).await;
+    world
+        .check(vec![(
+            Service,
+            ROOT,
+            "PUT",
+            "/projects/inner%2Fa",
+            json!({"visibility": "public"}),
+            400,
+            json!({"message": {"visibility_level": ["public is not allowed in a private group."]}}),
+        )])
+        .await;
+}
+
+#[tokio::test]
+async fn parameters_come_in_every_form() {
+    let world = World::usual().await;
+    let send = async |request: reqwest::RequestBuilder| got(request.send().await.expect("an answer")).await;
+    let form = world
+        .request("mia", "PUT", SHOP)
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body("topics[]=b&topics[]=a&lfs_enabled=0&container_expiration_policy_attributes[keep_n]=5");
+    let answer = send(form).await;
+    assert_eq!(answer.status, 200, "Service: forms are accepted\n{}", answer.body);
+    assert_eq!(answer.body["topics"], json!(["a", "b"]));
+    assert_eq!(answer.body["tag_list"], json!(["a", "b"]));
+    assert_eq!(answer.body["lfs_enabled"], json!(false));
+    assert_eq!(answer.body["container_expiration_policy"]["keep_n"], json!(5));
+
+    let query = send(world.request("mia", "PUT", &format!("{SHOP}?topics=x,y&description=d"))).await;
+    assert_eq!(query.body["topics"], json!(["x", "y"]), "Service: parameters of a write may be in the query");
+
+    let part = reqwest::multipart::Part::bytes(b"not really".to_vec()).file_name("../logo.png");
+    let upload = reqwest::multipart::Form::new().part("avatar", part);
+    let answer = send(world.request("mia", "PUT", SHOP).multipart(upload)).await;
+    let address = format!("{}/uploads/-/system/project/avatar/1/logo.png", world.running.url());
+    assert_eq!(answer.body, json!({"avatar_url": address}), "Reference(2, 4.3)");
+    let answer = world.call("mia", "PUT", SHOP, &json!({"avatar": ""})).await;
+    assert_eq!(answer.body["avatar_url"], Value::Null, "Reference(2, 4.3): a blank value removes it");
+
+    let other = world.request("mia", "PUT", SHOP).header("content-type", "text/plain").body("x");
+    assert_eq!(send(other).await.status, 415, "Inferred");
+    let bearer = world.request("", "GET", SHOP).header("authorization", "Bearer mia");
+    assert_eq!(send(bearer).await.status, 200, "Service");
+    let sudo = send(world.request(ROOT, "GET", "/user?sudo=dan")).await;
+    assert_eq!(sudo.body["username"], "dan", "Service");
+    assert_eq!(send(world.request("mia", "GET", "/user?sudo=dan")).await.status, 403, "Service");
+}
+
+#[tokio::test]
+async fn a_free_tier_drops_what_it_does_not_have() {
+    let world = World::start(Config {
+        tier: Some(Tier::Free),
+        seed: Some(undrift::sandbox::Seed::from_json(super::client::usual_seed()).expect("a seed")),
+        ..Config::default()
+    })
+    .await;
+    world.check(vec![(Service, "mia", "PUT", SHOP, json!({"mirror": true, "description": "x"}), 200, json!({"description": "x"}))]).await;
+    let project = world.get("mia", SHOP).await.body;
+    for name in ["mirror", "approvals_before_merge", "only_allow_merge_if_all_status_checks_passed"] {
+        assert!(project.get(name).is_none(), "Reference(1, 2.8): {name} is for a higher tier");
+    }
+    let rule = world.get("mia", &format!("{SHOP}/push_rule")).await;
+    assert_eq!(rule.status, 404, "Service: push rules are not licensed");
+}
+
+#[tokio::test]
+async fn the_full_object_has_every_field_of_the_reference() {
+    let world = World::usual().await;
+    let project = world.get(ROOT, &format!("{SHOP}?statistics=true&license=true")).await.body;
+    let fields = "id name name_with_namespace path path_with_namespace description created_at last_activity_at creator_id
+        default_branch ssh_url_to_repo http_url_to_repo web_url readme_url avatar_url license_url
+        container_registry_image_prefix topics tag_list namespace _links forks_count star_count open_issues_count
+        issues_enabled merge_requests_enabled wiki_enabled jobs_enabled snippets_enabled container_registry_enabled
+        packages_enabled service_desk_enabled shared_runners_enabled lfs_enabled public_jobs request_access_enabled
+        can_create_merge_request_in requirements_enabled security_and_compliance_enabled auto_devops_enabled
+        autoclose_referenced_issues keep_latest_artifact empty_repo archived printing_merge_request_link_enabled
+        enforce_auth_checks_on_uploads issues_access_level repository_access_level merge_requests_access_level
+        forking_access_level wiki_access_level builds_access_level snippets_access_level pages_access_level
+        analytics_access_level container_registry_access_level security_and_compliance_access_level
+        requirements_access_level merge_method squash_option only_allow_merge_if_pipeline_succeeds
+        only_allow_merge_if_all_discussions_are_resolved remove_source_branch_after_merge
+        resolve_outdated_diff_discussions allow_merge_on_skipped_pipeline only_allow_merge_if_all_status_checks_passed
+        suggestion_commit_message merge_commit_template squash_commit_template issue_branch_template
+        approvals_before_merge ci_default_git_depth ci_forward_deployment_enabled
+        ci_allow_fork_pipelines_to_run_in_parent_project ci_job_token_scope_enabled ci_separated_caches build_timeout
+        auto_cancel_pending_pipelines ci_config_path restrict_user_defined_variables runner_token_expiration_interval
+        runners_token auto_devops_deploy_strategy container_expiration_policy visibility import_status import_error
+        permissions license shared_with_groups statistics mirror mirror_trigger_builds only_mirror_protected_branches
+        mirror_overwrites_diverged_branches mirror_user_id repository_storage
+        external_authorization_classification_label compliance_frameworks service_desk_address issues_template
+        merge_requests_template";
+    for field in fields.split_whitespace() {
+        assert!(project.get(field).is_some(), "Reference(1, 2.8): {field} is missing");
+    }
+    for field in ["import_url", "mr_default_target_self", "forked_from_project", "emails_disabled", "public_builds"] {
+        assert!(project.get(field).is_none(), "Reference(1, 2.8): {field} is not there");
+    }
+}
