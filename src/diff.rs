@@ -3,15 +3,13 @@
 //! Pure and synchronous: the same input gives the same differences in the same order. What cannot be compared becomes a note, never a
 //! difference, so that a run which changed nothing plans nothing.
 
-use std::collections::BTreeSet;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
     address::{Address, Selector},
-    field::{Field, Readback, Secrecy},
-    kind::{Found, Kind, LiveEntry, Subject, Target, Users, is_readable},
+    field::{Accepted, Field, Readback, Secrecy},
+    kind::{Found, Kind, LiveEntry, Subject, Target, Users, is_readable, plain_text},
     live::{Caller, Collection},
     manifest::{Entry, Section, State, Unlisted},
     operation::{Request, Write},
@@ -125,8 +123,31 @@ pub enum Reason {
     NotReturned,
     /// It is archived and stays archived; nothing below it is read or changed.
     Archived,
-    /// Several live entries fit and differ; the service cannot be told which one is meant.
-    Ambiguous(String),
+}
+
+/// Something that has to be put right before anything is applied.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Problem {
+    /// The object.
+    pub address: Address,
+    /// The code, for example `missing-project`.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// Something of which too little is known, so that nothing is planned there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Incomplete {
+    /// The project, the section or the entry.
+    pub address: Address,
+    /// Why.
+    pub reason: String,
 }
 
 /// What the comparison of a section brings.
@@ -136,8 +157,10 @@ pub struct SectionDiff {
     pub differences: Vec<Difference>,
     /// Why other things do not happen.
     pub notes: Vec<Note>,
-    /// Users that the service does not know, each with the entry that names it.
-    pub unknown_users: Vec<(String, Address, Origin)>,
+    /// What has to be put right first.
+    pub problems: Vec<Problem>,
+    /// Entries of which too little is known.
+    pub incomplete: Vec<Incomplete>,
 }
 
 /// What a comparison may look at besides the two sides.
@@ -166,28 +189,33 @@ pub struct Context<'a> {
 pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> Result<SectionDiff, String> {
     let live = live.entries().map_err(str::to_owned)?;
     let mut diff = SectionDiff::default();
-    let mut listed: BTreeSet<String> = BTreeSet::new();
+    // The live entries that a declared one stands for.
+    let mut listed: Vec<&LiveEntry> = Vec::new();
     let mut unmatched = false;
     for entry in &declared.entries {
         let comparing = Comparing::new(declared.kind, entry, context);
         match comparing.find(live) {
-            Match::Unknown => unmatched = true,
+            Match::None => comparing.absent(&mut diff),
+            Match::One(found) if !listed.iter().any(|other| std::ptr::eq(*other, found)) => {
+                listed.push(found);
+                comparing.present(found, &mut diff);
+                for copy in live.iter().filter(|other| comparing.is_copy(found, other)) {
+                    listed.push(copy);
+                    let address = comparing.address.entry(format!("{}@{}", entry.key, plain_text(&copy.handle)));
+                    diff.differences.push(removal(declared.kind, address, &entry.origin, copy, context.target));
+                }
+            }
+            Match::One(_) => comparing.undecided("another entry already stands for the live one that fits".into(), &mut diff),
             Match::Ambiguous(why) => {
                 unmatched = true;
-                diff.notes.push(comparing.note(Reason::Ambiguous(why), Vec::new()));
+                comparing.undecided(why, &mut diff);
             }
-            Match::One(found) => {
-                listed.insert(found.handle.to_string() + &declared.kind.key(&found.fields));
-                comparing.present(found, &mut diff);
-            }
-            Match::None => comparing.absent(&mut diff),
+            Match::Unknown => unmatched = true,
         }
         comparing.secrets_missing(&mut diff);
     }
-    for entry in live {
-        if !listed.contains(&(entry.handle.to_string() + &declared.kind.key(&entry.fields))) {
-            unlisted(declared, entry, unmatched, context, &mut diff);
-        }
+    for entry in live.iter().filter(|entry| !listed.iter().any(|other| std::ptr::eq(*other, *entry))) {
+        unlisted(declared, entry, unmatched, context, &mut diff);
     }
     Ok(diff)
 }
@@ -284,14 +312,33 @@ impl<'a> Comparing<'a> {
     fn find<'l>(&self, live: &'l [LiveEntry]) -> Match<'l> {
         let plain = self.comparable.iter().filter_map(|(name, value)| Some((name.clone(), value.plain()?.clone())));
         let key = self.kind.key(&plain.collect());
+        let unknown = |name: &&str| matches!(self.comparable.get(*name), Some(Value::Secret(_)));
         match self.kind.find(&self.comparable, &key, live) {
             Found::One(found) => Match::One(found),
+            _ if self.kind.identity().iter().any(unknown) => Match::Unknown,
             Found::Ambiguous(why) => Match::Ambiguous(why),
-            Found::None => {
-                let unknown = |name: &&str| matches!(self.comparable.get(*name), Some(Value::Secret(_)));
-                if self.kind.identity().iter().any(|name| unknown(name)) { Match::Unknown } else { Match::None }
-            }
+            Found::None => Match::None,
         }
+    }
+
+    /// Whether `other` is the same thing as `found` once more, as a create whose answer was lost can leave it behind.
+    fn is_copy(&self, found: &LiveEntry, other: &LiveEntry) -> bool {
+        found.handle != other.handle && found.fields == other.fields && !found.fields.is_empty()
+    }
+
+    fn undecided(&self, reason: String, diff: &mut SectionDiff) {
+        diff.incomplete.push(Incomplete { address: self.address.clone(), reason });
+    }
+
+    fn problem(&self, code: &'static str, message: String, help: &str, field: &str) -> Problem {
+        let origin = self.entry.fields.get(field).map_or(&self.entry.origin, |field| &field.origin);
+        Problem { address: self.address.clone(), code, message, help: Some(help.to_owned()), origin: origin.clone() }
+    }
+
+    /// Whether a field steers undrift, or is what tells entries apart, and is neither compared nor shown as a change.
+    fn steers(&self, name: &str) -> bool {
+        let field = self.field(name);
+        field.accepted == Accepted::Never && (!is_readable(field) || self.kind.identity().contains(&name))
     }
 
     fn note(&self, reason: Reason, fields: Vec<String>) -> Note {
@@ -366,13 +413,22 @@ impl<'a> Comparing<'a> {
         if let Some(user) = self.kind.user(&self.values)
             && self.context.users.get(&user.to_lowercase()).copied().flatten().is_none()
         {
-            let origin = self.entry.fields.get("user").map_or(&self.entry.origin, |field| &field.origin);
-            diff.unknown_users.push((user.to_owned(), self.address.clone(), origin.clone()));
+            let message = format!("the service knows no user `{}`", text::escape(user));
+            diff.problems.push(self.problem("unknown-user", message, "correct the username, or create the user first", "user"));
             return;
         }
-        let sent = self.values.keys().filter(|name| self.field(name).accepted != crate::field::Accepted::Never);
-        let changes: Vec<_> = sent.map(|name| self.change(name, None)).collect();
+        let missing: Vec<_> = self.kind.required().iter().filter(|name| !self.values.contains_key(**name)).collect();
+        if !missing.is_empty() {
+            let names: Vec<_> = missing.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!("the {} does not exist, and cannot be created without {}", self.kind.noun(), names.join(", "));
+            diff.problems.push(self.problem("missing-field", message, "add what is missing, or leave the entry out", ""));
+            return;
+        }
         let requests = self.kind.create(self.subject());
+        if requests.is_empty() {
+            return;
+        }
+        let changes: Vec<_> = self.values.keys().filter(|name| !self.steers(name)).map(|name| self.change(name, None)).collect();
         let user = self.kind.user(&self.values).and_then(|user| self.context.users.get(&user.to_lowercase()).copied().flatten());
         let access = user.zip(self.declared_access()).map(|(user, after)| AccessChange { user, before: 0, after });
         diff.differences.push(self.difference(Action::Create, changes, requests, None, access));
@@ -396,7 +452,7 @@ impl<'a> Comparing<'a> {
 
     fn compare(&self, name: &str, value: &Value, live: &LiveEntry) -> Compared {
         let field = self.field(name);
-        if field.accepted == crate::field::Accepted::Never {
+        if self.steers(name) {
             return Compared::Local;
         }
         if !is_readable(field) {
@@ -428,6 +484,8 @@ impl<'a> Comparing<'a> {
         let before = match live {
             None => Shown::Absent,
             Some(_) if !is_readable(field) => Shown::Unknown,
+            // What is declared as a secret is one on the service too.
+            Some(live) if matches!(self.values[name], Value::Secret(_)) && live.fields.contains_key(name) => Shown::Hidden,
             Some(live) => shown_live(field, live.fields.get(name)),
         };
         let origin = self.entry.fields.get(name).map(|sourced| sourced.origin.clone());

@@ -448,7 +448,7 @@ impl Observer {
 type Sought<'p> = BTreeMap<String, &'p Project>;
 
 /// Whether every further request would meet the same.
-fn ends_everything(error: &ApiError) -> bool {
+pub(crate) fn ends_everything(error: &ApiError) -> bool {
     error.is_unauthorized() || error.is_stopped() || error.is_tls() || error.is_over_budget() || error.is_not_sent()
 }
 

@@ -15,7 +15,7 @@ use super::{
     limit::{Gate, Permit, asked_wait},
     retry::{self, Class, Decision, MAX_WAIT, Outcome},
     service::Service,
-    transport::{BodyError, Content, Failure, Phase, READ_TIMEOUT, Transport, WireRequest, WireResponse},
+    transport::{BodyError, Content, Failure, Phase, READ_TIMEOUT, Transport, WRITE_TIMEOUT, WireRequest, WireResponse},
 };
 use crate::{
     operation::{Method, Operation, Read, Request},
@@ -127,8 +127,8 @@ struct Tally {
 }
 
 /// What is known after one sending.
-struct Verdict {
-    outcome: Outcome,
+pub(super) struct Verdict {
+    pub(super) outcome: Outcome,
     asked: Option<Duration>,
     result: Result<Answer, Kind>,
 }
@@ -182,7 +182,8 @@ impl ReadClient {
     /// Reads the pager's next page and returns what it brought that earlier pages had not; `None` at the end.
     ///
     /// # Errors
-    /// [`ApiError`]; the pager is then of no more use unless the same page is asked for again.
+    /// [`ApiError`]. Where the request failed, the same page may be asked for again; where the page was refused
+    /// ([`page_error`](ApiError::page_error)), the pager is of no more use.
     pub async fn page<'p>(&self, pager: &'p mut Pager) -> Result<Option<&'p [Object]>, ApiError> {
         let Some(request) = pager.next() else { return Ok(None) };
         let Answer { status, headers, body } = self.call(&request).await?;
@@ -204,15 +205,16 @@ impl ReadClient {
     }
 
     async fn call(&self, request: &Request<Read>) -> Result<Answer, ApiError> {
-        let wire = WireRequest { method: Method::Get, target: request.target(), content: Content::Empty, timeout: READ_TIMEOUT };
-        self.core.call(request, wire).await
+        self.core.call(request, Content::Empty).await
     }
 }
 
 impl Core {
-    /// Sends `wire`, which is `request`, as often as it takes and the rules allow.
-    pub(super) async fn call<E>(&self, request: &Request<E>, wire: WireRequest) -> Result<Answer, ApiError> {
+    /// Sends `request` with `content` for its body, as often as it takes and the rules allow.
+    pub(super) async fn call<E>(&self, request: &Request<E>, content: Content) -> Result<Answer, ApiError> {
         let class = Class::of(request.operation);
+        let timeout = if class == Class::Read { READ_TIMEOUT } else { WRITE_TIMEOUT };
+        let wire = WireRequest { method: request.operation.method, target: request.target(), content, timeout };
         let mut maybe_applied = false;
         let mut attempt = 1;
         loop {
@@ -222,19 +224,20 @@ impl Core {
             let jitter = self.settings.random.unit();
             let decision = retry::decide(class, outcome, attempt, asked, jitter);
             self.learn(&permit, outcome, asked, decision);
-            drop(permit);
+            // The permit is held until it is known whether this ends the run.
             match (decision, result) {
                 (Decision::RetryAfter(wait), _) => {
+                    drop(permit);
                     self.sleep(wait).await.map_err(|kind| self.error(request, kind).maybe(maybe_applied))?;
                     attempt += 1;
                 }
                 (_, Ok(answer)) => {
-                    self.note_project(request, answer.status, None);
+                    self.note_end(request, answer.status, None);
                     return Ok(answer);
                 }
                 (_, Err(kind)) => {
                     let error = self.error(request, kind).maybe(maybe_applied);
-                    self.note_project(request, error.status().unwrap_or_default(), Some(&error));
+                    self.note_end(request, error.status().unwrap_or_default(), Some(&error));
                     return Err(error);
                 }
             }
@@ -312,7 +315,7 @@ impl Core {
     }
 
     /// What an answer means.
-    fn judge(&self, operation: &'static Operation, class: Class, response: WireResponse) -> Verdict {
+    pub(super) fn judge(&self, operation: &'static Operation, class: Class, response: WireResponse) -> Verdict {
         let asked = asked_wait(response.status, &response.headers, self.settings.clock.wall());
         match response.status {
             200..300 => {
@@ -369,7 +372,7 @@ impl Core {
     }
 
     /// Ends the run on a 401, and on a 403 for [`BLOCKED_AFTER`] projects while no project was answered otherwise.
-    fn note_project<E>(&self, request: &Request<E>, status: u16, error: Option<&ApiError>) {
+    fn note_end<E>(&self, request: &Request<E>, status: u16, error: Option<&ApiError>) {
         let mut end = status == 401;
         let path = request.path();
         if let Some(project) = path.strip_prefix("/projects/").and_then(|rest| rest.split('/').next()) {

@@ -12,6 +12,9 @@ use crate::{
 /// The longest message that is kept of what the service said, in bytes.
 const MAX_MESSAGE: usize = 2048;
 
+/// What to do about too many requests.
+const WAIT_HINT: &str = "try again later, or with fewer requests at once";
+
 /// A request that failed. Cheap to clone.
 ///
 /// Its text names the operation, the method and the path, the status, what the service said and the request's id; it never holds a
@@ -214,7 +217,7 @@ impl ApiError {
                 "if the service has a certificate of an own authority, name that authority's file with `--ca-file`"
             }
             Kind::Unanswered(_) => "check the address and the network",
-            Kind::Wait(_) => "try again later, or with fewer requests at once",
+            Kind::Wait(_) => WAIT_HINT,
             Kind::Budget(_) => "what is left can be done by another run",
             Kind::Page(PageError::Changed(_)) => "the service is being changed by others; try again",
             Kind::Malformed { .. } => "something between here and the service may have answered in its place; check the address",
@@ -227,6 +230,7 @@ impl ApiError {
 
     fn hint_for(&self, refusal: &Refusal) -> Option<&'static str> {
         Some(match refusal.status {
+            429 => WAIT_HINT,
             401 => "the token is wrong, expired or revoked",
             403 if refusal.message.starts_with("insufficient_scope") => "the token needs the scope `api`",
             403 => "the token's owner lacks the role that this takes",
@@ -309,10 +313,10 @@ pub(super) fn message(status: u16, body: &[u8], redact: impl Fn(&str) -> String)
     };
     let text = match json {
         Some(json) => words(&json),
-        None => {
-            let text = String::from_utf8_lossy(&body[..body.len().min(8 * MAX_MESSAGE)]).into_owned();
-            if text.trim_start().starts_with('<') { "an HTML page".into() } else { text }
-        }
+        // The whole text, however long: cut before it is redacted, it might end with half a secret that nothing recognises.
+        None => Some(String::from_utf8_lossy(body).into_owned())
+            .filter(|text| !text.trim_start().starts_with('<'))
+            .unwrap_or_else(|| "an HTML page".into()),
     };
     let text = redact(&plain(&redact(&text)));
     let text = text.strip_prefix(&status.to_string()).map_or(text.as_str(), |rest| rest.trim_start_matches([' ', '-', ':']));
@@ -352,11 +356,81 @@ pub(super) fn plain(text: &str) -> String {
 /// The beginning of `text`, at most [`MAX_MESSAGE`] bytes.
 fn bounded(text: &str) -> &str {
     let end = (0..=text.len().min(MAX_MESSAGE)).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or_default()]
+    text[..end.unwrap_or_default()].trim_end()
 }
 
 /// The objects of a list's body, if it is one.
 pub(super) fn objects(body: Json) -> Option<Vec<Object>> {
     let Json::Array(items) = body else { return None };
     items.into_iter().map(|item| if let Json::Object(object) = item { Some(object) } else { None }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn said(status: u16, body: &str) -> (String, Absence) {
+        message(status, body.as_bytes(), str::to_owned)
+    }
+
+    #[test]
+    fn every_shape_of_body_gives_its_words() {
+        let table = [
+            (r#"{"message":"400 Bad request - name is bad"}"#, "Bad request - name is bad"),
+            (r#"{"message":{"key":["has already been taken","is short"],"base":["no"]}}"#, "key: has already been taken, is short; no"),
+            (r#"{"message":{"base":["Maximum number reached"]}}"#, "Maximum number reached"),
+            (r#"{"message":["one","two"]}"#, "one, two"),
+            (r#"{"message":{"error":"Try again later."}}"#, "Try again later."),
+            (r#"{"error":"name is missing"}"#, "name is missing"),
+            (
+                r#"{"error":"insufficient_scope","error_description":"More is needed.","scope":"api"}"#,
+                "insufficient_scope: More is needed.",
+            ),
+            (r#"{"error":{"url":["is blocked"]}}"#, "url: is blocked"),
+            (r#"{"message":null}"#, ""),
+            (r#"{"message":7}"#, "7"),
+            (r#""just text""#, "just text"),
+            ("[]", ""),
+            ("Retry later\n", "Retry later"),
+            ("", ""),
+            (" <!DOCTYPE html><html>Sign in</html>", "an HTML page"),
+            ("a\u{1b}[31mred\u{7}\r\nb\u{202e}c\u{9b}d", "a [31mred b c d"),
+        ];
+        for (body, words) in table {
+            assert_eq!(said(400, body), (words.to_owned(), Absence::Other), "{body}");
+        }
+    }
+
+    #[test]
+    fn three_kinds_of_404_are_told_apart() {
+        let table = [
+            (r#"{"message":"404 Project Not Found"}"#, Absence::Project),
+            (r#"{"message":"404 Not found"}"#, Absence::Other),
+            (r#"{"message":"404 Variable Not Found"}"#, Absence::Other),
+            (r#"{"message":{"base":["404 Project Not Found"]}}"#, Absence::Other),
+            (r#"{"error":"404 Project Not Found"}"#, Absence::Other),
+            (r#"{"error":"404 Not Found"}"#, Absence::Route),
+            ("<html>404</html>", Absence::Route),
+            ("404 page not found", Absence::Route),
+            ("", Absence::Route),
+            ("{}", Absence::Route),
+        ];
+        for (body, absence) in table {
+            assert_eq!(said(404, body).1, absence, "{body}");
+        }
+        assert_eq!(said(403, r#"{"message":"404 Project Not Found"}"#).1, Absence::Other);
+    }
+
+    proptest! {
+        #[test]
+        fn a_message_is_one_bounded_line_without_secrets(body in proptest::collection::vec(any::<u8>(), 0..200), times in 0usize..60, pad in "\\PC{0,80}") {
+            let mut long = body;
+            (0..times).for_each(|_| long.extend_from_slice(format!("{pad} hunter2hunter2 ").as_bytes()));
+            let (text, _) = message(500, &long, |text| text.replace("hunter2hunter2", "[secret]"));
+            prop_assert!(text.len() <= MAX_MESSAGE && !text.contains("hunter2"));
+            prop_assert_eq!(plain(&text), text);
+        }
+    }
 }

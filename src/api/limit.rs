@@ -140,3 +140,109 @@ fn seconds(text: &str) -> Option<Duration> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| Duration::from_secs(text.parse().unwrap_or(u64::MAX)))
 }
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Sun, 06 Nov 1994 08:49:37 GMT.
+    const DATE: u64 = 784_111_777;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(n, v)| (HeaderName::try_from(*n).unwrap(), HeaderValue::from_str(v).unwrap())).collect()
+    }
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_wait_is_read_in_every_form() {
+        let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+        type Pairs = [(&'static str, &'static str)];
+        let table: [(&Pairs, Option<u64>); 16] = [
+            (&[], None),
+            (&[("retry-after", "0")], Some(0)),
+            (&[("retry-after", " 30 ")], Some(30)),
+            (&[("retry-after", "86400")], Some(86400)),
+            (&[("retry-after", "99999999999999999999999")], Some(u64::MAX)),
+            (&[("retry-after", "-5")], None),
+            (&[("retry-after", "1.5")], None),
+            (&[("retry-after", "soon")], None),
+            (&[("retry-after", "")], None),
+            (&[date, ("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")], Some(30)),
+            (&[date, ("retry-after", "Sunday, 06-Nov-94 08:50:07 GMT")], Some(30)),
+            (&[date, ("retry-after", "Sun, 06 Nov 1994 08:49:00 GMT")], Some(0)),
+            (&[date, ("ratelimit-reset", "784111787")], Some(10)),
+            (&[date, ("ratelimit-reset", "1")], Some(0)),
+            (&[date, ("ratelimit-reset", "784111787"), ("retry-after", "3")], Some(3)),
+            (&[date, ("ratelimit-reset", "784111787"), ("retry-after", "nonsense")], Some(10)),
+        ];
+        for (pairs, wait) in table {
+            // The clock on this machine is far off; only an answer without a date is read against it.
+            assert_eq!(asked_wait(429, &headers(pairs), at(5)).map(|w| w.as_secs()), wait, "{pairs:?}");
+        }
+        let bare = headers(&[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")]);
+        assert_eq!(asked_wait(503, &bare, at(DATE)), Some(Duration::from_secs(10)));
+        assert_eq!(asked_wait(503, &headers(&[("ratelimit-reset", "784111787")]), at(DATE)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_header_makes_it_fail(after in "[ -~]{0,40}", reset in "[ -~]{0,40}", date in "[ -~]{0,40}") {
+            let headers = headers(&[("retry-after", &after), ("ratelimit-reset", &reset), ("date", &date)]);
+            asked_wait(429, &headers, at(DATE));
+        }
+
+        #[test]
+        fn a_date_means_the_same_as_seconds(seconds in 0u64..100_000_000) {
+            let then = httpdate::fmt_http_date(at(DATE + seconds));
+            let headers = headers(&[("retry-after", &then)]);
+            prop_assert_eq!(asked_wait(429, &headers, at(DATE)), Some(Duration::from_secs(seconds)));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_burst_that_is_throttled_halves_the_limit_once() {
+        let gate = Gate::new(8);
+        let mut burst = Vec::new();
+        for _ in 0..8 {
+            burst.push(gate.enter().await);
+        }
+        burst.iter().for_each(Permit::throttled);
+        assert_eq!(gate.limit(), 4);
+        drop(burst);
+        assert_eq!(gate.permits.available_permits(), 4);
+        gate.enter().await.throttled();
+        assert_eq!((gate.limit(), gate.permits.available_permits()), (2, 2));
+    }
+
+    #[tokio::test]
+    async fn the_limit_grows_back_and_is_what_may_be_in_flight() {
+        for max in [1, 2, 3, 16] {
+            let gate = Gate::new(max);
+            for _ in 0..9 {
+                gate.enter().await.throttled();
+            }
+            assert_eq!(gate.limit(), 1);
+            for _ in 0..max * max {
+                gate.enter().await.answered();
+                assert_eq!(gate.limit(), gate.permits.available_permits());
+            }
+            assert_eq!(gate.limit(), max);
+        }
+        assert_eq!(Gate::new(0).limit(), 1);
+    }
+
+    #[test]
+    fn a_pause_is_never_shortened() {
+        let gate = Gate::new(1);
+        gate.pause_until(Duration::from_secs(10));
+        gate.pause_until(Duration::from_secs(5));
+        assert_eq!(gate.pause(Duration::from_secs(4)), Duration::from_secs(6));
+        assert_eq!(gate.pause(Duration::from_secs(11)), Duration::ZERO);
+    }
+}

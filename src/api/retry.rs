@@ -135,3 +135,80 @@ fn delay(outcome: Outcome, attempt: u32, asked: Option<Duration>, jitter: f64) -
     let backoff = if outcome == Outcome::Throttled { ceiling.saturating_mul(2).min(CAP) } else { backoff };
     asked.map_or(backoff, |wait| (wait + wait.mul_f64(jitter.clamp(0.0, 1.0) / 10.0)).max(backoff))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::operation::OPERATIONS;
+
+    const CLASSES: [Class; 4] = [Class::Read, Class::Idempotent, Class::Create, Class::Once];
+
+    /// What a cell of the table says: sent again while attempts are left, and what comes then.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Cell {
+        Again(Decision),
+        At(Decision),
+    }
+
+    #[test]
+    fn every_cell_of_the_table_holds_at_every_attempt() {
+        use Cell::{Again, At};
+        use Decision::{Done, Fail, ReadBack};
+        let table = [
+            (Outcome::Success, [At(Done), At(Done), At(Done), At(Done)]),
+            (Outcome::NotSent, [Again(Fail), Again(Fail), Again(Fail), Again(Fail)]),
+            (Outcome::Throttled, [Again(Fail), Again(Fail), Again(Fail), At(Fail)]),
+            (Outcome::Locked, [Again(Fail), Again(Fail), Again(Fail), At(Fail)]),
+            (Outcome::Lost, [Again(Fail), Again(ReadBack), At(ReadBack), At(ReadBack)]),
+            (Outcome::Faulty, [Again(Fail), Again(ReadBack), At(ReadBack), At(ReadBack)]),
+            (Outcome::Unreadable, [Again(Fail), Again(ReadBack), At(ReadBack), At(ReadBack)]),
+            (Outcome::Oversized, [At(Fail), At(ReadBack), At(ReadBack), At(ReadBack)]),
+            (Outcome::Refused, [At(Fail), At(Fail), At(Fail), At(Fail)]),
+            (Outcome::Untrusted, [At(Fail), At(Fail), At(Fail), At(Fail)]),
+        ];
+        for (outcome, cells) in table {
+            for (class, cell) in CLASSES.into_iter().zip(cells) {
+                for attempt in 1..=MAX_RETRIES + 2 {
+                    let decision = decide(class, outcome, attempt, None, 0.5);
+                    match cell {
+                        Again(_) if attempt <= MAX_RETRIES => {
+                            assert!(matches!(decision, Decision::RetryAfter(_)), "{class:?} {outcome:?} {attempt}: {decision:?}");
+                        }
+                        Again(then) | At(then) => assert_eq!(decision, then, "{class:?} {outcome:?} {attempt}"),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_post_is_taken_for_harmless_by_mistake() {
+        for operation in OPERATIONS {
+            let class = Class::of(operation);
+            let harmless = ["project-archive", "project-unarchive"].contains(&operation.id);
+            match operation.method {
+                Method::Get => assert_eq!(class, Class::Read, "{}", operation.id),
+                Method::Post if harmless => assert_eq!(class, Class::Idempotent, "{}", operation.id),
+                Method::Post => assert!(matches!(class, Class::Create | Class::Once), "{}", operation.id),
+                Method::Put | Method::Delete => assert!(matches!(class, Class::Idempotent | Class::Once), "{}", operation.id),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_wait_is_never_shorter_than_asked_nor_longer_than_bounded(attempt in 0u32..50, asked in proptest::option::of(0u64..10_000), jitter in 0f64..1.0) {
+            let asked = asked.map(Duration::from_secs);
+            for outcome in [Outcome::Throttled, Outcome::Faulty] {
+                if let Decision::RetryAfter(wait) = decide(Class::Read, outcome, attempt, asked, jitter) {
+                    prop_assert!(attempt <= MAX_RETRIES);
+                    prop_assert!(wait >= asked.unwrap_or_default());
+                    prop_assert!(wait <= CAP.max(MAX_WAIT + MAX_WAIT / 10));
+                    prop_assert!(outcome != Outcome::Throttled || wait >= Duration::from_secs(1));
+                }
+            }
+        }
+    }
+}

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{
     client::{Answer, ReadClient},
     error::{ApiError, Kind},
-    transport::{Content, Part, WRITE_TIMEOUT, WireRequest},
+    transport::{Content, Part},
 };
 use crate::{
     operation::{Body, Method, Request, Write},
@@ -44,11 +44,10 @@ impl WriteClient {
     pub async fn send(&self, request: Request<Write>) -> Result<Answer, ApiError> {
         let core = &self.reads.core;
         let content = content(&request.body, &core.secrets).map_err(|why| core.error(&request, Kind::Body(why)))?;
-        let method = request.operation.method;
-        let wire = WireRequest { method, target: request.target(), content, timeout: WRITE_TIMEOUT };
-        let result = core.call(&request, wire).await;
+        let result = core.call(&request, content).await;
+        let delete = request.operation.method == Method::Delete;
         match &result {
-            Err(e) if method == Method::Delete && e.is_not_found() && !e.is_project_not_found() && !e.is_unknown_route() => {
+            Err(e) if delete && e.is_not_found() && !e.is_project_not_found() && !e.is_unknown_route() => {
                 Ok(Answer { status: 404, headers: http::HeaderMap::new(), body: Json::Null })
             }
             _ => result,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{address::Address, diff::Action};
+use crate::{address::Address, api::ApiError, diff::Action};
 
 /// Something that happened while a plan was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub enum UnstuckReason {
 }
 
 /// What became of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Applied {
     /// Every step of the plan, in its order.
     pub steps: Vec<StepResult>,
@@ -96,11 +96,14 @@ pub struct Applied {
     pub unstuck: Vec<Unstuck>,
     /// Whether a signal ended the run.
     pub interrupted: bool,
+    /// What ended the run before its time, for example a revoked token.
+    #[serde(skip)]
+    pub ended_by: Option<ApiError>,
 }
 
 impl Applied {
     /// Whether everything is now as it was to be.
     pub fn is_complete(&self) -> bool {
-        self.steps.iter().all(|step| step.outcome.is_success()) && self.unstuck.is_empty() && !self.interrupted
+        self.steps.iter().all(|step| step.outcome.is_success()) && self.unstuck.is_empty() && !self.interrupted && self.ended_by.is_none()
     }
 }

@@ -5,6 +5,8 @@
 
 mod guard;
 mod order;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,7 +18,7 @@ pub use order::Edge;
 
 use crate::{
     address::{Address, Selector},
-    diff::{self, Action, Change, Context, Difference, Note, Reason},
+    diff::{self, Action, Change, Context, Difference, Incomplete, Note, Problem, Reason},
     kind::{LiveEntry, Shape, Target, Users},
     kinds,
     live::{Caller, Collection, Live, Presence},
@@ -110,31 +112,6 @@ impl From<&Request<Write>> for Call {
         let operation = request.operation;
         Self { operation: operation.id, method: operation.method.as_str(), path: request.target(), fields }
     }
-}
-
-/// Something that has to be put right before anything is applied.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Problem {
-    /// The object.
-    pub address: Address,
-    /// The code, for example `missing-project`.
-    pub code: &'static str,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub help: Option<String>,
-    /// Where it is declared.
-    pub origin: Origin,
-}
-
-/// A project or a section that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Incomplete {
-    /// The project or the section.
-    pub address: Address,
-    /// Why not.
-    pub reason: String,
 }
 
 /// What one project brings to the plan.
@@ -276,7 +253,8 @@ fn sections(declared: &manifest::Project, live: &Live, context: Context<'_>, set
                 }
                 differences.extend(selected);
                 plan.notes.extend(diff.notes.into_iter().filter(|note| settings.selection.holds(&note.address)));
-                plan.problems.extend(diff.unknown_users.into_iter().map(unknown_user));
+                plan.problems.extend(diff.problems);
+                plan.incomplete.extend(diff.incomplete);
             }
             Err(reason) => {
                 let address = context.project.section(kind.section());
@@ -310,7 +288,7 @@ fn create(declared: &manifest::Project, target: &Target, users: &Users, settings
         let Ok(diff) = diff::section(section, &Collection::Fresh, context) else { continue };
         differences.extend(diff.differences);
         plan.notes.extend(diff.notes);
-        plan.problems.extend(diff.unknown_users.into_iter().map(unknown_user));
+        plan.problems.extend(diff.problems);
     }
     plan.steps = order::steps(differences, &settings.caller);
 }
@@ -335,16 +313,6 @@ fn creation(declared: &manifest::Project, context: Context<'_>) -> Difference {
         requests: kind.create(subject),
         live: None,
         access: None,
-    }
-}
-
-fn unknown_user((user, address, origin): (String, Address, Origin)) -> Problem {
-    Problem {
-        address,
-        code: "unknown-user",
-        message: format!("the service knows no user `{}`", crate::text::escape(&user)),
-        help: Some("correct the username, or create the user first".into()),
-        origin,
     }
 }
 

@@ -1,11 +1,18 @@
 //! What the client makes of answers.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use proptest::prelude::*;
 
 use super::script::*;
 use crate::{
-    api::{Failure, Phase, Settings},
+    api::{
+        Content, Failure, Phase, Settings,
+        retry::{Class, Outcome},
+    },
     operation as op,
+    secret::{Reference, Secrets},
     value::{Fields, Value},
 };
 
@@ -54,20 +61,161 @@ async fn a_create_whose_answer_was_lost_is_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_answer_of_the_service_is_neither_a_list_nor_absence() {
-    let replies =
-        [html(200), cut(200), empty(200), json(200, "{}"), json(200, "[1]"), json(200, "[{}"), empty(302), html(404), json(206, "[]")];
-    for reply in replies {
-        let script = Script::new([reply.clone()]);
-        let error = reads(&script, settings()).list(op::HOOK_LIST.request().arg("id", 1)).await.unwrap_err();
-        assert!(!error.is_project_not_found(), "{reply:?}");
-        let script = Script::new([reply.clone()]);
-        let error = reads(&script, settings()).get_optional(op::PUSH_RULE_GET.request().arg("id", 1)).await;
-        assert!(
-            error.is_err_and(|e| !e.is_project_not_found())
-                || reply.as_ref().is_ok_and(|r| r.body.as_deref() == Ok(b"{}") || r.body.as_deref() == Ok(b"[1]"))
-        );
+async fn a_write_that_says_how_things_shall_be_is_sent_again_and_tells_what_is_unknown() {
+    let update = || op::PROJECT_UPDATE.request().arg("id", 1).fields(Fields::from([("name".to_owned(), Value::from("x"))]));
+    let gone = lost(Phase::MaybeSent, Failure::Network);
+    let table = [
+        (vec![gone.clone(), json(200, "{}")], 2, Ok(())),
+        (vec![gone.clone()], 6, Err(true)),
+        (vec![json(503, "{}")], 6, Err(true)),
+        (vec![html(200)], 6, Err(true)),
+        (vec![gone, json(400, "{}")], 2, Err(true)),
+        (vec![lost(Phase::NotSent, Failure::Network)], 6, Err(false)),
+        (vec![lost(Phase::NotSent, Failure::Network), json(400, "{}")], 2, Err(false)),
+        (vec![lost(Phase::NotSent, Failure::Tls)], 1, Err(false)),
+        (vec![json(400, "{}")], 1, Err(false)),
+        (vec![json(304, "")], 1, Err(false)),
+        (vec![json(429, "{}")], 6, Err(false)),
+    ];
+    for (replies, sent, result) in table {
+        let script = Script::new(replies.clone());
+        let found = writes(&script).send(update()).await.map(drop).map_err(|e| e.maybe_applied());
+        assert_eq!((script.times().len(), found), (sent, result), "{replies:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleting_what_is_absent_is_success_unless_the_project_or_the_route_is_absent() {
+    let table = [
+        (empty(204), Some(204)),
+        (json(202, r#"{"message":"202 Accepted"}"#), Some(202)),
+        (json(404, r#"{"message":"404 Not found"}"#), Some(404)),
+        (json(404, r#"{"message":"404 Variable Not Found"}"#), Some(404)),
+        (json(404, r#"{"message":"404 Project Not Found"}"#), None),
+        (json(404, r#"{"error":"404 Not Found"}"#), None),
+        (html(404), None),
+    ];
+    for (reply, status) in table {
+        let client = writes(&Script::new([reply.clone()]));
+        let answer = client.send(op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2)).await;
+        assert_eq!(answer.ok().map(|a| a.status), status, "{reply:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_answer_of_the_service_is_neither_a_list_nor_absence() {
+    let no_answers =
+        [html(200), cut(200), empty(200), json(200, "[{}"), json(206, "[]"), empty(302), html(404), json(500, "[]"), json(403, "[]")];
+    for reply in no_answers {
+        let client = reads(&Script::new([reply.clone()]), settings());
+        let list = client.list(op::HOOK_LIST.request().arg("id", 1)).await.unwrap_err();
+        let client = reads(&Script::new([reply.clone()]), settings());
+        let rule = client.get_optional(op::PUSH_RULE_GET.request().arg("id", 1)).await.unwrap_err();
+        assert!(!list.is_project_not_found() && !rule.is_project_not_found(), "{reply:?}");
+    }
+    for body in ["{}", "[1]", "null", "7"] {
+        let client = reads(&Script::new([json(200, body)]), settings());
+        assert!(client.list(op::HOOK_LIST.request().arg("id", 1)).await.is_err(), "{body}");
+    }
+    let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
+    for reply in [json(200, "null"), empty(204)] {
+        let client = reads(&Script::new([reply]), settings());
+        assert!(client.get_optional(rule()).await.unwrap().is_none());
+        assert!(client.get(rule()).await.is_err());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_complete_or_failed() {
+    let page = |n: u32, next: &str| with(200, &[("x-next-page", next)], &format!(r#"[{{"id":{n}}}]"#));
+    let pages = [page(1, "2"), page(2, "3"), page(3, "")];
+    let list = || op::HOOK_LIST.request().arg("id", 1);
+    let script = Script::new(pages.clone());
+    assert_eq!(reads(&script, settings()).list(list()).await.unwrap().len(), 3);
+    assert_eq!(script.targets(), [1, 2, 3].map(|n| format!("/projects/1/hooks?per_page=100&page={n}")));
+    for failing in 0..3 {
+        let mut replies = pages.to_vec();
+        replies.splice(failing.., [json(403, "{}")]);
+        assert!(reads(&Script::new(replies), settings()).list(list()).await.unwrap_err().is_forbidden());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_changed_while_it_was_read_is_read_again() {
+    let page = |name: &str, next: &str| with(200, &[("x-next-page", next)], &format!(r#"[{{"id":1,"name":"{name}"}}]"#));
+    let list = || op::HOOK_LIST.request().arg("id", 1);
+    let script = Script::new([page("old", "2"), page("new", ""), page("new", "")]);
+    let hooks = reads(&script, settings()).list(list()).await.unwrap();
+    assert_eq!((hooks.len(), hooks[0]["name"].as_str()), (1, Some("new")));
+    let script = Script::new((0..9).flat_map(|_| [page("old", "2"), page("new", "")]));
+    let error = reads(&script, settings()).list(list()).await.unwrap_err();
+    assert!(error.page_error().is_some() && script.times().len() == 6, "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_that_has_moved_is_known_by_its_id() {
+    let location = |to| with(301, &[("location", to)], "");
+    let here = reads(&Script::new([location("https://example.org/api/v4/projects/7")]), settings()).get(get()).await.unwrap_err();
+    assert_eq!((here.is_moved(), here.moved_to()), (true, Some(7)));
+    let away = reads(&Script::new([location("https://evil.example/api/v4/projects/7?x=canary")]), settings()).get(get()).await.unwrap_err();
+    assert_eq!((away.is_moved(), away.moved_to()), (false, None));
+    assert!(!shown(&away).contains("canary"));
+    let moved = json(405, r#"{"message":"405 Non GET methods are not allowed for moved projects"}"#);
+    assert!(writes(&Script::new([moved])).send(create()).await.unwrap_err().is_moved());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_forbidden_everything_is_blocked() {
+    let project = |id: u32| op::PROJECT_GET.request().arg("id", id);
+    let script = Script::new([json(403, "{}")]);
+    let client = reads(&script, settings());
+    for id in [1, 1, 1, 2, 3] {
+        assert!(!client.get(project(id)).await.unwrap_err().is_stopped());
+    }
+    let blocked = client.get(project(4)).await.unwrap_err();
+    assert!(blocked.is_stopped() && blocked.is_forbidden() && script.times().len() == 5);
+
+    let client = reads(&Script::new([json(200, "{}"), json(403, "{}")]), settings());
+    client.get(project(0)).await.unwrap();
+    for id in 1..9 {
+        assert!(!client.get(project(id)).await.unwrap_err().is_stopped());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_makes_the_body_a_form() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("logo.png"), b"\x89PNG").unwrap();
+    let mut secrets = Secrets::new(folder.path(), [("CANARY".to_owned(), CANARY.to_owned())]);
+    secrets.resolve([&canary()]);
+    let script = Script::new([json(200, "{}")]);
+    let client = writes_with(&script, secrets);
+    let plain = serde_json::json!({"topics": ["a", "b"], "policy": {"enabled": true, "cadence": "1d"}, "name": null});
+    let mut fields: Fields = plain.as_object().unwrap().iter().map(|(n, v)| (n.clone(), v.clone().into())).collect();
+    fields.insert("avatar".into(), Value::File("logo.png".into()));
+    fields.insert("token".into(), Value::Secret(canary()));
+    client.send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone())).await.unwrap();
+    let sent = script.sent.lock().unwrap()[0].request.clone();
+    let Content::Form(parts) = &sent.content else { panic!("not a form") };
+    let parts: Vec<_> = parts.iter().map(|p| (p.name.as_str(), p.file_name.as_deref(), p.value.as_ref())).collect();
+    let expected: [(&str, Option<&str>, &[u8]); 7] = [
+        ("avatar", Some("logo.png"), b"\x89PNG"),
+        ("name", None, b""),
+        ("policy[enabled]", None, b"true"),
+        ("policy[cadence]", None, b"1d"),
+        ("token", None, CANARY.as_bytes()),
+        ("topics[]", None, b"a"),
+        ("topics[]", None, b"b"),
+    ];
+    assert_eq!(parts, expected);
+    assert!(!format!("{sent:?}").contains(CANARY));
+
+    for missing in [Value::File("absent.png".into()), Value::Secret(Reference::Env("ABSENT".into()))] {
+        fields.insert("avatar".into(), missing);
+        let error = client.send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone())).await.unwrap_err();
+        assert!(error.to_string().contains("was not sent") && !error.maybe_applied(), "{error}");
+    }
+    assert_eq!(script.times().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,5 +253,129 @@ async fn a_budget_of_requests_and_of_time_ends_the_run() {
     let client = reads(&script, Settings { deadline: Some(Duration::from_secs(59)), ..settings() });
     assert!(client.get(get()).await.unwrap_err().is_over_budget());
     assert_eq!(script.times(), [Duration::ZERO]);
-    let _ = Arc::clone(&script);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_beyond_all_bounds_ends_in_an_error_and_not_in_a_shorter_wait() {
+    for after in ["86400", "99999999999999999999999"] {
+        let script = Script::new([with(429, &[("retry-after", after)], ""), json(200, "{}")]);
+        let client = reads(&script, settings());
+        for _ in 0..3 {
+            assert!(client.get(get()).await.unwrap_err().is_rate_limited());
+        }
+        assert_eq!(script.times(), [Duration::ZERO], "{after}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_is_woken_when_the_run_ends() {
+    let script = Script::new([with(429, &[("retry-after", "3000")], ""), json(401, "{}")]);
+    let client = reads(&script, settings());
+    let start = tokio::time::Instant::now();
+    let (waiting, refused) = tokio::join!(client.get(get()), client.get(op::CURRENT_USER.request()));
+    assert!(waiting.unwrap_err().is_stopped() && refused.unwrap_err().is_unauthorized());
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
+    let reply = with(404, &[("x-request-id", "01HX-y")], r#"{"message":"404 Project Not Found"}"#);
+    let error = reads(&Script::new([reply]), settings()).get(get()).await.unwrap_err();
+    assert_eq!(error.to_string(), "project-get: `GET /projects/acme%2Fshop` answered 404: Project Not Found (request 01HX-y)");
+    assert!(error.is_project_not_found());
+    let error = reads(&Script::new([lost(Phase::NotSent, Failure::Network)]), settings()).get(get()).await.unwrap_err();
+    assert_eq!(format!("{:#}", anyhow::Error::new(error)), "project-get: `GET /projects/acme%2Fshop` got no answer: connection reset");
+    let error = reads(&Script::new([html(200)]), settings()).get(get()).await.unwrap_err();
+    assert_eq!(error.to_string(), "project-get: `GET /projects/acme%2Fshop` answered 200 with something else than JSON");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_requests_are_in_flight_than_allowed() {
+    for concurrency in [1, 3, 16] {
+        let script = Script::new([json(200, "{}")]);
+        let client = reads(&script, Settings { concurrency, ..settings() });
+        let answers = join_all((0..40).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
+        assert!(answers.iter().all(Result::is_ok));
+        assert_eq!(*script.in_flight.lock().unwrap(), (0, concurrency));
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_wait_is_ever_cut_short(
+        busy in proptest::collection::vec((proptest::sample::select(vec![429u16, 503]), 0u64..200, any::<bool>()), 1..12),
+        concurrency in 1usize..4,
+    ) {
+        let wait = |(status, after, ok): (u16, u64, bool)| if ok { (200, 0) } else { (status, after) };
+        let busy: Vec<_> = busy.into_iter().map(wait).chain([(200, 0)]).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let sent = runtime.block_on(async {
+            let script = Script::new(busy.iter().map(|(status, after)| match status {
+                200 => json(200, "{}"),
+                _ => with(*status, &[("retry-after", &after.to_string())], ""),
+            }));
+            let client = reads(&script, Settings { concurrency, ..settings() });
+            join_all((0..6).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
+            script.times()
+        });
+        for (i, first) in sent.iter().enumerate() {
+            let after = busy.get(i).map_or(0, |(_, after)| *after);
+            // Others that were in flight already did not know better.
+            for later in sent.iter().skip(i + concurrency) {
+                prop_assert!(*later >= *first + Duration::from_secs(after), "{sent:?} {busy:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn not_modified_is_success_for_a_star_only() {
+    const STAR: op::Operation = op::Operation { id: "star", method: op::Method::Post, path: "/projects/:id/star", purpose: "", source: "" };
+    const FORK: op::Operation = op::Operation { id: "fork", method: op::Method::Post, path: "/projects/:id/fork", purpose: "", source: "" };
+    let client = reads(&Script::new([]), settings());
+    for (operation, outcome) in [(&STAR, Outcome::Success), (&FORK, Outcome::Refused), (op::PROJECT_ARCHIVE.row(), Outcome::Refused)] {
+        let verdict = client.core.judge(operation, Class::of(operation), empty(304).unwrap());
+        assert_eq!(verdict.outcome, outcome, "{}", operation.id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_on_any_thread_share_a_client() {
+    let script = Script::new([json(200, "[]")]);
+    let client = writes(&script);
+    let (reader, writer) = (client.reads().clone(), client.clone());
+    let read = tokio::spawn(async move { reader.list(op::HOOK_LIST.request().arg("id", 1)).await });
+    let write = tokio::spawn(async move { writer.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await });
+    assert!(read.await.unwrap().is_ok() && write.await.unwrap().is_ok());
+    let sent: Vec<_> = script.sent.lock().unwrap().iter().map(|s| (s.request.method, s.request.timeout.as_secs())).collect();
+    assert_eq!(sent, [(op::Method::Get, 30), (op::Method::Post, 75)]);
+    assert_eq!(client.reads().counts().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_comes_two_seconds_after_the_loss() {
+    let client = writes(&Script::new([]));
+    let start = tokio::time::Instant::now();
+    client.settle().await;
+    assert_eq!(start.elapsed(), Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_says_what_to_do() {
+    let offset = r#"{"error":"Offset pagination has a maximum allowed offset of 50000 for requests that return objects of type Project."}"#;
+    let table = [
+        (json(401, "{}"), "the token is wrong"),
+        (json(403, r#"{"error":"insufficient_scope","scope":"api"}"#), "scope `api`"),
+        (json(403, r#"{"message":"403 Forbidden"}"#), "lacks the role"),
+        (json(404, r#"{"error":"404 Not Found"}"#), "`%2F`"),
+        (json(405, offset), "longer than the service lets one page"),
+        (with(302, &[("location", "https://sso.example/")], ""), "redirects are not followed"),
+        (html(200), "answered in its place"),
+        (lost(Phase::NotSent, Failure::Network), "check the address"),
+        (with(429, &[("retry-after", "86400")], ""), "try again later"),
+    ];
+    for (reply, hint) in table {
+        let error = reads(&Script::new([reply.clone()]), settings()).get(get()).await.unwrap_err();
+        assert!(error.hint().is_some_and(|h| h.contains(hint)), "{error}: {:?}", error.hint());
+    }
 }

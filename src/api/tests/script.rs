@@ -33,6 +33,8 @@ pub(super) struct Sent {
 pub(super) struct Script {
     replies: Mutex<VecDeque<Reply>>,
     pub(super) sent: Mutex<Vec<Sent>>,
+    /// How many requests are in flight, and how many were at most.
+    pub(super) in_flight: Mutex<(usize, usize)>,
     start: Instant,
 }
 
@@ -47,14 +49,21 @@ impl Transport for Script {
         self.sent.lock().unwrap().push(Sent { request, at: self.start.elapsed() });
         let mut replies = self.replies.lock().unwrap();
         let reply = if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() };
-        Box::pin(async { reply.expect("a script has answers") })
+        let mut in_flight = self.in_flight.lock().unwrap();
+        *in_flight = (in_flight.0 + 1, in_flight.1.max(in_flight.0 + 1));
+        Box::pin(async {
+            // Others get their turn while a request is in flight.
+            tokio::task::yield_now().await;
+            self.in_flight.lock().unwrap().0 -= 1;
+            reply.expect("a script has answers")
+        })
     }
 }
 
 impl Script {
     pub(super) fn new(replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
         let replies = Mutex::new(replies.into_iter().collect());
-        Arc::new(Self { replies, sent: Mutex::default(), start: Instant::now() })
+        Arc::new(Self { replies, sent: Mutex::default(), in_flight: Mutex::default(), start: Instant::now() })
     }
 
     /// When each request was sent.
@@ -105,12 +114,20 @@ pub(super) fn settings() -> Settings {
 }
 
 pub(super) fn reads(script: &Arc<Script>, settings: Settings) -> ReadClient {
-    let service = Service::parse("https://example.org", false).unwrap();
-    ReadClient::new(service, Arc::clone(script) as Arc<dyn Transport>, Arc::new(secrets()), settings)
+    client(script, secrets(), settings)
 }
 
 pub(super) fn writes(script: &Arc<Script>) -> WriteClient {
-    WriteClient::new(reads(script, settings()))
+    writes_with(script, secrets())
+}
+
+pub(super) fn writes_with(script: &Arc<Script>, secrets: Secrets) -> WriteClient {
+    WriteClient::new(client(script, secrets, settings()))
+}
+
+fn client(script: &Arc<Script>, secrets: Secrets, settings: Settings) -> ReadClient {
+    let service = Service::parse("https://example.org", false).unwrap();
+    ReadClient::new(service, Arc::clone(script) as Arc<dyn Transport>, Arc::new(secrets), settings)
 }
 
 pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {

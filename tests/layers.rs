@@ -1,0 +1,143 @@
+//! Imports point down only: the layers of `src/lib.rs`, held against the source.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Each top-level module with its layer, and the modules of its own or a higher layer that it may import all the same.
+const LAYERS: &[(&str, u8, &[&str])] = &[
+    ("text", 0, &[]),
+    ("value", 0, &["secret"]),
+    ("secret", 0, &["operation"]),
+    ("operation", 0, &["value"]),
+    ("yaml", 0, &[]),
+    ("field", 0, &["value"]),
+    ("origin", 0, &[]),
+    ("address", 0, &["operation"]),
+    ("page", 0, &["operation", "value"]),
+    ("diagnostic", 0, &["text", "yaml"]),
+    ("schema", 1, &[]),
+    ("kind", 1, &[]),
+    ("kinds", 1, &["kind", "schema"]),
+    ("manifest", 2, &[]),
+    ("live", 3, &[]),
+    ("diff", 3, &["live"]),
+    ("plan", 3, &["live", "diff"]),
+    ("api", 4, &[]),
+    ("observe", 5, &[]),
+    ("apply", 6, &[]),
+    ("sandbox", 6, &[]),
+    ("report", 7, &[]),
+    ("cli", 8, &[]),
+];
+
+/// What the sandbox may know of the rest: nothing of what the client believes about the service.
+const SANDBOX_MAY_IMPORT: &[&str] = &["yaml", "text", "sandbox"];
+
+/// Crates that must not reach what decides: planning is pure and synchronous.
+const PURE: &[&str] = &["kind", "kinds", "diff", "plan", "live", "manifest", "page", "field", "value", "operation"];
+const IMPURE_CRATES: &[&str] = &["tokio", "reqwest", "futures_util", "axum", "rusqlite"];
+
+#[test]
+fn imports_point_down_only() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut violations = Vec::new();
+    let mut seen = BTreeMap::new();
+    for file in rust_files(&source) {
+        let relative = file.strip_prefix(&source).unwrap();
+        let module = relative.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs").to_owned();
+        if ["lib", "main"].contains(&module.as_str()) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        *seen.entry(module.clone()).or_insert(0) += 1;
+        violations.extend(violations_in(&module, &text).into_iter().map(|v| format!("{}: {v}", relative.display())));
+    }
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
+    for (module, ..) in LAYERS {
+        assert!(seen.contains_key(*module), "the layers name `{module}`, which does not exist");
+    }
+}
+
+#[test]
+fn a_planted_violation_is_found() {
+    assert_eq!(violations_in("plan", "use crate::{api::ReadClient, diff};"), ["`plan` imports `api`"]);
+    assert_eq!(violations_in("diff", "use tokio::sync::watch;"), ["`diff` is pure and uses `tokio`"]);
+    assert_eq!(violations_in("kinds", "let x = crate::cli::run();"), ["`kinds` imports `cli`"]);
+    assert_eq!(violations_in("sandbox", "use crate::kinds::KINDS;"), ["`sandbox` imports `kinds`"]);
+    assert_eq!(violations_in("api", "use crate::kind::Kind;"), ["`api` imports `kind`, which it has no business with"]);
+    assert_eq!(violations_in("unheard", "use crate::text;"), ["`unheard` has no layer"]);
+    assert_eq!(violations_in("plan", "use crate::{\n    address::{Address, Selector},\n    kinds,\n};"), [] as [&str; 0]);
+}
+
+fn violations_in(module: &str, text: &str) -> Vec<String> {
+    let Some((_, layer, beside)) = LAYERS.iter().find(|(name, ..)| *name == module) else {
+        return vec![format!("`{module}` has no layer")];
+    };
+    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let mut violations = Vec::new();
+    for import in imports(&code) {
+        let allowed = match LAYERS.iter().find(|(name, ..)| *name == import) {
+            _ if import == module => true,
+            _ if module == "sandbox" => SANDBOX_MAY_IMPORT.contains(&import.as_str()),
+            None => true,
+            Some((_, other, _)) => other < layer || beside.contains(&import.as_str()),
+        };
+        if !allowed {
+            violations.push(format!("`{module}` imports `{import}`"));
+        } else if module == "api" && ["kind", "kinds", "manifest", "plan", "diff", "live"].contains(&import.as_str()) {
+            violations.push(format!("`api` imports `{import}`, which it has no business with"));
+        }
+    }
+    if PURE.contains(&module) {
+        let used = IMPURE_CRATES.iter().filter(|krate| code.contains(&format!("{krate}::")));
+        violations.extend(used.map(|krate| format!("`{module}` is pure and uses `{krate}`")));
+    }
+    violations.sort();
+    violations.dedup();
+    violations
+}
+
+/// The top-level modules that `code` names after `crate::`, alone or in braces.
+fn imports(code: &str) -> Vec<String> {
+    let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let mut imports = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        let Some(group) = rest.strip_prefix('{') else {
+            imports.push(word(rest));
+            continue;
+        };
+        let (mut depth, mut start) = (0, true);
+        for (i, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => start = true,
+                c if start && !c.is_whitespace() => {
+                    imports.push(word(&group[i..]));
+                    start = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    imports
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
