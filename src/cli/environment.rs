@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 
 /// Environment variables that are text.
 #[derive(Clone, Default)]
-pub struct Environment(BTreeMap<String, String>);
+pub(super) struct Environment(BTreeMap<String, String>);
 
 impl Environment {
     /// The environment of this process. What is not UTF-8 is left out: it can be neither an address nor a token.
-    pub fn of_process() -> Self {
+    pub(super) fn of_process() -> Self {
         Self(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect())
     }
 
     /// A variable. One that is empty counts as not set, as CI systems and shells leave them.
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
     /// The first of `names` that is set, with its value.
-    pub fn first_of<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
+    pub(super) fn first_of<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
 
     /// With `others`, which win.
     #[must_use]
-    pub fn with(mut self, others: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub(super) fn with(mut self, others: impl IntoIterator<Item = (String, String)>) -> Self {
         self.0.extend(others);
         self
     }

@@ -6,7 +6,7 @@ use crate::api::ApiError;
 
 /// How a run ends. The variants are ordered: when several apply, the first one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Exit {
+pub(super) enum Exit {
     /// SIGINT ended the run.
     Interrupted,
     /// SIGTERM ended the run.
@@ -35,7 +35,7 @@ pub enum Exit {
 
 impl Exit {
     /// The number that the process exits with.
-    pub const fn code(self) -> u8 {
+    pub(super) const fn code(self) -> u8 {
         match self {
             Self::Success => 0,
             Self::Internal => 1,
@@ -53,12 +53,12 @@ impl Exit {
     }
 
     /// The one of `exits` that wins; success if there is none.
-    pub fn first_of(exits: impl IntoIterator<Item = Self>) -> Self {
+    pub(super) fn first_of(exits: impl IntoIterator<Item = Self>) -> Self {
         exits.into_iter().min().unwrap_or(Self::Success)
     }
 
     /// This one if `applies`, for [`Self::first_of`].
-    pub const fn when(self, applies: bool) -> Self {
+    pub(super) const fn when(self, applies: bool) -> Self {
         if applies { self } else { Self::Success }
     }
 }
@@ -70,7 +70,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// The exit codes as `--help` explains them.
-pub const HELP: &str = "Exit codes:
+pub(super) const HELP: &str = "Exit codes:
   0  success; drift: in sync and fully read
   1  internal error
   2  differences (drift, plan --exit-code), or the question was answered no
@@ -86,37 +86,37 @@ When several apply, the first of 1 6 5 4 3 7 8 10 2 0.";
 
 /// An error that ends a run: what happened, what to do about it, and the code to exit with.
 #[derive(Debug)]
-pub struct Failure {
+pub(super) struct Failure {
     /// What happened; `None` if that has been said already.
-    pub error: Option<anyhow::Error>,
+    pub(super) error: Option<anyhow::Error>,
     /// What to do.
-    pub help: Option<String>,
+    pub(super) help: Option<String>,
     /// The code.
-    pub exit: Exit,
+    pub(super) exit: Exit,
 }
 
 /// What a command comes to.
-pub type Outcome = Result<Exit, Failure>;
+pub(super) type Outcome = Result<Exit, Failure>;
 
 impl Failure {
     /// An error that exits with `exit`.
-    pub fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
+    pub(super) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
         Self { error: Some(error.into()), help: None, exit }
     }
 
     /// An error of configuration or usage.
-    pub fn usage(message: impl fmt::Display) -> Self {
+    pub(super) fn usage(message: impl fmt::Display) -> Self {
         Self::new(Exit::Usage, anyhow::anyhow!("{message}"))
     }
 
     /// The end of a run whose reason has been shown already.
-    pub const fn said(exit: Exit) -> Self {
+    pub(super) const fn said(exit: Exit) -> Self {
         Self { error: None, help: None, exit }
     }
 
     /// With what to do about it.
     #[must_use]
-    pub fn help(self, help: impl Into<String>) -> Self {
+    pub(super) fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 }

@@ -16,7 +16,7 @@ use crate::{report::Style, secret::Secrets};
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Colour {
+pub(super) enum Colour {
     /// On a terminal, unless NO_COLOR or CI is set.
     #[default]
     Auto,
@@ -28,11 +28,11 @@ pub enum Colour {
 
 /// Strikes secrets from text; it learns them when they are looked up. Clones share what they know.
 #[derive(Clone, Debug, Default)]
-pub struct Redactor(Arc<RwLock<Arc<Secrets>>>);
+pub(super) struct Redactor(Arc<RwLock<Arc<Secrets>>>);
 
 impl Redactor {
     /// Strikes what `secrets` knows from now on.
-    pub fn learn(&self, secrets: Arc<Secrets>) {
+    pub(super) fn learn(&self, secrets: Arc<Secrets>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = secrets;
     }
 
@@ -43,21 +43,21 @@ impl Redactor {
 
 /// The two streams.
 #[derive(Clone, Debug)]
-pub struct Output {
+pub(super) struct Output {
     redactor: Redactor,
     /// How results look.
-    pub style: Style,
+    pub(super) style: Style,
     /// How what goes to stderr looks.
-    pub stderr: Style,
+    pub(super) stderr: Style,
     /// Whether bars may be drawn on stderr.
-    pub progress: bool,
+    pub(super) progress: bool,
     /// Whether somebody can be asked a question.
-    pub interactive: bool,
+    pub(super) interactive: bool,
 }
 
 impl Output {
     /// Looks at the streams and the environment.
-    pub fn new(colour: Colour, verbose: u8, env: &Environment) -> Self {
+    pub(super) fn new(colour: Colour, verbose: u8, env: &Environment) -> Self {
         let columns = env.get("COLUMNS").and_then(|columns| columns.parse().ok());
         let style = |terminal: bool| {
             let width = terminal.then(|| columns.or_else(terminal_width).unwrap_or(80));
@@ -74,7 +74,7 @@ impl Output {
     }
 
     /// What strikes secrets from all that is written here.
-    pub const fn redactor(&self) -> &Redactor {
+    pub(super) const fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
@@ -82,7 +82,7 @@ impl Output {
     ///
     /// # Errors
     /// If stdout cannot be written for another reason, such as a full disk.
-    pub fn print(&self, text: &str) -> Result<(), Failure> {
+    pub(super) fn print(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stdout.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
@@ -91,13 +91,13 @@ impl Output {
     }
 
     /// Writes a warning, an error or a question. If stderr is gone, there is nobody to tell.
-    pub fn tell(&self, text: &str) {
+    pub(super) fn tell(&self, text: &str) {
         let mut stderr = io::stderr().lock();
         let _ = stderr.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stderr.flush());
     }
 
     /// Writes what ended a run.
-    pub fn tell_failure(&self, failure: &Failure) {
+    pub(super) fn tell_failure(&self, failure: &Failure) {
         let paint = |code: &str, text: &str| if self.stderr.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() };
         if let Some(error) = &failure.error {
             let message = crate::text::escape_lines(&format!("{error:#}")).into_owned();
@@ -112,7 +112,7 @@ impl Output {
     ///
     /// # Errors
     /// If UNDRIFT_LOG is no filter.
-    pub fn start_log(&self, verbose: u8, env: &Environment) -> Result<(), Failure> {
+    pub(super) fn start_log(&self, verbose: u8, env: &Environment) -> Result<(), Failure> {
         let loudness = ["undrift=warn", "undrift=info", "undrift=debug"][usize::from(verbose.min(2))];
         let filter = EnvFilter::try_new(env.get("UNDRIFT_LOG").unwrap_or(loudness))
             .map_err(|error| Failure::usage(format!("UNDRIFT_LOG is no filter: {error}")).help("write it like `undrift=debug`"))?;
@@ -162,7 +162,7 @@ impl<'w> MakeWriter<'w> for RedactedStderr {
 
 /// Where a machine format goes: `json=FILE`, or `json=-` for stdout in place of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub(super) enum Target {
     /// In place of the text.
     Stdout,
     /// Into a file, beside the text.
@@ -183,10 +183,10 @@ impl std::str::FromStr for Target {
 
 /// Where a command's report goes.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct ReportArgs {
+pub(super) struct ReportArgs {
     /// Write the report as JSON too; `json=-` writes it to stdout in place of the text
     #[arg(long, value_name = "json=FILE", help_heading = "Output")]
-    pub out: Vec<Target>,
+    pub(super) out: Vec<Target>,
 }
 
 impl Output {
@@ -194,7 +194,7 @@ impl Output {
     ///
     /// # Errors
     /// If something cannot be written.
-    pub fn report(
+    pub(super) fn report(
         &self,
         targets: &ReportArgs,
         text: impl FnOnce() -> String,

@@ -178,8 +178,7 @@ pub struct Checked<'a> {
 impl<'a> Checked<'a> {
     /// What `diagnostics` say about manifests that declare so many projects.
     pub fn new(diagnostics: &'a Diagnostics, projects: usize) -> Self {
-        let counts =
-            CheckCounts { errors: diagnostics.count(Severity::Error), warnings: diagnostics.count(Severity::Warning), projects };
+        let counts = CheckCounts { errors: diagnostics.count(Severity::Error), warnings: diagnostics.count(Severity::Warning), projects };
         Self { counts, diagnostics }
     }
 }

@@ -3,6 +3,8 @@
 use crate::{
     address::Address,
     diff::{Action, Change, Shown},
+    kinds,
+    origin::Origin,
     plan::{Edge, Step},
     report::canvas::{Canvas, Crowded, Line, Paint},
     text::count,
@@ -25,10 +27,13 @@ pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
             canvas.line(&head);
         }
         edges(canvas, step);
-        let rows: Vec<_> = step.changes.iter().flat_map(rows).collect();
+        let told = identity(step);
+        let full = canvas.style().full;
+        let changes = step.changes.iter().filter(|change| !told.contains(&change.field.as_str()));
+        let rows: Vec<_> = changes.flat_map(rows).filter(|row| full || !row.is_idle(step.action)).collect();
         let column = rows.iter().map(|row| row.name.chars().count()).filter(|n| *n <= WIDEST_NAME).max().unwrap_or(0);
         for row in rows {
-            field(canvas, step.action, &row, column, origins);
+            field(canvas, step, &row, column, origins);
         }
     }
 }
@@ -49,6 +54,16 @@ pub(super) fn tail(address: &Address) -> String {
         (Some(section), None) => section.into(),
         (Some(section), Some(entry)) => format!("{section}/{entry}"),
     }
+}
+
+/// The fields of a new entry that its address tells already.
+fn identity(step: &Step) -> &'static [&'static str] {
+    let Some(kind) = step.address.section.and_then(kinds::of_section).filter(|_| step.action == Action::Create) else { return &[] };
+    let plain = step.changes.iter().filter_map(|change| match &change.after {
+        Shown::Value(value) => Some((change.field.clone(), value.clone())),
+        _ => None,
+    });
+    if step.address.entry.as_deref() == Some(&kind.key(&plain.collect())) { kind.identity() } else { &[] }
 }
 
 /// What comes first, where one would not expect it: steps of other sections, and of none but the project itself.
@@ -75,6 +90,13 @@ struct Row<'c> {
     change: &'c Change,
 }
 
+impl Row<'_> {
+    /// Whether nothing is lost with it when its object is removed.
+    fn is_idle(&self, action: Action) -> bool {
+        action == Action::Delete && matches!(self.before, Shown::Value(Json::Null | Json::Bool(false)))
+    }
+}
+
 /// A mapping is shown by those of its keys that differ.
 fn rows(change: &Change) -> Vec<Row<'_>> {
     let row = |name: String, before: Shown, after: Shown| Row { name, before, after, change };
@@ -89,16 +111,19 @@ fn rows(change: &Change) -> Vec<Row<'_>> {
     if rows.is_empty() { whole() } else { rows }
 }
 
-fn field(canvas: &mut Canvas, action: Action, row: &Row<'_>, column: usize, origins: bool) {
+fn field(canvas: &mut Canvas, step: &Step, row: &Row<'_>, column: usize, origins: bool) {
     let name = Line::indented(6).text(&row.name);
     let start = 6 + column + 2;
     let labelled = |value: Line| name.clone().pad_to(start.max(name.len() + 2)).hang_here().with(value);
     let arrow = |before: Line, after: Line| before.put(Paint::Change, " → ").with(after);
-    let draw = |canvas: &mut Canvas, line: Line| match row.change.origin.as_ref().filter(|_| origins) {
+    // What stands on one line with its object comes from where that comes from.
+    let is_news = |origin: &&Origin| origins && (&origin.file, origin.line) != (&step.origin.file, step.origin.line);
+    let origin = row.change.origin.as_ref().filter(is_news);
+    let draw = |canvas: &mut Canvas, line: Line| match origin {
         Some(origin) => canvas.line_from(line, origin, Crowded::Drop),
         None => canvas.line(&line),
     };
-    match action {
+    match step.action {
         Action::Create => match value::lines(&row.after) {
             Some(text) => {
                 draw(canvas, labelled(value::shown(&row.after)));

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, Place},
-    diff::{Note, Reason},
-    plan::{Incomplete, Plan, Problem, Refusal},
+    diff::{Incomplete, Note, Problem, Reason},
+    plan::{Plan, Refusal},
     report::canvas::{Canvas, Line, Paint},
     text::count,
 };
@@ -48,7 +48,6 @@ enum Sort {
     LeftAlone,
     NotReturned,
     CannotVerify,
-    Ambiguous,
     SecretMissing,
 }
 
@@ -60,7 +59,6 @@ impl Sort {
             Reason::LeftAlone(_) => Self::LeftAlone,
             Reason::NotReturned => Self::NotReturned,
             Reason::CannotVerify => Self::CannotVerify,
-            Reason::Ambiguous(_) => Self::Ambiguous,
             Reason::SecretMissing(_) => Self::SecretMissing,
         }
     }
@@ -72,7 +70,6 @@ impl Sort {
             Self::LeftAlone => "left alone whatever is declared",
             Self::NotReturned => "not compared, because the service's answer lacks these fields",
             Self::CannotVerify => "cannot be verified, because the service never shows these fields; `--resend` sends them again",
-            Self::Ambiguous => "not compared, because several live objects fit",
             Self::SecretMissing => "not compared, because these secrets are not set here; `apply` needs them",
         }
     }
@@ -81,9 +78,9 @@ impl Sort {
 fn object(note: &Note) -> String {
     let tail = tail(&note.address);
     let about = match &note.reason {
-        Reason::Archived => return "everything".into(),
+        Reason::Archived => return String::new(),
         Reason::Unlisted => return tail,
-        Reason::LeftAlone(why) | Reason::Ambiguous(why) => why.clone(),
+        Reason::LeftAlone(why) => why.clone(),
         Reason::NotReturned | Reason::CannotVerify => note.fields.join(", "),
         Reason::SecretMissing(references) => references.join(", "),
     };
