@@ -6,11 +6,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, PoisonError},
 };
 
 use futures_util::{StreamExt as _, future, stream};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, OnceCell, mpsc};
 
 use crate::{
     api::{ApiError, ReadClient},
@@ -35,10 +35,10 @@ const KEYSET_FROM: usize = 10;
 pub struct Observer {
     client: ReadClient,
     caller: Caller,
-    users: Mutex<Users>,
-    namespaces: tokio::sync::Mutex<BTreeMap<String, Option<Namespace>>>,
+    users: std::sync::Mutex<BTreeMap<String, Arc<OnceCell<Option<u64>>>>>,
+    namespaces: Mutex<BTreeMap<String, Option<Namespace>>>,
     /// Declared fields that single answers lack as well as list answers, so that asking again brings nothing.
-    in_no_answer: tokio::sync::Mutex<BTreeSet<String>>,
+    in_no_answer: Mutex<BTreeSet<String>>,
 }
 
 /// What a project's own read came to, before its sections are read.
@@ -71,13 +71,7 @@ impl Observer {
             username: field("username").as_str().unwrap_or_default().to_owned(),
             administrator: field("is_admin") == true,
         };
-        Ok(Self {
-            client,
-            caller,
-            users: Mutex::default(),
-            namespaces: tokio::sync::Mutex::default(),
-            in_no_answer: tokio::sync::Mutex::default(),
-        })
+        Ok(Self { client, caller, users: std::sync::Mutex::default(), namespaces: Mutex::default(), in_no_answer: Mutex::default() })
     }
 
     /// Who asks.
@@ -415,19 +409,13 @@ impl Observer {
     /// The id of the user with this name, looked up once.
     async fn user(&self, name: &str) -> Result<Option<u64>, ApiError> {
         let key = name.to_lowercase();
-        if let Some(known) = self.users.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(*known);
-        }
-        let answer = self.client.get(operation::USER_FIND.request().query("username", name)).await?;
-        let found = answer
-            .body
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find(|user| user["username"].as_str().is_some_and(|username| username.to_lowercase() == key));
-        let id = found.and_then(|user| user["id"].as_u64());
-        self.users.lock().unwrap_or_else(PoisonError::into_inner).insert(key, id);
-        Ok(id)
+        let known = self.users.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default().clone();
+        let look_up = async || {
+            let answer = self.client.get(operation::USER_FIND.request().query("username", name)).await?;
+            let is_named = |user: &&Json| user["username"].as_str().is_some_and(|username| username.to_lowercase() == key);
+            Ok(answer.body.as_array().into_iter().flatten().find(is_named).and_then(|user| user["id"].as_u64()))
+        };
+        known.get_or_try_init(look_up).await.copied()
     }
 
     /// The active owners of a project, inherited ones too; `None` if they cannot be read.

@@ -13,6 +13,7 @@ use crate::{
     operation,
     schema::{self, TextOrSecret},
     secret::Reference,
+    text,
     value::{Fields, Json, Object, Value},
 };
 
@@ -93,7 +94,7 @@ impl Kind for Hooks {
 
     fn key(&self, fields: &Object) -> String {
         let text = |name| fields.get(name).and_then(Json::as_str);
-        text("name").map(str::to_owned).or_else(|| text("url").map(mask_url)).unwrap_or_default()
+        text("name").map(str::to_owned).or_else(|| text("url").map(|url| text::mask_url(url).into_owned())).unwrap_or_default()
     }
     fn find<'l>(&self, declared: &Fields, _key: &str, live: &'l [LiveEntry]) -> Found<'l> {
         let previously = declared.get("previously").and_then(Value::plain).and_then(Json::as_array);
@@ -152,17 +153,6 @@ fn valid_url(url: &str) -> Result<(), &'static str> {
     if host.is_empty() || host.starts_with(':') { Err("names a host") } else { Ok(()) }
 }
 
-/// `url` without what may be a credential: user information, the values of the query, and the fragment.
-fn mask_url(url: &str) -> String {
-    let (url, fragment) = url.split_once('#').map_or((url, ""), |(url, _)| (url, "#***"));
-    let (base, query) = url.split_once('?').map_or((url, None), |(base, query)| (base, Some(query)));
-    let mask = |part: &str| part.split_once('=').map_or_else(|| "***".to_owned(), |(name, _)| format!("{name}=***"));
-    let query = query.map(|query| format!("?{}", query.split('&').map(mask).collect::<Vec<_>>().join("&"))).unwrap_or_default();
-    let (scheme, rest) = base.split_once("://").map_or(("", base), |(scheme, _)| base.split_at(scheme.len() + 3));
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let authority = authority.rsplit_once('@').map_or_else(|| authority.to_owned(), |(_, host)| format!("***@{host}"));
-    format!("{scheme}{authority}{path}{query}{fragment}")
-}
 
 #[cfg(test)]
 mod tests {

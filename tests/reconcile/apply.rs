@@ -1,0 +1,83 @@
+//! What apply does when the world moves between the plan and the writes.
+
+use serde_json::json;
+use undrift::{apply::Outcome as Ended, sandbox::Profile};
+
+use crate::world::{World, project, seed};
+
+fn ends(outcome: &crate::world::Outcome) -> Vec<(String, Ended)> {
+    outcome.applied.as_ref().unwrap().steps.iter().map(|step| (step.address.to_string(), step.outcome.clone())).collect()
+}
+
+#[tokio::test]
+async fn what_somebody_else_did_is_not_done_again() {
+    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
+    world.declare(&[project("acme/shop", json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}))]);
+    let outcome = world
+        .apply_between(async |world: &World| {
+            world.call("PUT", "/projects/acme%2Fshop", Some(json!({"description": "new"}))).await;
+        })
+        .await
+        .unwrap();
+    assert_eq!(ends(&outcome), [("acme/shop#settings".into(), Ended::Already), ("acme/shop#variables/A@%2A".into(), Ended::Done)]);
+    assert!(outcome.applied.unwrap().is_complete());
+}
+
+#[tokio::test]
+async fn a_project_that_moved_is_left_alone_and_the_others_are_not() {
+    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/a"}), json!({"path": "acme/b"})])).await;
+    let sections = json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]});
+    world.declare(&[project("acme/a", sections.clone()), project("acme/b", sections)]);
+    let outcome = world
+        .apply_between(async |world: &World| {
+            world.call("PUT", "/projects/acme%2Fa", Some(json!({"description": "somebody else's"}))).await;
+        })
+        .await
+        .unwrap();
+    let ends = ends(&outcome);
+    assert!(matches!(ends[0].1, Ended::Moved(_)) && matches!(ends[1].1, Ended::Skipped(_)), "{ends:?}");
+    assert_eq!((&ends[2].1, &ends[3].1), (&Ended::Done, &Ended::Done));
+    assert_eq!(world.get("/projects/acme%2Fa").await["description"], "somebody else's");
+    assert_eq!(world.get("/projects/acme%2Fa/variables").await, json!([]));
+}
+
+#[tokio::test]
+async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
+    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/b"})])).await;
+    // The service refuses to show in a public project what its group hides; here it refuses the name.
+    world.declare(
+        &[
+            project("acme/b", json!({"settings": {"description": "new"}})),
+            project("acme/c", json!({"create": true, "settings": {"mirror_user_id": 999_999}, "variables": [{"key": "A", "value": "x"}]})),
+            project("acme/d", json!({"create": true, "settings": {"template_name": "x"}})),
+        ][..2],
+    );
+    world.sandbox.add_fault(undrift::sandbox::Fault {
+        method: Some(http::Method::POST),
+        path_contains: "/projects".into(),
+        nth: 0,
+        what: undrift::sandbox::Misfortune::StatusBefore(400),
+    });
+    let ends = ends(&world.apply().await);
+    assert_eq!(ends[0], ("acme/b#settings".into(), Ended::Done));
+    assert!(matches!(&ends[1], (address, Ended::Failed(_)) if address == "acme/c"), "{ends:?}");
+    assert!(matches!(&ends[2].1, Ended::Skipped(why) if why.contains("`acme/c`")), "{ends:?}");
+}
+
+#[tokio::test]
+async fn a_missing_project_user_or_secret_is_found_before_the_first_write() {
+    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
+    let fine = project("acme/shop", json!({"settings": {"description": "new"}}));
+    for (document, code) in [
+        (project("acme/none", json!({"settings": {"description": "x"}})), Some("missing-project")),
+        (project("nowhere/none", json!({"create": true})), Some("missing-namespace")),
+        (project("acme/other", json!({"create": true, "members": [{"user": "nobody", "access_level": "guest"}]})), Some("unknown-user")),
+        (project("acme/third", json!({"create": true, "variables": [{"key": "A", "value": {"env": "NOT_SET"}}]})), None),
+    ] {
+        world.declare(&[fine.clone(), document]);
+        let outcome = world.apply().await;
+        assert!(outcome.applied.is_none());
+        assert_eq!(outcome.plan.problems.first().map(|problem| problem.code), code);
+    }
+    assert_eq!(world.writes(), [] as [&str; 0]);
+}

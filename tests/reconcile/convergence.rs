@@ -1,0 +1,261 @@
+//! Every readable field of every kind, in every form: created, changed, cleared; in the faithful service and in hostile ones.
+
+use serde_json::{Value as Json, json};
+use undrift::{
+    field::{Readback, Secrecy},
+    kind::{Kind, Shape, Spec},
+    kinds::KINDS,
+    sandbox::{AbsentDelete, AbsentPushRule, Profile},
+};
+
+use crate::world::{World, project, seed};
+
+/// Fields that are tried elsewhere or cannot be tried alone, with the reason.
+const APART: &[(&str, &str)] = &[
+    ("settings.mr_default_target_self", "the service accepts it for forks only"),
+    ("settings.default_branch", "it needs a repository; see `a_default_branch_is_set_with_the_readme`"),
+];
+
+/// Fields that never come back; they are sent and not compared.
+const NEVER_READ: &[&str] = &["hooks.name", "hooks.previously", "hooks.token", "settings.avatar", "settings.import_url"];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Form {
+    Create,
+    Change,
+    Clear,
+}
+
+/// A value that the schema and the service allow; another one for another form.
+fn sample(kind: &dyn Kind, spec: &Spec, form: Form) -> Json {
+    if form == Form::Clear {
+        return Json::Null;
+    }
+    let first = form == Form::Create;
+    let pick = |a: Json, b: Json| if first { a } else { b };
+    match (kind.section(), spec.name.as_str()) {
+        ("settings", "visibility") => return pick("internal".into(), "private".into()),
+        ("settings", "container_expiration_policy") => {
+            let name = if first { "name_regex_delete" } else { "name_regex_keep" };
+            return json!({"enabled": first, "cadence": pick("7d".into(), "1month".into()), "keep_n": pick(5.into(), 10.into()), name: "^x"});
+        }
+        ("settings", "avatar") => return json!({"file": "logo.png"}),
+        ("settings", "import_url") => return json!({"env": "IMPORT_URL"}),
+        ("settings", "repository_storage") => return "default".into(),
+        ("settings", "mirror_user_id") => return 1.into(),
+        // The real service takes 10 minutes to 1 month.
+        ("settings", "build_timeout") => return pick(3600.into(), 7200.into()),
+        ("hooks", "token") => return json!({"env": "HOOK_TOKEN"}),
+        ("hooks", "url") => return format!("https://{}.example.org/x", if first { "a" } else { "b" }).into(),
+        ("hooks", "previously") => return json!(["https://a.example.org/x"]),
+        ("hooks", "push_events_branch_filter") => return pick("main".into(), "release/*".into()),
+        ("members", "access_level") => return pick("developer".into(), 40.into()),
+        ("members", "expires_at") => return pick("2099-01-31".into(), "2098-12-31".into()),
+        ("variables", "value") => return pick("first-value".into(), json!({"env": "VALUE"})),
+        ("archived", _) => return first.into(),
+        _ => {}
+    }
+    let schema = &spec.schema;
+    if let Some(options) = schema["enum"].as_array() {
+        return options.iter().filter(|option| !option.is_null()).nth(usize::from(!first)).unwrap_or(&options[0]).clone();
+    }
+    let types = [&schema["type"], &schema["type"][0]];
+    match types.iter().find_map(|t| t.as_str()) {
+        Some("boolean") => first.into(),
+        Some("integer") => pick(7.into(), 9.into()),
+        Some("array") => json!(if first { vec!["beta", "alpha"] } else { vec!["gamma"] }),
+        Some("string") => pick("first text".into(), "second text".into()),
+        other => panic!("no sample of {}.{}: {other:?}", kind.section(), spec.name),
+    }
+}
+
+/// An entry that can be created, without the field under test.
+fn base(kind: &dyn Kind) -> Json {
+    match kind.section() {
+        "variables" => json!({"key": "KEY", "value": "a-plain-value"}),
+        "members" => json!({"user": "bob", "access_level": "guest"}),
+        "hooks" => json!({"name": "ci", "url": "https://a.example.org/x"}),
+        "push_rule" => json!({"member_check": true}),
+        _ => json!({}),
+    }
+}
+
+/// A project for each field of each kind, named after both.
+fn documents(form: Form) -> Vec<(String, Json)> {
+    let mut documents = Vec::new();
+    for kind in KINDS {
+        for spec in kind.table().specs() {
+            let name = format!("{}.{}", kind.section(), spec.name);
+            let identity = kind.identity().contains(&spec.name.as_str()) && spec.name != "url";
+            if identity || APART.iter().any(|(apart, _)| *apart == name) || (form == Form::Clear && !spec.field.nullable) {
+                continue;
+            }
+            let mut entry = base(*kind);
+            entry[&spec.name] = sample(*kind, spec, form);
+            let section = match kind.shape() {
+                Shape::List => json!([entry]),
+                Shape::Mapping => entry,
+                Shape::Switch => entry[&spec.name].clone(),
+            };
+            let path = format!("acme/{}", name.replace(['.', '_'], "-"));
+            let mut document = project(&path, json!({"create": true, kind.section(): section}));
+            if spec.name == "url" && form == Form::Change {
+                document["hooks"][0]["previously"] = json!(["https://a.example.org/x"]);
+            }
+            documents.push((name, document));
+        }
+    }
+    documents
+}
+
+async fn converges(profile: Profile, name: &str) {
+    let mut world = World::new(profile, seed(&[])).await;
+    world.set("IMPORT_URL", "https://user:hidden@git.example.org/x.git");
+    world.set("HOOK_TOKEN", "hook-token-value");
+    world.set("VALUE", "value-from-environment");
+    world.tweak = |settings| settings.limits.count = usize::MAX;
+    std::fs::write(world.root().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10]).unwrap();
+    for form in [Form::Create, Form::Change, Form::Clear] {
+        let documents = documents(form);
+        world.declare(&documents.iter().map(|(_, document)| document.clone()).collect::<Vec<_>>());
+        let plan = world.converge(&format!("{name}, {form:?}")).await;
+        // Every field that can be seen to differ was planned; otherwise nothing was tried.
+        for (field, document) in &documents {
+            let (section, field_name) = field.split_once('.').unwrap();
+            let kind = KINDS.iter().find(|kind| kind.section() == section).unwrap();
+            let spec = kind.table().get(field_name).unwrap();
+            let readable = spec.field.read != Readback::Never;
+            let single = spec.schema["enum"].as_array().is_some_and(|options| options.len() < 2);
+            let same = matches!(field_name, "repository_storage" | "mirror_user_id") || single;
+            if form == Form::Create || (readable && !same && spec.field.read != Readback::IfPresent) {
+                let path = document["path"].as_str().unwrap();
+                assert!(plan.steps.iter().any(|step| &*step.address.path == path), "{name}, {form:?}: {field} was not planned");
+            }
+        }
+    }
+}
+
+/// Each case of the hostile profile on its own, and all of them together.
+fn profiles() -> Vec<(&'static str, Profile)> {
+    let faithful = Profile::default;
+    vec![
+        ("faithful", faithful()),
+        ("pages of 3", Profile { page_cap: Some(3), ..faithful() }),
+        ("unknown extra keys", Profile { unknown_extra_keys: true, ..faithful() }),
+        ("nullable keys missing", Profile { drop_null_keys: true, ..faithful() }),
+        ("omitted flags reset by a PUT", Profile { put_resets_omitted_flags: true, ..faithful() }),
+        ("404 for an absent delete", Profile { absent_delete: AbsentDelete::NotFound, ..faithful() }),
+        ("404 for an absent push rule", Profile { absent_push_rule: AbsentPushRule::NotFound, ..faithful() }),
+        ("topics in another order", Profile { shuffle_topics: true, ..faithful() }),
+        ("bots among the members", Profile { bots_among_members: true, ..faithful() }),
+        (
+            "all of it",
+            Profile {
+                page_cap: Some(3),
+                unknown_extra_keys: true,
+                drop_null_keys: true,
+                put_resets_omitted_flags: true,
+                absent_delete: AbsentDelete::NotFound,
+                absent_push_rule: AbsentPushRule::NotFound,
+                shuffle_topics: true,
+                bots_among_members: true,
+                ..faithful()
+            },
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_field_of_every_kind_converges_in_every_form() {
+    for (name, profile) in profiles() {
+        converges(profile, name).await;
+    }
+}
+
+#[test]
+fn what_never_comes_back_is_known_by_name() {
+    let mut never: Vec<_> = KINDS
+        .iter()
+        .flat_map(|kind| kind.table().specs().iter().map(move |spec| (kind.section(), spec)))
+        .filter(|(_, spec)| spec.field.read == Readback::Never)
+        .map(|(section, spec)| format!("{section}.{}", spec.name))
+        .collect();
+    never.sort();
+    assert_eq!(never, NEVER_READ);
+    assert!(
+        KINDS.iter().all(|kind| kind
+            .table()
+            .specs()
+            .iter()
+            .all(|s| s.field.secrecy != Secrecy::Reference || s.field.read == Readback::Never))
+    );
+}
+
+#[tokio::test]
+async fn an_attribute_that_is_accepted_and_dropped_is_named() {
+    let profile = Profile { drop_attribute: Some("merge_method".into()), ..Profile::default() };
+    let world = World::new(profile, seed(&[json!({"path": "acme/shop"})])).await;
+    world.declare(&[project("acme/shop", json!({"settings": {"merge_method": "ff", "description": "kept"}}))]);
+    let applied = world.apply().await.applied.unwrap();
+    assert!(!applied.is_complete());
+    let unstuck: Vec<_> = applied.unstuck.iter().map(|u| (u.address.to_string(), u.fields.clone())).collect();
+    assert_eq!(unstuck, [("acme/shop#settings".to_owned(), vec!["merge_method".to_owned()])]);
+}
+
+#[tokio::test]
+async fn a_default_branch_is_set_with_the_readme() {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    world.declare(&[project("acme/shop", json!({"create": {"initialize_with_readme": true}, "settings": {"default_branch": "trunk"}}))]);
+    world.converge("default branch").await;
+    assert_eq!(world.get("/projects/acme%2Fshop").await["default_branch"], "trunk");
+}
+
+#[tokio::test]
+async fn entries_come_and_go() {
+    let world = World::new(
+        Profile::default(),
+        seed(&[json!({
+            "path": "acme/shop",
+            "variables": [{"key": "OLD", "value": "x"}, {"key": "OLD", "environment_scope": "prod", "value": "y"}, {"key": "KEEP", "value": "z"}],
+            "members": [{"user": "bob", "access_level": 30}],
+            "hooks": [{"url": "https://a.example.org"}, {"url": "https://b.example.org"}],
+            "push_rule": {"member_check": true},
+        })]),
+    )
+    .await;
+    world.declare(&[project(
+        "acme/shop",
+        json!({
+            "variables": [{"key": "OLD", "environment_scope": "prod", "state": "absent"}, {"key": "NEW", "value": "n"}],
+            "hooks": [{"url": "https://a.example.org", "push_events": false}],
+            "push_rule": null,
+            "unlisted": {"hooks": "delete"},
+        }),
+    )]);
+    world.converge("coming and going").await;
+    let keys = |list: Json, name: &str| list.as_array().unwrap().iter().map(|e| e[name].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    let mut variables = keys(world.get("/projects/acme%2Fshop/variables").await, "key");
+    variables.sort();
+    assert_eq!(variables, ["KEEP", "NEW", "OLD"]);
+    assert_eq!(keys(world.get("/projects/acme%2Fshop/hooks").await, "url"), ["https://a.example.org"]);
+    assert_eq!(keys(world.get("/projects/acme%2Fshop/members").await, "username"), ["bob"]);
+    assert_eq!(world.get("/projects/acme%2Fshop/push_rule").await, Json::Null);
+}
+
+#[tokio::test]
+async fn archived_projects_are_left_alone_opened_and_closed() {
+    let archived = json!({"path": "acme/old", "archived": true, "settings": {"description": "old"}});
+    let world = World::new(Profile::default(), seed(&[archived, json!({"path": "acme/new"})])).await;
+    let documents = |old: Json| {
+        let new =
+            project("acme/new", json!({"archived": true, "settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}));
+        [project("acme/old", old), new]
+    };
+    world.declare(&documents(json!({"archived": true, "settings": {"description": "changed"}})));
+    world.converge("archived stays archived").await;
+    assert_eq!(world.get("/projects/acme%2Fold").await["description"], "old");
+    assert_eq!(world.get("/projects/acme%2Fnew").await["archived"], true);
+    world.declare(&documents(json!({"archived": false, "settings": {"description": "changed"}})));
+    world.converge("opened").await;
+    assert_eq!(world.get("/projects/acme%2Fold").await["description"], "changed");
+}

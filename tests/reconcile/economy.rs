@@ -1,0 +1,75 @@
+//! What a plan costs, held on the log of requests.
+
+use serde_json::{Value as Json, json};
+use undrift::sandbox::Profile;
+
+use crate::world::{World, project, seed};
+
+const PROJECTS: usize = 230;
+
+fn everything(i: usize) -> Json {
+    json!({
+        "settings": {"description": format!("project {i}"), "merge_method": "ff", "visibility": "private", "public_builds": true},
+        "variables": [{"key": "A", "value": "x"}, {"key": "B", "environment_scope": "prod", "value": "y"}],
+        "members": [{"user": "bob", "access_level": "developer"}],
+        "hooks": [{"url": "https://a.example.org", "push_events": true}],
+        "push_rule": {"member_check": true},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unchanged_plan_reads_each_thing_once_and_writes_nothing() {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    let documents: Vec<_> = (0..PROJECTS)
+        .map(|i| {
+            let mut sections = everything(i);
+            sections["create"] = true.into();
+            project(&format!("acme/p{i}"), sections)
+        })
+        .collect();
+    world.declare(&documents);
+    world.converge("filling").await;
+    let before = world.requests().len();
+    let plan = world.plan().await;
+    let requests = world.requests().split_off(before);
+    assert_eq!((plan.steps.len(), plan.projects), (0, PROJECTS));
+    assert!(requests.iter().all(|request| request.starts_with("GET ")), "{requests:?}");
+    let bound = 4 * PROJECTS + PROJECTS / 100 + 10;
+    assert!(requests.len() <= bound, "{} requests, at most {bound}", requests.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_that_is_not_declared_costs_nothing() {
+    let world = World::new(Profile::default(), seed(&(0..20).map(|i| json!({"path": format!("acme/p{i}")})).collect::<Vec<_>>())).await;
+    world.declare(&(0..20).map(|i| project(&format!("acme/p{i}"), json!({"settings": {"visibility": "private"}}))).collect::<Vec<_>>());
+    world.plan().await;
+    assert_eq!(world.requests().len(), 2, "who asks, and one page: {:?}", world.requests());
+}
+
+#[tokio::test]
+async fn one_project_of_many_is_read_alone() {
+    let world = World::new(Profile::default(), seed(&(0..250).map(|i| json!({"path": format!("acme/p{i}")})).collect::<Vec<_>>())).await;
+    let declare = |names: &[usize]| {
+        world.declare(
+            &names.iter().map(|i| project(&format!("acme/p{i}"), json!({"settings": {"visibility": "private"}}))).collect::<Vec<_>>(),
+        );
+    };
+    declare(&[7]);
+    world.plan().await;
+    assert_eq!(world.requests().len(), 2);
+    // Two on the last of three pages: the first page tells that reading on costs as much as it saves.
+    declare(&[248, 249]);
+    world.plan().await;
+    assert!(world.requests().len() <= 2 + 4, "{:?}", world.requests());
+}
+
+#[tokio::test]
+async fn a_name_is_looked_up_once() {
+    let world = World::new(Profile::default(), seed(&(0..5).map(|i| json!({"path": format!("acme/p{i}")})).collect::<Vec<_>>())).await;
+    let members = json!({"members": [{"user": "Alice", "access_level": "guest"}]});
+    world.declare(&(0..5).map(|i| project(&format!("acme/p{i}"), members.clone())).collect::<Vec<_>>());
+    let plan = world.plan().await;
+    assert_eq!(plan.steps.len(), 5);
+    let look_ups = world.requests().iter().filter(|request| request.contains("/users?")).count();
+    assert_eq!(look_ups, 1, "{:?}", world.requests());
+}

@@ -1,0 +1,173 @@
+//! A service that spoils each read once and loses the answer of each write once.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value as Json, json};
+use undrift::sandbox::{Fault, Misfortune, Profile};
+
+use crate::world::{Outcome, World, project, seed};
+
+fn scenario() -> (Json, Vec<Json>) {
+    let here = json!({
+        "path": "acme/here",
+        "settings": {"description": "old"},
+        "variables": [{"key": "CHANGE", "value": "old"}, {"key": "GONE", "value": "x"}, {"key": "KEEP", "value": "x"}, {"key": "KEEP2", "value": "x"}],
+        "members": [{"user": "bob", "access_level": 30}],
+        "hooks": [{"url": "https://keep.example.org"}, {"url": "https://old.example.org"}],
+        "push_rule": {"member_check": true},
+    });
+    let documents = vec![
+        project(
+            "acme/here",
+            json!({
+                "settings": {"description": "new"},
+                "variables": [{"key": "CHANGE", "value": "new"}, {"key": "ADD", "value": "x"}, {"key": "GONE", "state": "absent"}],
+                "members": [{"user": "bob", "access_level": "maintainer"}, {"user": "carol", "access_level": "guest"}],
+                "hooks": [{"name": "moved", "url": "https://new.example.org", "previously": ["https://old.example.org"]}, {"name": "ci", "url": "https://ci.example.org"}],
+                "push_rule": {"member_check": false},
+            }),
+        ),
+        project(
+            "acme/new",
+            json!({
+                "create": true,
+                "settings": {"description": "made", "ci_default_git_depth": 5},
+                "variables": [{"key": "A", "value": "x"}],
+                "members": [{"user": "alice", "access_level": "developer"}],
+                "hooks": [{"name": "ci", "url": "https://ci.example.org"}],
+                "push_rule": {"prevent_secrets": true},
+            }),
+        ),
+    ];
+    (seed(&[here]), documents)
+}
+
+/// What is wrong with the state of the service: an object that nobody asked for, or one too many or too few.
+async fn wrong(world: &World) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let names = async |path: &str, name: &str| -> Vec<String> {
+        let list = world.get(path).await;
+        let mut names: Vec<_> = list.as_array().into_iter().flatten().map(|e| e[name].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    for (path, name, want) in [
+        ("/projects/acme%2Fhere/variables", "key", &["ADD", "CHANGE", "KEEP", "KEEP2"][..]),
+        ("/projects/acme%2Fhere/hooks", "url", &["https://ci.example.org", "https://keep.example.org", "https://new.example.org"]),
+        ("/projects/acme%2Fhere/members", "username", &["bob", "carol"]),
+        ("/projects/acme%2Fnew/variables", "key", &["A"]),
+        ("/projects/acme%2Fnew/hooks", "url", &["https://ci.example.org"]),
+        ("/projects/acme%2Fnew/members", "username", &["alice"]),
+    ] {
+        let found = names(path, name).await;
+        if found != want {
+            wrong.push(format!("{path}: {found:?}"));
+        }
+    }
+    let depth = world.get("/projects/acme%2Fnew").await["ci_default_git_depth"].clone();
+    if depth != 5 {
+        wrong.push(format!("depth: {depth}"));
+    }
+    wrong
+}
+
+/// The calls of a run without faults, each once, as a method and a part of its path that tells it from others.
+async fn calls() -> BTreeSet<(String, String)> {
+    let (seed, documents) = scenario();
+    let world = World::new(Profile::default(), seed).await;
+    world.declare(&documents);
+    world.converge("without faults").await;
+    let requests = world.requests();
+    assert_eq!(wrong(&world).await, [] as [&str; 0]);
+    requests
+        .iter()
+        .filter_map(|request| request.split_once(' '))
+        .map(|(m, p)| (m.to_owned(), p.split('?').next().unwrap().to_owned()))
+        .collect()
+}
+
+/// Runs with one fault, then once more without; returns what the first run said.
+async fn with_fault(method: &str, path: &str, nth: u32, what: &Misfortune) -> (Result<Outcome, undrift::api::ApiError>, World) {
+    let (seed, documents) = scenario();
+    let fault = Fault { method: Some(method.parse().unwrap()), path_contains: path.to_owned(), nth, what: what.clone() };
+    let world = World::new(Profile { faults: vec![fault], ..Profile::default() }, seed).await;
+    world.declare(&documents);
+    let outcome = world.try_apply().await;
+    (outcome, world)
+}
+
+async fn check(method: &str, path: &str, nth: u32, what: &Misfortune) {
+    let about = format!("{what:?} on {method} {path}, the {nth}.");
+    let (outcome, world) = with_fault(method, path, nth, what).await;
+    if let Ok(outcome) = &outcome
+        && let Some(applied) = &outcome.applied
+        && applied.is_complete()
+        && outcome.plan.incomplete.is_empty()
+    {
+        assert_eq!(wrong(&world).await, [] as [&str; 0], "{about}: the run said that all is well");
+    }
+    // Whatever happened, the next run puts it right, and no hook or variable is there twice.
+    let second = world.apply().await;
+    let applied = second.applied.unwrap_or_else(|| panic!("{about}: {:#?}", second.plan));
+    assert!(applied.is_complete(), "{about}, second run: {applied:#?}");
+    assert_eq!(wrong(&world).await, [] as [&str; 0], "{about}: after the second run");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_read_spoiled_once_leads_to_no_wrong_write() {
+    for (method, path) in calls().await.into_iter().filter(|(method, _)| method == "GET") {
+        for what in [
+            Misfortune::DropBefore,
+            Misfortune::Truncate,
+            Misfortune::EmptyBody,
+            Misfortune::Html200,
+            Misfortune::Redirect("http://127.0.0.1:9/".into()),
+        ] {
+            check(&method, &path, 1, &what).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_write_that_loses_its_answer_once_is_done_once() {
+    for (method, path) in calls().await.into_iter().filter(|(method, _)| method != "GET") {
+        for what in [
+            Misfortune::DropBefore,
+            Misfortune::CommitThenDrop,
+            Misfortune::StatusBefore(502),
+            Misfortune::StatusAfter(502),
+            Misfortune::Truncate,
+            Misfortune::Html200,
+        ] {
+            check(&method, &path, 1, &what).await;
+        }
+    }
+}
+
+/// A read that fails for good never looks like absence, and the run says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_that_fails_for_good_is_said() {
+    let reads = ["/projects/1/variables", "/projects/1/hooks", "/projects/1/members", "/projects/1/push_rule", "/users", "/namespaces"];
+    for path in reads {
+        for what in [
+            Misfortune::StatusBefore(500),
+            Misfortune::StatusBefore(403),
+            Misfortune::Html200,
+            Misfortune::EmptyBody,
+            Misfortune::Redirect("https://elsewhere.example.org/".into()),
+        ] {
+            let (outcome, world) = with_fault("GET", path, 0, &what).await;
+            let about = format!("{what:?} on GET {path}");
+            match outcome {
+                Ok(outcome) => {
+                    let complete = outcome.plan.incomplete.is_empty() && outcome.plan.problems.is_empty();
+                    assert!(!complete, "{about}: {:#?}", outcome.plan.steps);
+                }
+                Err(error) => assert!(!error.to_string().is_empty(), "{about}"),
+            }
+            let strange =
+                world.writes().into_iter().filter(|write| path.starts_with("/projects/1") && write.contains(&format!("/api/v4{path}")));
+            assert_eq!(strange.collect::<Vec<_>>(), [] as [&str; 0], "{about}: nothing is written where nothing was read");
+        }
+    }
+}

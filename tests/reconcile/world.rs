@@ -1,0 +1,240 @@
+//! A service, a folder of manifests, and undrift between them.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value as Json, json};
+use tokio::sync::watch;
+use undrift::{
+    api::{self, ApiError, Clock, HttpOptions, HttpTransport, Random, ReadClient, Service, WriteClient},
+    apply::{Applied, Apply, Event},
+    manifest::{self, Desired},
+    observe::Observer,
+    plan::{self, Plan, Settings},
+    sandbox::{self, Profile, Running, Seed},
+    secret::{Secret, Secrets},
+};
+
+/// A clock on which waiting takes no time.
+#[derive(Debug, Default)]
+struct Hasty(AtomicU64);
+
+impl Clock for Hasty {
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::SeqCst))
+    }
+    fn wall(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000) + self.now()
+    }
+    fn sleep(&self, wait: Duration) -> BoxFuture<'_, ()> {
+        self.0.fetch_add(u64::try_from(wait.as_millis()).unwrap(), Ordering::SeqCst);
+        Box::pin(tokio::task::yield_now())
+    }
+}
+
+/// Chance without any.
+#[derive(Debug)]
+struct Half;
+
+impl Random for Half {
+    fn unit(&self) -> f64 {
+        0.5
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) sandbox: Running,
+    folder: tempfile::TempDir,
+    environment: BTreeMap<String, String>,
+    pub(crate) tweak: fn(&mut Settings),
+}
+
+/// What a run of plan and apply came to.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) plan: Plan,
+    pub(crate) applied: Option<Applied>,
+    pub(crate) events: Vec<Event>,
+}
+
+impl World {
+    pub(crate) async fn new(profile: Profile, seed: Json) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = sandbox::Config {
+            profile,
+            seed: Some(Seed::from_json(seed).unwrap()),
+            request_log: Some(folder.path().join("requests.jsonl")),
+            ..sandbox::Config::default()
+        };
+        let sandbox = sandbox::start(config).await.unwrap();
+        std::fs::create_dir(folder.path().join("manifests")).unwrap();
+        Self { sandbox, folder, environment: BTreeMap::new(), tweak: |_| () }
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.environment.insert(name.into(), value.into());
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.folder.path().join("manifests")
+    }
+
+    /// Replaces the manifests. JSON is YAML.
+    pub(crate) fn declare(&self, documents: &[Json]) {
+        let text: Vec<_> = documents.iter().map(Json::to_string).collect();
+        std::fs::write(self.root().join("all.yaml"), text.join("\n---\n")).unwrap();
+    }
+
+    pub(crate) fn desired(&self) -> Desired {
+        let loaded = manifest::load(&self.root());
+        loaded.desired.unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default())))
+    }
+
+    pub(crate) async fn connect(&self, desired: &Desired) -> Result<(Observer, Settings), ApiError> {
+        self.connect_as(self.sandbox.token(), desired).await
+    }
+
+    pub(crate) async fn connect_as(&self, token: &str, desired: &Desired) -> Result<(Observer, Settings), ApiError> {
+        let mut secrets = Secrets::new(self.root(), self.environment.clone());
+        let references: Vec<_> = desired.references().map(|(_, _, reference)| reference.clone()).collect();
+        secrets.resolve(&references);
+        let token = Secret::new(token);
+        secrets.also_redact(token.clone());
+        let secrets = Arc::new(secrets);
+        let service = Service::parse(&self.sandbox.url(), false).unwrap();
+        let transport = HttpTransport::new(&service, &token, &HttpOptions::default()).unwrap();
+        let settings = api::Settings { clock: Arc::new(Hasty::default()), random: Arc::new(Half), ..api::Settings::default() };
+        let client = ReadClient::new(service, Arc::new(transport), secrets.clone(), settings);
+        let observer = Observer::connect(client).await?;
+        let mut settings = Settings {
+            caller: observer.caller().clone(),
+            secrets,
+            selection: plan::Selection::default(),
+            resend: Vec::new(),
+            limits: plan::Limits::default(),
+            acknowledged: Vec::new(),
+        };
+        (self.tweak)(&mut settings);
+        Ok((observer, settings))
+    }
+
+    pub(crate) async fn plan_with(&self, observer: &Observer, desired: &Desired, settings: &Settings) -> Result<Plan, ApiError> {
+        let mut plan = Plan::default();
+        let projects: Vec<_> = desired.projects.iter().collect();
+        observer.all(&projects, &settings.selection, 16, |project, live| plan.add(plan::project(project, &live, settings))).await?;
+        Ok(plan.sorted())
+    }
+
+    pub(crate) async fn try_plan(&self) -> Result<Plan, ApiError> {
+        let desired = self.desired();
+        let (observer, settings) = self.connect(&desired).await?;
+        self.plan_with(&observer, &desired, &settings).await
+    }
+
+    pub(crate) async fn plan(&self) -> Plan {
+        self.try_plan().await.unwrap()
+    }
+
+    /// Plans and, if nothing stands in the way, applies.
+    pub(crate) async fn try_apply(&self) -> Result<Outcome, ApiError> {
+        self.apply_between(async |_: &Self| ()).await
+    }
+
+    pub(crate) async fn apply(&self) -> Outcome {
+        self.try_apply().await.unwrap()
+    }
+
+    /// The same, with something that happens between plan and apply.
+    pub(crate) async fn apply_between(&self, between: impl AsyncFnOnce(&Self)) -> Result<Outcome, ApiError> {
+        let desired = self.desired();
+        let (observer, settings) = self.connect(&desired).await?;
+        let plan = self.plan_with(&observer, &desired, &settings).await?;
+        between(self).await;
+        if !plan.problems.is_empty() || !plan.refusals.is_empty() || settings.secrets.missing().next().is_some() {
+            return Ok(Outcome { plan, applied: None, events: Vec::new() });
+        }
+        let writer = WriteClient::new(observer.client().clone());
+        let (_stop, stopped) = watch::channel(false);
+        let apply = Apply { desired: &desired, observer: &observer, writer: &writer, settings: &settings, ahead: 16, stop: stopped };
+        let events = Mutex::new(Vec::new());
+        let applied = apply.run(&plan, |event| events.lock().unwrap().push(event)).await;
+        Ok(Outcome { plan, applied: Some(applied), events: events.into_inner().unwrap() })
+    }
+
+    /// Applies and requires that everything is as declared afterwards.
+    pub(crate) async fn converge(&self, about: &str) -> Plan {
+        let outcome = self.apply().await;
+        assert!(outcome.plan.problems.is_empty() && outcome.plan.refusals.is_empty(), "{about}: {:#?}", outcome.plan);
+        let applied = outcome.applied.unwrap();
+        let failed: Vec<_> = applied.steps.iter().filter(|step| !step.outcome.is_success()).collect();
+        assert!(applied.is_complete(), "{about}: {failed:#?} {:#?}", applied.unstuck);
+        let again = self.plan().await;
+        assert!(again.steps.is_empty(), "{about}, planned again: {:#?}", again.steps);
+        assert!(again.incomplete.is_empty(), "{about}: {:#?}", again.incomplete);
+        outcome.plan
+    }
+
+    /// The requests so far, as `METHOD path`, those that are no part of the API left out.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.folder.path().join("requests.jsonl")).unwrap_or_default();
+        let line = |line: &str| {
+            let line: Json = serde_json::from_str(line).unwrap();
+            format!("{} {}", line["method"].as_str().unwrap(), line["path"].as_str().unwrap())
+        };
+        log.lines().map(line).collect()
+    }
+
+    pub(crate) fn writes(&self) -> Vec<String> {
+        self.requests().into_iter().filter(|request| !request.starts_with("GET ")).collect()
+    }
+
+    /// One object of the service, read past undrift.
+    pub(crate) async fn get(&self, path: &str) -> Json {
+        self.call("GET", path, None).await
+    }
+
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Option<Json>) -> Json {
+        let client = reqwest_client();
+        let url = format!("{}/api/v4{path}", self.sandbox.url());
+        let mut request = client.request(method.parse().unwrap(), url).header("PRIVATE-TOKEN", self.sandbox.token());
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let text = request.send().await.unwrap().text().await.unwrap();
+        serde_json::from_str(&text).unwrap_or(Json::Null)
+    }
+}
+
+/// A plain client that needs no system certificates.
+fn reqwest_client() -> reqwest::Client {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let tls = tls.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
+    reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build().unwrap()
+}
+
+/// A seed with one public group, some users, and `projects`.
+pub(crate) fn seed(projects: &[Json]) -> Json {
+    let users: Vec<_> = ["alice", "bob", "carol", "dave"].iter().map(|name| json!({"username": name})).collect();
+    json!({
+        "tier": "ultimate",
+        "users": users,
+        "groups": [{"path": "acme", "visibility": "public", "members": [{"user": "root", "access_level": 50}]}],
+        "projects": projects,
+    })
+}
+
+/// A declared project.
+pub(crate) fn project(path: &str, sections: Json) -> Json {
+    let mut document = json!({"kind": "Project", "path": path});
+    document.as_object_mut().unwrap().extend(sections.as_object().unwrap().clone());
+    document
+}
