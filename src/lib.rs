@@ -22,6 +22,7 @@
 pub mod address;
 pub mod api;
 pub mod apply;
+pub mod cli;
 pub mod diagnostic;
 pub mod diff;
 pub mod field;
@@ -34,6 +35,7 @@ pub mod operation;
 pub mod origin;
 pub mod page;
 pub mod plan;
+pub mod report;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod schema;

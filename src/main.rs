@@ -1,3 +1,5 @@
 //! The command line: parse, run, exit code.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    undrift::cli::main()
+}

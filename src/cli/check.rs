@@ -1,0 +1,34 @@
+//! `undrift check`: everything that can be known without the service.
+
+use std::path::PathBuf;
+
+use super::{
+    Context,
+    exit::{Exit, Outcome},
+    output::ReportArgs,
+};
+use crate::{
+    manifest,
+    report::json::{Checked, Report, Sort},
+};
+
+/// The options of `check`.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    /// The manifests: a folder, or one file
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+/// Runs it.
+pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
+    let loaded = manifest::load(&args.dir);
+    let exit = Exit::Usage.when(loaded.desired.is_none());
+    let projects = loaded.desired.as_ref().map_or(0, |desired| desired.projects.len());
+    let text = || manifest::check_report(&args.dir, cx.output.style.into()).0;
+    let json = || Report::new(Sort::Check, exit.code(), Checked::new(&loaded.diagnostics, projects)).to_text();
+    cx.output.report(&args.report, text, json)?;
+    Ok(exit)
+}

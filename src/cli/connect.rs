@@ -1,0 +1,209 @@
+//! Which service a run talks to, and as whom.
+//!
+//! Neither the address nor the token ever comes from a manifest, nor a token from the command line: whoever edits a manifest must not
+//! be able to send the token elsewhere, and command lines are seen by everybody on the machine.
+
+use std::path::{Path, PathBuf};
+
+use super::{environment::Environment, exit::Failure, output::Output};
+use crate::{
+    api::{HttpOptions, Service},
+    manifest::Config,
+    secret::Secret,
+    text::mask_url,
+};
+
+/// Where the address is looked for, after `--url`.
+const URL_NAMES: [&str; 3] = ["UNDRIFT_URL", "GITLAB_URL", "CI_SERVER_URL"];
+/// Where the token is looked for, after `--token-file`.
+const TOKEN_NAMES: [&str; 2] = ["UNDRIFT_TOKEN", "GITLAB_TOKEN"];
+/// How many requests are in flight at once unless something else is said.
+const CONCURRENCY: u16 = 16;
+
+/// The service and the way to it.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Service")]
+pub(super) struct ConnectArgs {
+    /// The address of the service [env: UNDRIFT_URL, GITLAB_URL, CI_SERVER_URL]
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// A file that holds the token [env: UNDRIFT_TOKEN, GITLAB_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    pub(super) token_file: Option<PathBuf>,
+    /// Use the embedded service instead; its state is kept in FILE, `.undrift/sandbox.db` by default, or `:memory:`
+    #[cfg(feature = "sandbox")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "url")]
+    pub(super) sandbox: Option<String>,
+    /// Certificate authorities (PEM) to trust instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(super) ca_file: Option<PathBuf>,
+    /// The proxy; none is taken from the environment
+    #[arg(long, value_name = "URL")]
+    pub(super) proxy: Option<String>,
+    /// Allow plain http to other machines, which shows the token to everyone on the way
+    #[arg(long)]
+    pub(super) allow_plaintext: bool,
+    /// How many requests are in flight at once [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(super) concurrency: Option<u16>,
+    /// The most requests that the run may send
+    #[arg(long, value_name = "N")]
+    pub(super) max_requests: Option<u64>,
+    /// The most seconds that the run may take
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) deadline: Option<u64>,
+}
+
+/// A service that runs inside of this process.
+#[cfg(feature = "sandbox")]
+pub(super) type Embedded = crate::sandbox::Running;
+/// A service that runs inside of this process: this build has none.
+#[cfg(not(feature = "sandbox"))]
+#[derive(Debug)]
+pub(super) enum Embedded {}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    /// The address.
+    pub(super) service: Service,
+    /// The token.
+    pub(super) token: Secret,
+    /// The environment that secrets are looked up in.
+    pub(super) environment: Environment,
+    /// The service itself, if it is embedded.
+    pub(super) embedded: Option<Embedded>,
+}
+
+impl ConnectArgs {
+    /// Finds the service for the manifests in `root`, or starts the embedded one.
+    ///
+    /// # Errors
+    /// If the address or the token is missing or unusable, or `config` names another service.
+    #[cfg_attr(not(feature = "sandbox"), expect(clippy::unused_async, unused_variables, reason = "only the embedded service is started"))]
+    pub(super) async fn endpoint(&self, root: &Path, config: &Config, env: &Environment, output: &Output) -> Result<Endpoint, Failure> {
+        #[cfg(feature = "sandbox")]
+        if let Some(file) = &self.sandbox {
+            return super::embedded::start(file, root, env, output).await;
+        }
+        let service = self.service(env)?;
+        confirm(&service, config)?;
+        Ok(Endpoint { service, token: self.token(env)?, environment: env.clone(), embedded: None })
+    }
+
+    /// The address.
+    fn service(&self, env: &Environment) -> Result<Service, Failure> {
+        let given = self.url.as_deref().map(|url| ("--url", url)).or_else(|| env.first_of(&URL_NAMES));
+        let Some((name, url)) = given else {
+            let failure = Failure::usage("which service to use is not said");
+            return Err(failure.help("give its address with `--url` or in UNDRIFT_URL, or try `--sandbox`"));
+        };
+        Service::parse(url, self.allow_plaintext).map_err(|error| {
+            let failure = Failure::usage(format!("{name}: {error}"));
+            if error == crate::api::ServiceError::Plaintext { failure.help("`--allow-plaintext` allows it all the same") } else { failure }
+        })
+    }
+
+    /// The token.
+    fn token(&self, env: &Environment) -> Result<Secret, Failure> {
+        let help = "give it in UNDRIFT_TOKEN or with `--token-file`; it needs the scope `api`, `read_api` is enough to plan";
+        if let Some(path) = &self.token_file {
+            let text = read(path)?;
+            let token = String::from_utf8(text).ok().map(|text| text.trim().to_owned()).filter(|token| !token.is_empty());
+            return token.map(Secret::new).ok_or_else(|| Failure::usage(format!("`{}` holds no token", path.display())).help(help));
+        }
+        let token = env.first_of(&TOKEN_NAMES).map(|(_, token)| Secret::new(token.trim()));
+        token.ok_or_else(|| Failure::usage("there is no token").help(help))
+    }
+
+    /// What the network needs to know.
+    ///
+    /// # Errors
+    /// If the file of certificate authorities cannot be read.
+    pub(super) fn http_options(&self, concurrency: usize) -> Result<HttpOptions, Failure> {
+        let ca = self.ca_file.as_deref().map(read).transpose()?;
+        Ok(HttpOptions { ca, proxy: self.proxy.clone(), concurrency })
+    }
+
+    /// How many requests are in flight at once.
+    pub(super) fn concurrency(&self, config: &Config) -> usize {
+        self.concurrency.or(config.concurrency).unwrap_or(CONCURRENCY).into()
+    }
+}
+
+/// Refuses a service other than the one that `undrift.yaml` names.
+fn confirm(service: &Service, config: &Config) -> Result<(), Failure> {
+    let Some(declared) = &config.service.url else { return Ok(()) };
+    // The manifest is not asked whether plain http will do; that is about the address in use.
+    match Service::parse(declared, true) {
+        Ok(declared) if declared == *service => Ok(()),
+        _ => {
+            let failure = Failure::usage(format!("these manifests are for `{}`, not for `{service}`", mask_url(declared)));
+            Err(failure.help("use that address, or correct `service.url` in undrift.yaml"))
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Environment {
+        Environment::default().with(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+    }
+
+    #[test]
+    fn the_address_comes_from_the_first_place_that_has_one() {
+        let all = [("UNDRIFT_URL", "https://u.example"), ("GITLAB_URL", "https://g.example"), ("CI_SERVER_URL", "https://c.example")];
+        let found = |url: Option<&str>, env: Environment| {
+            let args = ConnectArgs { url: url.map(str::to_owned), ..ConnectArgs::default() };
+            args.service(&env).map(|service| service.to_string()).map_err(|failure| failure.exit.code())
+        };
+        assert_eq!(found(Some("https://a.example/api/v4"), env(&all)), Ok("https://a.example".into()));
+        assert_eq!(found(None, env(&all)), Ok("https://u.example".into()));
+        assert_eq!(found(None, env(&all[1..])), Ok("https://g.example".into()));
+        assert_eq!(found(None, env(&all[2..])), Ok("https://c.example".into()));
+        assert_eq!(found(None, env(&[("UNDRIFT_URL", ""), all[2]])), Ok("https://c.example".into()), "empty is not set");
+        assert_eq!(found(None, env(&[])), Err(3));
+        assert_eq!(found(Some("http://a.example"), env(&[])), Err(3), "plain http");
+    }
+
+    #[test]
+    fn the_token_comes_from_the_file_or_the_first_name_that_has_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        std::fs::write(&file, "from-file\n").unwrap();
+        let all = env(&[("UNDRIFT_TOKEN", "from-undrift"), ("GITLAB_TOKEN", "from-gitlab"), ("CI_JOB_TOKEN", "never")]);
+        let found = |token_file: Option<PathBuf>, env: &Environment| {
+            let args = ConnectArgs { token_file, ..ConnectArgs::default() };
+            args.token(env).map(|token| token.expose().to_owned()).map_err(|failure| failure.exit.code())
+        };
+        assert_eq!(found(Some(file.clone()), &all), Ok("from-file".into()));
+        assert_eq!(found(None, &all), Ok("from-undrift".into()));
+        assert_eq!(found(None, &env(&[("GITLAB_TOKEN", "from-gitlab")])), Ok("from-gitlab".into()));
+        assert_eq!(found(None, &env(&[("CI_JOB_TOKEN", "never")])), Err(3));
+        std::fs::write(&file, " \n").unwrap();
+        assert_eq!(found(Some(file), &all), Err(3), "a file without a token is not passed over");
+    }
+
+    #[test]
+    fn the_manifests_only_confirm_the_address() {
+        let service = Service::parse("https://a.example/git", false).unwrap();
+        for (declared, fits) in [
+            (None, true),
+            (Some("https://a.example/git/"), true),
+            (Some("https://A.example:443/git/api/v4"), true),
+            (Some("https://a.example"), false),
+            (Some("http://a.example/git"), false),
+            (Some("https://evil.example/git"), false),
+        ] {
+            let mut config = Config::default();
+            config.service.url = declared.map(str::to_owned);
+            assert_eq!(confirm(&service, &config).is_ok(), fits, "{declared:?}");
+        }
+    }
+}

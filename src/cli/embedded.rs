@@ -1,0 +1,192 @@
+//! `--sandbox`: the embedded service inside of this process.
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    connect::Endpoint,
+    environment::Environment,
+    exit::{Exit, Failure},
+    output::Output,
+};
+use crate::{
+    api::Service,
+    diagnostic::{Diagnostic, Diagnostics, Place, Source},
+    origin::Layer,
+    sandbox::{self, Data, Running, Seed, StartError},
+    secret::Secret,
+    yaml,
+};
+
+/// What the sandbox is filled with, beside the manifests.
+const SEED: &str = "sandbox.yaml";
+/// Values for the secrets that manifests refer to, beside the manifests.
+const ENVIRONMENT: &str = "sandbox.env";
+/// The folder beside the manifests that keeps state.
+const FOLDER: &str = ".undrift";
+/// The name that stands for no file at all.
+const MEMORY: &str = ":memory:";
+
+/// Starts the sandbox for the manifests in `root`. Its state is in `file`; empty is the default place.
+///
+/// # Errors
+/// If the seed, the environment or the file is unusable, or another run has the file.
+pub(super) async fn start(file: &str, root: &Path, env: &Environment, output: &Output) -> Result<Endpoint, Failure> {
+    let data = match file {
+        MEMORY => Data::Memory,
+        "" => Data::File(default_file(root)?),
+        file => Data::File(file.into()),
+    };
+    let seed = root.join(SEED);
+    let seed = if seed.exists() { Some(read_seed(&seed, output)?) } else { None };
+    let config = sandbox::Config { data, seed, ..sandbox::Config::default() };
+    let running = launch(config, output).await?;
+    let service = Service::parse(&running.url(), false).map_err(|error| Failure::new(Exit::Internal, error))?;
+    let environment = env.clone().with(read_environment(&root.join(ENVIRONMENT))?);
+    Ok(Endpoint { service, token: Secret::new(running.token()), environment, embedded: Some(running) })
+}
+
+/// Starts the sandbox and passes on what it has to say.
+///
+/// # Errors
+/// If it does not start.
+pub(super) async fn launch(config: sandbox::Config, output: &Output) -> Result<Running, Failure> {
+    let running = sandbox::start(config).await.map_err(|error| {
+        let broken = matches!(error, StartError::Database { .. } | StartError::Memory(_));
+        Failure::new(if broken { Exit::Internal } else { Exit::Usage }, error)
+    })?;
+    for note in running.notes() {
+        output.tell(&format!("note: {note}\n"));
+    }
+    Ok(running)
+}
+
+/// `.undrift/sandbox.db` in `root`; the folder is made if need be, for the user alone and out of Git's sight.
+fn default_file(root: &Path) -> Result<PathBuf, Failure> {
+    let folder = root.join(FOLDER);
+    prepare(&folder).map_err(|error| {
+        let failure = Failure::usage(format!("cannot keep the sandbox in `{}`: {error}", folder.display()));
+        failure.help("name another place with `--sandbox=FILE`, or use `--sandbox=:memory:`")
+    })?;
+    Ok(folder.join("sandbox.db"))
+}
+
+fn prepare(folder: &Path) -> std::io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    std::fs::File::create_new(folder.join(".gitignore"))?.write_all(b"*\n")
+}
+
+/// Reads a seed.
+///
+/// # Errors
+/// If it cannot be read or is not one.
+pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
+    let text = read(path)?;
+    let parsed = yaml::parse(&text);
+    let name = path.display().to_string();
+    let source = Source::new(name.as_str(), &text);
+    // The place is told without its line, which may hold a token.
+    let place = |fault: &yaml::Fault| Place::from(&source.origin(fault.span.start, Layer::Project));
+    let faults = parsed.faults.iter().map(|fault| Diagnostic::error(fault.code, &*fault.message).at(place(fault)).help_if(fault.help));
+    let faults: Diagnostics = faults.collect();
+    if !faults.is_empty() {
+        output.tell(&faults.render(output.stderr.into()));
+        return Err(Failure::said(Exit::Usage));
+    }
+    let [document] = &parsed.documents[..] else {
+        return Err(Failure::usage(format!("`{name}` has to hold one document")));
+    };
+    Seed::from_json(document.to_json()).map_err(|error| Failure::usage(format!("`{name}`: {error}")))
+}
+
+/// The variables of a file, if there is one.
+fn read_environment(path: &Path) -> Result<Vec<(String, String)>, Failure> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    parse_environment(&read(path)?).map_err(|line| {
+        let failure = Failure::usage(format!("`{}` line {line} is no assignment", path.display()));
+        failure.help("write `NAME='value'`, as a shell reads it")
+    })
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))
+}
+
+/// Reads lines of `NAME='value'`, `NAME="value"` or `NAME=value`; what a shell would read differently is refused.
+///
+/// # Errors
+/// The number of the line that is something else. The line itself may hold a secret.
+fn parse_environment(text: &str) -> Result<Vec<(String, String)>, usize> {
+    let lines = text.lines().zip(1..).map(|(line, number)| (line.trim(), number));
+    let assignments = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+    assignments.map(|(line, number)| assignment(line).ok_or(number)).collect()
+}
+
+fn assignment(line: &str) -> Option<(String, String)> {
+    let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let is_name = is_name && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let within = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| !inner.contains(quote));
+    let bare = |value: &&str| value.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c));
+    let value =
+        within('\'').or_else(|| within('"').filter(|inner| !inner.contains(['$', '`', '\\']))).or_else(|| Some(value).filter(bare))?;
+    is_name.then(|| (name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assignments_are_read_as_a_shell_reads_them() {
+        let text = "# values\n\nA='x y $z # {\"a\": 1}'\n export B=\"it's\"\nC=https://x.example/a\nD=\nE='a=b'\n";
+        let pairs = [("A", "x y $z # {\"a\": 1}"), ("B", "it's"), ("C", "https://x.example/a"), ("D", ""), ("E", "a=b")];
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(parse_environment(text), Ok(pairs.to_vec()));
+    }
+
+    #[test]
+    fn what_a_shell_would_read_differently_is_refused() {
+        let lines = [
+            "A",
+            "=x",
+            "1A='x'",
+            "A B='x'",
+            "A='x",
+            "A=x y",
+            "A='x' # y",
+            "A='it'\\''s'",
+            "A=\"$HOME\"",
+            "A=\"`x`\"",
+            "A=$x",
+            "A=~/x",
+            "A= 'x'",
+        ];
+        for line in lines {
+            assert_eq!(parse_environment(&format!("OK='1'\n{line}\n")), Err(2), "{line}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_folder_is_private_and_ignored() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            assert_eq!(default_file(root.path()).unwrap(), root.path().join(".undrift/sandbox.db"));
+        }
+        let folder = root.path().join(".undrift");
+        assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(std::fs::read_to_string(folder.join(".gitignore")).unwrap(), "*\n");
+    }
+}

@@ -1,0 +1,53 @@
+//! The environment as a value, so that what depends on it can be tested.
+
+use std::collections::BTreeMap;
+
+/// Environment variables that are text.
+#[derive(Clone, Default)]
+pub(super) struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    /// The environment of this process. What is not UTF-8 is left out: it can be neither an address nor a token.
+    pub(super) fn of_process() -> Self {
+        Self(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect())
+    }
+
+    /// A variable. One that is empty counts as not set, as CI systems and shells leave them.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The first of `names` that is set, with its value.
+    pub(super) fn first_of<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
+        names.iter().find_map(|name| Some((*name, self.get(name)?)))
+    }
+
+    /// With `others`, which win.
+    #[must_use]
+    pub(super) fn with(mut self, others: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.0.extend(others);
+        self
+    }
+}
+
+/// Shows names only: values may be secrets.
+impl std::fmt::Debug for Environment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl<const N: usize> From<[(String, String); N]> for Environment {
+    fn from(variables: [(String, String); N]) -> Self {
+        Self(variables.into())
+    }
+}
+
+impl IntoIterator for Environment {
+    type Item = (String, String);
+    type IntoIter = std::collections::btree_map::IntoIter<String, String>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}

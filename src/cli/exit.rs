@@ -1,0 +1,174 @@
+//! Exit codes, and errors on their way out.
+
+use std::{fmt, process::ExitCode};
+
+use crate::api::ApiError;
+
+/// How a run ends. The variants are ordered: when several apply, the first one wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Exit {
+    /// SIGINT ended the run.
+    Interrupted,
+    /// SIGTERM ended the run.
+    Terminated,
+    /// An error of undrift itself.
+    Internal,
+    /// Apply did not do everything, or something did not stick.
+    Unfinished,
+    /// The plan is stale, expired or for another target.
+    Stale,
+    /// A guard refuses.
+    Guarded,
+    /// Configuration or usage.
+    Usage,
+    /// Authentication, permission or tier.
+    Denied,
+    /// The service cannot be reached, or a budget is spent.
+    Unreachable,
+    /// Some scopes could not be read.
+    Incomplete,
+    /// There are differences, or the question was answered no.
+    Differences,
+    /// Success.
+    Success,
+}
+
+impl Exit {
+    /// The number that the process exits with.
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Internal => 1,
+            Self::Differences => 2,
+            Self::Usage => 3,
+            Self::Guarded => 4,
+            Self::Stale => 5,
+            Self::Unfinished => 6,
+            Self::Denied => 7,
+            Self::Unreachable => 8,
+            Self::Incomplete => 10,
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
+        }
+    }
+
+    /// The one of `exits` that wins; success if there is none.
+    pub(super) fn first_of(exits: impl IntoIterator<Item = Self>) -> Self {
+        exits.into_iter().min().unwrap_or(Self::Success)
+    }
+
+    /// This one if `applies`, for [`Self::first_of`].
+    pub(super) const fn when(self, applies: bool) -> Self {
+        if applies { self } else { Self::Success }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// The exit codes as `--help` explains them.
+pub(super) const HELP: &str = "Exit codes:
+  0  success; drift: in sync and fully read
+  1  internal error
+  2  differences (drift, plan --exit-code), or the question was answered no
+  3  configuration or usage; a secret or a project is missing at apply; no terminal and no --yes
+  4  blocked by a guard
+  5  the plan is stale, expired or for another target
+  6  apply incomplete, or something did not stick
+  7  authentication, permission or tier
+  8  service unreachable, TLS, or a budget of requests or time is spent
+  10 some scopes could not be read
+  130, 143  ended by a signal
+When several apply, the first of 1 6 5 4 3 7 8 10 2 0.";
+
+/// An error that ends a run: what happened, what to do about it, and the code to exit with.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// What happened; `None` if that has been said already.
+    pub(super) error: Option<anyhow::Error>,
+    /// What to do.
+    pub(super) help: Option<String>,
+    /// The code.
+    pub(super) exit: Exit,
+}
+
+/// What a command comes to.
+pub(super) type Outcome = Result<Exit, Failure>;
+
+impl Failure {
+    /// An error that exits with `exit`.
+    pub(super) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
+        Self { error: Some(error.into()), help: None, exit }
+    }
+
+    /// An error of configuration or usage.
+    pub(super) fn usage(message: impl fmt::Display) -> Self {
+        Self::new(Exit::Usage, anyhow::anyhow!("{message}"))
+    }
+
+    /// The end of a run whose reason has been shown already.
+    pub(super) const fn said(exit: Exit) -> Self {
+        Self { error: None, help: None, exit }
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub(super) fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        let exit = if error.is_unauthorized() || error.is_forbidden() { Exit::Denied } else { Exit::Unreachable };
+        let help = error.hint().map(str::to_owned);
+        Self { help, ..Self::new(exit, error) }
+    }
+}
+
+/// What the system refuses for no reason that undrift knows.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(Exit::Internal, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_code_wins() {
+        let order = [1, 6, 5, 4, 3, 7, 8, 10, 2, 0];
+        let all = [
+            Exit::Internal,
+            Exit::Unfinished,
+            Exit::Stale,
+            Exit::Guarded,
+            Exit::Usage,
+            Exit::Denied,
+            Exit::Unreachable,
+            Exit::Incomplete,
+            Exit::Differences,
+            Exit::Success,
+        ];
+        assert_eq!(all.map(Exit::code), order);
+        for (i, first) in all.iter().enumerate() {
+            for later in &all[i..] {
+                assert_eq!(Exit::first_of([*later, *first]), *first);
+            }
+            assert_eq!(Exit::first_of([*first, Exit::Interrupted]).code(), 130);
+        }
+        assert_eq!(Exit::first_of([]), Exit::Success);
+    }
+
+    #[test]
+    fn the_help_explains_every_code() {
+        for code in [0, 1, 2, 3, 4, 5, 6, 7, 8, 10] {
+            assert!(HELP.lines().any(|line| line.trim_start().starts_with(&format!("{code} "))), "{code}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Where text goes: results to stdout, everything else to stderr, nothing past the redaction.
+
+use std::{
+    io::{self, ErrorKind, IsTerminal as _, Write},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use clap::ValueEnum;
+use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
+
+use super::{
+    environment::Environment,
+    exit::{Exit, Failure},
+};
+use crate::{report::Style, secret::Secrets};
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Colour {
+    /// On a terminal, unless NO_COLOR or CI is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Strikes secrets from text; it learns them when they are looked up. Clones share what they know.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Redactor(Arc<RwLock<Arc<Secrets>>>);
+
+impl Redactor {
+    /// Strikes what `secrets` knows from now on.
+    pub(super) fn learn(&self, secrets: Arc<Secrets>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = secrets;
+    }
+
+    fn redact(&self, text: &str) -> String {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).redact(text)
+    }
+}
+
+/// The two streams.
+#[derive(Clone, Debug)]
+pub(super) struct Output {
+    redactor: Redactor,
+    /// How results look.
+    pub(super) style: Style,
+    /// How what goes to stderr looks.
+    pub(super) stderr: Style,
+    /// Whether bars may be drawn on stderr.
+    pub(super) progress: bool,
+    /// Whether somebody can be asked a question.
+    pub(super) interactive: bool,
+}
+
+impl Output {
+    /// Looks at the streams and the environment.
+    pub(super) fn new(colour: Colour, verbose: u8, env: &Environment) -> Self {
+        let columns = env.get("COLUMNS").and_then(|columns| columns.parse().ok());
+        let style = |terminal: bool| {
+            let width = terminal.then(|| columns.or_else(terminal_width).unwrap_or(80));
+            Style { colour: colours(colour, terminal, env), width, full: false }
+        };
+        let (stdout, stderr) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        Self {
+            redactor: Redactor::default(),
+            style: style(stdout),
+            stderr: style(stderr),
+            progress: stderr && verbose == 0 && env.get("CI").is_none(),
+            interactive: stderr && io::stdin().is_terminal(),
+        }
+    }
+
+    /// What strikes secrets from all that is written here.
+    pub(super) const fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// Writes a result. A reader that has gone away is no error.
+    ///
+    /// # Errors
+    /// If stdout cannot be written for another reason, such as a full disk.
+    pub(super) fn print(&self, text: &str) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a warning, an error or a question. If stderr is gone, there is nobody to tell.
+    pub(super) fn tell(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        let _ = stderr.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stderr.flush());
+    }
+
+    /// Writes what ended a run.
+    pub(super) fn tell_failure(&self, failure: &Failure) {
+        let paint = |code: &str, text: &str| if self.stderr.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() };
+        if let Some(error) = &failure.error {
+            let message = crate::text::escape_lines(&format!("{error:#}")).into_owned();
+            self.tell(&format!("{} {message}\n", paint("1;31", "error:")));
+        }
+        if let Some(help) = &failure.help {
+            self.tell(&format!("{} {}\n", paint("36", " help:"), crate::text::escape_lines(help)));
+        }
+    }
+
+    /// Sends the log to stderr: as UNDRIFT_LOG says, else as loud as `verbose`.
+    ///
+    /// # Errors
+    /// If UNDRIFT_LOG is no filter.
+    pub(super) fn start_log(&self, verbose: u8, env: &Environment) -> Result<(), Failure> {
+        let loudness = ["undrift=warn", "undrift=info", "undrift=debug"][usize::from(verbose.min(2))];
+        let filter = EnvFilter::try_new(env.get("UNDRIFT_LOG").unwrap_or(loudness))
+            .map_err(|error| Failure::usage(format!("UNDRIFT_LOG is no filter: {error}")).help("write it like `undrift=debug`"))?;
+        let writer = RedactedStderr(self.redactor.clone());
+        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(self.stderr.colour);
+        // A second run in one process, as in tests, keeps the first one's log.
+        let _ = log.without_time().try_init();
+        Ok(())
+    }
+}
+
+/// Whether to use colours on a stream.
+fn colours(colour: Colour, terminal: bool, env: &Environment) -> bool {
+    match colour {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => terminal && ["NO_COLOR", "CI"].iter().all(|name| env.get(name).is_none()) && env.get("TERM") != Some("dumb"),
+    }
+}
+
+fn terminal_width() -> Option<usize> {
+    terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
+}
+
+/// Stderr for the log, which writes an event at a time.
+#[derive(Clone, Debug)]
+struct RedactedStderr(Redactor);
+
+impl Write for RedactedStderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stderr().write_all(self.0.redact(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+impl<'w> MakeWriter<'w> for RedactedStderr {
+    type Writer = Self;
+
+    fn make_writer(&'w self) -> Self {
+        self.clone()
+    }
+}
+
+/// Where a machine format goes: `json=FILE`, or `json=-` for stdout in place of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// In place of the text.
+    Stdout,
+    /// Into a file, beside the text.
+    File(std::path::PathBuf),
+}
+
+impl std::str::FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some(("json", "-")) => Ok(Self::Stdout),
+            Some(("json", path)) if !path.is_empty() => Ok(Self::File(path.into())),
+            _ => Err("write `json=FILE`, or `json=-` for stdout".into()),
+        }
+    }
+}
+
+/// Where a command's report goes.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct ReportArgs {
+    /// Write the report as JSON too; `json=-` writes it to stdout in place of the text
+    #[arg(long, value_name = "json=FILE", help_heading = "Output")]
+    pub(super) out: Vec<Target>,
+}
+
+impl Output {
+    /// Writes a report: as text to stdout, or as JSON where `targets` say. The JSON is made only if somebody wants it.
+    ///
+    /// # Errors
+    /// If something cannot be written.
+    pub(super) fn report(
+        &self,
+        targets: &ReportArgs,
+        text: impl FnOnce() -> String,
+        json: impl FnOnce() -> serde_json::Result<String>,
+    ) -> Result<(), Failure> {
+        let json = if targets.out.is_empty() { String::new() } else { json().map_err(|error| Failure::new(Exit::Internal, error))? };
+        for target in &targets.out {
+            match target {
+                Target::Stdout => self.print(&json)?,
+                Target::File(path) => std::fs::write(path, self.redactor.redact(&json))
+                    .map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?,
+            }
+        }
+        if targets.out.contains(&Target::Stdout) { Ok(()) } else { self.print(&text()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_for_terminals_of_people() {
+        let env = |name: &str, value: &str| Environment::from([(name.to_owned(), value.to_owned())]);
+        for (colour, terminal, env, expected) in [
+            (Colour::Auto, true, Environment::default(), true),
+            (Colour::Auto, false, Environment::default(), false),
+            (Colour::Auto, true, env("NO_COLOR", "1"), false),
+            (Colour::Auto, true, env("NO_COLOR", ""), true),
+            (Colour::Auto, true, env("CI", "true"), false),
+            (Colour::Auto, true, env("TERM", "dumb"), false),
+            (Colour::Always, false, env("NO_COLOR", "1"), true),
+            (Colour::Never, true, Environment::default(), false),
+        ] {
+            assert_eq!(colours(colour, terminal, &env), expected, "{colour:?} {terminal} {env:?}");
+        }
+    }
+
+    #[test]
+    fn a_target_names_its_format() {
+        assert_eq!("json=-".parse(), Ok(Target::Stdout));
+        assert_eq!("json=a=b".parse(), Ok(Target::File("a=b".into())));
+        for wrong in ["", "json", "json=", "xml=a", "-"] {
+            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `undrift plan`: what apply would do.
+
+use super::{
+    Context,
+    exit::{Exit, Outcome},
+    output::ReportArgs,
+    session::{ChangeArgs, Session, SessionArgs},
+};
+use crate::{
+    plan::Plan,
+    report::{
+        Style,
+        json::{Planned, Report, Sort},
+        terminal::{self, Title},
+    },
+};
+
+/// The options of `plan`.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    session: SessionArgs,
+    #[command(flatten)]
+    changes: ChangeArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+    /// Exit with 2 if there is something to do
+    #[arg(long, help_heading = "Output")]
+    exit_code: bool,
+    /// Write out what would be folded or cut
+    #[arg(long, help_heading = "Output")]
+    full: bool,
+}
+
+/// Runs it.
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+    let session = Session::open(&args.session, &args.changes, cx).await?;
+    let plan = session.plan(cx).await?;
+    let exit = Exit::first_of([blocked(&plan), Exit::Differences.when(args.exit_code && !plan.steps.is_empty())]);
+    let style = Style { full: args.full, ..cx.output.style };
+    let text = || terminal::plan(&plan, &session.run, Title::Plan, style);
+    let json = || Report::new(Sort::Plan, exit.code(), Planned::new(&session.run, &plan)).to_text();
+    cx.output.report(&args.report, text, json)?;
+    session.close().await;
+    Ok(exit)
+}
+
+/// What stands in the way of a plan, and what it may lack.
+pub(super) fn blocked(plan: &Plan) -> Exit {
+    Exit::first_of([
+        Exit::Guarded.when(!plan.refusals.is_empty()),
+        Exit::Usage.when(!plan.problems.is_empty()),
+        Exit::Incomplete.when(!plan.incomplete.is_empty()),
+    ])
+}

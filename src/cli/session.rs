@@ -1,0 +1,208 @@
+//! What `plan`, `apply` and `drift` have in common: manifests, a service, and the way from both to a plan.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use super::{
+    Context,
+    connect::{ConnectArgs, Embedded},
+    exit::{Exit, Failure},
+};
+use crate::{
+    address::{Address, Selector},
+    api::{HttpTransport, ReadClient, Settings},
+    kind::Shape,
+    manifest::{self, Config, Desired, Project},
+    observe::Observer,
+    plan::{self, Guard, Limits, Plan, Selection},
+    report::{Run, progress::Progress},
+    secret::{Reference, Secrets},
+    text::alternatives,
+};
+
+/// Which manifests, which service, which part of both.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct SessionArgs {
+    /// The manifests: a folder, or one file
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub(super) dir: PathBuf,
+    #[command(flatten)]
+    select: SelectArgs,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Which part of what is declared.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Selection")]
+struct SelectArgs {
+    /// Look only at these objects: a glob over paths, or PATH#SECTION or PATH#SECTION/ENTRY; may be repeated
+    #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
+    only: Vec<Selector>,
+    /// Do not look at these; may be repeated
+    #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
+    exclude: Vec<Selector>,
+}
+
+/// What else a plan to be applied depends on.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Selection")]
+pub(super) struct ChangeArgs {
+    /// Let one refusal through, in the words that it names itself; may be repeated
+    #[arg(long, value_name = "GUARD:ADDRESS", value_parser = acknowledgement)]
+    ack: Vec<String>,
+    /// Send again what the service never shows; may be repeated
+    #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
+    resend: Vec<Selector>,
+}
+
+/// Checks that an acknowledgement names a guard.
+fn acknowledgement(text: &str) -> Result<String, String> {
+    let guards = [Guard::Removals, Guard::LastOwner, Guard::OwnAccess, Guard::Visibility].map(|guard| guard.to_string());
+    match text.split_once(':') {
+        Some((guard, address)) if guards.iter().any(|g| g == guard) && !address.is_empty() => Ok(text.to_owned()),
+        _ => Err(format!("write it as the refusal does: GUARD:ADDRESS, where the guard is {}", alternatives(&guards))),
+    }
+}
+
+/// Everything that a run needs after its start.
+pub(super) struct Session {
+    /// What is declared.
+    pub(super) desired: Desired,
+    /// What reads.
+    pub(super) observer: Observer,
+    /// What plans depend on.
+    pub(super) settings: plan::Settings,
+    /// How many projects are looked at at once.
+    pub(super) concurrency: usize,
+    /// What reports say about it.
+    pub(super) run: Run,
+    embedded: Option<Embedded>,
+}
+
+impl Session {
+    /// Loads the manifests, finds the service, and asks who the token belongs to.
+    ///
+    /// # Errors
+    /// If the manifests are wrong, a selector selects nothing, or there is no service to talk to.
+    pub(super) async fn open(args: &SessionArgs, changes: &ChangeArgs, cx: &Context) -> Result<Self, Failure> {
+        let loaded = manifest::load(&args.dir);
+        if !loaded.diagnostics.is_empty() {
+            cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
+        }
+        let Some(desired) = loaded.desired else {
+            let summary = loaded.diagnostics.summary().unwrap_or_default();
+            return Err(Failure::usage(format!("the manifests cannot be used: {summary}")));
+        };
+        let selection = Selection { only: args.select.only.clone(), exclude: args.select.exclude.clone() };
+        for selector in selection.only.iter().chain(&selection.exclude).chain(&changes.resend) {
+            selects_something(selector, &desired)?;
+        }
+        let endpoint = args.connect.endpoint(&loaded.root, &loaded.config, &cx.env, &cx.output).await?;
+        let concurrency = args.connect.concurrency(&loaded.config);
+        let options = args.connect.http_options(concurrency)?;
+        let transport =
+            HttpTransport::new(&endpoint.service, &endpoint.token, &options).map_err(|error| Failure::new(Exit::Usage, error))?;
+        let mut secrets = Secrets::new(loaded.root, endpoint.environment);
+        secrets.resolve(references(&desired, &selection));
+        secrets.also_redact(endpoint.token);
+        let secrets = Arc::new(secrets);
+        cx.output.redactor().learn(Arc::clone(&secrets));
+        let client = ReadClient::new(endpoint.service.clone(), Arc::new(transport), Arc::clone(&secrets), args.connect.budget(concurrency));
+        let observer = Observer::connect(client).await?;
+        let sandbox = endpoint.embedded.is_some();
+        let target = if sandbox { "sandbox".to_owned() } else { endpoint.service.to_string() };
+        let run = Run { target, caller: observer.caller().username.clone(), sandbox };
+        let settings = plan::Settings {
+            caller: observer.caller().clone(),
+            secrets,
+            selection,
+            resend: changes.resend.clone(),
+            limits: limits(&loaded.config),
+            acknowledged: changes.ack.clone(),
+        };
+        Ok(Self { desired, observer, settings, concurrency, run, embedded: endpoint.embedded })
+    }
+
+    /// Reads what is selected and plans it.
+    ///
+    /// # Errors
+    /// If reading on is pointless.
+    pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
+        let selected: Vec<&Project> =
+            self.desired.projects.iter().filter(|project| is_selected(project, &self.settings.selection)).collect();
+        let progress = Progress::new(cx.output.progress, "reading", selected.len());
+        let mut plan = Plan::default();
+        let read = self.observer.all(&selected, &self.settings.selection, self.concurrency, |project, live| {
+            plan.add(plan::project(project, &live, &self.settings));
+            progress.step(&project.path);
+        });
+        read.await?;
+        Ok(plan.sorted())
+    }
+
+    /// Ends the embedded service, if there is one, with everything written.
+    pub(super) async fn close(self) {
+        #[cfg(feature = "sandbox")]
+        if let Some(running) = self.embedded {
+            running.stop().await;
+        }
+    }
+}
+
+impl ConnectArgs {
+    /// What the client may do.
+    fn budget(&self, concurrency: usize) -> Settings {
+        let deadline = self.deadline.map(Duration::from_secs);
+        Settings { concurrency, max_requests: self.max_requests, deadline, ..Settings::default() }
+    }
+}
+
+/// What guards let pass.
+fn limits(config: &Config) -> Limits {
+    let (removals, defaults) = (&config.guards.removals, Limits::default());
+    Limits {
+        count: removals.count.map_or(defaults.count, |count| usize::try_from(count).unwrap_or(usize::MAX)),
+        share: removals.share.unwrap_or(defaults.share),
+    }
+}
+
+/// The secrets that the selected part refers to.
+fn references<'d>(desired: &'d Desired, selection: &Selection) -> impl Iterator<Item = &'d Reference> {
+    desired.references().filter(|(address, ..)| selection.holds(address)).map(|(.., reference)| reference)
+}
+
+/// Whether anything in `project` may be selected.
+fn is_selected(project: &Project, selection: &Selection) -> bool {
+    let only = &selection.only;
+    (only.is_empty() || only.iter().any(|selector| selector.touches(&project.path)))
+        && !selection.exclude.iter().any(|s| s.matches(&project.address()))
+}
+
+/// Refuses a selector that matches nothing declared: it is a slip of the pen, and "nothing to do" would hide it.
+fn selects_something(selector: &Selector, desired: &Desired) -> Result<(), Failure> {
+    let declared = || desired.projects.iter().flat_map(addresses);
+    if declared().any(|address| selector.matches(&address)) {
+        return Ok(());
+    }
+    let failure = Failure::usage(format!("`{}` selects nothing that is declared", selector.written()));
+    let paths = desired.projects.iter().map(|project| &*project.path);
+    Err(match crate::text::nearest(selector.written(), paths) {
+        Some(path) => failure.help(format!("did you mean `{path}`?")),
+        None => failure.help("`*` stays within a part of a path and `**` crosses parts: `acme/**`, `**#variables`"),
+    })
+}
+
+/// The addresses of a project, its sections and their entries.
+fn addresses(project: &Project) -> impl Iterator<Item = Address> {
+    let own = project.address();
+    let sections = project.sections.values().flat_map({
+        let own = own.clone();
+        move |section| {
+            let address = own.section(section.kind.section());
+            let is_list = section.kind.shape() == Shape::List;
+            let entries: Vec<_> = section.entries.iter().filter(|_| is_list).map(|entry| address.entry(entry.key.as_str())).collect();
+            std::iter::once(address).chain(entries)
+        }
+    });
+    std::iter::once(own).chain(sections)
+}

@@ -1,0 +1,297 @@
+//! Lines of text for a terminal or a file: escaped, coloured, wrapped.
+//!
+//! A [`Line`] escapes whatever is put on it, so nothing that a manifest or the service says can steer a terminal; the only control
+//! sequences in the output are the colours that [`Canvas`] adds. Widths count characters.
+
+use super::Style;
+use crate::{origin::Origin, text::escape};
+
+/// What a piece of text is, which decides its colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Paint {
+    /// As it is.
+    #[default]
+    Plain,
+    /// A heading.
+    Bold,
+    /// What one may skip.
+    Dim,
+    /// What comes into being, or went well.
+    Add,
+    /// What changes.
+    Change,
+    /// What goes away.
+    Remove,
+    /// What stands in the way.
+    Error,
+    /// What one should know.
+    Note,
+}
+
+impl Paint {
+    /// The parameters of the SGR sequence, if it is coloured.
+    const fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Bold => Some("1"),
+            Self::Dim => Some("2"),
+            Self::Add => Some("32"),
+            Self::Change => Some("33"),
+            Self::Remove => Some("31"),
+            Self::Error => Some("1;31"),
+            Self::Note => Some("36"),
+        }
+    }
+}
+
+/// One logical line; on a narrow terminal it may take several.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    hang: usize,
+    cells: Vec<(char, Paint)>,
+}
+
+impl Line {
+    /// An empty line that starts after `indent` columns and continues there when it is wrapped.
+    pub fn indented(indent: usize) -> Self {
+        Self { hang: indent, cells: vec![(' ', Paint::Plain); indent] }
+    }
+
+    /// With `text`, escaped.
+    #[must_use]
+    pub fn put(mut self, paint: Paint, text: impl AsRef<str>) -> Self {
+        self.cells.extend(escape(text.as_ref()).chars().map(|c| (c, paint)));
+        self
+    }
+
+    /// With plain `text`, escaped.
+    #[must_use]
+    pub fn text(self, text: impl AsRef<str>) -> Self {
+        self.put(Paint::Plain, text)
+    }
+
+    /// With the pieces of `other`.
+    #[must_use]
+    pub fn with(mut self, other: Self) -> Self {
+        self.cells.extend(other.cells);
+        self
+    }
+
+    /// Filled up with spaces to `column`.
+    #[must_use]
+    pub fn pad_to(mut self, column: usize) -> Self {
+        let missing = column.saturating_sub(self.len());
+        self.cells.extend(std::iter::repeat_n((' ', Paint::Plain), missing));
+        self
+    }
+
+    /// Continues at the present column when it is wrapped.
+    #[must_use]
+    pub fn hang_here(mut self) -> Self {
+        self.hang = self.len();
+        self
+    }
+
+    /// How many columns it takes unwrapped.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Whether nothing is on it.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+}
+
+/// What becomes of an origin that does not fit beside its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crowded {
+    /// It goes onto a line of its own.
+    Wrap,
+    /// It is left out: a line nearby says nearly the same.
+    Drop,
+}
+
+/// Origins are put at the right edge, but not further away than this: the eye has to find the way back.
+const EDGE: usize = 100;
+
+/// The narrowest room for wrapped text; below, indents are given up.
+const NARROWEST: usize = 20;
+
+/// Text under construction.
+#[derive(Debug)]
+pub struct Canvas {
+    style: Style,
+    out: String,
+}
+
+impl Canvas {
+    /// Nothing yet.
+    pub const fn new(style: Style) -> Self {
+        Self { style, out: String::new() }
+    }
+
+    /// How it looks.
+    pub const fn style(&self) -> Style {
+        self.style
+    }
+
+    /// Whether nothing was written yet.
+    pub const fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// The text.
+    pub fn finish(self) -> String {
+        self.out
+    }
+
+    /// An empty line, unless there is one already or nothing stands above it.
+    pub fn gap(&mut self) {
+        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
+            self.out.push('\n');
+        }
+    }
+
+    /// Text that was escaped and laid out elsewhere.
+    pub fn verbatim(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    /// A line.
+    pub fn line(&mut self, line: &Line) {
+        let hang = self.style.width.map_or(0, |width| if line.hang + NARROWEST > width { width / 4 } else { line.hang });
+        for (i, part) in wrap(&line.cells, hang, self.style.width).into_iter().enumerate() {
+            let indent = if i == 0 { 0 } else { hang };
+            self.out.extend(std::iter::repeat_n(' ', indent));
+            self.cells(part);
+            self.out.push('\n');
+        }
+    }
+
+    /// A line with the place that it comes from.
+    pub fn line_from(&mut self, line: Line, origin: &Origin, crowded: Crowded) {
+        let aside = format!("# {}:{}", origin.file, origin.line);
+        let taken = line.len() + 2 + aside.chars().count();
+        let aside_on = |line: Line| line.put(Paint::Dim, &aside);
+        match self.style.width {
+            Some(width) if taken > width => {
+                let hang = line.hang;
+                self.line(&line);
+                if crowded == Crowded::Wrap {
+                    self.line(&aside_on(Line::indented(hang)));
+                }
+            }
+            width => {
+                // Without a width there is no edge to align to.
+                let column = width.map_or(0, |width| width.min(EDGE) + 2).saturating_sub(taken - line.len());
+                let column = column.max(line.len() + 2);
+                self.line(&aside_on(line.pad_to(column)));
+            }
+        }
+    }
+
+    fn cells(&mut self, cells: &[(char, Paint)]) {
+        let mut last = Paint::Plain;
+        for (c, paint) in cells {
+            self.switch(last, *paint);
+            self.out.push(*c);
+            last = *paint;
+        }
+        self.switch(last, Paint::Plain);
+    }
+
+    fn switch(&mut self, from: Paint, to: Paint) {
+        if self.style.colour && from != to {
+            for code in [from.code().and(Some("0")), to.code()].into_iter().flatten() {
+                self.out.extend(["\u{1b}[", code, "m"]);
+            }
+        }
+    }
+}
+
+/// `cells` in parts that fit into `width`, all but the first after `hang` columns: broken at spaces where there are any.
+fn wrap(cells: &[(char, Paint)], hang: usize, width: Option<usize>) -> Vec<&[(char, Paint)]> {
+    let end = cells.iter().rposition(|(c, _)| *c != ' ').map_or(0, |last| last + 1);
+    let (mut rest, mut parts) = (&cells[..end], Vec::new());
+    let mut room = width.unwrap_or(usize::MAX).max(1);
+    while rest.len() > room {
+        // A break among the leading spaces would leave an empty part.
+        let text = rest.iter().position(|(c, _)| *c != ' ').unwrap_or(0);
+        let space = rest[..=room].iter().rposition(|(c, _)| *c == ' ').filter(|at| *at > text);
+        let (part, tail) = rest.split_at(space.unwrap_or(room));
+        parts.push(part);
+        let next = tail.iter().position(|(c, _)| *c != ' ').unwrap_or(tail.len());
+        rest = &tail[next..];
+        room = width.unwrap_or(usize::MAX).saturating_sub(hang).max(1);
+    }
+    parts.push(rest);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{origin::Layer, text::is_unsafe};
+    use proptest::prelude::*;
+
+    fn drawn(style: Style, line: &Line) -> String {
+        let mut canvas = Canvas::new(style);
+        canvas.line(line);
+        canvas.finish()
+    }
+
+    fn narrow(width: usize) -> Style {
+        Style { width: Some(width), ..Style::default() }
+    }
+
+    #[test]
+    fn a_long_line_continues_under_its_start() {
+        let line = Line::indented(2).text("description ").hang_here().text("one two three four five six seven");
+        assert_eq!(drawn(narrow(36), &line), "  description one two three four\n              five six seven\n");
+        assert_eq!(drawn(Style::default(), &line).lines().count(), 1);
+    }
+
+    #[test]
+    fn a_word_that_does_not_fit_is_cut() {
+        assert_eq!(drawn(narrow(10), &Line::default().text("abcdefghijklmnop")), "abcdefghij\n  klmnop\n");
+    }
+
+    #[test]
+    fn an_origin_stands_at_the_edge_or_below_or_goes() {
+        let origin = Origin { file: "shop.yaml".into(), line: 7, column: 3, layer: Layer::Project };
+        let at = |width, crowded| {
+            let mut canvas = Canvas::new(Style { width, ..Style::default() });
+            canvas.line_from(Line::indented(2).text("visibility"), &origin, crowded);
+            canvas.finish()
+        };
+        assert_eq!(at(None, Crowded::Drop), "  visibility  # shop.yaml:7\n");
+        assert_eq!(at(Some(30), Crowded::Drop), "  visibility     # shop.yaml:7\n");
+        assert_eq!(at(Some(24), Crowded::Drop), "  visibility\n");
+        assert_eq!(at(Some(24), Crowded::Wrap), "  visibility\n  # shop.yaml:7\n");
+    }
+
+    #[test]
+    fn colours_end_where_they_should() {
+        let line = Line::default().put(Paint::Add, "+").text(" a").put(Paint::Error, "!");
+        let colour = Style { colour: true, ..Style::default() };
+        assert_eq!(drawn(colour, &line), "\u{1b}[32m+\u{1b}[0m a\u{1b}[1;31m!\u{1b}[0m\n");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_unsafe_gets_out_and_nothing_is_lost(text in any::<String>(), width in proptest::option::of(1_usize..90)) {
+            let style = Style { width, ..Style::default() };
+            let out = drawn(style, &Line::indented(3).put(Paint::Bold, &text));
+            prop_assert!(!out.replace('\n', "").contains(is_unsafe));
+            let letters = |s: &str| s.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            prop_assert_eq!(letters(&out), letters(&escape(&text)));
+        }
+
+        #[test]
+        fn no_line_is_wider_than_the_terminal(text in "[a-z ]{0,200}", width in 1_usize..90) {
+            let out = drawn(narrow(width), &Line::indented(2).text(&text));
+            prop_assert!(out.lines().all(|line| line.chars().count() <= width), "{}", out);
+        }
+    }
+}

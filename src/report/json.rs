@@ -1,0 +1,255 @@
+//! The machine formats: one JSON object a report, with the version of its format.
+//!
+//! The types here are the formats: `undrift schema` generates their schemas from them. The same run writes the same bytes.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Run;
+use crate::{
+    apply::{Applied, Outcome, StepResult},
+    diagnostic::{Diagnostics, Severity},
+    plan::{Counts, Plan},
+    text::is_unsafe,
+};
+
+/// The version of all formats. 0: still unstable.
+pub const FORMAT_VERSION: u32 = 0;
+
+/// What a report is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sort {
+    /// What apply would do.
+    Plan,
+    /// What differs.
+    Drift,
+    /// What became of a plan.
+    Apply,
+    /// What is wrong with manifests, seen without the service.
+    Check,
+}
+
+/// A report.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Report<T> {
+    /// What it is.
+    pub undrift: Sort,
+    /// The version of the format; 0 is unstable.
+    pub format_version: u32,
+    /// The version of undrift that wrote it.
+    pub tool_version: &'static str,
+    /// The code that the run exits with.
+    pub exit_code: u8,
+    /// What it says.
+    #[serde(flatten)]
+    pub content: T,
+}
+
+impl<T: Serialize> Report<T> {
+    /// A report in the present format.
+    pub const fn new(undrift: Sort, exit_code: u8, content: T) -> Self {
+        Self { undrift, format_version: FORMAT_VERSION, tool_version: env!("CARGO_PKG_VERSION"), exit_code, content }
+    }
+
+    /// The JSON text, with a line feed at its end.
+    ///
+    /// # Errors
+    /// If a value cannot be expressed in JSON, which no report holds.
+    pub fn to_text(&self) -> serde_json::Result<String> {
+        Ok(harmless(&serde_json::to_string_pretty(self)?) + "\n")
+    }
+}
+
+/// `json` with what could fool a terminal as `\u` escapes. Outside of line feeds such characters are only in texts, where that is the same.
+fn harmless(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_unsafe(c) && c != '\n' {
+            out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// A plan, or the drift that it stands for.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Planned<'a> {
+    /// The service.
+    #[serde(flatten)]
+    pub run: &'a Run,
+    /// Its size.
+    pub counts: Counts,
+    /// All of it.
+    #[serde(flatten)]
+    pub plan: &'a Plan,
+}
+
+impl<'a> Planned<'a> {
+    /// `plan` for what `run` says.
+    pub fn new(run: &'a Run, plan: &'a Plan) -> Self {
+        Self { run, counts: plan.counts(), plan }
+    }
+}
+
+/// What became of a plan.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Outcomes<'a> {
+    /// The service.
+    #[serde(flatten)]
+    pub run: &'a Run,
+    /// How many steps ended in which way.
+    pub counts: OutcomeCounts,
+    /// All of it.
+    #[serde(flatten)]
+    pub applied: &'a Applied,
+}
+
+impl<'a> Outcomes<'a> {
+    /// The outcomes of `applied` for what `run` says.
+    pub fn new(run: &'a Run, applied: &'a Applied) -> Self {
+        Self { run, counts: OutcomeCounts::of(&applied.steps), applied }
+    }
+}
+
+/// How many steps ended in which way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OutcomeCounts {
+    /// Carried out.
+    pub done: usize,
+    /// Done by somebody else before.
+    pub already: usize,
+    /// Refused or broken.
+    pub failed: usize,
+    /// Left alone, because the object was no longer as planned.
+    pub moved: usize,
+    /// Not started, because a step before did not succeed.
+    pub skipped: usize,
+    /// Not started, because the run ended.
+    pub not_started: usize,
+    /// Sent, and nobody knows.
+    pub unknown: usize,
+}
+
+impl OutcomeCounts {
+    /// Counts `steps`.
+    pub fn of(steps: &[StepResult]) -> Self {
+        let mut counts = Self::default();
+        for step in steps {
+            *match step.outcome {
+                Outcome::Done => &mut counts.done,
+                Outcome::Already => &mut counts.already,
+                Outcome::Failed(_) => &mut counts.failed,
+                Outcome::Moved(_) => &mut counts.moved,
+                Outcome::Skipped(_) => &mut counts.skipped,
+                Outcome::NotStarted => &mut counts.not_started,
+                Outcome::Unknown(_) => &mut counts.unknown,
+            } += 1;
+        }
+        counts
+    }
+
+    /// The counts with their words, in the order in which they are told; zero too.
+    pub const fn named(&self) -> [(usize, &'static str); 7] {
+        [
+            (self.done, "done"),
+            (self.already, "already so"),
+            (self.failed, "failed"),
+            (self.moved, "left alone"),
+            (self.skipped, "skipped"),
+            (self.not_started, "not started"),
+            (self.unknown, "unknown"),
+        ]
+    }
+}
+
+/// What is wrong with manifests.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Checked<'a> {
+    /// How many of each.
+    pub counts: CheckCounts,
+    /// Each of them, ordered by place.
+    #[schemars(with = "Vec<DiagnosticForm>")]
+    pub diagnostics: &'a Diagnostics,
+}
+
+impl<'a> Checked<'a> {
+    /// What `diagnostics` say about manifests that declare so many projects.
+    pub fn new(diagnostics: &'a Diagnostics, projects: usize) -> Self {
+        let counts = CheckCounts { errors: diagnostics.count(Severity::Error), warnings: diagnostics.count(Severity::Warning), projects };
+        Self { counts, diagnostics }
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CheckCounts {
+    /// What has to be changed.
+    pub errors: usize,
+    /// What works and should be changed.
+    pub warnings: usize,
+    /// The projects that are declared; 0 if there are errors.
+    pub projects: usize,
+}
+
+/// The form that a diagnostic serializes to.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is of use")]
+struct DiagnosticForm {
+    /// `error` or `warning`.
+    severity: String,
+    /// Its sort.
+    code: String,
+    /// What is wrong.
+    message: String,
+    /// The file, relative to the manifest folder.
+    #[schemars(required, extend("type" = ["string", "null"]))]
+    file: Option<String>,
+    /// The line, from 1.
+    line: Option<u32>,
+    /// The column in characters, from 1.
+    column: Option<u32>,
+    /// What to do about it.
+    help: Option<String>,
+    /// Other places that play a part.
+    related: Vec<RelatedForm>,
+}
+
+/// Another place that plays a part in a diagnostic.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is of use")]
+struct RelatedForm {
+    /// The file, relative to the manifest folder.
+    file: String,
+    /// The line, from 1.
+    line: Option<u32>,
+    /// The column in characters, from 1.
+    column: Option<u32>,
+    /// What is there.
+    message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn what_could_fool_a_terminal_is_escaped_and_still_the_same_text() {
+        let text = "a\u{9b}31m\u{202e}b\u{e0001}\u{7f}\n";
+        let safe = harmless(&json!(text).to_string());
+        assert!(!safe.contains(is_unsafe), "{safe}");
+        assert_eq!(serde_json::from_str::<Value>(&safe).unwrap(), text);
+    }
+
+    #[test]
+    fn a_report_says_what_it_is() {
+        let (plan, run) = (Plan::default(), Run { target: "https://x.example".into(), caller: "a".into(), sandbox: true });
+        let text = Report::new(Sort::Drift, 0, Planned::new(&run, &plan)).to_text().unwrap();
+        let report: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&report["undrift"], &report["format_version"], &report["sandbox"]), (&json!("drift"), &json!(0), &json!(true)));
+        assert_eq!(report["counts"]["calls"], 0);
+    }
+}

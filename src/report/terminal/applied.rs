@@ -1,0 +1,100 @@
+//! What became of a plan, as text.
+
+use crate::{
+    apply::{Applied, Outcome, StepResult, Unstuck, UnstuckReason},
+    report::{
+        Run, Style,
+        canvas::{Canvas, Line, Paint},
+        json::OutcomeCounts,
+    },
+    text::count,
+};
+
+use super::{
+    change::{sign, tail},
+    heading,
+};
+
+/// How many steps that succeeded are listed unless all are; those that did not are always listed.
+const LISTED: usize = 50;
+
+/// The report of an apply.
+pub fn applied(applied: &Applied, run: &Run, style: Style) -> String {
+    let mut canvas = Canvas::new(style);
+    heading(&mut canvas, "apply", run);
+    steps(&mut canvas, &applied.steps);
+    unstuck(&mut canvas, &applied.unstuck);
+    summary(&mut canvas, applied);
+    canvas.finish()
+}
+
+fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
+    let succeeded = steps.iter().filter(|step| step.outcome.is_success()).count();
+    let listed = if canvas.style().full || succeeded <= LISTED { succeeded } else { 0 };
+    let mut last = "";
+    for step in steps.iter().filter(|step| listed > 0 || !step.outcome.is_success()) {
+        if last != &*step.address.path {
+            last = &step.address.path;
+            canvas.gap();
+            canvas.line(&Line::default().put(Paint::Bold, last));
+        }
+        let (paint, sign) = sign(step.action);
+        let line = Line::indented(2).put(paint, format!("{sign} {}", tail(&step.address))).text("  ");
+        let (paint, word, why) = outcome(&step.outcome);
+        let line = line.put(paint, word);
+        canvas.line(&if why.is_empty() { line } else { line.text(": ").text(why) });
+    }
+    if listed < succeeded {
+        canvas.gap();
+        canvas.line(&Line::default().put(Paint::Dim, format!("{} went well, shown by --full", count(succeeded, "step"))));
+    }
+}
+
+/// How an outcome is shown: in which colour, by which word, and why.
+fn outcome(outcome: &Outcome) -> (Paint, &'static str, &str) {
+    match outcome {
+        Outcome::Done => (Paint::Add, "done", ""),
+        Outcome::Already => (Paint::Add, "already so", ""),
+        Outcome::Failed(why) => (Paint::Error, "failed", why),
+        Outcome::Moved(why) => (Paint::Error, "left alone, it is no longer as planned", why),
+        Outcome::Skipped(why) => (Paint::Change, "skipped", why),
+        Outcome::NotStarted => (Paint::Change, "not started", ""),
+        Outcome::Unknown(why) => (Paint::Error, "unknown whether it was carried out", why),
+    }
+}
+
+fn unstuck(canvas: &mut Canvas, unstuck: &[Unstuck]) {
+    if unstuck.is_empty() {
+        return;
+    }
+    canvas.gap();
+    canvas.line(&Line::default().put(Paint::Error, "not as declared after the run:"));
+    for unstuck in unstuck {
+        let why = match &unstuck.reason {
+            UnstuckReason::NotKept => "the service accepted this and did not keep it",
+            UnstuckReason::ChangedMeanwhile => "changed by somebody else meanwhile",
+            UnstuckReason::Unreadable(why) => why,
+        };
+        let line = Line::indented(2).text(unstuck.address.path.as_ref()).text(" ").text(tail(&unstuck.address));
+        let line = if unstuck.fields.is_empty() { line } else { line.text(format!(" ({})", unstuck.fields.join(", "))) };
+        canvas.line(&line.text(": ").text(why));
+    }
+}
+
+fn summary(canvas: &mut Canvas, applied: &Applied) {
+    canvas.gap();
+    let counts = OutcomeCounts::of(&applied.steps).named();
+    let mut parts: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    if !applied.unstuck.is_empty() {
+        parts.push(format!("{} not as declared", applied.unstuck.len()));
+    }
+    let (paint, word) = match (applied.is_complete(), applied.interrupted) {
+        (true, _) => (Paint::Add, "applied: "),
+        (false, true) => (Paint::Error, "interrupted: "),
+        (false, false) => (Paint::Error, "applied in part: "),
+    };
+    canvas.line(&Line::default().put(paint, word).text(parts.join(", ")));
+    if !applied.is_complete() {
+        canvas.line(&Line::default().text("another run takes up where this one ended"));
+    }
+}

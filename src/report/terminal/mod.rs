@@ -1,0 +1,60 @@
+//! Plans and apply reports as text for people.
+//!
+//! A plan is grouped by project: `+ ~ -` for each object, its fields with what is there and what is to be there, and where that is
+//! declared. Below the steps stands why other things do not happen, then what is in the way, then one line that sums it up. Where
+//! text is folded or cut, it says so and how to see it all.
+
+mod applied;
+mod change;
+mod fold;
+mod notes;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use applied::applied;
+
+use super::{
+    Run, Style,
+    canvas::{Canvas, Line, Paint},
+};
+use crate::plan::Plan;
+
+/// What a plan is shown as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Title {
+    /// What apply would do.
+    Plan,
+    /// What differs.
+    Drift,
+}
+
+impl Title {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Drift => "drift",
+        }
+    }
+}
+
+/// `plan` as text.
+pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style) -> String {
+    let mut canvas = Canvas::new(style);
+    heading(&mut canvas, title.word(), run);
+    fold::projects(&mut canvas, &plan.steps);
+    notes::notes(&mut canvas, &plan.notes);
+    notes::incomplete(&mut canvas, &plan.incomplete);
+    notes::problems(&mut canvas, &plan.problems);
+    notes::refusals(&mut canvas, &plan.refusals);
+    notes::summary(&mut canvas, plan, title);
+    canvas.finish()
+}
+
+/// Which service a report is about; the sandbox is never taken for a real one.
+fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
+    let line = Line::default().put(Paint::Bold, word).text(" for ");
+    let line = if run.sandbox { line.put(Paint::Note, "the sandbox") } else { line.text(&run.target) };
+    canvas.line(&line.text(" as ").text(&run.caller));
+}

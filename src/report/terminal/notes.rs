@@ -1,0 +1,170 @@
+//! What a plan says besides its steps: why other things do not happen, what could not be read, what stands in the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    diagnostic::{Diagnostic, Diagnostics, Place},
+    diff::{Incomplete, Note, Problem, Reason},
+    plan::{Plan, Refusal},
+    report::canvas::{Canvas, Line, Paint},
+    text::count,
+};
+
+use super::change::tail;
+
+/// How many projects a paragraph names unless all are.
+const PROJECTS: usize = 20;
+/// How many objects of one project a paragraph names unless all are.
+const OBJECTS: usize = 8;
+
+/// Notes: a paragraph for each sort, in it a line for each project.
+pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
+    let mut sorts: BTreeMap<Sort, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
+    for note in notes {
+        let projects = sorts.entry(Sort::of(&note.reason)).or_default();
+        projects.entry(&note.address.path).or_default().push(object(note));
+    }
+    for (sort, projects) in sorts {
+        canvas.gap();
+        canvas.line(&Line::default().put(Paint::Note, "note: ").text(sort.title()));
+        let column = projects.keys().map(|path| path.len()).filter(|n| *n <= 40).max().unwrap_or(0);
+        few(canvas, PROJECTS, "project", projects.into_iter(), |canvas, (path, objects)| {
+            let shown = if canvas.style().full || objects.len() <= OBJECTS + 1 { objects.len() } else { OBJECTS };
+            let mut text = objects[..shown].join(", ");
+            if shown < objects.len() {
+                text.push_str(&format!(" … and {} more, shown by --full", objects.len() - shown));
+            }
+            let line = Line::indented(2).text(path);
+            canvas.line(&line.clone().pad_to((2 + column).max(line.len()) + 2).hang_here().text(text));
+        });
+    }
+}
+
+/// The sort of a note, in the order in which they are shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sort {
+    Archived,
+    Unlisted,
+    LeftAlone,
+    NotReturned,
+    CannotVerify,
+    SecretMissing,
+}
+
+impl Sort {
+    const fn of(reason: &Reason) -> Self {
+        match reason {
+            Reason::Archived => Self::Archived,
+            Reason::Unlisted => Self::Unlisted,
+            Reason::LeftAlone(_) => Self::LeftAlone,
+            Reason::NotReturned => Self::NotReturned,
+            Reason::CannotVerify => Self::CannotVerify,
+            Reason::SecretMissing(_) => Self::SecretMissing,
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Archived => "archived and staying so; nothing in them is read or changed",
+            Self::Unlisted => "there, but in no manifest; left as they are",
+            Self::LeftAlone => "left alone whatever is declared",
+            Self::NotReturned => "not compared, because the service's answer lacks these fields",
+            Self::CannotVerify => "cannot be verified, because the service never shows these fields; `--resend` sends them again",
+            Self::SecretMissing => "not compared, because these secrets are not set here; `apply` needs them",
+        }
+    }
+}
+
+fn object(note: &Note) -> String {
+    let tail = tail(&note.address);
+    let about = match &note.reason {
+        Reason::Archived => return String::new(),
+        Reason::Unlisted => return tail,
+        Reason::LeftAlone(why) => why.clone(),
+        Reason::NotReturned | Reason::CannotVerify => note.fields.join(", "),
+        Reason::SecretMissing(references) => references.join(", "),
+    };
+    format!("{tail} ({about})")
+}
+
+/// Scopes that could not be read.
+pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
+    if incomplete.is_empty() {
+        return;
+    }
+    canvas.gap();
+    canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text("could not be read, so nothing is planned there"));
+    few(canvas, PROJECTS, "scope", incomplete.iter(), |canvas, scope| {
+        let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
+        canvas.line(&line.put(Paint::Dim, &scope.reason));
+    });
+}
+
+/// What has to be put right first, as the compiler would say it.
+pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
+    let located = problems.iter().map(|problem| {
+        let diagnostic = Diagnostic::error(problem.code, &problem.message).at(Place::from(&problem.origin));
+        diagnostic.label(problem.address.to_string()).help_if(problem.help.as_ref())
+    });
+    diagnostics(canvas, located.collect());
+}
+
+/// What guards refuse, each with the words that let it through.
+pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
+    let located = refusals.iter().map(|refusal| {
+        let diagnostic = Diagnostic::error("guard", format!("{}: {}", refusal.address, refusal.reason));
+        let help = format!("if this is meant, let it through with `--ack {}`", refusal.acknowledgement());
+        diagnostic.at(Place::from(&refusal.origin)).help(help)
+    });
+    diagnostics(canvas, located.collect());
+}
+
+fn diagnostics(canvas: &mut Canvas, diagnostics: Diagnostics) {
+    if !diagnostics.is_empty() {
+        canvas.gap();
+        canvas.verbatim(&diagnostics.render(canvas.style().into()));
+    }
+}
+
+/// Draws each of `items`, or the first few with word of the rest.
+fn few<T>(canvas: &mut Canvas, most: usize, noun: &str, items: impl ExactSizeIterator<Item = T>, mut draw: impl FnMut(&mut Canvas, T)) {
+    let shown = if canvas.style().full || items.len() <= most + 1 { items.len() } else { most };
+    let left = items.len() - shown;
+    for item in items.take(shown) {
+        draw(canvas, item);
+    }
+    if left > 0 {
+        let text = format!("… and {}, shown by --full", count(left, &format!("more {noun}")));
+        canvas.line(&Line::indented(2).put(Paint::Dim, text));
+    }
+}
+
+/// The lines at the end: what the plan comes to, and what stands in its way.
+pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
+    canvas.gap();
+    let counts = plan.counts();
+    let projects = count(plan.projects, "project");
+    let read = plan.incomplete.is_empty();
+    if plan.steps.is_empty() {
+        let text = match (title, read && plan.problems.is_empty()) {
+            (super::Title::Plan, true) => format!("nothing to do: {projects} as declared"),
+            (super::Title::Drift, true) => format!("in sync: {projects} as declared"),
+            (_, false) => format!("no difference found, but not everything of {projects} could be compared"),
+        };
+        canvas.line(&Line::default().put(if read { Paint::Add } else { Paint::Change }, text));
+    } else {
+        let parts = [(counts.create, "to create"), (counts.update, "to change"), (counts.delete, "to remove")];
+        let parts: Vec<_> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        let text = format!("{} in {} of {projects}; {}", parts.join(", "), counts.projects, count(counts.calls, "call"));
+        canvas.line(&Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text));
+    }
+    let scopes: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address).collect();
+    let obstacles = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
+    let obstacles: Vec<_> = obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
+    if !obstacles.is_empty() {
+        canvas.line(&Line::default().put(Paint::Error, "blocked: ").text(format!("{} to settle before apply", obstacles.join(", "))));
+    }
+    if !scopes.is_empty() {
+        canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text(format!("{} not read", count(scopes.len(), "scope"))));
+    }
+}

@@ -1,0 +1,174 @@
+//! Values in a plan: as short as they can be read without doubt.
+
+use std::time::Duration;
+
+use similar::{ChangeTag, TextDiff};
+
+use crate::{
+    diff::Shown,
+    report::canvas::{Canvas, Line, Paint},
+    text::count,
+    value::Json,
+};
+
+/// Texts that are larger, in bytes, are not compared line by line.
+const LARGEST_DIFF: usize = 1 << 20;
+/// How long a comparison may look for the shortest form; what it has found by then is correct too.
+const DIFF_TIME: Duration = Duration::from_millis(200);
+/// How many lines of a text or of a comparison are shown unless everything is.
+const LINES: usize = 40;
+
+/// One side of a change.
+pub(super) fn shown(value: &Shown) -> Line {
+    let aside = |text: &str| Line::default().put(Paint::Dim, text);
+    match value {
+        Shown::Absent => aside("(absent)"),
+        Shown::Unknown => aside("(not shown by the service)"),
+        Shown::Hidden => aside("(hidden)"),
+        Shown::Secret(reference) => aside(&format!("(secret {reference})")),
+        Shown::File(path) => aside(&format!("(file {path})")),
+        Shown::Value(Json::String(text)) if text.contains('\n') => aside(&size(text)),
+        Shown::Value(value) => Line::default().text(json(value)),
+    }
+}
+
+/// The text, if it has several lines.
+pub(super) fn lines(value: &Shown) -> Option<&str> {
+    match value {
+        Shown::Value(Json::String(text)) if text.contains('\n') => Some(text),
+        _ => None,
+    }
+}
+
+/// The text on this side of a comparison by lines, if that makes sense.
+pub(super) fn comparable(value: &Shown) -> Option<&str> {
+    match value {
+        Shown::Value(Json::String(text)) => Some(text),
+        Shown::Value(Json::Null) | Shown::Absent => Some(""),
+        _ => None,
+    }
+}
+
+/// Data on one line: texts stand bare where they cannot be taken for anything else.
+fn json(value: &Json) -> String {
+    match value {
+        Json::String(text) if is_bare(text) => text.clone(),
+        Json::Array(items) => format!("[{}]", items.iter().map(json).collect::<Vec<_>>().join(", ")),
+        Json::Object(object) => {
+            let entries = object.iter().map(|(key, value)| format!("{key}: {}", json(value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        _ => value.to_string(),
+    }
+}
+
+/// Whether a text can stand without quotes.
+fn is_bare(text: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || "_-./:@*+%~^$=?&()|\\".contains(c);
+    // `(hidden)` and its like are ours alone.
+    let other = text.starts_with('(') || serde_json::from_str::<Json>(text).is_ok();
+    !text.is_empty() && text.chars().all(plain) && !other
+}
+
+fn size(text: &str) -> String {
+    format!("({}, {})", count(text.lines().count(), "line"), count(text.len(), "byte"))
+}
+
+/// A text of several lines that comes into being.
+pub(super) fn block(canvas: &mut Canvas, indent: usize, text: &str) {
+    let lines = text.lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
+    cut(canvas, indent, lines);
+}
+
+/// How one text becomes another, line by line.
+pub(super) fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
+    if before.len().max(after.len()) > LARGEST_DIFF {
+        let text = format!("changed ({} bytes → {} bytes)", before.len(), after.len());
+        canvas.line(&Line::indented(indent).put(Paint::Change, text));
+        return;
+    }
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(before, after);
+    let mut unified = diff.unified_diff();
+    let mut lines = Vec::new();
+    for hunk in unified.context_radius(3).iter_hunks() {
+        lines.push((Paint::Note, ' ', hunk.header().to_string()));
+        for change in hunk.iter_changes() {
+            let (paint, sign) = match change.tag() {
+                ChangeTag::Equal => (Paint::Dim, ' '),
+                ChangeTag::Delete => (Paint::Remove, '-'),
+                ChangeTag::Insert => (Paint::Add, '+'),
+            };
+            let line = change.value();
+            let ending = if line.ends_with('\n') { "" } else { " (no line feed at the end)" };
+            lines.push((paint, sign, format!("{}{ending}", line.trim_end_matches('\n'))));
+        }
+    }
+    cut(canvas, indent, lines);
+}
+
+/// Writes `lines`, or as many as are shown with word of the rest.
+fn cut(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
+    let shown = if canvas.style().full || lines.len() <= LINES + 1 { lines.len() } else { LINES };
+    let left = lines.len() - shown;
+    for (paint, sign, line) in lines.into_iter().take(shown) {
+        canvas.line(&Line::indented(indent).put(paint, format!("{sign} ")).hang_here().put(paint, line));
+    }
+    if left > 0 {
+        canvas.line(&Line::indented(indent).put(Paint::Dim, format!("… {}, shown by --full", count(left, "more line"))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Style;
+    use serde_json::json as value;
+
+    #[test]
+    fn texts_are_bare_only_where_nothing_else_looks_like_them() {
+        for (data, text) in [
+            (value!("private"), "private"),
+            (value!("release/*"), "release/*"),
+            (value!("true"), r#""true""#),
+            (value!(true), "true"),
+            (value!("12"), r#""12""#),
+            (value!(12), "12"),
+            (value!("null"), r#""null""#),
+            (value!(null), "null"),
+            (value!(""), r#""""#),
+            (value!("two words"), r#""two words""#),
+            (value!("(hidden)"), r#""(hidden)""#),
+            (value!(["a", "b, c"]), r#"[a, "b, c"]"#),
+            (value!({"enabled": true, "cadence": "1d"}), "{enabled: true, cadence: 1d}"),
+        ] {
+            assert_eq!(json(&data), text);
+        }
+    }
+
+    fn compared(before: &str, after: &str, full: bool) -> String {
+        let mut canvas = Canvas::new(Style { full, ..Style::default() });
+        comparison(&mut canvas, 2, before, after);
+        canvas.finish()
+    }
+
+    #[test]
+    fn texts_are_compared_by_lines() {
+        insta::assert_snapshot!(compared("one\ntwo\nthree\n", "one\n2\nthree", true), @r"
+          @@ -1,3 +1,3 @@
+          one
+        - two
+        - three
+        + 2
+        + three (no line feed at the end)
+        ");
+    }
+
+    #[test]
+    fn a_long_comparison_is_cut_and_says_so() {
+        let (before, after) = ("a\n".repeat(300), "b\n".repeat(300));
+        assert!(compared(&before, &after, false).ends_with("… 561 more lines, shown by --full\n"));
+        assert_eq!(compared(&before, &after, true).lines().count(), 601);
+        let huge = "x".repeat(LARGEST_DIFF + 1);
+        assert_eq!(compared(&huge, "y\n", true), "  changed (1048577 bytes → 2 bytes)\n");
+    }
+}
