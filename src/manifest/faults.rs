@@ -16,6 +16,8 @@ use crate::{
 
 mod words;
 
+pub(super) use words::yes_or_no;
+
 /// More faults than these in one file are counted, not shown: one slip often has many followers, and the first ones say enough.
 const MOST: usize = 100;
 
