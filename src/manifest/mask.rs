@@ -37,6 +37,7 @@ fn walk(text: &str, node: &Node, schema: &Json, hidden: &mut Vec<Range<usize>>) 
                 }
             }
         }
+        Data::Unreadable if text.get(node.span.clone()).is_some_and(|text| text.chars().all(is_numeric)) => {}
         Data::Unreadable => hidden.push(properties_start(text, node.span.start)..node.span.end),
         Data::Null | Data::Bool(_) => hidden.push(properties_start(text, node.span.start)..node.span.start),
         data if takes(schema, data) => {}
@@ -70,12 +71,21 @@ fn takes(schema: &Json, data: &Data) -> bool {
         Json::String(one) => vec![one.as_str()],
         _ => return true,
     };
+    // A word in the place of a list of words is a slip, not a secret.
+    if types.contains(&"array") && schema["items"]["type"].is_string() {
+        return takes(&schema["items"], data);
+    }
     let takes = |wanted: &[&str]| types.iter().any(|kind| wanted.contains(kind));
     match data {
         Data::Text(text) if is_spelt_out(text) => takes(&["string", "boolean", "integer", "number"]),
         Data::Text(_) => takes(&["string"]),
         _ => takes(&["string", "boolean", "integer", "number"]),
     }
+}
+
+/// Whether `c` may be in a number, infinity or not-a-number.
+fn is_numeric(c: char) -> bool {
+    c.is_ascii_digit() || "+-.einfaEINFA".contains(c)
 }
 
 /// Whether a text is a number, or a word that some readers of YAML take for a boolean.
