@@ -189,7 +189,10 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             ErrorKind::RecursionLimitExceeded => too_deep(at..at),
             ErrorKind::UnknownAnchor => Fault::new("syntax", "an alias without an anchor before it in this document", at..at)
                 .help("quote the text if the `*` belongs to it"),
-            kind => Fault { help: advice(kind), ..Fault::new("syntax", kind.to_string(), at..at) },
+            kind => {
+                let (message, help) = in_words(kind);
+                Fault { help, ..Fault::new("syntax", message, at..at) }
+            }
         }
     }
 
@@ -401,27 +404,38 @@ fn unknown_tag(span: Range<usize>) -> Fault {
     Fault::new("yaml-tag", "an unknown tag", span).help("leave it out; a secret is written as `{env: NAME}` or `{file: PATH}`")
 }
 
-/// What usually lies behind an error of syntax.
-fn advice(kind: &ErrorKind) -> Option<&'static str> {
-    Some(match kind {
+/// An error of syntax in words, and what usually lies behind it. The parser's own words never quote the text either.
+fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
+    const BRACKET: Option<&str> = Some("close the bracket, or put a text that holds one in quotes");
+    const INDENT: Option<&str> = Some("check the indentation");
+    const QUOTE: Option<&str> = Some("close the quote");
+    let (message, help) = match kind {
         ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation | ErrorKind::TabInPlainScalar => {
-            "indent with spaces"
+            ("a tab where only spaces may be", Some("indent with spaces"))
         }
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidSimpleKey | ErrorKind::SimpleKeyExpected => {
-            "check the indentation, and quote text that holds `: `"
+            ("a `:` where there can be no key", Some("check the indentation, and put a text that holds `: ` in quotes"))
         }
-        ErrorKind::UnclosedQuotedScalar => "close the quote",
-        ErrorKind::UnclosedFlowCollection { .. } | ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofFlowSequence => {
-            "close the bracket"
+        ErrorKind::ExpectedBlockMappingKey => ("a key has to be here", INDENT),
+        ErrorKind::ExpectedBlockSequenceEntry => ("an entry with `- ` has to be here", INDENT),
+        ErrorKind::InvalidIndentation => ("an indentation that fits to nothing above", INDENT),
+        ErrorKind::ExpectedFlowMappingSeparator => ("a `,` or `}` has to be here", BRACKET),
+        ErrorKind::ExpectedFlowSequenceSeparator => ("a `,` or `]` has to be here", BRACKET),
+        ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofFlowSequence => ("a bracket that is never closed", BRACKET),
+        ErrorKind::MisplacedFlowCollectionEnd => ("a bracket that closes nothing", BRACKET),
+        ErrorKind::UnclosedQuotedScalar => ("a quote that is never closed", QUOTE),
+        ErrorKind::InvalidQuotedScalarIndent => ("a quoted text that goes on with too little indentation", QUOTE),
+        ErrorKind::UnknownQuotedScalarEscape => {
+            ("an unknown escape in a text in double quotes", Some("put the text in single quotes: they keep a `\\` as it is"))
         }
-        ErrorKind::UnexpectedCharacter { .. } | ErrorKind::UnknownQuotedScalarEscape => {
-            "put the text in single quotes: they keep it as it is"
+        ErrorKind::UnclosedFlowCollection { open } => return (format!("`{open}` is never closed").into(), BRACKET),
+        ErrorKind::MismatchedFlowCollectionEnd { open, close } => return (format!("`{open}` is closed by `{close}`").into(), BRACKET),
+        ErrorKind::UnexpectedCharacter { .. } => {
+            ("a character that no text can start with", Some("put the text in single quotes: they keep it as it is"))
         }
-        ErrorKind::ExpectedBlockMappingKey | ErrorKind::ExpectedBlockSequenceEntry | ErrorKind::InvalidIndentation => {
-            "check the indentation"
-        }
-        _ => return None,
-    })
+        kind => return (kind.to_string().into(), None),
+    };
+    (message.into(), help)
 }
 
 /// A number of the YAML 1.2 core schema that JSON can hold; `None` if the text is not one.

@@ -113,7 +113,7 @@ impl<'t> Source<'t> {
     pub fn place(&self, span: &Range<usize>) -> Place {
         let start = self.text.floor_char_boundary(span.start);
         let (line, column) = self.position(start);
-        let snippet = Some(self.snippet(line, start..span.end.max(start)));
+        let snippet = Some(self.snippet(line, start..span.end.max(start))).filter(|(shown, _)| !shown.is_empty());
         Place { file: self.name.clone(), spot: Some(Spot { line, column, snippet }) }
     }
 

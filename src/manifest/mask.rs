@@ -37,9 +37,10 @@ fn walk(text: &str, node: &Node, schema: &Json, hidden: &mut Vec<Range<usize>>) 
                 }
             }
         }
+        Data::Unreadable if text.get(node.span.clone()).is_some_and(|text| text.chars().all(is_numeric)) => {}
         Data::Unreadable => hidden.push(properties_start(text, node.span.start)..node.span.end),
         Data::Null | Data::Bool(_) => hidden.push(properties_start(text, node.span.start)..node.span.start),
-        _ if takes_scalars(schema) => {}
+        data if takes(schema, data) => {}
         _ => hidden.push(properties_start(text, node.span.start)..node.span.end),
     }
 }
@@ -63,14 +64,33 @@ fn properties_start(text: &str, value_start: usize) -> usize {
     start
 }
 
-/// Whether a value of `schema` may be a scalar.
-fn takes_scalars(schema: &Json) -> bool {
-    let is_scalar = |name: &Json| !matches!(name.as_str(), Some("object" | "array"));
-    match &schema["type"] {
-        Json::String(_) => is_scalar(&schema["type"]),
-        Json::Array(types) => types.iter().any(is_scalar),
-        _ => true,
+/// Whether `schema` may be meant for this scalar. A word in the place of a boolean or of a number is shown if it stands for one.
+fn takes(schema: &Json, data: &Data) -> bool {
+    let types = match &schema["type"] {
+        Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
+        Json::String(one) => vec![one.as_str()],
+        _ => return true,
+    };
+    // A word in the place of a list of words is a slip, not a secret.
+    if types.contains(&"array") && schema["items"]["type"].is_string() {
+        return takes(&schema["items"], data);
     }
+    let takes = |wanted: &[&str]| types.iter().any(|kind| wanted.contains(kind));
+    match data {
+        Data::Text(text) if is_spelt_out(text) => takes(&["string", "boolean", "integer", "number"]),
+        Data::Text(_) => takes(&["string"]),
+        _ => takes(&["string", "boolean", "integer", "number"]),
+    }
+}
+
+/// Whether `c` may be in a number, infinity or not-a-number.
+fn is_numeric(c: char) -> bool {
+    c.is_ascii_digit() || "+-.einfaEINFA".contains(c)
+}
+
+/// Whether a text is a number, or a word that some readers of YAML take for a boolean.
+fn is_spelt_out(text: &str) -> bool {
+    super::faults::yes_or_no(text).is_some() || text.parse::<f64>().is_ok()
 }
 
 /// The names of the fields that are shown wherever they stand: known to `schema`, and secret nowhere in it.

@@ -1,5 +1,6 @@
 #[test]
 fn scratch() {
-    let (text, code) = super::check_report(std::path::Path::new("/tmp/m1"), crate::diagnostic::Style::default());
-    panic!("{code}\n{text}");
+    let start = std::time::Instant::now();
+    let loaded = super::load(std::path::Path::new("/tmp/big"));
+    eprintln!("{:?} {} {:?}", start.elapsed(), loaded.files.len(), loaded.diagnostics.summary());
 }
