@@ -22,3 +22,13 @@ pub(crate) enum Source {
     /// A choice of the sandbox.
     Inferred,
 }
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Reference(section) => write!(formatter, "the reference ({section})"),
+            Self::Service => formatter.write_str("the real service"),
+            Self::Inferred => formatter.write_str("a choice of the sandbox"),
+        }
+    }
+}
