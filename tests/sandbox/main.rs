@@ -7,6 +7,7 @@
 
 mod client;
 mod members;
+mod operations;
 mod paging;
 mod projects;
 mod running;
