@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::time::Duration;
 
 use http::StatusCode;
 use jiff::Timestamp;
@@ -43,6 +44,12 @@ impl Call<'_> {
     /// The time as the service writes it.
     pub(crate) fn now(&self) -> String {
         clock::spell(self.time)
+    }
+
+    /// When an import or fork that starts now has finished: never within the call that starts it.
+    pub(crate) fn import_done_at(&self) -> String {
+        let delay = self.service.profile.import_delay.max(Duration::from_millis(1));
+        clock::spell(self.time.checked_add(delay).unwrap_or(self.time))
     }
 
     /// The day, for expiry.

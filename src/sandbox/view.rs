@@ -64,7 +64,7 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value
         forks_count: project.forks_count,
         readme_url: (!project.empty_repo).then(|| format!("{web_url}/-/blob/main/README.md")),
         container_registry_image_prefix: format!("{host}/{}", project.full_path.to_lowercase()),
-        import_status: &project.import_status,
+        import_status: project.import_status_at(&call.now()),
         import_error: project.import_error.as_deref(),
         _links: links(&call.base, project.id),
         shared_with_groups: shared_with_groups(call, project)?,

@@ -80,7 +80,7 @@ async fn names_and_paths_default_from_each_other() {
                 "/projects",
                 json!({"path": "git", "import_url": "https://u:p@x.example/a"}),
                 201,
-                json!({"empty_repo": false, "import_status": "finished"}),
+                json!({"empty_repo": false, "import_status": "scheduled"}),
             ),
             (
                 Service,

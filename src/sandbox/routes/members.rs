@@ -211,6 +211,12 @@ impl Member {
     }
 }
 
+/// Everybody with a role here.
+pub(crate) fn users(call: &Call<'_>, scope: &Scope) -> Result<Vec<User>, Failure> {
+    let members = Member::effective(call, scope)?;
+    Ok(members.into_iter().map(|member| member.user).collect())
+}
+
 /// Inserts a membership without any check but uniqueness; false when there is one already.
 pub(crate) fn insert(call: &Call<'_>, scope: &Scope, user: i64, level: i64, expires_at: Option<&str>) -> Result<bool, Failure> {
     let sql = format!(

@@ -12,7 +12,7 @@ use super::super::page;
 use super::super::params::Params;
 use super::super::settings;
 use super::super::store::namespace::Namespace;
-use super::super::store::project::{NewProject, Project};
+use super::super::store::project::{Import, NewProject, Project};
 use super::super::store::random_hex;
 use super::super::store::user::{NewUser, User};
 use super::super::view;
@@ -150,7 +150,10 @@ pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespac
         empty_repo,
         creator_id: creator.id,
         forked_from_id: None,
-        import_status: if import_url.is_some() { "finished" } else { "none" },
+        import: match &import_url {
+            Some(_) => Import::Until { source: None, done_at: &call.import_done_at() },
+            None => Import::None,
+        },
         attributes: &attributes,
     };
     let id = store(call, new)?;
@@ -209,7 +212,7 @@ fn name_and_path(params: &Params) -> Result<(String, String), Failure> {
 }
 
 /// A path made from a name: lower case with dashes.
-fn path_from(name: &str) -> String {
+pub(crate) fn path_from(name: &str) -> String {
     let mut path = String::new();
     for c in name.to_lowercase().chars() {
         let dash = !(c.is_ascii_alphanumeric() || c == '_');

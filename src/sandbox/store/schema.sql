@@ -69,6 +69,8 @@ CREATE TABLE projects (
     forked_from_id INTEGER REFERENCES projects ON DELETE SET NULL,
     import_status TEXT NOT NULL DEFAULT 'none',
     import_error TEXT,
+    import_source TEXT,
+    import_done_at TEXT,
     marked_for_deletion_on TEXT,
     attributes TEXT NOT NULL,
     brief TEXT NOT NULL,
