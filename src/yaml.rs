@@ -89,7 +89,8 @@ pub struct Parsed {
     pub documents: Vec<Node>,
     /// What is wrong.
     pub faults: Vec<Fault>,
-    /// What is in the text but not in a document: values of keys that are written twice or are not text, and what a merge lost.
+    /// What is in the text but not in a document: keys that are not text, what follows them and keys that are written twice up to the
+    /// end of its value, and what a merge lost.
     pub dropped: Vec<Range<usize>>,
     /// Whether a document is missing because its syntax is broken.
     pub is_broken: bool,
@@ -263,20 +264,21 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 let span = start.start..span.end.max(start.end);
                 return Ok(Counted { node: Node { data: Data::Map(entries), span }, nodes, bytes });
             }
+            let key_end = span.end;
             let key = self.key(event, span, depth)?;
             let (event, span) = self.next()?;
             let value = self.node(event, span, depth + 1)?;
             nodes += value.nodes;
             bytes += value.bytes;
             let Some((name, span, is_merge)) = key else {
-                self.dropped.push(value.node.span);
+                self.dropped.push(key_end..value.node.span.end);
                 continue;
             };
             bytes += name.len();
             if let Some(first) = seen.get(&name) {
                 let fault = Fault::new("duplicate-key", "a key that is written twice in one mapping", span);
                 self.faults.push(Fault { first: Some(first.clone()), ..fault.help("keep one of the two") });
-                self.dropped.push(value.node.span);
+                self.dropped.push(key_end..value.node.span.end);
                 continue;
             }
             seen.insert(name.clone(), span.clone());

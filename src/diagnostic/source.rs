@@ -113,7 +113,8 @@ impl<'t> Source<'t> {
     pub fn place(&self, span: &Range<usize>) -> Place {
         let start = self.text.floor_char_boundary(span.start);
         let (line, column) = self.position(start);
-        let snippet = Some(self.snippet(line, start..span.end.max(start))).filter(|(shown, _)| !shown.is_empty());
+        let end = self.text.ceil_char_boundary(span.end.min(self.text.len())).max(start);
+        let snippet = Some(self.snippet(line, start..end)).filter(|(shown, _)| !shown.is_empty());
         Place { file: self.name.clone(), spot: Some(Spot { line, column, snippet }) }
     }
 
