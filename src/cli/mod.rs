@@ -4,6 +4,7 @@
 //! everything else to stderr, all of it through [`output`]. [`connect`] decides which service a run talks to and as whom; [`session`]
 //! leads from manifests and a service to a plan. The environment is read once, here, and handed on as a value.
 
+mod apply;
 mod check;
 mod connect;
 mod drift;
@@ -12,8 +13,13 @@ mod embedded;
 mod environment;
 mod exit;
 mod output;
+mod pages;
 mod plan;
+#[cfg(feature = "sandbox")]
+mod sandbox;
+mod schema;
 mod session;
+mod signal;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
@@ -45,11 +51,27 @@ enum Command {
     /// Show what apply would do, without doing it
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(plan::Args),
+    /// Show the plan, ask, and carry it out
+    #[command(after_help = APPLY_EXAMPLES)]
+    Apply(apply::Args),
     /// Tell whether the service is still as declared
     #[command(
         after_help = "Examples:\n  undrift drift manifests          exit code 2 if something differs\n  undrift drift --only 'acme/**'"
     )]
     Drift(drift::Args),
+    /// Run the embedded service until a signal ends it
+    #[cfg(feature = "sandbox")]
+    #[command(after_help = SANDBOX_EXAMPLES)]
+    Sandbox(sandbox::Args),
+    /// Print or write the JSON schemas of manifests and reports
+    #[command(after_help = "Examples:\n  undrift schema manifest\n  undrift schema --write schemas")]
+    Schema(schema::Args),
+    /// Print completions for a shell
+    #[command(after_help = "Example:\n  undrift completions bash > ~/.local/share/bash-completion/completions/undrift")]
+    Completions(pages::CompletionsArgs),
+    /// Print the manual page, or write those of all commands
+    #[command(after_help = "Example:\n  undrift man --write ~/.local/share/man/man1")]
+    Man(pages::ManArgs),
 }
 
 const PLAN_EXAMPLES: &str = "Examples:
@@ -57,6 +79,18 @@ const PLAN_EXAMPLES: &str = "Examples:
   undrift plan manifests --sandbox                           against the embedded service
   undrift plan --only 'acme/**#variables'                    only variables of projects below acme
   undrift plan --out json=plan.json                          for machines too";
+
+const APPLY_EXAMPLES: &str = "Examples:
+  undrift apply manifests --sandbox              shows the plan and asks
+  undrift apply manifests --yes                  in CI
+  undrift apply --ack 'removals:acme/shop#hooks' lets this one refusal through";
+
+#[cfg(feature = "sandbox")]
+const SANDBOX_EXAMPLES: &str = "Examples:
+  undrift sandbox                                prints its address and a token, keeps nothing
+  undrift sandbox --listen 127.0.0.1:8080 --data sandbox.db --seed sandbox.yaml
+
+The token of `root` is taken from UNDRIFT_SANDBOX_TOKEN, or generated and printed.";
 
 /// What every command gets.
 #[derive(Debug)]
@@ -105,7 +139,13 @@ fn dispatch(command: Command, cx: &Context) -> Outcome {
     match command {
         Command::Check(args) => check::run(&args, cx),
         Command::Plan(args) => runtime.block_on(plan::run(args, cx)),
+        Command::Apply(args) => runtime.block_on(apply::run(args, cx)),
         Command::Drift(args) => runtime.block_on(drift::run(args, cx)),
+        #[cfg(feature = "sandbox")]
+        Command::Sandbox(args) => runtime.block_on(sandbox::run(args, cx)),
+        Command::Schema(args) => schema::run(&args, cx),
+        Command::Completions(args) => pages::completions(&args, cx),
+        Command::Man(args) => pages::man(&args, cx),
     }
 }
 

@@ -189,6 +189,13 @@ pub(super) struct ReportArgs {
     pub(super) out: Vec<Target>,
 }
 
+impl ReportArgs {
+    /// Whether stdout gets something else than text.
+    pub(super) fn replaces_text(&self) -> bool {
+        self.out.contains(&Target::Stdout)
+    }
+}
+
 impl Output {
     /// Writes a report: as text to stdout, or as JSON where `targets` say. The JSON is made only if somebody wants it.
     ///
@@ -208,7 +215,7 @@ impl Output {
                     .map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?,
             }
         }
-        if targets.out.contains(&Target::Stdout) { Ok(()) } else { self.print(&text()) }
+        if targets.replaces_text() { Ok(()) } else { self.print(&text()) }
     }
 }
 

@@ -1,0 +1,134 @@
+//! `undrift apply`: shows the plan, asks, and carries it out.
+
+use std::io::{BufRead as _, stdin};
+
+use super::{
+    Context,
+    exit::{Exit, Failure, Outcome},
+    output::ReportArgs,
+    session::{ChangeArgs, Session, SessionArgs},
+    signal,
+};
+use crate::{
+    api::WriteClient,
+    apply::{Applied, Apply, Event},
+    diagnostic::{Diagnostic, Diagnostics, Place},
+    plan::Plan,
+    report::{
+        Style,
+        json::{Outcomes, Planned, Report, Sort},
+        progress::Progress,
+        terminal::{self, Title},
+    },
+    text::count,
+};
+
+/// The options of `apply`.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    session: SessionArgs,
+    #[command(flatten)]
+    changes: ChangeArgs,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    report: ReportArgs,
+    /// Write out what would be folded or cut
+    #[arg(long, help_heading = "Output")]
+    full: bool,
+}
+
+/// Runs it.
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+    let session = Session::open(&args.session, &args.changes, cx).await?;
+    let outcome = with_session(&args, &session, cx).await;
+    session.close().await;
+    outcome
+}
+
+async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
+    let plan = session.plan(cx).await?;
+    let style = Style { full: args.full, ..cx.output.style };
+    let text = || terminal::plan(&plan, &session.run, Title::Plan, style);
+    let blocked = Exit::first_of([super::plan::blocked(&plan), missing_secrets(session, cx)]);
+    // What could not be read does not keep the rest from being applied.
+    if plan.steps.is_empty() || !matches!(blocked, Exit::Success | Exit::Incomplete) {
+        let json = || Report::new(Sort::Plan, blocked.code(), Planned::new(&session.run, &plan)).to_text();
+        cx.output.report(&args.report, text, json)?;
+        return Ok(blocked);
+    }
+    if args.report.replaces_text() {
+        cx.output.tell(&text())
+    } else {
+        cx.output.print(&text())?
+    }
+    if !args.yes && !confirmed(cx)? {
+        cx.output.tell("nothing was changed\n");
+        return Ok(Exit::Differences);
+    }
+    let (applied, signalled) = carry_out(session, &plan, cx).await?;
+    let ended_by = applied.ended_by.clone().map(Failure::from);
+    let exit = Exit::first_of([
+        signalled.unwrap_or(Exit::Success),
+        Exit::Unfinished.when(!applied.is_complete()),
+        ended_by.as_ref().map_or(Exit::Success, |failure| failure.exit),
+        Exit::Incomplete.when(!plan.incomplete.is_empty()),
+    ]);
+    let text = || String::from("\n") + &terminal::applied(&applied, &session.run, style);
+    let json = || Report::new(Sort::Apply, exit.code(), Outcomes::new(&session.run, &applied)).to_text();
+    cx.output.report(&args.report, text, json)?;
+    if let Some(failure) = ended_by {
+        cx.output.tell_failure(&failure);
+    }
+    Ok(exit)
+}
+
+/// Says which secrets are missing. Nothing is written before all of them are there, so that no run ends halfway for that.
+fn missing_secrets(session: &Session, cx: &Context) -> Exit {
+    let secrets = &session.settings.secrets;
+    let why = |reference| secrets.missing().find(|(missing, _)| *missing == reference).map(|(_, why)| why);
+    let missing = session.desired.references().filter_map(|(address, origin, reference)| {
+        let diagnostic = Diagnostic::error("missing-secret", why(reference)?.to_string()).at(Place::from(origin));
+        Some(diagnostic.label(address.to_string()))
+    });
+    let missing: Diagnostics = missing.collect();
+    cx.output.tell(&missing.render(cx.output.stderr.into()));
+    Exit::Usage.when(!missing.is_empty())
+}
+
+/// Asks whether to go on.
+fn confirmed(cx: &Context) -> Result<bool, Failure> {
+    if !cx.output.interactive {
+        let failure = Failure::usage("there is no terminal to ask on whether to apply these changes");
+        return Err(failure.help("`--yes` applies them without asking"));
+    }
+    cx.output.tell("\napply these changes? [y/N] ");
+    let mut answer = String::new();
+    stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Applies the plan. The first signal lets what is under way finish, the second ends the process.
+async fn carry_out(session: &Session, plan: &Plan, cx: &Context) -> Result<(Applied, Option<Exit>), Failure> {
+    let signals = signal::watch(cx.output.clone())?;
+    let writer = WriteClient::new(session.observer.client().clone());
+    let progress = Progress::new(cx.output.progress, "applying", plan.steps.len());
+    let apply = Apply {
+        desired: &session.desired,
+        observer: &session.observer,
+        writer: &writer,
+        settings: &session.settings,
+        ahead: session.concurrency,
+        stop: signals.stop.clone(),
+    };
+    let applied = apply.run(plan, |event| {
+        if let Event::Ended(result) = event {
+            progress.step(&result.address.to_string());
+        }
+    });
+    let applied = applied.await;
+    tracing::info!("applied {}", count(applied.steps.len(), "step"));
+    Ok((applied, signals.received()))
+}

@@ -1,0 +1,48 @@
+//! `undrift completions` and `undrift man`: what shells and readers get from the definition of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Command, CommandFactory as _};
+use clap_complete::Shell;
+
+use super::{
+    Cli, Context,
+    exit::{Exit, Failure, Outcome},
+};
+
+/// The options of `completions`.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+/// Prints the completions for a shell.
+pub(super) fn completions(args: &CompletionsArgs, cx: &Context) -> Outcome {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "undrift", &mut text);
+    cx.output.print(&String::from_utf8_lossy(&text))?;
+    Ok(Exit::Success)
+}
+
+/// The options of `man`.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct ManArgs {
+    /// Write a page for every command into this folder, instead of printing the first
+    #[arg(long, value_name = "DIR")]
+    write: Option<PathBuf>,
+}
+
+/// Prints or writes manual pages.
+pub(super) fn man(args: &ManArgs, cx: &Context) -> Outcome {
+    let command: Command = Cli::command().disable_help_subcommand(true);
+    if let Some(folder) = &args.write {
+        let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
+        written.map_err(|error| Failure::usage(format!("cannot write to `{}`: {error}", folder.display())))?;
+    } else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command).render(&mut page)?;
+        cx.output.print(&String::from_utf8_lossy(&page))?;
+    }
+    Ok(Exit::Success)
+}

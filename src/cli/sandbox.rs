@@ -1,0 +1,60 @@
+//! `undrift sandbox`: the embedded service as a server of its own.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use super::{Context, embedded, exit::Outcome, signal};
+use crate::{
+    cli::exit::Exit,
+    sandbox::{Config, Data, Tier},
+};
+
+/// Where the token of `root` is looked for; without it one is generated.
+const TOKEN_NAME: &str = "UNDRIFT_SANDBOX_TOKEN";
+
+/// The options of `sandbox`.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// The file to keep the data in; without it they are gone at the end
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    /// What to fill it with, once (YAML, see `undrift schema sandbox`)
+    #[arg(long, value_name = "FILE")]
+    seed: Option<PathBuf>,
+    /// The licence: free, premium or ultimate [default: what the seed says, else premium]
+    #[arg(long, value_name = "TIER", value_parser = tier)]
+    tier: Option<Tier>,
+    /// How long every answer is held back
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    latency: u64,
+    /// A file to which one JSON line a request is appended
+    #[arg(long, value_name = "FILE")]
+    request_log: Option<PathBuf>,
+}
+
+fn tier(text: &str) -> Result<Tier, String> {
+    let tiers = [Tier::Free, Tier::Premium, Tier::Ultimate];
+    tiers.into_iter().find(|tier| tier.name() == text).ok_or_else(|| "it is free, premium or ultimate".into())
+}
+
+/// Runs it until a signal ends it.
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+    let config = Config {
+        listen: args.listen,
+        data: args.data.map_or(Data::Memory, Data::File),
+        seed: args.seed.as_deref().map(|path| embedded::read_seed(path, &cx.output)).transpose()?,
+        tier: args.tier,
+        latency: Duration::from_millis(args.latency),
+        request_log: args.request_log,
+        token: cx.env.get(TOKEN_NAME).map(str::to_owned),
+        ..Config::default()
+    };
+    let running = embedded::launch(config, &cx.output).await?;
+    let token = if running.token_was_generated() { format!("token: {}\n", running.token()) } else { String::new() };
+    cx.output.print(&format!("listening on {}\n{token}", running.url()))?;
+    signal::one().await?;
+    running.stop().await;
+    Ok(Exit::Success)
+}

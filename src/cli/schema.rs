@@ -1,0 +1,129 @@
+//! `undrift schema`: the JSON schemas of everything that is written for or by undrift, generated from the types.
+
+use std::path::{Path, PathBuf};
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+
+use super::{
+    Context,
+    exit::{Exit, Failure, Outcome},
+};
+use crate::{
+    manifest,
+    report::json::{Checked, Outcomes, Planned, Report},
+    text::{alternatives, nearest},
+    value::Json,
+};
+
+/// Every schema by its name. In a folder it is `NAME.schema.json`.
+const SCHEMAS: &[(&str, fn() -> Json)] = &[
+    ("manifest", manifest::schema::manifest),
+    ("undrift", manifest::schema::config),
+    #[cfg(feature = "sandbox")]
+    ("sandbox", || crate::schema::of::<crate::sandbox::Seed>().to_value()),
+    ("plan", written::<Report<Planned<'static>>>),
+    ("apply", written::<Report<Outcomes<'static>>>),
+    ("check", written::<Report<Checked<'static>>>),
+];
+
+/// The schema of a type as it is written.
+fn written<T: JsonSchema>() -> Json {
+    let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| settings.inline_subschemas = true);
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// The options of `schema`.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    /// The schema to print: manifest, undrift, sandbox, plan, apply or check
+    #[arg(value_name = "NAME", default_value = "manifest", conflicts_with_all = ["write", "check"])]
+    name: String,
+    /// Write all of them into this folder, as NAME.schema.json
+    #[arg(long, value_name = "DIR")]
+    write: Option<PathBuf>,
+    /// Compare the files of this folder with what would be written; exit with 2 if they differ
+    #[arg(long, value_name = "DIR", conflicts_with = "write")]
+    check: Option<PathBuf>,
+}
+
+/// Runs it.
+pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
+    match (&args.write, &args.check) {
+        (Some(folder), _) => write(folder),
+        (_, Some(folder)) => check(folder, cx),
+        _ => {
+            let names: Vec<_> = SCHEMAS.iter().map(|(name, _)| *name).collect();
+            let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| *name == args.name) else {
+                let failure = Failure::usage(format!("there is no schema `{}`; there is {}", args.name, alternatives(&names)));
+                return Err(match nearest(&args.name, names) {
+                    Some(name) => failure.help(format!("did you mean `{name}`?")),
+                    None => failure,
+                });
+            };
+            cx.output.print(&text(*schema))?;
+            Ok(Exit::Success)
+        }
+    }
+}
+
+fn text(schema: fn() -> Json) -> String {
+    format!("{:#}\n", schema())
+}
+
+fn file(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.schema.json"))
+}
+
+fn write(folder: &Path) -> Outcome {
+    for (name, schema) in SCHEMAS {
+        let path = file(folder, name);
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(&path, text(*schema)))
+            .map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn check(folder: &Path, cx: &Context) -> Outcome {
+    let paths = SCHEMAS.iter().map(|(name, schema)| (file(folder, name), schema));
+    let stale = paths.filter(|(path, schema)| std::fs::read_to_string(path).ok() != Some(text(**schema)));
+    let stale: Vec<_> = stale.map(|(path, _)| path.display().to_string()).collect();
+    if stale.is_empty() {
+        return Ok(Exit::Success);
+    }
+    cx.output.tell(&format!("not as generated: {}\n", stale.join(", ")));
+    Ok(Exit::Differences)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        apply::Applied,
+        diagnostic::{Diagnostic, Diagnostics},
+        plan::Plan,
+        report::{Run, json::Sort},
+    };
+
+    fn assert_fits(name: &str, report: &str) {
+        let (_, schema) = SCHEMAS.iter().find(|(known, _)| *known == name).unwrap();
+        let report: Json = serde_json::from_str(report).unwrap();
+        let validator = jsonschema::validator_for(&schema()).unwrap();
+        let errors: Vec<_> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?} in {report:#}");
+        let mut other = report;
+        other["exit_code"] = "none".into();
+        assert!(!validator.is_valid(&other), "the schema of {name} accepts anything");
+    }
+
+    #[test]
+    fn reports_fit_their_schemas() {
+        let run = Run { target: "https://x.example".into(), caller: "alice".into(), sandbox: false };
+        let plan = Plan::default();
+        assert_fits("plan", &Report::new(Sort::Plan, 0, Planned::new(&run, &plan)).to_text().unwrap());
+        let applied = Applied::default();
+        assert_fits("apply", &Report::new(Sort::Apply, 6, Outcomes::new(&run, &applied)).to_text().unwrap());
+        let diagnostics: Diagnostics = [Diagnostic::error("syntax", "it is broken")].into_iter().collect();
+        assert_fits("check", &Report::new(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text().unwrap());
+    }
+}

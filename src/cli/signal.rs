@@ -1,0 +1,95 @@
+//! Signals: the first asks a run to end in good order, the second ends it.
+
+use std::{
+    io,
+    sync::{Arc, OnceLock},
+};
+
+use tokio::sync::watch;
+
+use super::{exit::Exit, output::Output};
+
+/// What signals have asked for so far.
+pub(super) struct Signals {
+    /// Turns true with the first signal.
+    pub(super) stop: watch::Receiver<bool>,
+    first: Arc<OnceLock<Exit>>,
+}
+
+impl Signals {
+    /// The code of the first signal, if there was one.
+    pub(super) fn received(&self) -> Option<Exit> {
+        self.first.get().copied()
+    }
+}
+
+/// Listens from now on.
+///
+/// # Errors
+/// If the system does not let signals be listened to.
+pub(super) fn watch(output: Output) -> io::Result<Signals> {
+    let mut source = Source::new()?;
+    let (sender, stop) = watch::channel(false);
+    let first = Arc::new(OnceLock::new());
+    let told = Arc::clone(&first);
+    tokio::spawn(async move {
+        let signal = source.next().await;
+        let _ = told.set(signal);
+        output.tell("\ninterrupted: finishing the calls that are under way; once more to end at once\n");
+        sender.send_replace(true);
+        let signal = source.next().await;
+        std::process::exit(signal.code().into());
+    });
+    Ok(Signals { stop, first })
+}
+
+/// Waits for one signal.
+///
+/// # Errors
+/// If the system does not let signals be listened to.
+#[cfg(feature = "sandbox")]
+pub(super) async fn one() -> io::Result<()> {
+    Source::new()?.next().await;
+    Ok(())
+}
+
+/// SIGINT and SIGTERM.
+#[cfg(unix)]
+struct Source {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Source {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) -> Exit {
+        tokio::select! {
+            _ = self.interrupt.recv() => Exit::Interrupted,
+            _ = self.terminate.recv() => Exit::Terminated,
+        }
+    }
+}
+
+/// Ctrl-C.
+#[cfg(not(unix))]
+struct Source;
+
+#[cfg(not(unix))]
+impl Source {
+    fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) -> Exit {
+        // Where Ctrl-C cannot be heard, there is nothing to wait for.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        Exit::Interrupted
+    }
+}
