@@ -485,3 +485,35 @@ fn reason(failure: &Failure) -> String {
         _ => failure.status.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_describes_every_field_and_refuses_others() {
+        let schema = schemars::schema_for!(Seed).to_value();
+        let mut objects: Vec<&Value> = schema["$defs"].as_object().expect("definitions").values().collect();
+        objects.push(&schema);
+        let mut fields = 0;
+        for object in objects {
+            let Some(properties) = object["properties"].as_object() else { continue };
+            assert_eq!(object["additionalProperties"], false, "{object}");
+            for (name, field) in properties {
+                assert!(field["description"].is_string(), "{name} has no description");
+                fields += 1;
+            }
+        }
+        assert_eq!(fields, 24);
+    }
+
+    #[test]
+    fn roles_are_words_or_numbers() {
+        for (written, level) in [(Value::from(30), 30), ("Maintainer".into(), 40), ("minimal access".into(), 5)] {
+            assert_eq!(serde_json::from_value(written).ok(), Some(SeedLevel(level)));
+        }
+        for wrong in [Value::from(31), "30".into(), "boss".into(), Value::Null, true.into()] {
+            assert!(serde_json::from_value::<SeedLevel>(wrong).is_err());
+        }
+    }
+}
