@@ -27,6 +27,8 @@ pub(crate) struct Call<'a> {
     pub(crate) service: &'a Service,
     pub(crate) caller: Option<User>,
     pub(crate) token: Option<Token>,
+    /// Whether the operation is anything but a read.
+    pub(crate) writes: bool,
     pub(crate) params: Params,
     /// The named segments of the path, decoded.
     pub(crate) segments: HashMap<String, String>,
@@ -136,8 +138,32 @@ impl Call<'_> {
     pub(crate) fn visible_project(&self, reference: &str) -> Result<Project, Failure> {
         match Project::by_reference(self.db, reference)? {
             Some(project) if self.sees(&project)? => Ok(project),
-            _ => Err(Failure::not_found("Project")),
+            Some(_) => Err(Failure::not_found("Project")),
+            None => self.moved_project(reference),
         }
+    }
+
+    /// What a call with the former path of a project gets.
+    fn moved_project(&self, path: &str) -> Result<Project, Failure> {
+        let project = match Project::by_former_path(self.db, path)? {
+            Some(project) if self.sees(&project)? => project,
+            _ => return Err(Failure::not_found("Project")),
+        };
+        if self.service.profile.former_paths_answer {
+            return Ok(project);
+        }
+        if self.writes {
+            return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Non GET methods are not allowed for moved projects"));
+        }
+        // `/api/v4/projects/OLD/rest?query`: the fourth segment becomes the id.
+        let (route, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
+        let mut segments: Vec<&str> = route.split('/').collect();
+        let id = project.id.to_string();
+        if let Some(segment) = segments.get_mut(4) {
+            *segment = &id;
+        }
+        let mark = if query.is_empty() { "" } else { "?" };
+        Err(Failure::moved(format!("{}{}{mark}{query}", self.base, segments.join("/"))))
     }
 
     /// The project of `:id`.

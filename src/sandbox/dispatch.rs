@@ -179,6 +179,7 @@ fn begin<'a>(service: &'a Service, db: &'a Connection, request: Received, writes
         service,
         caller,
         token,
+        writes,
         base: format!("http://{host}"),
         params: request.params,
         segments: request.segments,

@@ -38,6 +38,9 @@ pub struct Profile {
     pub import_delay: Duration,
     /// Whether gists can be imported; the reference has this off by default (1, 9).
     pub gists: bool,
+    /// A project that was moved still answers at its former path, as releases before 16.4 do. Otherwise reading
+    /// redirects to its id, and writing is refused.
+    pub former_paths_answer: bool,
     /// Single misfortunes.
     pub faults: Vec<Fault>,
 }

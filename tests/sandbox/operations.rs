@@ -104,6 +104,41 @@ async fn every_operation_of_the_reference_is_there() {
     }
 }
 
+/// Reading and writing what somebody may not see is all the same: not found, with the words for a thing that is
+/// not there.
+#[tokio::test]
+async fn a_stranger_finds_nothing_anywhere() {
+    let world = World::with(json!({
+        "tier": "ultimate",
+        "users": [{"username": "stranger", "token": "stranger"}],
+        "projects": [{"path": "secret/thing", "variables": [{"key": "K", "value": "v"}], "hooks": [{"url": "https://x.example"}]}],
+    }))
+    .await;
+    let mut tried = 0;
+    for line in OPERATIONS.lines() {
+        let Some((method, path)) = line.trim().split_once(' ') else { continue };
+        let (path, expected) = match path.split_once("/:id") {
+            Some(("/projects", rest)) => (format!("/projects/secret%2Fthing{rest}"), "404 Project Not Found"),
+            Some(("/groups", rest)) => (format!("/groups/secret{rest}"), "404 Group Not Found"),
+            _ => continue,
+        };
+        let path = path.replace(":key", "K").replace(":hook_id", "1").replace(":user_id", "1").replace(":member_id", "1");
+        let path = path.replace(":group_id", "1").replace(":project_id", "1").replace(":forked_from_id", "1");
+        let body = json!({"value": "v", "url": "https://x.example", "name": "n", "state": "active", "access_level": 10});
+        let body = if method == "GET" { NO } else { body };
+        for token in ["stranger", ""] {
+            let got = world.call(token, method, &path, &body).await;
+            let refused = got.status == 404 && got.body == json!({"message": expected});
+            // Without a token it is the missing token that may be said first.
+            let anonymous = token.is_empty() && got.status == 401 && got.body == json!({"message": "401 Unauthorized"});
+            assert!(refused || anonymous, "{source}: {token} {method} {path}: {} {}", got.status, got.body, source = Service);
+        }
+        tried += 1;
+    }
+    assert_eq!(tried, 59);
+    assert_eq!(world.get(ROOT, "/projects/1/hooks").await.body.as_array().map(Vec::len), Some(1));
+}
+
 #[tokio::test]
 async fn stars_change_once() {
     let world = World::usual().await;

@@ -108,6 +108,9 @@ async fn a_seed_that_makes_no_sense_says_where() {
         }
     }
     assert!(Seed::from_json(json!({"project": []})).is_err(), "unknown fields are refused");
+    let level = json!({"groups": [{"path": "a", "members": [{"user": "root", "access_level": "boss"}]}]});
+    let error = anyhow::Error::from(Seed::from_json(level).expect_err("refused"));
+    assert!(format!("{error:#}").contains("`access_level` is \"boss\""), "{error:#}");
 }
 
 #[tokio::test]
@@ -183,6 +186,43 @@ async fn the_clock_decides_what_has_expired() {
     assert_eq!(world.get("stranger", SHOP).await.status, 200);
     time.fetch_add(3 * 24 * 3600, Ordering::SeqCst);
     assert_eq!(world.get("stranger", SHOP).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_changed_url_resets_the_token_of_a_hook() {
+    let world = World::usual().await;
+    let (first, other) = ("https://x.example/", "https://y.example/");
+    let rows = [
+        (json!({"url": first, "token": "a"}), Some("a")),
+        (json!({"url": first}), Some("a")),
+        (json!({"url": other}), None),
+        (json!({"url": first, "token": "b"}), Some("b")),
+        (json!({"url": other, "token": "c"}), Some("c")),
+    ];
+    let made = world.call("mia", "POST", HOOKS, &json!({"url": first})).await.body["id"].as_i64().expect("an id");
+    for (body, token) in rows {
+        world.call("mia", "PUT", &format!("{HOOKS}/{made}"), &body).await;
+        assert_eq!(world.running.hook_token(made).as_deref(), token, "Reference(2, 4.5): {body}");
+    }
+}
+
+#[tokio::test]
+async fn the_tier_of_the_last_start_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("data.db");
+    let rows = [
+        (None, seed(usual_seed()), Tier::Ultimate),
+        (None, None, Tier::Ultimate),
+        (Some(Tier::Free), seed(usual_seed()), Tier::Free),
+        (None, None, Tier::Free),
+    ];
+    for (tier, seed, answered) in rows {
+        let world = World::start(Config { tier, seed, ..in_file(&file) }).await;
+        assert_eq!(world.running.tier(), answered);
+        let project = world.get("mia", SHOP).await.body;
+        assert_eq!(project.get("mirror").is_some(), answered >= Tier::Premium, "prepared answers follow the tier");
+        world.running.stop().await;
+    }
 }
 
 #[tokio::test]

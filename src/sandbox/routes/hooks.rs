@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::StatusCode;
 use http::uri::{Scheme, Uri};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
 
 use super::super::access::MAINTAINER;
@@ -167,6 +167,12 @@ pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()
     let mut hook = Hook::new(call.now());
     hook.take(params)?;
     hook.save(call, project)
+}
+
+/// The secret of a hook.
+pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>, Failure> {
+    let found = db.query_row("SELECT token FROM hooks WHERE id = ?1", [hook], |row| row.get(0)).optional()?;
+    Ok(found.flatten())
 }
 
 fn find(call: &Call<'_>, project: i64) -> Result<Option<Hook>, Failure> {

@@ -22,7 +22,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// Errors of imports are under a key of their own.
 fn errors(status: StatusCode, text: &str) -> Failure {
-    Failure { status, body: json!({ "errors": text }) }
+    Failure::with(status, json!({ "errors": text }))
 }
 
 fn extgit(call: &Call<'_>) -> Result<Answer, Failure> {

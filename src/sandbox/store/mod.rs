@@ -164,3 +164,67 @@ fn lock(path: &Path) -> Result<File, StartError> {
 pub(crate) fn random_hex() -> String {
     format!("{:032x}", rand::random::<u128>())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    fn count(db: &Connection) -> Result<i64, Failure> {
+        Ok(db.query_row("SELECT count(*) FROM meta", [], |row| row.get(0))?)
+    }
+
+    fn insert(db: &Connection) -> Result<(), Failure> {
+        db.execute("INSERT INTO meta (key, value) VALUES (hex(randomblob(8)), '')", [])?;
+        Ok(())
+    }
+
+    fn both(check: impl Fn(&Store)) {
+        let folder = tempfile::tempdir().expect("a folder");
+        check(&Store::open(&Data::Memory).expect("memory"));
+        check(&Store::open(&Data::File(folder.path().join("data.db"))).expect("a file"));
+    }
+
+    #[test]
+    fn only_success_is_kept() {
+        both(|store| {
+            store.write(insert).expect("written");
+            let failed = store.write(|db| insert(db).and(Err::<(), _>(Failure::forbidden())));
+            assert!(failed.is_err());
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                store.write(|db| -> Result<(), Failure> {
+                    insert(db)?;
+                    std::panic::panic_any("planted")
+                })
+            }));
+            assert!(panicked.is_err());
+            assert_eq!(store.read(count).expect("read"), 1);
+            store.write(insert).expect("still usable");
+            assert_eq!(store.read(count).expect("read"), 2);
+        });
+    }
+
+    #[test]
+    fn a_read_does_not_wait_for_a_write_and_does_not_see_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::open(&Data::File(folder.path().join("data.db"))).expect("a file");
+        let seen = store.write(|db| {
+            insert(db)?;
+            store.read(count)
+        });
+        assert_eq!(seen.expect("read"), 0);
+        assert_eq!(store.read(count).expect("read"), 1);
+    }
+
+    #[test]
+    fn a_later_format_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("data.db");
+        let later = Connection::open(&path).expect("a file");
+        later.pragma_update(None, "user_version", 99).expect("set");
+        drop(later);
+        let error = Store::open(&Data::File(path)).expect_err("refused");
+        assert!(matches!(error, StartError::OtherVersion { version: 99, .. }), "{error}");
+    }
+}

@@ -124,6 +124,11 @@ impl Project {
         }
     }
 
+    /// The project that was at a full path once, and has left it.
+    pub(crate) fn by_former_path(db: &Connection, path: &str) -> Result<Option<Self>, rusqlite::Error> {
+        Self::find(db, "p.id = (SELECT project_id FROM former_paths WHERE full_path = ?1)", &path)
+    }
+
     fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>, rusqlite::Error> {
         let sql = format!("{} WHERE {condition}", Self::select());
         db.prepare_cached(&sql)?.query_row([key], Self::from_row).optional()
