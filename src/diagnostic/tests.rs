@@ -163,7 +163,7 @@ proptest! {
     fn nothing_hidden_is_shown_whatever_the_text(text in "[a-c #'\"\n:ä\u{feff}-]{0,40}", after in "[ a-c#'\n]{0,20}", at in 0_usize..90) {
         let whole = format!("{text}CANARY{after}");
         let mut source = Source::new("a.yaml", &whole);
-        source.hide([text.len()..text.len() + 6]);
+        source.hide(std::iter::once(text.len()..text.len() + 6));
         let start = whole.floor_char_boundary(at.min(whole.len()));
         for end in start..=whole.len() {
             let place = source.place(&(start..end));

@@ -78,7 +78,7 @@ pub(super) fn load(folder: &Path, diagnostics: &mut Diagnostics) -> Config {
     let text = match files::read(&path, &name) {
         Ok(text) => text,
         Err(fault) => {
-            diagnostics.push(fault);
+            diagnostics.push(*fault);
             return Config::default();
         }
     };

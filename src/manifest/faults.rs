@@ -136,7 +136,7 @@ impl Findings {
             return;
         }
         let text = source.text();
-        source.hide(parsed.dropped.iter().map(|range| mask::value_of(text, range.start, range)));
+        source.hide(parsed.dropped.iter().map(|range| mask::dropped(text, range)));
         for document in &parsed.documents {
             source.hide(mask::secrets(text, document, &checker.schema));
         }

@@ -7,6 +7,7 @@ use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
     field::{Field, Secrecy},
+    text::is_name,
     value::Json,
     yaml::{Data, Node},
 };
@@ -14,43 +15,56 @@ use crate::{
 /// The parts of `node`, a value of `schema`, that must not be shown.
 pub(super) fn secrets(text: &str, node: &Node, schema: &Json) -> Vec<Range<usize>> {
     let mut hidden = Vec::new();
-    walk(text, node, schema, &mut hidden);
+    walk(text, node, node.span.start, schema, &mut hidden);
     hidden
 }
 
-fn walk(text: &str, node: &Node, schema: &Json, hidden: &mut Vec<Range<usize>>) {
+/// Adds what is secret of `node`, whose key ends at the byte `after`.
+fn walk(text: &str, node: &Node, after: usize, schema: &Json, hidden: &mut Vec<Range<usize>>) {
     match &node.data {
         Data::Map(entries) => {
             for (key, value) in entries {
                 match schema.get("properties").and_then(|properties| properties.get(&key.name)) {
-                    Some(property) if Field::of(property).secrecy == Secrecy::Open => walk(text, value, property, hidden),
-                    _ => hidden.push(value_of(text, key.span.end, &value.span)),
+                    Some(property) if Field::of(property).secrecy == Secrecy::Open => walk(text, value, key.span.end, property, hidden),
+                    _ => {
+                        hidden.push(value_of(text, key.span.end, &value.span));
+                        hidden.extend((!is_name(&key.name)).then(|| key.span.clone()));
+                    }
                 }
             }
         }
         Data::List(items) => {
             for item in items {
                 match schema.get("items") {
-                    Some(schema) => walk(text, item, schema, hidden),
+                    Some(schema) => walk(text, item, item.span.start, schema, hidden),
                     None => hidden.push(whole(text, &item.span)),
                 }
             }
         }
-        Data::Unreadable if text.get(node.span.clone()).is_some_and(|text| text.chars().all(is_numeric)) => {}
+        Data::Unreadable if text.get(node.span.clone()).is_some_and(is_numeric) => {}
         Data::Null | Data::Bool(_) => hidden.push(properties_start(text, node.span.start)..node.span.start),
-        data if *data != Data::Unreadable && takes(schema, data) => {}
+        data if *data != Data::Unreadable && takes(schema, data) => {
+            // On another line than its key may stand anything: a quote or an indentation slips easily.
+            let line_end = text.get(after..).and_then(|rest| rest.find('\n')).map_or(text.len(), |length| after + length);
+            hidden.extend((line_end < node.span.end).then(|| line_end.max(node.span.start)..node.span.end));
+        }
         _ => hidden.push(whole(text, &node.span)),
     }
 }
 
 /// The value of a key that ends at `key_end`, from the colon on: an anchor or a tag before the value may be a secret that begins with
 /// `&` or `!`.
-pub(super) fn value_of(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize> {
+fn value_of(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize> {
     let whole = text.get(key_end..value.end).unwrap_or_default();
     let rest = whole.trim_start_matches(|c: char| c.is_whitespace() || c == ':');
     // A collection in block style reaches to what follows it.
     let start = value.end - rest.len();
     start..start + rest.trim_end().len()
+}
+
+/// Part of the text that is in no tree, with the anchor and the tag in front of it.
+pub(super) fn dropped(text: &str, range: &Range<usize>) -> Range<usize> {
+    whole(text, &value_of(text, range.start, range))
 }
 
 /// A value with its anchor and its tag.
@@ -90,9 +104,9 @@ fn takes(schema: &Json, data: &Data) -> bool {
     }
 }
 
-/// Whether `c` may be in a number, infinity or not-a-number.
-fn is_numeric(c: char) -> bool {
-    c.is_ascii_digit() || "+-.einfaEINFA".contains(c)
+/// Whether `text` may be a number, infinity or not-a-number.
+fn is_numeric(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-.einfaEINFA".contains(c))
 }
 
 /// Whether a text is a number, or a word that some readers of YAML take for a boolean.
@@ -303,10 +317,14 @@ mod tests {
             ("list: [{value: &s t, key: A}]", "list: [{value: ***, key: A}]"),
             ("list: [{value: !s t, key: A}]", "list: [{value: ***, key: A}]"),
             ("list: [{value: &s , key: A}]", "list: [{value: *** , key: A}]"),
+            ("list: [{'s s': s, key: A}]", "list: [{***: ***, key: A}]"),
             ("list: [&s s, s, [s]]", "list: [***, ***, [***]]"),
             ("list: {a: s}", "list: {a: ***}"),
             ("list: &s", "list: ***"),
             ("list: s", "list: ***"),
+            ("words: [a, \"b\n  s\"]", "words: [a, \"b***]"),
+            ("words:\n  - a\n  -\n    b\n", "words:\n  - a\n  -\n    b\n"),
+            ("inner:\n  n:\n    3\n", "inner:\n  n:\n    ***\n"),
             ("list: null", "list: null"),
             ("words: [a, {s: s}]", "words: [a, {s: ***}]"),
             ("words: a", "words: a"),
@@ -319,6 +337,7 @@ mod tests {
             let parsed = crate::yaml::parse(text);
             let mut hidden = secrets(text, &parsed.documents[0], &schema);
             hidden.retain(|range| !range.is_empty());
+            hidden.sort_by_key(|range| range.start);
             assert_eq!(mask_ranges(text, &hidden), left, "{text}");
         }
     }

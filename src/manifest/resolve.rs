@@ -27,10 +27,10 @@ pub(super) struct Resolved {
 }
 
 /// Checks and resolves the file `name`.
-pub(super) fn file(name: &FileName, text: Result<String, Diagnostic>, tier: Option<Tier>) -> Resolved {
+pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier: Option<Tier>) -> Resolved {
     let text = match text {
         Ok(text) => text,
-        Err(fault) => return Resolved { diagnostics: vec![fault], ..Resolved::default() },
+        Err(fault) => return Resolved { diagnostics: vec![*fault], ..Resolved::default() },
     };
     let parsed = yaml::parse(&text);
     let mut source = Source::new(name.clone(), &text);

@@ -11,7 +11,7 @@ use super::{Finding, Findings};
 use crate::{
     field::{Field, Secrecy},
     manifest::schema::PLANNED_KEYS,
-    text::{alternatives, nearest},
+    text::{alternatives, is_name, nearest},
     value::Json,
     yaml::{Data, Key, Node},
 };
@@ -160,6 +160,11 @@ impl Spot<'_> {
         if self.depth == 0 && PLANNED_KEYS.contains(&name) {
             let mut finding = Finding::error("not-supported", format!("`{name}` is not supported yet"), span);
             finding.help("leave it out; this release does not read it");
+            return finding;
+        }
+        if !is_name(name) {
+            let mut finding = Finding::error("unknown-field", format!("an unknown {what}"), span);
+            finding.help("names are made of letters, digits and `_`; check the quotes around it");
             return finding;
         }
         let mut finding = Finding::error("unknown-field", format!("unknown {what} `{name}`"), span);
