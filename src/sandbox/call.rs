@@ -39,13 +39,14 @@ pub(crate) struct Call<'a> {
     pub(crate) time: Timestamp,
     /// `If-Unmodified-Since`, spelled as the service writes times.
     pub(crate) unmodified_since: Option<String>,
+    pub(crate) now: OnceCell<String>,
     pub(crate) standing: OnceCell<Standing>,
 }
 
 impl Call<'_> {
     /// The time as the service writes it.
-    pub(crate) fn now(&self) -> String {
-        clock::spell(self.time)
+    pub(crate) fn now(&self) -> &str {
+        self.now.get_or_init(|| clock::spell(self.time))
     }
 
     /// When an import or fork that starts now has finished: never within the call that starts it.
@@ -55,8 +56,9 @@ impl Call<'_> {
     }
 
     /// The day, for expiry.
-    pub(crate) fn today(&self) -> String {
-        clock::day(self.time).to_string()
+    pub(crate) fn today(&self) -> &str {
+        // The spelled time starts with the day.
+        self.now().get(..10).unwrap_or_default()
     }
 
     pub(crate) fn tier(&self) -> Tier {
@@ -110,7 +112,7 @@ impl Call<'_> {
             return Ok(standing);
         }
         let read = match &self.caller {
-            Some(user) => Standing::of(self.db, user.id, &self.today())?,
+            Some(user) => Standing::of(self.db, user.id, self.today())?,
             None => Standing::default(),
         };
         Ok(self.standing.get_or_init(|| read))
@@ -121,7 +123,7 @@ impl Call<'_> {
         match &self.caller {
             None => Ok(0),
             Some(user) if user.admin => Ok(OWNER),
-            Some(user) => Ok(access::project_level(self.db, user.id, self.standing()?, project, &self.today())?),
+            Some(user) => Ok(access::project_level(self.db, user.id, self.standing()?, project, self.today())?),
         }
     }
 

@@ -186,6 +186,7 @@ fn begin<'a>(service: &'a Service, db: &'a Connection, request: Received, writes
         target: request.target,
         unmodified_since: unmodified_since(&request.headers),
         time,
+        now: OnceCell::new(),
         standing: OnceCell::new(),
     })
 }

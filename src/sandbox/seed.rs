@@ -338,6 +338,7 @@ fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result
         target: String::new(),
         time: service.clock.now(),
         unmodified_since: None,
+        now: OnceCell::new(),
         standing: OnceCell::new(),
     };
     for user in &seed.users {
@@ -367,10 +368,10 @@ fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
             admin: user.administrator,
             bot: user.bot,
         };
-        User::insert(call.db, new, &call.now())?;
+        User::insert(call.db, new, call.now())?;
     }
     if let (Some(token), Some(known)) = (&user.token, User::by_username(call.db, &user.username)?) {
-        plant_token(call.db, known.id, token, &call.now())?;
+        plant_token(call.db, known.id, token, call.now())?;
     }
     Ok(())
 }

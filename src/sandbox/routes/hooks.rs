@@ -164,7 +164,7 @@ pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()
     if exists {
         return Ok(());
     }
-    let mut hook = Hook::new(call.now());
+    let mut hook = Hook::new(call.now().to_owned());
     hook.take(params)?;
     hook.save(call, project)
 }
@@ -203,7 +203,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.active_project_as(MAINTAINER)?;
     call.params.require(&["url"])?;
-    let mut hook = Hook::new(call.now());
+    let mut hook = Hook::new(call.now().to_owned());
     hook.take(&call.params)?;
     let count: i64 =
         call.db.prepare_cached("SELECT count(*) FROM hooks WHERE project_id = ?1")?.query_row([project.id], |row| row.get(0))?;

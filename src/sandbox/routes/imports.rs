@@ -103,7 +103,7 @@ fn cancel(call: &Call<'_>) -> Result<Answer, Failure> {
     if call.level_in(&project)? < DEVELOPER {
         return Err(Failure::not_found("Project"));
     }
-    let status = project.import_status_at(&call.now());
+    let status = project.import_status_at(call.now());
     if status != "scheduled" {
         let text = format!("The import cannot be canceled because it is {status}");
         return Err(errors(StatusCode::BAD_REQUEST, &text));
@@ -126,7 +126,7 @@ fn gists(call: &Call<'_>) -> Result<Answer, Failure> {
     call.params.require(&["personal_access_token"])?;
     let key = format!("gists of user {user}");
     let done_at: Option<String> = call.db.query_row("SELECT value FROM meta WHERE key = ?1", [&key], |row| row.get(0)).optional()?;
-    if done_at.is_some_and(|done| done > call.now()) {
+    if done_at.is_some_and(|done| done.as_str() > call.now()) {
         return Err(errors(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
     }
     call.db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", params![key, call.import_done_at()])?;
