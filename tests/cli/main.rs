@@ -6,3 +6,5 @@
 mod commands;
 mod harness;
 mod sandbox;
+#[cfg(all(feature = "sandbox", unix))]
+mod secrets;
