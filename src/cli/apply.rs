@@ -65,10 +65,11 @@ async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
         }
         return Ok(blocked);
     }
+    // Whoever is asked has to see the plan.
     if args.report.replaces_text() {
-        cx.output.tell(&text())
+        cx.output.tell(&text());
     } else {
-        cx.output.print(&text())?
+        cx.output.print(&text())?;
     }
     if !args.yes && !confirmed(cx)? {
         cx.output.tell(UNCHANGED);

@@ -62,6 +62,18 @@ pub(super) type Embedded = crate::sandbox::Running;
 #[derive(Debug)]
 pub(super) enum Embedded {}
 
+/// Stops an embedded service, with everything written.
+#[cfg(feature = "sandbox")]
+pub(super) async fn stop(embedded: Embedded) {
+    embedded.stop().await;
+}
+/// Stops an embedded service, of which this build has none.
+#[cfg(not(feature = "sandbox"))]
+#[expect(clippy::unused_async, reason = "the other one waits")]
+pub(super) async fn stop(embedded: Embedded) {
+    match embedded {}
+}
+
 /// One end of a connection.
 #[derive(Debug)]
 pub(super) struct Endpoint {

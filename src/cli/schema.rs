@@ -15,8 +15,11 @@ use crate::{
     value::Json,
 };
 
-/// Every schema by its name. In a folder it is `NAME.schema.json`.
-const SCHEMAS: &[(&str, fn() -> Json)] = &[
+/// A schema's name and what makes it. In a folder it is `NAME.schema.json`.
+type Generated = (&'static str, fn() -> Json);
+
+/// Every schema.
+const SCHEMAS: &[Generated] = &[
     ("manifest", manifest::schema::manifest),
     ("undrift", manifest::schema::config),
     #[cfg(feature = "sandbox")]

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     Context,
-    connect::{ConnectArgs, Embedded},
+    connect::{self, ConnectArgs, Embedded},
     exit::{Exit, Failure},
 };
 use crate::{
@@ -142,9 +142,8 @@ impl Session {
 
     /// Ends the embedded service, if there is one, with everything written.
     pub(super) async fn close(self) {
-        #[cfg(feature = "sandbox")]
-        if let Some(running) = self.embedded {
-            running.stop().await;
+        if let Some(embedded) = self.embedded {
+            connect::stop(embedded).await;
         }
     }
 }
