@@ -114,7 +114,12 @@ fn confirmed(cx: &Context) -> Result<bool, Failure> {
     cx.output.tell("\napply these changes? [y/N] ");
     let mut answer = String::new();
     stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(is_yes(&answer))
+}
+
+/// Whether an answer lets the run go on; only a clear one does.
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 /// Applies the plan. The first signal lets what is under way finish, the second ends the process.
@@ -138,4 +143,15 @@ async fn carry_out(session: &Session, plan: &Plan, cx: &Context) -> Result<(Appl
     let applied = applied.await;
     tracing::info!("applied {}", count(applied.steps.len(), "step"));
     Ok((applied, signals.received()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        assert!(["y", "Y\n", " yes\r\n", "YES"].into_iter().all(is_yes));
+        assert!(!["", "\n", "n", "no", "yep", "y n", "j"].into_iter().any(is_yes));
+    }
 }

@@ -117,7 +117,8 @@ struct Context {
 
 /// Runs undrift with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
-    run(std::env::args_os().collect(), Environment::of_process()).into()
+    // What a panic says is printed where it happens; here it only becomes an exit code.
+    std::panic::catch_unwind(|| run(std::env::args_os().collect(), Environment::of_process())).unwrap_or(Exit::Internal).into()
 }
 
 fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
@@ -134,6 +135,7 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
         }
     };
     let output = Output::new(cli.color, cli.verbose, &env);
+    output.tell_panics();
     let cx = Context { env, output };
     let outcome = match misplaced_file(&arguments).filter(|file| is_database(file)) {
         Some(file) => Err(Failure::usage(format!("`{file}` would be taken for the manifests")).help(equals_hint(file))),
