@@ -35,8 +35,13 @@ fn written<T: JsonSchema>() -> Json {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
+const EXAMPLES: &str = "Examples:
+  undrift schema manifest
+  undrift schema --write schemas";
+
 /// The options of `schema`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// The schema to print: manifest, undrift, sandbox, plan, apply or check
     #[arg(value_name = "NAME", default_value = "manifest", conflicts_with_all = ["write", "check"])]
