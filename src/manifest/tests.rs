@@ -201,6 +201,15 @@ fn warnings_are_no_errors() {
     assert_eq!((loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)), (1, 0));
 }
 
+#[test]
+fn more_warnings_than_are_shown_are_no_errors_either() {
+    let document = |i| format!("---\nkind: Project\npath: a/p{i}\nsettings: {{issues_enabled: true, wiki_enabled: true}}\n");
+    let loaded = load_files(&[("a.yaml", &(0..100).map(document).collect::<String>())]);
+    assert_eq!((loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)), (101, 0));
+    let with_error = (0..100).map(document).collect::<String>() + "---\nkind: Projct\n" + &document(100);
+    assert!(load_files(&[("a.yaml", &with_error)]).diagnostics.has_errors());
+}
+
 /// Documents that say something about everything, as JSON.
 fn documents() -> Vec<Json> {
     let document = |i: usize| {

@@ -44,9 +44,11 @@ pub(super) fn explain(error: &ValidationError<'_>, document: &Node, root: &Json,
     }
     match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
-            for name in unexpected {
+            let shown = unexpected.len().min(findings.room());
+            for name in &unexpected[..shown] {
                 findings.push(spot.unknown(name));
             }
+            findings.skip(unexpected.len() - shown);
         }
         Kind::Required { property } => {
             findings.push(spot.missing(property.as_str().unwrap_or_default()));
