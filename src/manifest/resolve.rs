@@ -27,6 +27,9 @@ pub(super) struct Resolved {
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
+/// A project, and where its key `path` and the path itself stand.
+type Declared = (Project, Range<usize>, Range<usize>);
+
 /// Checks and resolves the file `name`.
 pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier: Option<Tier>) -> Resolved {
     let text = match text {
@@ -42,7 +45,9 @@ pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier:
         projects.extend(Reader { source: &source, tier, findings: &mut findings }.document(document));
     }
     findings.hide(&mut source, &parsed, &schema::PROJECT);
-    let projects = projects.into_iter().map(|(project, path)| (project, source.place(&path))).collect();
+    // A file without faults has not said what is secret in it, and another file may still find fault with a path of this one.
+    let place = |(project, key, path): Declared| (project, source.place_within(&path, &(key.start..path.end)));
+    let projects = projects.into_iter().map(place).collect();
     Resolved { projects, diagnostics: findings.into_diagnostics(&source) }
 }
 
@@ -73,8 +78,8 @@ struct Reader<'r, 's> {
 }
 
 impl Reader<'_, '_> {
-    /// The project that `document` declares, with the place of its path.
-    fn document(&mut self, document: &Node) -> Option<(Project, Range<usize>)> {
+    /// What `document` declares.
+    fn document(&mut self, document: &Node) -> Option<Declared> {
         if !matches!(document.data, Data::Map(_)) {
             let not = self.findings.error("document", "a document has to be a mapping", document.span.clone());
             not.help("start with `kind: Project` and `path: ...`");
@@ -100,7 +105,7 @@ impl Reader<'_, '_> {
         }
         self.check_unlisted(document);
         let origin = self.origin(&path_key.span);
-        Some((Project { path: path.into(), origin, create, sections }, path_node.span.clone()))
+        Some((Project { path: path.into(), origin, create, sections }, path_key.span.clone(), path_node.span.clone()))
     }
 
     /// Whether the document is of a kind that can be read; if not, why.
