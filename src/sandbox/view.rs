@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::access::{self, MAINTAINER, REPORTER};
 use super::answer::Failure;
 use super::call::Call;
+use super::settings;
 use super::store::namespace::Brief;
 use super::store::project::Project;
 
@@ -170,6 +171,9 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value
     object.add_text(&project.shown);
     object.add(&optional(call, project)?)?;
     object.add(extra)?;
+    if call.service.profile.hidden_attributes_shown {
+        object.add(&settings::hidden(&project.attributes(call.db)?, call.tier()))?;
+    }
     object.finish()
 }
 
