@@ -156,10 +156,6 @@ impl StartError {
     pub fn is_in_use(&self) -> bool {
         matches!(self, Self::InUse(_))
     }
-
-    fn memory(source: rusqlite::Error) -> Self {
-        Self::Memory(source)
-    }
 }
 
 /// What all calls share.

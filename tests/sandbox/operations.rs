@@ -139,6 +139,63 @@ async fn a_stranger_finds_nothing_anywhere() {
     assert_eq!(world.get(ROOT, "/projects/1/hooks").await.body.as_array().map(Vec::len), Some(1));
 }
 
+/// Whatever comes as a value: never a server error, and the sandbox goes on.
+#[tokio::test]
+async fn hostile_values_are_the_clients_fault() {
+    const NAMES: &str = "access_level archived avatar cadence container_expiration_policy_attributes description expires_at \
+        extserver_project extserver_repo extserver_url extserver_username filter group_access group_id id_after key \
+        min_access_level name namespace namespace_id namespace_path order_by page path per_page personal_access_token \
+        project_id push_events push_events_branch_filter query repo_id search sort state tag_list target_namespace \
+        token topic topics url user_id user_ids value variable_type visibility max_file_size build_timeout merge_method";
+    let values = [
+        json!("'; DROP TABLE projects; --"),
+        json!("%00\u{0}\u{202e}"),
+        json!("x".repeat(5_000)),
+        json!(-1),
+        json!(9_223_372_036_854_775_807_i64),
+        json!(1e300),
+        json!([]),
+        json!([[1], {"a": null}]),
+        json!({"environment_scope": ["x"], "enabled": {}}),
+        json!(true),
+        json!(""),
+    ];
+    // What is there besides the hostile value is good, so that the value is what is looked at.
+    let good = json!({
+        "key": "K", "value": "v", "url": "https://x.example", "path": "p", "name": "n", "user_id": 7, "access_level": 30,
+        "group_id": 9, "group_access": 30, "member_check": true, "personal_access_token": "x", "repo_id": 1,
+        "target_namespace": "acme", "extserver_url": "x", "extserver_username": "x", "extserver_project": "x",
+        "extserver_repo": "x", "state": "active", "project_id": 2,
+    });
+    let world = World::usual().await;
+    let operations: Vec<(&str, &str)> = OPERATIONS.lines().filter_map(|line| line.trim().split_once(' ')).collect();
+    let mut turn = 0;
+    for value in &values {
+        let sudo = world.call(ROOT, "GET", "/user", &json!({"sudo": value})).await;
+        assert!(sudo.status < 500, "{value}: {}", sudo.body);
+        for name in NAMES.split_whitespace() {
+            let mut body = good.clone();
+            body[name] = value.clone();
+            for (method, path) in &operations {
+                // All combinations would take a minute; this takes every nineteenth, which still meets each
+                // operation and each parameter with many values.
+                turn += 1;
+                if turn % 19 != 0 || (*method, *path) == ("DELETE", "/projects/:id") {
+                    continue;
+                }
+                let there = path.replace("/projects/:id", "/projects/2").replace("/groups/:id", "/groups/acme");
+                let odd = path.split('/').map(|part| if part.starts_with(':') { "%27%00%2e%2e%2f%F0%9F" } else { part });
+                for path in [odd.collect::<Vec<_>>().join("/"), there] {
+                    let got = world.call(ROOT, method, &path, &body).await;
+                    assert!(got.status < 500, "{method} {path} {body}: {}", got.body);
+                }
+            }
+        }
+    }
+    let one = world.call(ROOT, "PUT", SHOP, &json!({"description": "'; DROP TABLE projects; --"})).await;
+    assert_eq!(one.body["description"], "'; DROP TABLE projects; --", "{}", one.body);
+}
+
 #[tokio::test]
 async fn stars_change_once() {
     let world = World::usual().await;
