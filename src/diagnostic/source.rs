@@ -97,12 +97,6 @@ impl<'t> Source<'t> {
         });
     }
 
-    /// Whether part of `span` must not be shown.
-    pub fn is_hidden(&self, span: &Range<usize>) -> bool {
-        let first = self.hidden.partition_point(|range| range.end <= span.start);
-        self.hidden.get(first).is_some_and(|range| range.start < span.end)
-    }
-
     /// Where the byte `at` is, as the origin of a value.
     pub fn origin(&self, at: usize, layer: Layer) -> Origin {
         let (line, column) = self.position(at);
