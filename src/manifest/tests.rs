@@ -120,7 +120,7 @@ fn every_reference_to_a_secret_is_known() {
     let expected = [
         "acme/shop#hooks/ci a.yaml:12:61 env:TOKEN",
         "acme/shop#hooks/env%3AHOOK a.yaml:13:6 env:HOOK",
-        "acme/shop#variables/B@prod%2F%2A a.yaml:6:14 file:keys/b",
+        "acme/shop#variables/B@prod%2F* a.yaml:6:14 file:keys/b",
     ];
     assert_eq!(references, expected);
     let reference = desired.references().next().unwrap().2;
