@@ -203,7 +203,7 @@ pub fn project(declared: &manifest::Project, live: &Live, settings: &Settings) -
         Presence::Moved { to } => plan.problems.push(moved_project(&address, to.as_deref(), &declared.origin)),
         Presence::Unreadable(reason) => plan.incomplete.push(Incomplete { address, reason: reason.clone() }),
     }
-    plan.refusals.retain(|refusal| !settings.acknowledged.contains(&refusal.acknowledgement()));
+    plan.refusals.retain(|refusal| !settings.acknowledged.contains(&refusal.acknowledgement));
     plan
 }
 
