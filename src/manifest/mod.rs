@@ -9,6 +9,7 @@
 use std::path::{Path, PathBuf};
 
 pub mod config;
+pub mod declared;
 pub mod desired;
 mod faults;
 mod files;
@@ -18,6 +19,7 @@ mod resolve;
 pub mod schema;
 
 pub use config::Config;
+pub use declared::Declared;
 pub use desired::{Desired, Entry, Project, Section, State, Unlisted};
 
 use crate::{

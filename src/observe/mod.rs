@@ -267,7 +267,7 @@ pub(crate) fn ends_everything(error: &ApiError) -> bool {
 
 /// The fields that any entry of `section` declares.
 fn declared_names(section: &Section) -> BTreeSet<&str> {
-    section.entries.iter().flat_map(|entry| entry.fields.keys().map(String::as_str)).collect()
+    section.entries.iter().flat_map(|entry| entry.fields.keys()).collect()
 }
 
 /// Whether what is declared takes an owner's level away from somebody who has it directly.

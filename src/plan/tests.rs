@@ -1,6 +1,6 @@
 //! The planner against hand-made live states: every rule of comparing, guarding and ordering, without a service.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -38,7 +38,7 @@ fn value(json: &Json) -> Value {
 fn entry(section: &'static str, json: &Json) -> Entry {
     let mut json = object(json);
     let state = if json.remove("state").is_some() { State::Absent } else { State::Present };
-    let fields: BTreeMap<_, _> = json.iter().map(|(n, v)| (n.clone(), Sourced { value: value(v), origin: origin(3) })).collect();
+    let fields = json.iter().map(|(n, v)| (n.clone(), Sourced { value: value(v), origin: origin(3) })).collect::<Declared>();
     let key = kinds::of_section(section).unwrap().key(&json);
     Entry { key, origin: origin(2), state, fields }
 }
@@ -61,7 +61,7 @@ fn live(project: &manifest::Project, sections: &Json) -> Live {
     let target = Target { path: project.path.clone(), id: Some(1), namespace: None };
     let sections = object(sections).into_iter().map(|(name, raw)| {
         let kind = kinds::of_section(&name).unwrap();
-        let names: Vec<_> = project.sections[kind.section()].entries.iter().flat_map(|e| e.fields.keys().cloned()).collect();
+        let names: Vec<_> = project.sections[kind.section()].entries.iter().flat_map(|e| e.fields.keys().map(str::to_owned)).collect();
         let read = |raw: &Object| kind.read(raw, &|name| names.iter().any(|n| n == name));
         let collection = match raw {
             Json::Array(raw) => {
@@ -245,7 +245,7 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
     let plan = project(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems[0].code), (0, "missing-project"));
 
-    declared.create = Some(BTreeMap::new());
+    declared.create = Some(Declared::default());
     let plan = project(&declared, &live, &settings(&[]));
     assert_eq!(plan.problems[0].code, "unknown-user");
     live.users.insert("bob".into(), Some(9));
