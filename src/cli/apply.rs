@@ -23,6 +23,9 @@ use crate::{
     text::count,
 };
 
+/// What is said when a run ends before its first write.
+const UNCHANGED: &str = "nothing was changed\n";
+
 /// The options of `apply`.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Args {
@@ -57,6 +60,9 @@ async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
     if plan.steps.is_empty() || !matches!(blocked, Exit::Success | Exit::Incomplete) {
         let json = || Report::new(Sort::Plan, blocked.code(), Planned::new(&session.run, &plan)).to_text();
         cx.output.report(&args.report, text, json)?;
+        if !plan.steps.is_empty() {
+            cx.output.tell(UNCHANGED);
+        }
         return Ok(blocked);
     }
     if args.report.replaces_text() {
@@ -65,7 +71,7 @@ async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
         cx.output.print(&text())?
     }
     if !args.yes && !confirmed(cx)? {
-        cx.output.tell("nothing was changed\n");
+        cx.output.tell(UNCHANGED);
         return Ok(Exit::Differences);
     }
     let (applied, signalled) = carry_out(session, &plan, cx).await?;

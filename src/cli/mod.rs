@@ -21,9 +21,12 @@ mod schema;
 mod session;
 mod signal;
 
-use std::{ffi::OsString, path::Path, process::ExitCode};
+use std::{ffi::OsString, path::Path, process::ExitCode, sync::LazyLock};
 
-use clap::{Parser, Subcommand};
+use clap::{
+    Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 
 use environment::Environment;
 use exit::{Exit, Failure, Outcome};
@@ -31,17 +34,28 @@ use output::{Colour, Output};
 
 /// Keeps the projects of a GitLab-compatible service where Git says they are.
 #[derive(Debug, Parser)]
-#[command(name = "undrift", version, after_help = exit::HELP, max_term_width = 100)]
+#[command(name = "undrift", version, after_help = AFTER_HELP.as_str(), max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// When to use colours
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    /// When to use colours: always, never, or auto: on a terminal, unless NO_COLOR or CI is set [default: auto]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true, hide_possible_values = true)]
+    #[arg(help_heading = "Output")]
     color: Colour,
     /// Log to stderr what happens; twice for every request [env: UNDRIFT_LOG]
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     verbose: u8,
 }
+
+/// What a newcomer tries first, and the exit codes.
+static AFTER_HELP: LazyLock<String> = LazyLock::new(|| format!("{EXAMPLES}\n\n{}", exit::HELP));
+
+const EXAMPLES: &str = "Examples:
+  undrift check manifests                        what can be known without the service
+  undrift plan manifests --sandbox               try it against the embedded service
+  undrift plan manifests --url https://gitlab.example.org
+                                                 with the token in UNDRIFT_TOKEN
+  undrift help apply                             more about a command";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -113,19 +127,16 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
             // If nobody is there to read it, nothing can be said.
             let _ = error.print();
             let exit = Exit::Usage.when(error.use_stderr());
-            if let Some(file) = misplaced_file(&arguments).filter(|_| error.use_stderr()) {
-                Output::new(Colour::Auto, 0, &env).tell_failure(&Failure::said(exit).help(format!("write `--sandbox={file}`")));
+            if let Some(file) = misplaced_file(&arguments).filter(|file| is_about(&error, file)) {
+                Output::new(Colour::Auto, 0, &env).tell_failure(&Failure::said(exit).help(equals_hint(file)));
             }
             return exit;
         }
     };
     let output = Output::new(cli.color, cli.verbose, &env);
     let cx = Context { env, output };
-    let misplaced = misplaced_file(&arguments).filter(|file| is_database(file));
-    let outcome = match misplaced {
-        Some(file) => {
-            Err(Failure::usage(format!("`--sandbox {file}` takes `{file}` for the manifests")).help(format!("write `--sandbox={file}`")))
-        }
+    let outcome = match misplaced_file(&arguments).filter(|file| is_database(file)) {
+        Some(file) => Err(Failure::usage(format!("`{file}` would be taken for the manifests")).help(equals_hint(file))),
         None => cx.output.start_log(cli.verbose, &cx.env).and_then(|()| dispatch(cli.command, &cx)),
     };
     outcome.unwrap_or_else(|failure| {
@@ -149,6 +160,15 @@ fn dispatch(command: Command, cx: &Context) -> Outcome {
     }
 }
 
+/// Whether `error` is about the argument `file`.
+fn is_about(error: &clap::Error, file: &str) -> bool {
+    matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(argument)) if argument == file)
+}
+
+fn equals_hint(file: &str) -> String {
+    format!("the file of a sandbox is given with an equals sign: `--sandbox={file}`")
+}
+
 /// What follows a bare `--sandbox` as an argument of its own, and so is not its file.
 fn misplaced_file(arguments: &[OsString]) -> Option<&str> {
     let bare = arguments.iter().position(|argument| argument == "--sandbox")?;
@@ -159,4 +179,43 @@ fn misplaced_file(arguments: &[OsString]) -> Option<&str> {
 fn is_database(name: &str) -> bool {
     let extension = Path::new(name).extension().and_then(std::ffi::OsStr::to_str);
     name == ":memory:" || matches!(extension, Some("db" | "sqlite" | "sqlite3"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn arguments(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_file_of_a_sandbox_takes_an_equals_sign() {
+        for (line, file) in [
+            ("undrift plan --sandbox my.db", Some("my.db")),
+            ("undrift plan --sandbox manifests", Some("manifests")),
+            ("undrift plan --sandbox=my.db manifests", None),
+            ("undrift plan manifests --sandbox", None),
+            ("undrift plan --sandbox --full", None),
+        ] {
+            assert_eq!(misplaced_file(&arguments(line)), file, "{line}");
+        }
+        assert!(is_database("my.db") && is_database(":memory:") && !is_database("manifests") && !is_database("shop.yaml"));
+        let error = Cli::try_parse_from(arguments("undrift plan manifests --sandbox other")).unwrap_err();
+        assert!(is_about(&error, "other") && !is_about(&error, "manifests"));
+    }
+
+    #[test]
+    fn the_sandbox_excludes_an_address_and_there_is_no_token_option() {
+        for line in ["undrift plan --sandbox --url https://x.example", "undrift plan --token abc", "undrift plan --concurrency 0"] {
+            assert!(Cli::try_parse_from(arguments(line)).unwrap_err().use_stderr(), "{line}");
+        }
+        assert!(Cli::try_parse_from(arguments("undrift plan --sandbox --only a/** --only b/* x")).is_ok());
+    }
 }

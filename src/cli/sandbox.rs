@@ -51,10 +51,12 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         token: cx.env.get(TOKEN_NAME).map(str::to_owned),
         ..Config::default()
     };
+    // Whoever reads the address may send a signal at once.
+    let mut signals = signal::Source::new()?;
     let running = embedded::launch(config, &cx.output).await?;
     let token = if running.token_was_generated() { format!("token: {}\n", running.token()) } else { String::new() };
     cx.output.print(&format!("listening on {}\n{token}", running.url()))?;
-    signal::one().await?;
+    signals.next().await;
     running.stop().await;
     Ok(Exit::Success)
 }

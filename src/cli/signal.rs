@@ -43,31 +43,26 @@ pub(super) fn watch(output: Output) -> io::Result<Signals> {
     Ok(Signals { stop, first })
 }
 
-/// Waits for one signal.
-///
-/// # Errors
-/// If the system does not let signals be listened to.
-#[cfg(feature = "sandbox")]
-pub(super) async fn one() -> io::Result<()> {
-    Source::new()?.next().await;
-    Ok(())
-}
-
-/// SIGINT and SIGTERM.
+/// SIGINT and SIGTERM, from when it is made.
 #[cfg(unix)]
-struct Source {
+pub(super) struct Source {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
 impl Source {
-    fn new() -> io::Result<Self> {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// If the system does not let signals be listened to.
+    pub(super) fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    async fn next(&mut self) -> Exit {
+    /// Waits for the next one; the code that it stands for.
+    pub(super) async fn next(&mut self) -> Exit {
         tokio::select! {
             _ = self.interrupt.recv() => Exit::Interrupted,
             _ = self.terminate.recv() => Exit::Terminated,
@@ -77,15 +72,20 @@ impl Source {
 
 /// Ctrl-C.
 #[cfg(not(unix))]
-struct Source;
+pub(super) struct Source;
 
 #[cfg(not(unix))]
 impl Source {
-    fn new() -> io::Result<Self> {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// Never.
+    pub(super) fn new() -> io::Result<Self> {
         Ok(Self)
     }
 
-    async fn next(&mut self) -> Exit {
+    /// Waits for the next one; the code that it stands for.
+    pub(super) async fn next(&mut self) -> Exit {
         // Where Ctrl-C cannot be heard, there is nothing to wait for.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

@@ -14,7 +14,7 @@ use crate::{
 use super::value;
 
 /// Field names are aligned up to this width; a longer one pushes its own value to the right.
-const WIDEST_NAME: usize = 34;
+const WIDEST_NAME: usize = 36;
 
 /// The steps of one project. Without `origins`, equal changes of two projects give equal text.
 pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {

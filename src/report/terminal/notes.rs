@@ -27,17 +27,38 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
     for (sort, projects) in sorts {
         canvas.gap();
         canvas.line(&Line::default().put(Paint::Note, "note: ").text(sort.title()));
-        let column = projects.keys().map(|path| path.len()).filter(|n| *n <= 40).max().unwrap_or(0);
-        few(canvas, PROJECTS, "project", projects.into_iter(), |canvas, (path, objects)| {
+        let groups = grouped(projects, canvas.style().full);
+        let column = groups.iter().map(|(projects, _)| projects.chars().count()).filter(|n| *n <= 40).max().unwrap_or(0);
+        few(canvas, PROJECTS, "line", groups.into_iter(), |canvas, (projects, objects)| {
             let shown = if canvas.style().full || objects.len() <= OBJECTS + 1 { objects.len() } else { OBJECTS };
             let mut text = objects[..shown].join(", ");
             if shown < objects.len() {
                 text.push_str(&format!(" … and {} more, shown by --full", objects.len() - shown));
             }
-            let line = Line::indented(2).text(path);
-            canvas.line(&line.clone().pad_to((2 + column).max(line.len()) + 2).hang_here().text(text));
+            let line = Line::indented(2).text(projects);
+            let start = (2 + column).max(line.len()) + 2;
+            canvas.line(&line.pad_to(start).hang_here().text(text));
         });
     }
+}
+
+/// Projects with the objects that a note is about. Where they are many, those with the same objects are put together.
+fn grouped(projects: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<(String, Vec<String>)> {
+    if full || projects.len() <= PROJECTS {
+        return projects.into_iter().map(|(path, objects)| (path.to_owned(), objects)).collect();
+    }
+    let mut groups: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
+    for (path, objects) in projects {
+        groups.entry(objects).or_default().push(path);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, projects)| projects[0]);
+    let named = |projects: &[&str]| match projects {
+        [one] => (*one).to_owned(),
+        [first, others @ ..] => format!("{first} and {}", count(others.len(), "more project")),
+        [] => String::new(),
+    };
+    groups.into_iter().map(|(objects, projects)| (named(&projects), objects)).collect()
 }
 
 /// The sort of a note, in the order in which they are shown.
@@ -146,9 +167,10 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     let projects = count(plan.projects, "project");
     let read = plan.incomplete.is_empty();
     if plan.steps.is_empty() {
+        let are = if plan.projects == 1 { "is" } else { "are" };
         let text = match (title, read && plan.problems.is_empty()) {
-            (super::Title::Plan, true) => format!("nothing to do: {projects} as declared"),
-            (super::Title::Drift, true) => format!("in sync: {projects} as declared"),
+            (super::Title::Plan, true) => format!("nothing to do: {projects} {are} as declared"),
+            (super::Title::Drift, true) => format!("in sync: {projects} {are} as declared"),
             (_, false) => format!("no difference found, but not everything of {projects} could be compared"),
         };
         canvas.line(&Line::default().put(if read { Paint::Add } else { Paint::Change }, text));

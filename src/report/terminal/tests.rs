@@ -1,1 +1,303 @@
-//! stub
+//! Reports as people see them, from plans that were made without a service.
+//!
+//! The snapshots in `snapshots/` are the reports themselves; `INSTA_UPDATE=always` writes them anew.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    address::Address,
+    apply::{Applied, Outcome, StepResult, Unstuck, UnstuckReason},
+    diff::{Action, Incomplete, Problem},
+    kind::{Namespace, NamespaceOwner, Target, Users},
+    live::{Caller, Collection, Facts, Live, Presence},
+    manifest::{self, Desired, Project},
+    operation,
+    origin::{Layer, Origin},
+    page::Pager,
+    plan::{self, Guard, Limits, Refusal, Selection},
+    secret::Secrets,
+    text::is_unsafe,
+    value::Json,
+};
+
+const SHOP: &str = "kind: Project
+path: acme/shop
+settings:
+  description: Where customers buy what we make, and where they come back when it does not fit
+  visibility: private
+  merge_method: ff
+  topics: [rust, shop]
+  container_expiration_policy: {enabled: true, cadence: 7d}
+  issues_template: |
+    ## What happened
+
+    ## What should have happened
+
+    ## How to see it
+variables:
+  - {key: TOKEN, environment_scope: prod/*, value: {env: PROD_TOKEN}, masked: true}
+  - {key: MODE, value: fast}
+hooks:
+  - {name: ci, url: https://ci.example.org/x, push_events: true, token: {env: HOOK_TOKEN}}
+archived: true
+unlisted: {variables: delete}
+";
+
+fn shop_live() -> Json {
+    json!({
+        "settings": {
+            "description": "A shop", "visibility": "internal", "merge_method": "ff", "topics": ["shop"],
+            "container_expiration_policy": {"enabled": false, "cadence": "7d", "keep_n": 10},
+            "issues_template": "## What happened\n\n## How to see it\n",
+        },
+        "variables": [
+            {"key": "MODE", "environment_scope": "*", "value": "slow", "variable_type": "env_var"},
+            {"key": "OLD", "environment_scope": "*", "value": "canary", "variable_type": "env_var", "protected": true, "masked": false},
+        ],
+        "hooks": [
+            {"id": 1, "url": "https://ci.example.org/x", "push_events": true},
+            {"id": 2, "url": "https://user:canary@other.example.org/", "push_events": true},
+        ],
+        "archived": {"archived": false},
+    })
+}
+
+fn desired(manifests: &str) -> Desired {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("shop.yaml"), manifests).unwrap();
+    let loaded = manifest::load(folder.path());
+    loaded.desired.unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default().into())))
+}
+
+fn live(project: &Project, sections: &Json) -> Live {
+    let sections = project.sections.values().filter_map(|section| {
+        let kind = section.kind;
+        let raw = sections.get(kind.section())?;
+        let read = |raw: &Json| kind.read(raw.as_object().unwrap(), &|_| true);
+        let collection = match raw {
+            Json::Array(entries) => {
+                let mut pager = Pager::new(operation::HOOK_LIST.request());
+                pager.accept(&http::HeaderMap::new(), entries.iter().map(|e| e.as_object().unwrap().clone()).collect()).unwrap();
+                Collection::Complete(pager.finish().unwrap().map(|raw| read(&Json::Object(raw))))
+            }
+            raw => Collection::One(Some(read(raw))),
+        };
+        Some((kind.section(), collection))
+    });
+    let facts = Facts { target: target(project), archived: false, personal_owner: None };
+    Live { presence: Presence::Here(facts), sections: sections.collect(), users: Users::new(), owners: None }
+}
+
+fn target(project: &Project) -> Target {
+    Target { path: project.path.clone(), id: Some(1), namespace: Some(Namespace { id: 2, owner: NamespaceOwner::Group }) }
+}
+
+fn missing(project: &Project) -> Live {
+    let presence = Presence::Missing(target(project));
+    Live { presence, sections: std::collections::BTreeMap::new(), users: Users::new(), owners: None }
+}
+
+fn planned(desired: &Desired, live: impl Fn(&Project) -> Live) -> Plan {
+    let settings = plan::Settings {
+        caller: Caller { id: 7, username: "alice".into(), administrator: false },
+        secrets: Arc::new(Secrets::default()),
+        selection: Selection::default(),
+        resend: Vec::new(),
+        limits: Limits::default(),
+        acknowledged: Vec::new(),
+    };
+    let mut plan = Plan::default();
+    for project in &desired.projects {
+        plan.add(plan::project(project, &live(project), &settings));
+    }
+    plan.sorted()
+}
+
+fn run() -> Run {
+    Run { target: "https://gitlab.example.org".into(), caller: "alice".into(), sandbox: false }
+}
+
+fn shop_plan() -> Plan {
+    planned(&desired(SHOP), |project| live(project, &shop_live()))
+}
+
+fn origin(line: u32) -> Origin {
+    Origin { file: "shop.yaml".into(), line, column: 3, layer: Layer::Project }
+}
+
+/// What a plan may hold besides steps and notes.
+fn blocked_plan() -> Plan {
+    let shop = Address::project("acme/shop".into());
+    Plan {
+        problems: vec![Problem {
+            address: shop.clone(),
+            code: "missing-project",
+            message: "the project `acme/shop` does not exist".into(),
+            help: Some("write `create: true` to allow undrift to create it, or correct `path`".into()),
+            origin: origin(2),
+        }],
+        incomplete: vec![Incomplete { address: shop.section("variables"), reason: "variable-list: answered 403".into() }],
+        refusals: vec![Refusal {
+            address: shop.section("hooks"),
+            guard: Guard::Removals,
+            reason: "it removes 6 entries of 8, more than 5".into(),
+            origin: origin(17),
+        }],
+        projects: 1,
+        ..Plan::default()
+    }
+}
+
+#[test]
+fn a_plan_in_a_pipe() {
+    insta::assert_snapshot!(plan(&shop_plan(), &run(), Title::Plan, Style::default()));
+}
+
+#[test]
+fn a_plan_on_a_terminal() {
+    let style = |width| Style { width: Some(width), ..Style::default() };
+    insta::assert_snapshot!(plan(&shop_plan(), &run(), Title::Plan, style(120)));
+    let narrow = plan(&shop_plan(), &run(), Title::Plan, style(60));
+    assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+    insta::assert_snapshot!(narrow);
+}
+
+#[test]
+fn a_plan_in_colour() {
+    let style = Style { colour: true, ..Style::default() };
+    let text = plan(&shop_plan(), &run(), Title::Plan, style);
+    assert!(text.contains("\u{1b}[33m~ settings\u{1b}[0m") && text.contains("\u{1b}[31m- variables/OLD@*\u{1b}[0m"), "{text}");
+}
+
+#[test]
+fn a_new_project_on_the_sandbox() {
+    let desired = desired(&SHOP.replace("settings:", "create: true\nsettings:"));
+    let run = Run { sandbox: true, ..run() };
+    insta::assert_snapshot!(plan(&planned(&desired, missing), &run, Title::Plan, Style::default()));
+}
+
+#[test]
+fn no_report_shows_a_live_secret() {
+    for title in [Title::Plan, Title::Drift] {
+        let text = plan(&shop_plan(), &run(), title, Style { full: true, ..Style::default() });
+        assert!(!text.contains("canary"), "{text}");
+    }
+}
+
+#[test]
+fn what_stands_in_the_way() {
+    insta::assert_snapshot!(plan(&blocked_plan(), &run(), Title::Plan, Style::default()));
+}
+
+#[test]
+fn nothing_to_do() {
+    let plan = |title, projects| plan(&Plan { projects, ..Plan::default() }, &run(), title, Style::default());
+    assert!(plan(Title::Plan, 12).ends_with("\n\nnothing to do: 12 projects are as declared\n"));
+    assert!(plan(Title::Drift, 1).ends_with("\n\nin sync: 1 project is as declared\n"));
+}
+
+/// Many projects: all but one get the same change.
+fn many(projects: usize) -> Plan {
+    let manifests = (0..projects).map(|i| {
+        let depth = if i == 3 { 30 } else { 20 };
+        format!("---\nkind: Project\npath: acme/p{i:03}\nsettings: {{ci_default_git_depth: {depth}, avatar: {{file: a.png}}}}\n")
+    });
+    planned(&desired(&manifests.collect::<String>()), |project| live(project, &json!({"settings": {"ci_default_git_depth": 50}})))
+}
+
+#[test]
+fn the_same_change_in_many_projects_is_shown_once() {
+    let text = plan(&many(60), &run(), Title::Plan, Style::default());
+    insta::assert_snapshot!(text);
+    let full = plan(&many(60), &run(), Title::Plan, Style { full: true, ..Style::default() });
+    let few = plan(&many(50), &run(), Title::Plan, Style::default());
+    for (text, projects) in [(full, 60), (few, 50)] {
+        assert_eq!(text.matches("50 → ").count(), projects);
+    }
+}
+
+fn applied_somehow() -> Applied {
+    let address = Address::project("acme/shop".into());
+    let variable = address.section("variables").entry("A@*");
+    let outcomes = [
+        Outcome::Done,
+        Outcome::Already,
+        Outcome::Failed("hook-create: `POST /projects/1/hooks` answered 422: Invalid url given".into()),
+        Outcome::Moved("the variables were changed meanwhile".into()),
+        Outcome::Skipped("settings failed".into()),
+        Outcome::NotStarted,
+        Outcome::Unknown("no answer".into()),
+    ];
+    let actions = [Action::Create, Action::Update, Action::Delete].into_iter().cycle();
+    let steps = outcomes.into_iter().zip(actions).map(|(outcome, action)| StepResult { address: variable.clone(), action, outcome });
+    let unstuck = |fields: &[&str], reason| Unstuck {
+        address: address.section("settings"),
+        fields: fields.iter().map(|field| (*field).to_owned()).collect(),
+        reason,
+    };
+    let unstuck = vec![
+        unstuck(&["topics"], UnstuckReason::NotKept),
+        unstuck(&["visibility"], UnstuckReason::ChangedMeanwhile),
+        unstuck(&[], UnstuckReason::Unreadable("answered 500".into())),
+    ];
+    Applied { steps: steps.collect(), unstuck, ..Applied::default() }
+}
+
+#[test]
+fn what_became_of_a_plan() {
+    insta::assert_snapshot!(applied(&applied_somehow(), &run(), Style::default()));
+    let interrupted = Applied { interrupted: true, ..applied_somehow() };
+    assert!(applied(&interrupted, &run(), Style::default()).contains("\ninterrupted: "));
+    let done = StepResult { outcome: Outcome::Done, ..applied_somehow().steps[0].clone() };
+    let complete = Applied { steps: vec![done; 51], ..Applied::default() };
+    assert!(applied(&complete, &run(), Style::default()).ends_with("51 steps went well, shown by --full\n\napplied: 51 done\n"));
+}
+
+/// `text` without the sequences that the canvas and the diagnostics add.
+fn without_colours(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let end = part.find('m').unwrap_or_else(|| panic!("a sequence that is no colour: {part:?}"));
+        assert!(part[..end].chars().all(|c| c.is_ascii_digit() || c == ';'), "{part:?}");
+        text + &part[end + 1..]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn hostile_text_is_harmless_in_every_report(text in "(\\PC|\\p{C}|\u{1b}|\u{9b}|\u{202e}|\n){0,12}", width in proptest::option::of(20_usize..100), colour: bool) {
+        let style = Style { colour, width, full: false };
+        let run = Run { target: text.clone(), caller: text.clone(), sandbox: false };
+        let mut hostile = shop_live();
+        hostile["settings"]["description"] = text.clone().into();
+        hostile["settings"]["issues_template"] = format!("{text}\n{text}").into();
+        hostile["settings"]["topics"] = json!([text]);
+        hostile["variables"][1]["key"] = text.clone().into();
+        let mut planned = planned(&desired(SHOP), |project| live(project, &hostile));
+        let mut blocked = blocked_plan();
+        blocked.problems[0].message.clone_from(&text);
+        blocked.problems[0].help = Some(text.clone());
+        blocked.refusals[0].reason.clone_from(&text);
+        blocked.incomplete[0].reason.clone_from(&text);
+        blocked.incomplete[0].address.path = text.as_str().into();
+        planned.problems = blocked.problems;
+        planned.refusals = blocked.refusals;
+        planned.incomplete = blocked.incomplete;
+        let mut done = applied_somehow();
+        done.steps[2].outcome = Outcome::Failed(text.clone());
+        done.steps[2].address.path = text.as_str().into();
+        done.unstuck[0].fields = vec![text];
+        for report in [plan(&planned, &run, Title::Plan, style), applied(&done, &run, style)] {
+            let report = if colour { without_colours(&report) } else { report };
+            let unsafe_found: Vec<_> = report.chars().filter(|c| is_unsafe(*c) && *c != '\n').collect();
+            prop_assert!(unsafe_found.is_empty(), "{:?} in {:?}", unsafe_found, report);
+        }
+    }
+}

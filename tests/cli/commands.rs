@@ -1,0 +1,167 @@
+//! What each command says, and how it exits.
+
+use serde_json::Value;
+
+use crate::harness::Place;
+
+const SHOP: &str = "kind: Project
+path: acme/shop
+create: true
+settings: {description: What we sell, visibility: private}
+variables:
+  - {key: TOKEN, value: {env: SHOP_TOKEN}, masked: true}
+";
+
+const SEED: &str = "users: [{username: alice}]
+groups: [{path: acme, members: [{user: root, access_level: owner}]}]
+";
+
+/// A folder with a project that is not there yet.
+fn shop() -> Place {
+    Place::new().file("shop.yaml", SHOP).file("sandbox.yaml", SEED).file("sandbox.env", "SHOP_TOKEN='canary-0123456789'\n")
+}
+
+fn exit_code(place: &Place, arguments: &str) -> i32 {
+    place.output(arguments).status.code().unwrap()
+}
+
+#[test]
+fn a_change_from_the_plan_to_the_proof() {
+    let place = shop();
+    let commands = [
+        "plan --sandbox",
+        "plan --sandbox --exit-code --out json=plan.json",
+        "apply --sandbox",
+        "apply --sandbox --yes",
+        "apply --sandbox",
+        "drift --sandbox",
+    ];
+    let story = commands.map(|arguments| place.run(arguments)).join("\n");
+    assert!(!story.contains("canary"), "{story}");
+    insta::assert_snapshot!(story);
+    let report = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
+    assert!(!report.contains("canary"), "{report}");
+    insta::assert_snapshot!(report.replace(env!("CARGO_PKG_VERSION"), "[VERSION]"));
+}
+
+#[test]
+fn drift_is_found_and_told_apart_from_problems() {
+    let place = shop();
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    place.write("shop.yaml", &SHOP.replace("What we sell", "What we sold"));
+    assert_eq!(exit_code(&place, "drift --sandbox"), 2);
+    place.write("other.yaml", "kind: Project\npath: acme/other\n");
+    assert_eq!(exit_code(&place, "drift --sandbox"), 3, "a project is missing");
+    assert_eq!(exit_code(&place, "drift --sandbox --only acme/shop"), 2);
+    assert_eq!(exit_code(&place, "drift --sandbox --exclude acme/*#settings --only acme/shop"), 0);
+}
+
+#[test]
+fn a_guard_refuses_until_it_is_told_to_let_this_through() {
+    let place = shop();
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    place.write("shop.yaml", &SHOP.replace("visibility: private", "visibility: public"));
+    place.write("sandbox.env", "SHOP_TOKEN='canary-0123456789'\n");
+    let story = [
+        place.run("apply --sandbox --yes"),
+        place.run("plan --sandbox --ack visibility:acme/shop#settings"),
+        place.run("apply --sandbox --ack everything:acme/shop"),
+    ];
+    insta::assert_snapshot!(story.join("\n"));
+}
+
+#[test]
+fn a_missing_secret_stops_apply_before_it_starts() {
+    let place = shop();
+    place.write("sandbox.env", "");
+    insta::assert_snapshot!(place.run("apply --sandbox --yes"));
+    assert_eq!(exit_code(&place, "plan --sandbox"), 0, "a plan works without");
+    assert_eq!(exit_code(&place, "apply --sandbox --yes --only acme/shop#settings"), 0, "so does a part that needs none");
+}
+
+#[test]
+fn usage_errors_exit_with_3_and_say_what_to_do() {
+    let place = shop().env("UNDRIFT_TOKEN", "canary-token-0123456789");
+    let commands = [
+        "plan",
+        "plan --url http://gitlab.example.org",
+        "plan --sandbox --only acme/shpo",
+        "plan --sandbox my.db",
+        "plan . --sandbox my.db",
+        "plan --sandbox --url https://gitlab.example.org",
+        "plan --sandbox --out xml=-",
+        "plan nowhere --sandbox",
+        "schema manifst",
+        "schema nothing-like-it",
+        "frobnicate",
+    ];
+    let story = commands.map(|arguments| place.run(arguments)).join("\n");
+    assert!(!story.contains("canary"), "{story}");
+    insta::assert_snapshot!(story);
+    assert!(commands.iter().all(|arguments| exit_code(&place, arguments) == 3));
+}
+
+#[test]
+fn the_manifests_cannot_choose_the_service() {
+    let place = shop().file("undrift.yaml", "version: 1\nservice: {url: 'https://gitlab.example.org'}\n").env("UNDRIFT_TOKEN", "x");
+    insta::assert_snapshot!(place.run("plan --url https://elsewhere.example.org"));
+    assert_eq!(exit_code(&place, "plan"), 3, "nor does it supply the address");
+}
+
+#[test]
+fn check_needs_no_service() {
+    let place = shop().file("broken.yaml", "kind: Project\npath: acme/x\nsettings: {visiblity: private}\n");
+    insta::assert_snapshot!([place.run("check"), place.run("check shop.yaml"), place.run("check --out json=-")].join("\n"));
+}
+
+#[test]
+fn json_on_stdout_is_only_json() {
+    let place = shop();
+    for (arguments, sort) in [("plan --sandbox", "plan"), ("drift --sandbox", "drift"), ("apply --sandbox --yes", "apply")] {
+        let output = place.output(&format!("{arguments} --out json=-"));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["undrift"], sort);
+        assert_eq!(report["sandbox"], true);
+        assert_eq!(report["exit_code"], output.status.code().unwrap());
+    }
+}
+
+#[test]
+fn every_schema_is_written_and_compared() {
+    let place = Place::new();
+    assert_eq!(exit_code(&place, "schema --write schemas"), 0);
+    assert_eq!(exit_code(&place, "schema --check schemas"), 0);
+    for entry in std::fs::read_dir(place.path().join("schemas")).unwrap() {
+        let schema: Value = serde_json::from_str(&std::fs::read_to_string(entry.unwrap().path()).unwrap()).unwrap();
+        jsonschema::validator_for(&schema).unwrap();
+    }
+    place.write("schemas/plan.schema.json", "{}\n");
+    assert_eq!(exit_code(&place, "schema --check schemas"), 2);
+}
+
+#[test]
+fn the_schemas_of_the_repository_are_as_generated() {
+    let folder = concat!("schema --check ", env!("CARGO_MANIFEST_DIR"), "/schemas");
+    assert_eq!(Place::new().run(folder).lines().last(), Some("---- exit code 0"), "run `undrift schema --write schemas`");
+}
+
+#[test]
+fn help_and_pages_are_no_errors() {
+    let place = Place::new();
+    for arguments in ["--help", "--version", "help plan", "apply --help", "man", "man --write man", "completions bash", "completions zsh"] {
+        assert_eq!(exit_code(&place, arguments), 0, "{arguments}");
+    }
+    assert!(place.path().join("man/undrift-plan.1").exists());
+    insta::assert_snapshot!(place.run("--help"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = shop();
+    let mut command = place.command("schema manifest");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.stdout(writer).stderr(std::process::Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
