@@ -1,7 +1,5 @@
 //! `undrift apply`: shows the plan, asks, and carries it out.
 
-use std::io::{BufRead as _, stdin};
-
 use super::{
     Context,
     exit::{Exit, Failure, Outcome},
@@ -70,7 +68,7 @@ async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
     } else {
         cx.output.print(&text())?
     }
-    if !args.yes && !confirmed(cx)? {
+    if !args.yes && !cx.output.confirm("apply these changes")? {
         cx.output.tell(UNCHANGED);
         return Ok(Exit::Differences);
     }
@@ -102,18 +100,6 @@ fn missing_secrets(session: &Session, cx: &Context) -> Exit {
     let missing: Diagnostics = missing.collect();
     cx.output.tell(&missing.render(cx.output.stderr.into()));
     Exit::Usage.when(!missing.is_empty())
-}
-
-/// Asks whether to go on.
-fn confirmed(cx: &Context) -> Result<bool, Failure> {
-    if !cx.output.interactive {
-        let failure = Failure::usage("there is no terminal to ask on whether to apply these changes");
-        return Err(failure.help("`--yes` applies them without asking"));
-    }
-    cx.output.tell("\napply these changes? [y/N] ");
-    let mut answer = String::new();
-    stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Applies the plan. The first signal lets what is under way finish, the second ends the process.

@@ -5,6 +5,7 @@
 //! leads from manifests and a service to a plan. The environment is read once, here, and handed on as a value.
 
 mod apply;
+mod call;
 mod check;
 mod connect;
 mod drift;
@@ -73,6 +74,9 @@ enum Command {
         after_help = "Examples:\n  undrift drift manifests          exit code 2 if something differs\n  undrift drift --only 'acme/**'"
     )]
     Drift(drift::Args),
+    /// Send any operation of the service, checked and documented
+    #[command(after_help = CALL_EXAMPLES)]
+    Call(call::Args),
     /// Run the embedded service until a signal ends it
     #[cfg(feature = "sandbox")]
     #[command(after_help = SANDBOX_EXAMPLES)]
@@ -98,6 +102,13 @@ const APPLY_EXAMPLES: &str = "Examples:
   undrift apply manifests --sandbox              shows the plan and asks
   undrift apply manifests --yes                  in CI
   undrift apply --ack 'removals:acme/shop#hooks' lets this one refusal through";
+
+const CALL_EXAMPLES: &str = "Examples:
+  undrift call --list
+  undrift call project-edit --help
+  undrift call project-list membership=true
+  undrift call variable-create id=acme/shop key=TOKEN value=@env:TOKEN masked=true
+  undrift call variable-get id=acme/shop key=TOKEN 'filter[environment_scope]=prod/*'";
 
 #[cfg(feature = "sandbox")]
 const SANDBOX_EXAMPLES: &str = "Examples:
@@ -152,6 +163,7 @@ fn dispatch(command: Command, cx: &Context) -> Outcome {
         Command::Plan(args) => runtime.block_on(plan::run(args, cx)),
         Command::Apply(args) => runtime.block_on(apply::run(args, cx)),
         Command::Drift(args) => runtime.block_on(drift::run(args, cx)),
+        Command::Call(args) => runtime.block_on(call::run(args, cx)),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args, cx)),
         Command::Schema(args) => schema::run(&args, cx),

@@ -1,7 +1,7 @@
 //! Where text goes: results to stdout, everything else to stderr, nothing past the redaction.
 
 use std::{
-    io::{self, ErrorKind, IsTerminal as _, Write},
+    io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write},
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -94,6 +94,21 @@ impl Output {
     pub(super) fn tell(&self, text: &str) {
         let mut stderr = io::stderr().lock();
         let _ = stderr.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stderr.flush());
+    }
+
+    /// Asks whether to do what `what` says, for example `apply these changes`.
+    ///
+    /// # Errors
+    /// If there is no terminal to ask on.
+    pub(super) fn confirm(&self, what: &str) -> Result<bool, Failure> {
+        if !self.interactive {
+            let failure = Failure::usage(format!("there is no terminal to ask on whether to {what}"));
+            return Err(failure.help("`--yes` goes ahead without asking"));
+        }
+        self.tell(&format!("{what}? [y/N] "));
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
     /// Writes what ended a run.
