@@ -1,6 +1,6 @@
 //! Addresses of managed objects, and the globs that select them.
 //!
-//! An [`Address`] is `PATH#SECTION/ENTRY`: `acme/shop`, `acme/shop#settings`, `acme/shop#variables/TOKEN@prod%2F%2A`. The entry part is
+//! An [`Address`] is `PATH#SECTION/ENTRY`: `acme/shop`, `acme/shop#settings`, `acme/shop#variables/TOKEN@prod%2F*`. The entry part is
 //! percent-encoded and never holds a credential. A [`Selector`] is a glob over the path, optionally `#` and one over the section and
 //! entry: `*` stays within a path segment, `**` crosses them.
 
@@ -48,8 +48,8 @@ impl fmt::Display for Address {
             write!(f, "#{section}")?;
         }
         if let Some(entry) = &self.entry {
-            // `@` stands between the parts of an identity and reads better as it is; a percent sign keeps the rest unambiguous.
-            write!(f, "/{}", encode(entry).to_string().replace("%40", "@"))?;
+            // `@` between the parts of an identity and `*` for every environment read better as they are, and nothing becomes ambiguous.
+            write!(f, "/{}", encode(entry).to_string().replace("%40", "@").replace("%2A", "*"))?;
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ mod tests {
     fn an_address_is_written_in_one_way() {
         assert_eq!(address("acme/shop", None, None).to_string(), "acme/shop");
         let variable = address("acme/shop", Some("variables"), Some("TOKEN@prod/*"));
-        assert_eq!(variable.to_string(), "acme/shop#variables/TOKEN@prod%2F%2A");
+        assert_eq!(variable.to_string(), "acme/shop#variables/TOKEN@prod%2F*");
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
             ("acme/**", true),
             ("**#variables", true),
             ("**#variables/*", true),
-            ("**#variables/TOKEN@%2A", true),
+            ("**#variables/TOKEN@[*]", true),
             ("**#variables/OTHER*", false),
             ("**#hooks", false),
         ] {

@@ -11,6 +11,8 @@ use granit_parser::{BorrowedInput, ErrorKind, Event, Parser, ScalarStyle, ScanEr
 
 use crate::value::Json;
 
+mod syntax;
+
 /// How deep collections may lie in each other. What manifests need is below ten.
 pub const MAX_DEPTH: usize = 64;
 
@@ -89,7 +91,8 @@ pub struct Parsed {
     pub documents: Vec<Node>,
     /// What is wrong.
     pub faults: Vec<Fault>,
-    /// What is in the text but not in a document: values of keys that are written twice or are not text, and what a merge lost.
+    /// What is in the text but not in a document: values of keys that are written twice or are not text, keys without a value, what a
+    /// merge lost. An empty range stands for what may be in front of it, an anchor or a tag.
     pub dropped: Vec<Range<usize>>,
     /// Whether a document is missing because its syntax is broken.
     pub is_broken: bool,
@@ -111,7 +114,7 @@ pub fn parse(text: &str) -> Parsed {
         dropped: Vec::new(),
         nodes_left: MAX_NODES,
         bytes_left: MAX_BYTES,
-        end: text.len(),
+        text,
     };
     loop {
         match composer.document() {
@@ -148,6 +151,14 @@ struct Counted {
     bytes: usize,
 }
 
+/// A key as it was found.
+struct Found<'t> {
+    name: Cow<'t, str>,
+    span: Range<usize>,
+    /// Whether it is a plain `<<`.
+    is_merge: bool,
+}
+
 /// Builds trees from the parser's events.
 struct Composer<'t, I: BorrowedInput<'t>> {
     events: Parser<'t, I>,
@@ -156,7 +167,7 @@ struct Composer<'t, I: BorrowedInput<'t>> {
     dropped: Vec<Range<usize>>,
     nodes_left: usize,
     bytes_left: usize,
-    end: usize,
+    text: &'t str,
 }
 
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
@@ -179,17 +190,20 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         match self.events.next_event() {
             Some(Ok((event, span))) => Ok((event, bytes(span))),
             Some(Err(error)) => Err(self.syntax(&error)),
-            None => Ok((Event::StreamEnd, self.end..self.end)),
+            None => Ok((Event::StreamEnd, self.text.len()..self.text.len())),
         }
     }
 
     fn syntax(&self, error: &ScanError) -> Fault {
-        let at = error.marker().byte_offset().unwrap_or(self.end);
+        let at = error.marker().byte_offset().unwrap_or(self.text.len());
         match error.kind() {
             ErrorKind::RecursionLimitExceeded => too_deep(at..at),
             ErrorKind::UnknownAnchor => Fault::new("syntax", "an alias without an anchor before it in this document", at..at)
                 .help("quote the text if the `*` belongs to it"),
-            kind => Fault { help: advice(kind), ..Fault::new("syntax", kind.to_string(), at..at) },
+            kind => {
+                let (message, help) = syntax::in_words(kind);
+                Fault { help, ..Fault::new("syntax", message, at..at) }
+            }
         }
     }
 
@@ -260,20 +274,27 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 let span = start.start..span.end.max(start.end);
                 return Ok(Counted { node: Node { data: Data::Map(entries), span }, nodes, bytes });
             }
+            let (key_start, key_end) = (span.start, span.end);
             let key = self.key(event, span, depth)?;
             let (event, span) = self.next()?;
             let value = self.node(event, span, depth + 1)?;
             nodes += value.nodes;
             bytes += value.bytes;
-            let Some((name, span, is_merge)) = key else {
-                self.dropped.push(value.node.span);
+            let Some(Found { name, span, is_merge }) = key else {
+                self.dropped.extend([key_start..key_start, key_end..value.node.span.end]);
                 continue;
             };
             bytes += name.len();
+            if value.node.data == Data::Null && !self.has_colon(key_end) {
+                let fault = Fault::new("yaml-key", "a key without a value", span.clone());
+                self.faults.push(fault.help("write `key: value`; what is meant as text needs `- ` or brackets of a list around it"));
+                self.dropped.push(span);
+                continue;
+            }
             if let Some(first) = seen.get(&name) {
                 let fault = Fault::new("duplicate-key", "a key that is written twice in one mapping", span);
                 self.faults.push(Fault { first: Some(first.clone()), ..fault.help("keep one of the two") });
-                self.dropped.push(value.node.span);
+                self.dropped.push(key_end..value.node.span.end);
                 continue;
             }
             seen.insert(name.clone(), span.clone());
@@ -285,21 +306,25 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    /// A key, where it stands, and whether it merges. One that is not text is reported and passed over.
-    fn key(&mut self, event: Event<'t>, span: Range<usize>, depth: usize) -> Result<Option<(Cow<'t, str>, Range<usize>, bool)>, Fault> {
+    /// Whether a colon follows the key that ends at `key_end`. Without one, as in `{word}`, the key may be a secret that was to be a value.
+    fn has_colon(&self, key_end: usize) -> bool {
+        self.text.get(key_end..).is_some_and(|rest| rest.trim_start().starts_with(':'))
+    }
+
+    /// A key. One that is not text is reported and passed over.
+    fn key(&mut self, event: Event<'t>, span: Range<usize>, depth: usize) -> Result<Option<Found<'t>>, Fault> {
         if let Event::Scalar(text, style, _, tag) = event {
             let is_plain = style == ScalarStyle::Plain;
             let (name, found) = (text.clone(), self.scalar(text, style, tag.as_deref(), &span));
             if matches!(found, Data::Text(_)) {
                 self.spend(0, name.len(), &span)?;
-                return Ok(Some((name.clone(), span, is_plain && name == "<<")));
+                return Ok(Some(Found { is_merge: is_plain && name == "<<", name, span }));
             }
             if found == Data::Unreadable {
                 return Ok(None);
             }
         } else {
-            let node = self.node(event, span.clone(), depth + 1)?.node;
-            self.dropped.push(node.span);
+            self.node(event, span.clone(), depth + 1)?;
         }
         let fault = Fault::new("yaml-key", "a key that is not text", span);
         self.faults.push(fault.help("put a number, `true` or `null` in quotes if it is meant as a name"));
@@ -399,29 +424,6 @@ fn too_deep(span: Range<usize>) -> Fault {
 
 fn unknown_tag(span: Range<usize>) -> Fault {
     Fault::new("yaml-tag", "an unknown tag", span).help("leave it out; a secret is written as `{env: NAME}` or `{file: PATH}`")
-}
-
-/// What usually lies behind an error of syntax.
-fn advice(kind: &ErrorKind) -> Option<&'static str> {
-    Some(match kind {
-        ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation | ErrorKind::TabInPlainScalar => {
-            "indent with spaces"
-        }
-        ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidSimpleKey | ErrorKind::SimpleKeyExpected => {
-            "check the indentation, and quote text that holds `: `"
-        }
-        ErrorKind::UnclosedQuotedScalar => "close the quote",
-        ErrorKind::UnclosedFlowCollection { .. } | ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofFlowSequence => {
-            "close the bracket"
-        }
-        ErrorKind::UnexpectedCharacter { .. } | ErrorKind::UnknownQuotedScalarEscape => {
-            "put the text in single quotes: they keep it as it is"
-        }
-        ErrorKind::ExpectedBlockMappingKey | ErrorKind::ExpectedBlockSequenceEntry | ErrorKind::InvalidIndentation => {
-            "check the indentation"
-        }
-        _ => return None,
-    })
 }
 
 /// A number of the YAML 1.2 core schema that JSON can hold; `None` if the text is not one.

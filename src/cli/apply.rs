@@ -13,7 +13,6 @@ use crate::{
     diagnostic::{Diagnostic, Diagnostics, Place},
     plan::Plan,
     report::{
-        Style,
         json::{Outcomes, Planned, Report, Sort},
         progress::Progress,
         terminal::{self, Title},
@@ -24,8 +23,14 @@ use crate::{
 /// What is said when a run ends before its first write.
 const UNCHANGED: &str = "nothing was changed\n";
 
+const EXAMPLES: &str = "Examples:
+  undrift apply manifests --sandbox              shows the plan and asks
+  undrift apply manifests --yes                  in CI
+  undrift apply --ack 'removals:acme/shop#hooks' lets this one refusal through";
+
 /// The options of `apply`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     #[command(flatten)]
     session: SessionArgs,
@@ -36,9 +41,6 @@ pub(super) struct Args {
     yes: bool,
     #[command(flatten)]
     report: ReportArgs,
-    /// Write out what would be folded or cut
-    #[arg(long, help_heading = "Output")]
-    full: bool,
 }
 
 /// Runs it.
@@ -51,7 +53,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
 
 async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
     let plan = session.plan(cx).await?;
-    let style = Style { full: args.full, ..cx.output.style };
+    let style = args.session.style(cx);
     let text = || terminal::plan(&plan, &session.run, Title::Plan, style);
     let blocked = Exit::first_of([super::plan::blocked(&plan), missing_secrets(session, cx)]);
     // What could not be read does not keep the rest from being applied.
@@ -63,10 +65,11 @@ async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
         }
         return Ok(blocked);
     }
+    // Whoever is asked has to see the plan.
     if args.report.replaces_text() {
-        cx.output.tell(&text())
+        cx.output.tell(&text());
     } else {
-        cx.output.print(&text())?
+        cx.output.print(&text())?;
     }
     if !args.yes && !cx.output.confirm("apply these changes")? {
         cx.output.tell(UNCHANGED);

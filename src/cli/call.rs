@@ -13,7 +13,7 @@ use clap::CommandFactory as _;
 
 use super::{
     Cli, Context,
-    connect::{ConnectArgs, Endpoint},
+    connect::{self, ConnectArgs, Endpoint},
     exit::{Exit, Failure, Outcome},
 };
 use crate::{
@@ -27,9 +27,17 @@ use crate::{
     value::{Json, Object, Value},
 };
 
+const EXAMPLES: &str = "Examples:
+  undrift call --list
+  undrift call project-edit --help
+  undrift call project-list membership=true --output ndjson
+  undrift call variable-create id=acme/shop key=TOKEN value=@env:TOKEN masked=true
+  undrift call variable-get id=acme/shop key=TOKEN 'filter[environment_scope]=prod/*'
+  undrift call project-edit id=acme/shop avatar=@file:shop.png";
+
 /// The options of `call`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(disable_help_flag = true)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(super) struct Args {
     /// The operation; `--list` shows all of them
     #[arg(required_unless_present_any = ["list", "help"])]
@@ -168,11 +176,9 @@ impl<E: Clone> Session<E> {
     }
 
     /// Ends the embedded service, if there is one, with everything written.
-    #[cfg_attr(not(feature = "sandbox"), expect(clippy::unused_async, reason = "only the embedded service is waited for"))]
     async fn close(self, outcome: Outcome) -> Outcome {
-        #[cfg(feature = "sandbox")]
-        if let Some(running) = self.endpoint.embedded {
-            running.stop().await;
+        if let Some(embedded) = self.endpoint.embedded {
+            connect::stop(embedded).await;
         }
         outcome
     }

@@ -108,7 +108,7 @@ impl Output {
         self.tell(&format!("{what}? [y/N] "));
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
-        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+        Ok(is_yes(&answer))
     }
 
     /// Writes what ended a run.
@@ -121,6 +121,17 @@ impl Output {
         if let Some(help) = &failure.help {
             self.tell(&format!("{} {}\n", paint("36", " help:"), crate::text::escape_lines(help)));
         }
+    }
+
+    /// Tells of panics as of other errors: on one line and without secrets.
+    pub(super) fn tell_panics(&self) {
+        let output = self.clone();
+        std::panic::set_hook(Box::new(move |panic| {
+            let place = panic.location().map(|location| format!(" at {}:{}", location.file(), location.line())).unwrap_or_default();
+            let message = panic.payload_as_str().unwrap_or("no message");
+            let failure = Failure::new(Exit::Internal, anyhow::anyhow!("undrift is broken{place}: {message}"));
+            output.tell_failure(&failure.help("this is a bug; please report it with the command that led to it"));
+        }));
     }
 
     /// Sends the log to stderr: as UNDRIFT_LOG says, else as loud as `verbose`.
@@ -137,6 +148,11 @@ impl Output {
         let _ = log.without_time().try_init();
         Ok(())
     }
+}
+
+/// Whether an answer lets the run go on; only a clear one does.
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 /// Whether to use colours on a stream.
@@ -253,6 +269,12 @@ mod tests {
         ] {
             assert_eq!(colours(colour, terminal, &env), expected, "{colour:?} {terminal} {env:?}");
         }
+    }
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        assert!(["y", "Y\n", " yes\r\n", "YES"].into_iter().all(is_yes));
+        assert!(!["", "\n", "n", "no", "yep", "y n", "j"].into_iter().any(is_yes));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(super) fn render(diagnostic: &Diagnostic, style: Style) -> String {
     let renderer = if style.colour { Renderer::styled() } else { Renderer::plain() };
     let text = renderer.term_width(style.width.max(40)).render(&[group]);
     let related = diagnostic.related.iter().map(|(place, _)| place);
-    diagnostic.place.iter().chain(related).fold(text, |text, place| with_true_column(text, place))
+    diagnostic.place.iter().chain(related).fold(text, with_true_column)
 }
 
 /// `group` with a place: file, line and column, and the line itself where it is known.

@@ -111,15 +111,16 @@ impl<'t> Source<'t> {
 
     /// Where `span` is, with its first line.
     pub fn place(&self, span: &Range<usize>) -> Place {
-        let start = self.text.floor_char_boundary(span.start);
+        let start = boundary(self.text, span.start);
         let (line, column) = self.position(start);
-        let snippet = Some(self.snippet(line, start..span.end.max(start)));
+        let end = boundary(self.text, span.end).max(start);
+        let snippet = Some(self.snippet(line, start..end)).filter(|(shown, _)| !shown.is_empty());
         Place { file: self.name.clone(), spot: Some(Spot { line, column, snippet }) }
     }
 
     /// The line and the column of a byte, both from 1. A byte order mark takes no column.
     fn position(&self, at: usize) -> (u32, u32) {
-        let at = self.text.floor_char_boundary(at);
+        let at = boundary(self.text, at);
         let line = self.lines.partition_point(|start| *start <= at);
         let start = self.lines[line - 1];
         let (known, column) = self.last.get();
@@ -214,6 +215,11 @@ fn closing_quote(text: &str, quote: char) -> Option<usize> {
         }
     }
     None
+}
+
+/// The start of the character that the byte `at` belongs to, or the end of the text.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 /// The byte `n` characters before `at`, or the first.

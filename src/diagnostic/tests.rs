@@ -1,21 +1,174 @@
 //! Tests of places and of how they look.
 
-use super::*;
+use proptest::prelude::*;
+use serde_json::json;
 
-fn shown(text: &str, meant: &str, hidden: &[&str]) -> String {
-    let at = |part: &str| text.find(part).map(|at| at..at + part.len()).unwrap();
+use super::*;
+use crate::origin::{Layer, Origin};
+
+/// The bytes of `part` in `text`.
+fn find(text: &str, part: &str) -> std::ops::Range<usize> {
+    let at = text.find(part).unwrap();
+    at..at + part.len()
+}
+
+fn rendered(text: &str, meant: &str, hidden: &[&str]) -> String {
     let mut source = Source::new("a.yaml", text);
-    source.hide(hidden.iter().map(|part| at(part)));
-    let diagnostic = Diagnostic::error("type", "wrong").at(source.place(&at(meant))).label("here").help("do better");
-    Diagnostics::from_iter([diagnostic]).render(Style::default())
+    source.hide(hidden.iter().map(|part| find(text, part)));
+    Diagnostic::error("type", "wrong").at(source.place(&find(text, meant))).to_text()
+}
+
+impl Diagnostic {
+    fn to_text(&self) -> String {
+        render::render(self, Style::default())
+    }
+}
+
+/// The line that is shown for `meant`, and what of it is marked.
+fn shown(text: &str, meant: &str, hidden: &[&str]) -> (String, String) {
+    let mut source = Source::new("a.yaml", text);
+    source.hide(hidden.iter().map(|part| find(text, part)));
+    let (line, (start, end)) = source.place(&find(text, meant)).spot.unwrap().snippet.unwrap();
+    let marked = line[start..end].to_owned();
+    (line, marked)
 }
 
 #[test]
 fn a_diagnostic_looks_like_cargos() {
-    insta::assert_snapshot!(shown("a: 1\nb: [x, y]\n", "[x", &[]), @"");
+    let text = "a: 1\nb: [x, y]\n";
+    let source = Source::new("a.yaml", text);
+    let other = Source::new("b.yaml", "c: 3");
+    let diagnostic = Diagnostic::warning("type", "`b` is a list")
+        .at(source.place(&find(text, "[x, y]")))
+        .label("here")
+        .related(other.place(&(0..1)), "as `c` is not")
+        .help("write a number");
+    insta::assert_snapshot!(diagnostic.to_text(), @"
+    warning[type]: `b` is a list
+     --> a.yaml:2:4
+      |
+    2 | b: [x, y]
+      |    ^^^^^^ here
+      |
+     ::: b.yaml:1:1
+      |
+    1 | c: 3
+      | - as `c` is not
+      |
+      = help: write a number
+    ");
+    let json = json!({
+        "severity": "warning", "code": "type", "message": "`b` is a list", "file": "a.yaml", "line": 2, "column": 4,
+        "help": "write a number", "related": [{"file": "b.yaml", "line": 1, "column": 1, "message": "as `c` is not"}],
+    });
+    assert_eq!(serde_json::to_value(&diagnostic).unwrap(), json);
 }
 
 #[test]
-fn secrets_are_hidden() {
-    insta::assert_snapshot!(shown("a: {v: canary canary, w: 1}\n", "w", &["canary canary"]), @"");
+fn the_column_is_the_files_even_where_something_is_hidden_before_it() {
+    let text = "a: {v: a long secret, w: 1}\n";
+    insta::assert_snapshot!(rendered(text, "w", &["a long secret"]), @"
+    error[type]: wrong
+     --> a.yaml:1:23
+      |
+    1 | a: {v: ***, w: 1}
+      |             ^
+    ");
+}
+
+#[test]
+fn a_place_without_text_is_shown_too() {
+    let origin = Origin { file: "a.yaml".into(), line: 3, column: 4, layer: Layer::Project };
+    let diagnostic = |place| Diagnostic::error("type", "wrong").at(place).to_text();
+    assert!(diagnostic(Place::from(&origin)).contains("a.yaml:3:4"));
+    assert!(diagnostic(Place::file("a.yaml")).contains("--> a.yaml"));
+    assert_eq!(Diagnostic::error("type", "wrong").to_text(), "error[type]: wrong");
+}
+
+#[test]
+fn columns_count_characters_and_no_byte_order_mark() {
+    let text = "\u{feff}ä: 1\r\nb: ☃x\r\n";
+    let source = Source::new("a.yaml", text);
+    let position = |part| source.origin(find(text, part).start, Layer::Project).to_string();
+    let positions = ["ä", "1", "b", "x", ": 1", "ä"].map(position);
+    assert_eq!(positions, ["a.yaml:1:1", "a.yaml:1:4", "a.yaml:2:1", "a.yaml:2:5", "a.yaml:1:2", "a.yaml:1:1"]);
+    assert_eq!(shown(text, "☃", &[]), ("b: ☃x".into(), "☃".into()));
+}
+
+#[test]
+fn comments_are_dropped() {
+    for (line, left) in [
+        ("a: 1 # s", "a: 1"),
+        ("# s", ""),
+        ("a: x#y # s", "a: x#y"),
+        ("a: 'x # y' # s", "a: 'x # y'"),
+        ("a: 'it''s # y' # s", "a: 'it''s # y'"),
+        ("a: \"x \\\" # y\" # s", "a: \"x \\\" # y\""),
+        ("a: it's # s'", "a: it's"),
+        ("a: x 'y # s' z", "a: x 'y"),
+        ("- 'a' x # 's'", "- 'a' x"),
+        ("{a: 'x', b: 1} # 's'", "{a: 'x', b: 1}"),
+        ("a: 'x # s", "a: 'x"),
+    ] {
+        let source = Source::new("a.yaml", line);
+        let snippet = source.place(&(0..1)).spot.unwrap().snippet.map(|(line, _)| line);
+        assert_eq!(snippet.unwrap_or_default(), left, "{line}");
+    }
+}
+
+#[test]
+fn hidden_parts_may_touch_overlap_and_span_lines() {
+    let text = "a: one two three\n  four\nb: five";
+    assert_eq!(shown(text, "three", &["one", "two three\n  four"]), ("a: *** ***".into(), "***".into()));
+    assert_eq!(shown(text, "four", &["three\n  four"]), ("***".into(), "***".into()));
+    assert_eq!(shown(text, "one two", &["one two", "two three"]), ("a: ***".into(), "***".into()));
+    assert_eq!(shown("u: https://a:s@h/x?k=s#s", "u", &[]).0, "u: https://***@h/x?k=***#***");
+}
+
+#[test]
+fn a_long_line_is_cut_around_what_is_meant() {
+    let text = format!("{}: {}", "a".repeat(10_000), "ä".repeat(10_000));
+    let (line, marked) = shown(&text, ": ", &[]);
+    assert_eq!((line.chars().count(), marked.as_str()), (242, ": "));
+}
+
+#[test]
+fn control_characters_do_not_reach_the_terminal() {
+    let text = "a: \u{9b}x\u{202e}\ty";
+    assert_eq!(shown(text, "x", &[]).0, "a: \\u{9b}x\\u{202e} y");
+    let diagnostic = Diagnostic::error("type", "a\u{1b}b").at(Place::file("c\u{1b}d")).help("e\u{1b}f").to_text();
+    assert!(!diagnostic.contains('\u{1b}'), "{diagnostic}");
+}
+
+#[test]
+fn diagnostics_are_ordered_when_they_are_shown() {
+    let text = "a\nb\nc\n";
+    let source = Source::new("a.yaml", text);
+    let at = |part| source.place(&find(text, part));
+    let diagnostics = Diagnostics::from_iter([
+        Diagnostic::error("type", "second").at(at("b")),
+        Diagnostic::warning("type", "fourth").at(at("c")),
+        Diagnostic::error("type", "third").at(at("c")),
+        Diagnostic::error("type", "first"),
+    ]);
+    let messages: Vec<_> = diagnostics.sorted().into_iter().map(|diagnostic| diagnostic.message.as_str()).collect();
+    assert_eq!(messages, ["first", "second", "third", "fourth"]);
+    assert_eq!(diagnostics.summary().as_deref(), Some("3 errors, 1 warning"));
+    assert_eq!(Diagnostics::default().summary(), None);
+    assert!(diagnostics.has_errors() && !Diagnostics::default().has_errors());
+}
+
+proptest! {
+    #[test]
+    fn nothing_hidden_is_shown_whatever_the_text(text in "[a-c #'\"\n:ä\u{feff}-]{0,40}", after in "[ a-c#'\n]{0,20}", at in 0_usize..90) {
+        let whole = format!("{text}CANARY{after}");
+        let mut source = Source::new("a.yaml", &whole);
+        source.hide(std::iter::once(text.len()..text.len() + 6));
+        let start = whole.floor_char_boundary(at.min(whole.len()));
+        for end in start..=whole.len() {
+            let place = source.place(&(start..end));
+            let text = Diagnostic::error("type", "wrong").at(place.clone()).to_text();
+            prop_assert!(!text.contains("CANARY") && !format!("{place:?}").contains("CANARY"), "{}", text);
+        }
+    }
 }

@@ -93,7 +93,7 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
     let text = match files::read(path, &name) {
         Ok(text) => text,
         Err(fault) => {
-            diagnostics.push(fault);
+            diagnostics.push(*fault);
             return Config::default();
         }
     };
@@ -109,7 +109,7 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
     } else if !parsed.is_broken {
         findings.error("document", "the file has to hold one document", 0..0).help("start with `version: 1`");
     }
-    findings.hide(&mut source, &parsed, |_| &schema::CONFIG);
+    findings.hide(&mut source, &parsed, &schema::CONFIG);
     diagnostics.extend(findings.into_diagnostics(&source));
     config.unwrap_or_default()
 }

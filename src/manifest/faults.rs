@@ -16,6 +16,8 @@ use crate::{
 
 mod words;
 
+pub(super) use words::yes_or_no;
+
 /// More faults than these in one file are counted, not shown: one slip often has many followers, and the first ones say enough.
 const MOST: usize = 100;
 
@@ -128,19 +130,23 @@ impl Findings {
         refused
     }
 
-    /// Tells `source` what must not be shown. `checker` says what a document is checked against.
-    pub(super) fn hide<'c>(&self, source: &mut Source<'_>, parsed: &Parsed, checker: impl Fn(&Node) -> &'c Checker) {
+    /// Tells `source` what must not be shown of documents that `checker` checks.
+    pub(super) fn hide(&self, source: &mut Source<'_>, parsed: &Parsed, checker: &Checker) {
         if self.is_empty() {
             return;
         }
         let text = source.text();
-        source.hide(parsed.dropped.iter().cloned());
+        source.hide(parsed.dropped.iter().map(|range| mask::dropped(text, range)));
         for document in &parsed.documents {
-            source.hide(mask::secrets(text, document, &checker(document).schema));
+            source.hide(mask::secrets(text, document, &checker.schema));
         }
         if parsed.is_broken {
-            let open = mask::open_names(&checker(&yaml::Node { data: yaml::Data::Null, span: 0..0 }).schema);
-            source.hide(mask::without_tree(text, &open));
+            let is_read = |range: &Range<usize>| {
+                let within = |document: &Node| document.span.start <= range.start && range.end <= document.span.end;
+                parsed.documents.iter().any(within)
+            };
+            let hidden = mask::without_tree(text, &mask::open_names(&checker.schema));
+            source.hide(hidden.into_iter().filter(|range| !is_read(range)));
         }
     }
 

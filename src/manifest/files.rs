@@ -37,24 +37,25 @@ pub(super) struct File {
 
 impl File {
     /// Its text.
-    pub(super) fn read(&self) -> Result<String, Diagnostic> {
+    pub(super) fn read(&self) -> Result<String, Box<Diagnostic>> {
         read(&self.path, &self.name)
     }
 }
 
 /// Reads a text file of at most 1 MiB.
-pub(super) fn read(path: &Path, name: &FileName) -> Result<String, Diagnostic> {
-    let fault = |code, message: String| Diagnostic::error(code, message).at(Place::file(name.clone()));
+pub(super) fn read(path: &Path, name: &FileName) -> Result<String, Box<Diagnostic>> {
+    let fault =
+        |code, message: String, help: Option<&str>| Box::new(Diagnostic::error(code, message).at(Place::file(name.clone())).help_if(help));
     let mut bytes = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes));
-    read.map_err(|error| fault("unreadable", format!("cannot read the file: {error}")))?;
+    read.map_err(|error| fault("unreadable", format!("cannot read the file: {error}"), None))?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(fault("too-large", "the file is larger than 1 MiB".into()).help("split it: documents may stand in any file"));
+        return Err(fault("too-large", "the file is larger than 1 MiB".into(), Some("split it: documents may stand in any file")));
     }
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        fault("not-utf-8", format!("line {line} is not UTF-8 text")).help("save the file as UTF-8")
+        fault("not-utf-8", format!("line {line} is not UTF-8 text"), Some("save the file as UTF-8"))
     })
 }
 

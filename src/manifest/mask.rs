@@ -7,6 +7,7 @@ use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
     field::{Field, Secrecy},
+    text::is_name,
     value::Json,
     yaml::{Data, Node},
 };
@@ -14,41 +15,62 @@ use crate::{
 /// The parts of `node`, a value of `schema`, that must not be shown.
 pub(super) fn secrets(text: &str, node: &Node, schema: &Json) -> Vec<Range<usize>> {
     let mut hidden = Vec::new();
-    walk(text, node, schema, &mut hidden);
+    walk(text, node, node.span.start, schema, &mut hidden);
     hidden
 }
 
-fn walk(text: &str, node: &Node, schema: &Json, hidden: &mut Vec<Range<usize>>) {
+/// Adds what is secret of `node`, whose key ends at the byte `after`.
+fn walk(text: &str, node: &Node, after: usize, schema: &Json, hidden: &mut Vec<Range<usize>>) {
     match &node.data {
         Data::Map(entries) => {
             for (key, value) in entries {
                 match schema.get("properties").and_then(|properties| properties.get(&key.name)) {
-                    Some(property) if Field::of(property).secrecy == Secrecy::Open => walk(text, value, property, hidden),
-                    // From the colon on: an anchor or a tag before the value may be a secret that begins with `&` or `!`.
-                    _ => hidden.push(value_start(text, key.span.end, value.span.start)..value.span.end.max(key.span.end)),
+                    Some(property) if Field::of(property).secrecy == Secrecy::Open => walk(text, value, key.span.end, property, hidden),
+                    _ => {
+                        hidden.push(value_of(text, key.span.end, &value.span));
+                        hidden.extend((!is_name(&key.name)).then(|| key.span.clone()));
+                    }
                 }
             }
         }
         Data::List(items) => {
             for item in items {
                 match schema.get("items") {
-                    Some(schema) => walk(text, item, schema, hidden),
-                    None => hidden.push(item.span.clone()),
+                    Some(schema) => walk(text, item, item.span.start, schema, hidden),
+                    None => hidden.push(whole(text, &item.span)),
                 }
             }
         }
-        Data::Unreadable => hidden.push(properties_start(text, node.span.start)..node.span.end),
+        Data::Unreadable if text.get(node.span.clone()).is_some_and(is_numeric) => {}
         Data::Null | Data::Bool(_) => hidden.push(properties_start(text, node.span.start)..node.span.start),
-        _ if takes_scalars(schema) => {}
-        _ => hidden.push(properties_start(text, node.span.start)..node.span.end),
+        data if *data != Data::Unreadable && takes(schema, data) => {
+            // On another line than its key may stand anything: a quote or an indentation slips easily.
+            let line_end = text.get(after..).and_then(|rest| rest.find('\n')).map_or(text.len(), |length| after + length);
+            hidden.extend((line_end < node.span.end).then(|| line_end.max(node.span.start)..node.span.end));
+        }
+        _ => hidden.push(whole(text, &node.span)),
     }
 }
 
-/// Where the value of a key begins that ends at `key_end`. A value that was merged in from elsewhere begins where it begins.
-fn value_start(text: &str, key_end: usize, value_start: usize) -> usize {
-    let between = text.get(key_end..value_start).unwrap_or_default();
-    let rest = between.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ':'));
-    value_start - rest.len()
+/// The value of a key that ends at `key_end`, from the colon on: an anchor or a tag before the value may be a secret that begins with
+/// `&` or `!`.
+fn value_of(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize> {
+    let whole = text.get(key_end..value.end).unwrap_or_default();
+    let rest = whole.trim_start_matches(|c: char| c.is_whitespace() || c == ':');
+    // A collection in block style reaches to what follows it.
+    let start = value.end - rest.len();
+    start..start + rest.trim_end().len()
+}
+
+/// Part of the text that is in no tree, with the anchor and the tag in front of it.
+pub(super) fn dropped(text: &str, range: &Range<usize>) -> Range<usize> {
+    whole(text, &value_of(text, range.start, range))
+}
+
+/// A value with its anchor and its tag.
+fn whole(text: &str, value: &Range<usize>) -> Range<usize> {
+    let start = properties_start(text, value.start);
+    start..start + text.get(start..value.end).unwrap_or_default().trim_end().len()
 }
 
 /// Where the anchor and the tag of a value begin.
@@ -63,14 +85,33 @@ fn properties_start(text: &str, value_start: usize) -> usize {
     start
 }
 
-/// Whether a value of `schema` may be a scalar.
-fn takes_scalars(schema: &Json) -> bool {
-    let is_scalar = |name: &Json| !matches!(name.as_str(), Some("object" | "array"));
-    match &schema["type"] {
-        Json::String(_) => is_scalar(&schema["type"]),
-        Json::Array(types) => types.iter().any(is_scalar),
-        _ => true,
+/// Whether `schema` may be meant for this scalar. A word in the place of a boolean or of a number is shown if it stands for one.
+fn takes(schema: &Json, data: &Data) -> bool {
+    let types = match &schema["type"] {
+        Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
+        Json::String(one) => vec![one.as_str()],
+        _ => return true,
+    };
+    // A word in the place of a list of words is a slip, not a secret.
+    if types.contains(&"array") && schema["items"]["type"].is_string() {
+        return takes(&schema["items"], data);
     }
+    let takes = |wanted: &[&str]| types.iter().any(|kind| wanted.contains(kind));
+    match data {
+        Data::Text(text) if is_spelt_out(text) => takes(&["string", "boolean", "integer", "number"]),
+        Data::Text(_) => takes(&["string"]),
+        _ => takes(&["string", "boolean", "integer", "number"]),
+    }
+}
+
+/// Whether `text` may be a number, infinity or not-a-number.
+fn is_numeric(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-.einfaEINFA".contains(c))
+}
+
+/// Whether a text is a number, or a word that some readers of YAML take for a boolean.
+fn is_spelt_out(text: &str) -> bool {
+    super::faults::yes_or_no(text).is_some() || text.parse::<f64>().is_ok()
 }
 
 /// The names of the fields that are shown wherever they stand: known to `schema`, and secret nowhere in it.
@@ -115,6 +156,12 @@ struct Lexer<'o> {
 }
 
 impl Lexer<'_> {
+    fn hide(&mut self, range: Range<usize>) {
+        if !range.is_empty() {
+            self.hidden.push(range);
+        }
+    }
+
     /// Reads a line that begins at the byte `start`.
     fn line(&mut self, line: &str, start: usize) {
         let (line, start) = line.strip_prefix('\u{feff}').map_or((line, start), |rest| (rest, start + line.len() - rest.len()));
@@ -126,16 +173,16 @@ impl Lexer<'_> {
         self.parents.retain(|(column, _)| *column < markers);
         if self.is_lost || self.parents.iter().any(|(_, is_open)| !is_open) {
             // The markers may belong to a text too.
-            self.hidden.push(start + (line.len() - line.trim_start().len())..start + line.len());
+            self.hide(start + (line.len() - line.trim_start().len())..start + line.len());
             return;
         }
         if let Some(from) = self.certain(&line[markers..], markers) {
-            self.hidden.push(start + markers + from..start + line.len());
+            self.hide(start + markers + from..start + line.len());
             return;
         }
         let (flow, depth) = self.flow(&line[markers..], start + markers);
         if let Some(from) = flow {
-            self.hidden.push(from..start + line.len());
+            self.hide(from..start + line.len());
         }
         self.is_lost |= depth > 0;
     }
@@ -172,7 +219,7 @@ impl Lexer<'_> {
                         (true, true) => at = value_at,
                         (true, false) if is_word(&value[..length]) => at = value_at + length,
                         (false, false) if is_word(&value[..length]) => {
-                            self.hidden.push(start + value_at..start + value_at + length);
+                            self.hide(start + value_at..start + value_at + length);
                             at = value_at + length;
                         }
                         _ => {
@@ -210,5 +257,88 @@ fn is_unclosed(value: &str) -> bool {
             count(['{', '[']) != count(['}', ']']) || value.contains(['"', '\''])
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::text::mask_ranges;
+
+    /// What is shown of a text that could not be read.
+    fn shown(text: &str) -> String {
+        let open = ["key", "path", "variables", "settings", "masked", "description"].map(str::to_owned).into();
+        mask_ranges(text, &without_tree(text, &open)).into_owned()
+    }
+
+    #[test]
+    fn without_a_tree_only_harmless_words_are_shown() {
+        for (text, left) in [
+            ("path: acme/shop\n", "path: acme/shop\n"),
+            ("\u{feff}path: acme/shop\r\nvalue: s\r\n", "\u{feff}path: acme/shop\r\nvalue: ***\r\n"),
+            ("value: s", "value: ***"),
+            ("tokne: s", "tokne: ***"),
+            ("- {key: A, value: s, masked: yes", "- {key: A, value: ***, masked: yes"),
+            ("- {key: A, value: \"s, masked: yes", "- {key: A, value: ***"),
+            ("- {key: A, value: [s, s], masked: yes}", "- {key: A, value: ***"),
+            ("description: a, 's'", "description: ***"),
+            ("variables: [{key: A, value: s}, s]", "variables: [{key: A, value: ***}, ***"),
+            ("value: |\n  path: s\n  s\npath: a", "value: ***\n  ***\n  ***\npath: a"),
+            ("description: |\n  path: s\n", "description: ***\n  ***\n"),
+            ("value:\n  path: s\n  - s\n", "value:\n  ***\n  ***\n"),
+            ("value:\n- path: s\n- s\nkey: A", "value:\n***\n***\nkey: A"),
+            ("value: \"s\n  s\npath: s\n---\npath: a", "value: ***\n  ***\n***\n---\npath: a"),
+            ("value: 's'\npath: a", "value: ***\npath: a"),
+            ("value: {env: s}\npath: a", "value: ***\npath: a"),
+            ("variables: [\npath: s\n", "variables: [\n***\n"),
+            ("s\n", "***\n"),
+            ("path: a # s", "path: ***"),
+            ("path: &s a", "path: ***"),
+            ("? s", "***"),
+        ] {
+            assert_eq!(shown(text), left, "{text}");
+        }
+    }
+
+    #[test]
+    fn with_a_tree_what_the_schema_calls_open_is_shown() {
+        let secret = json!({"type": "string", "x-undrift": {"secrecy": "sensitive"}});
+        let item = json!({"type": "object", "properties": {"key": {"type": "string"}, "on": {"type": "boolean"}, "value": secret}});
+        let schema = json!({"type": "object", "properties": {
+            "list": {"type": "array", "items": item},
+            "words": {"type": "array", "items": {"type": "string"}},
+            "inner": {"type": "object", "properties": {"n": {"type": "integer"}}},
+        }});
+        for (text, left) in [
+            ("list: [{key: A, value: s, on: true}]", "list: [{key: A, value: ***, on: true}]"),
+            ("list: [{key: A, vlaue: {s: s}}]", "list: [{key: A, vlaue: ***}]"),
+            ("list: [{value: &s t, key: A}]", "list: [{value: ***, key: A}]"),
+            ("list: [{value: !s t, key: A}]", "list: [{value: ***, key: A}]"),
+            ("list: [{value: &s , key: A}]", "list: [{value: *** , key: A}]"),
+            ("list: [{'s s': s, key: A}]", "list: [{***: ***, key: A}]"),
+            ("list: [&s s, s, [s]]", "list: [***, ***, [***]]"),
+            ("list: {a: s}", "list: {a: ***}"),
+            ("list: &s", "list: ***"),
+            ("list: s", "list: ***"),
+            ("words: [a, \"b\n  s\"]", "words: [a, \"b***]"),
+            ("words:\n  - a\n  -\n    b\n", "words:\n  - a\n  -\n    b\n"),
+            ("inner:\n  n:\n    3\n", "inner:\n  n:\n    ***\n"),
+            ("list: null", "list: null"),
+            ("words: [a, {s: s}]", "words: [a, {s: ***}]"),
+            ("words: a", "words: a"),
+            ("inner: {n: s}", "inner: {n: ***}"),
+            ("inner: {n: '12', m: s}", "inner: {n: '12', m: ***}"),
+            ("inner: {n: !s x}", "inner: {n: ***}"),
+            ("other:\n  - s\n  - s\ninner: {}", "other:\n  ***\ninner: {}"),
+            ("s", "***"),
+        ] {
+            let parsed = crate::yaml::parse(text);
+            let mut hidden = secrets(text, &parsed.documents[0], &schema);
+            hidden.retain(|range| !range.is_empty());
+            hidden.sort_by_key(|range| range.start);
+            assert_eq!(mask_ranges(text, &hidden), left, "{text}");
+        }
     }
 }

@@ -27,10 +27,10 @@ pub(super) struct Resolved {
 }
 
 /// Checks and resolves the file `name`.
-pub(super) fn file(name: &FileName, text: Result<String, Diagnostic>, tier: Option<Tier>) -> Resolved {
+pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier: Option<Tier>) -> Resolved {
     let text = match text {
         Ok(text) => text,
-        Err(fault) => return Resolved { diagnostics: vec![fault], ..Resolved::default() },
+        Err(fault) => return Resolved { diagnostics: vec![*fault], ..Resolved::default() },
     };
     let parsed = yaml::parse(&text);
     let mut source = Source::new(name.clone(), &text);
@@ -40,7 +40,7 @@ pub(super) fn file(name: &FileName, text: Result<String, Diagnostic>, tier: Opti
     for document in parsed.documents.iter().filter(|document| document.data != Data::Null) {
         projects.extend(Reader { source: &source, tier, findings: &mut findings }.document(document));
     }
-    findings.hide(&mut source, &parsed, |_| &*schema::PROJECT);
+    findings.hide(&mut source, &parsed, &schema::PROJECT);
     let projects = projects.into_iter().map(|(project, path)| (project, source.place(&path))).collect();
     Resolved { projects, diagnostics: findings.into_diagnostics(&source) }
 }
@@ -119,9 +119,9 @@ impl Reader<'_, '_> {
             _ if node.data == Data::Unreadable => {}
             text => {
                 let near = text.and_then(|text| nearest(text, kinds));
-                let help = near.map(|near| format!("did you mean `{near}`?"));
+                let help = near.map_or_else(|| "start with `kind: Project`".into(), |near| format!("did you mean `{near}`?"));
                 let at = if node.data == Data::Null { &key.span } else { &node.span };
-                self.findings.error("choice", format!("`kind` has to be {}", alternatives(&kinds)), at.clone()).help_if(help);
+                self.findings.error("choice", format!("`kind` has to be {}", alternatives(&kinds)), at.clone()).help(help);
             }
         }
         false
@@ -308,7 +308,7 @@ impl Reader<'_, '_> {
                 seen.insert(&entry.key, first.clone());
                 let twice = self.findings.error("duplicate-entry", format!("a {} that is declared twice", kind.noun()), span);
                 let identity = alternatives(kind.identity()).replace(" or ", " and ");
-                twice.related(first, "first declared here").help(format!("keep one of them; {identity} tell one from another"));
+                twice.related(first, "first declared here").help(format!("keep one of them; one is told from another by {identity}"));
             }
         }
     }

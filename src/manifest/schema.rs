@@ -67,7 +67,20 @@ pub fn manifest() -> Json {
 
 /// The schema of `undrift.yaml`, for editors.
 pub fn config() -> Json {
-    schema::of::<Config>().as_value().clone()
+    let mut schema = schema::of::<Config>().as_value().clone();
+    schema["title"] = json!("undrift configuration");
+    drop_null_defaults(&mut schema);
+    schema
+}
+
+/// A field that may be left out has no default of `null`: it may not be `null`.
+fn drop_null_defaults(schema: &mut Json) {
+    for property in schema.get_mut("properties").and_then(Json::as_object_mut).into_iter().flat_map(Object::values_mut) {
+        if property.get("default").is_some_and(Json::is_null) {
+            property.as_object_mut().and_then(|property| property.remove("default"));
+        }
+        drop_null_defaults(property);
+    }
 }
 
 /// A project, and what is to be in it. What is not written is not managed.
@@ -92,7 +105,7 @@ enum DocumentKind {
 
 /// The schema of a document of the kind `Project`.
 fn project() -> Json {
-    let mut document = schema::of::<Document>().as_value().clone();
+    let mut document = Json::Object(bare(schema::of::<Document>().as_value()));
     let Some(properties) = document["properties"].as_object_mut() else { return document };
     properties.insert("create".into(), create());
     properties.extend(KINDS.iter().map(|kind| (kind.section().to_owned(), section(*kind))));

@@ -171,7 +171,7 @@ fn a_secret_is_compared_where_it_is_known_and_never_shown() {
         {"key": "UNSET", "environment_scope": "*", "value": "live-secret"},
     ]});
     let plan = plan_of(&declared, &live);
-    assert_eq!(steps(&plan), ["Update acme/shop#variables/OTHER@%2A value"]);
+    assert_eq!(steps(&plan), ["Update acme/shop#variables/OTHER@* value"]);
     let change = &plan.steps[0].changes[0];
     assert_eq!((&change.before, &change.after), (&Shown::Hidden, &Shown::Secret("env:A".into())));
     assert_eq!(plan.notes[0].reason, Reason::SecretMissing(vec!["env:B".into()]));
@@ -243,7 +243,7 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
     let plan = project(&declared, &live, &settings(&[]));
     let want = [
         "Create acme/shop visibility",
-        "Create acme/shop#variables/A@%2A environment_scope key value",
+        "Create acme/shop#variables/A@* environment_scope key value",
         "Create acme/shop#members/bob access_level",
         "Create acme/shop#archived archived",
     ];
@@ -329,7 +329,7 @@ fn the_new_is_in_place_before_the_old_goes() {
     let want = [
         "Update acme/shop#settings jobs_enabled",
         "Create acme/shop#variables/A@prod environment_scope key value",
-        "Delete acme/shop#variables/A@%2A value",
+        "Delete acme/shop#variables/A@* value",
     ];
     assert_eq!(steps(&plan).iter().map(|s| s.split(" variable_type").next().unwrap().to_owned()).collect::<Vec<_>>(), want);
     assert_eq!(plan.steps[1].after[0].reason, "variables need CI/CD to be enabled");

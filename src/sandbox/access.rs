@@ -77,13 +77,13 @@ pub(crate) fn authenticate(db: &Connection, headers: &HeaderMap, writes: bool, n
     };
     let token = find_token(db, &presented)?.ok_or_else(Failure::unauthorized)?;
     if token.expires_at.as_deref().is_some_and(|day| day <= clock::day(now).to_string().as_str()) {
-        return Err(Failure {
-            status: StatusCode::UNAUTHORIZED,
-            body: serde_json::json!({
+        return Err(Failure::with(
+            StatusCode::UNAUTHORIZED,
+            serde_json::json!({
                 "error": "invalid_token",
                 "error_description": "Token is expired. You can either do re-authorization or token refresh.",
             }),
-        });
+        ));
     }
     let user = User::by_id(db, token.user_id)?.ok_or_else(Failure::unauthorized)?;
     if user.state != "active" {
@@ -91,15 +91,15 @@ pub(crate) fn authenticate(db: &Connection, headers: &HeaderMap, writes: bool, n
     }
     let scopes: Vec<&str> = token.scopes.split(',').collect();
     if !(scopes.contains(&"api") || scopes.contains(&"read_api") && !writes) {
-        return Err(Failure {
-            status: StatusCode::FORBIDDEN,
-            body: serde_json::json!({
+        return Err(Failure::with(
+            StatusCode::FORBIDDEN,
+            serde_json::json!({
                 "error": "insufficient_scope",
                 "error_description":
                     "The request requires higher privileges than provided by the access token.",
                 "scope": "api",
             }),
-        });
+        ));
     }
     Ok(Some((user, token)))
 }

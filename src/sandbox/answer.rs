@@ -59,17 +59,19 @@ pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     /// The whole body.
     pub(crate) body: Value,
+    /// Where what was asked for is now.
+    pub(crate) location: Option<String>,
 }
 
 impl Failure {
     /// `{"message": text}`: what the application says.
     pub(crate) fn message(status: StatusCode, text: impl Into<Value>) -> Self {
-        Self { status, body: json!({ "message": text.into() }) }
+        Self::with(status, json!({ "message": text.into() }))
     }
 
     /// `{"error": text}`: what the parameter checks and the router say.
     pub(crate) fn error(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, body: json!({ "error": text.into() }) }
+        Self::with(status, json!({ "error": text.into() }))
     }
 
     /// 400 for a parameter: `subject` with what is wrong about it.
@@ -127,6 +129,17 @@ impl Failure {
         Self::error(StatusCode::NOT_FOUND, "404 Not Found")
     }
 
+    /// 301 to where a project is now.
+    pub(crate) fn moved(location: String) -> Self {
+        let text = format!("This resource has been moved permanently to {location}");
+        Self { location: Some(location), ..Self::message(StatusCode::MOVED_PERMANENTLY, text) }
+    }
+
+    /// A body of a shape of its own.
+    pub(crate) fn with(status: StatusCode, body: Value) -> Self {
+        Self { status, body, location: None }
+    }
+
     /// 422 with a text.
     pub(crate) fn unprocessable(text: &str) -> Self {
         Self::error(StatusCode::UNPROCESSABLE_ENTITY, text)
@@ -152,6 +165,8 @@ impl From<rusqlite::Error> for Failure {
 
 impl From<Failure> for Answer {
     fn from(failure: Failure) -> Self {
-        Self::json(failure.status, failure.body.to_string())
+        let mut answer = Self::json(failure.status, failure.body.to_string());
+        answer.headers.extend(failure.location.map(|location| ("location", location)));
+        answer
     }
 }

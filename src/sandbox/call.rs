@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::time::Duration;
 
 use http::StatusCode;
 use jiff::Timestamp;
@@ -26,6 +27,8 @@ pub(crate) struct Call<'a> {
     pub(crate) service: &'a Service,
     pub(crate) caller: Option<User>,
     pub(crate) token: Option<Token>,
+    /// Whether the operation is anything but a read.
+    pub(crate) writes: bool,
     pub(crate) params: Params,
     /// The named segments of the path, decoded.
     pub(crate) segments: HashMap<String, String>,
@@ -36,18 +39,26 @@ pub(crate) struct Call<'a> {
     pub(crate) time: Timestamp,
     /// `If-Unmodified-Since`, spelled as the service writes times.
     pub(crate) unmodified_since: Option<String>,
+    pub(crate) now: OnceCell<String>,
     pub(crate) standing: OnceCell<Standing>,
 }
 
 impl Call<'_> {
     /// The time as the service writes it.
-    pub(crate) fn now(&self) -> String {
-        clock::spell(self.time)
+    pub(crate) fn now(&self) -> &str {
+        self.now.get_or_init(|| clock::spell(self.time))
+    }
+
+    /// When an import or fork that starts now has finished: never within the call that starts it.
+    pub(crate) fn import_done_at(&self) -> String {
+        let delay = self.service.profile.import_delay.max(Duration::from_millis(1));
+        clock::spell(self.time.checked_add(delay).unwrap_or(self.time))
     }
 
     /// The day, for expiry.
-    pub(crate) fn today(&self) -> String {
-        clock::day(self.time).to_string()
+    pub(crate) fn today(&self) -> &str {
+        // The spelled time starts with the day.
+        self.now().get(..10).unwrap_or_default()
     }
 
     pub(crate) fn tier(&self) -> Tier {
@@ -101,7 +112,7 @@ impl Call<'_> {
             return Ok(standing);
         }
         let read = match &self.caller {
-            Some(user) => Standing::of(self.db, user.id, &self.today())?,
+            Some(user) => Standing::of(self.db, user.id, self.today())?,
             None => Standing::default(),
         };
         Ok(self.standing.get_or_init(|| read))
@@ -112,7 +123,7 @@ impl Call<'_> {
         match &self.caller {
             None => Ok(0),
             Some(user) if user.admin => Ok(OWNER),
-            Some(user) => Ok(access::project_level(self.db, user.id, self.standing()?, project, &self.today())?),
+            Some(user) => Ok(access::project_level(self.db, user.id, self.standing()?, project, self.today())?),
         }
     }
 
@@ -129,8 +140,32 @@ impl Call<'_> {
     pub(crate) fn visible_project(&self, reference: &str) -> Result<Project, Failure> {
         match Project::by_reference(self.db, reference)? {
             Some(project) if self.sees(&project)? => Ok(project),
-            _ => Err(Failure::not_found("Project")),
+            Some(_) => Err(Failure::not_found("Project")),
+            None => self.moved_project(reference),
         }
+    }
+
+    /// What a call with the former path of a project gets.
+    fn moved_project(&self, path: &str) -> Result<Project, Failure> {
+        let project = match Project::by_former_path(self.db, path)? {
+            Some(project) if self.sees(&project)? => project,
+            _ => return Err(Failure::not_found("Project")),
+        };
+        if self.service.profile.former_paths_answer {
+            return Ok(project);
+        }
+        if self.writes {
+            return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Non GET methods are not allowed for moved projects"));
+        }
+        // `/api/v4/projects/OLD/rest?query`: the fourth segment becomes the id.
+        let (route, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
+        let mut segments: Vec<&str> = route.split('/').collect();
+        let id = project.id.to_string();
+        if let Some(segment) = segments.get_mut(4) {
+            *segment = &id;
+        }
+        let mark = if query.is_empty() { "" } else { "?" };
+        Err(Failure::moved(format!("{}{}{mark}{query}", self.base, segments.join("/"))))
     }
 
     /// The project of `:id`.

@@ -179,12 +179,14 @@ fn begin<'a>(service: &'a Service, db: &'a Connection, request: Received, writes
         service,
         caller,
         token,
+        writes,
         base: format!("http://{host}"),
         params: request.params,
         segments: request.segments,
         target: request.target,
         unmodified_since: unmodified_since(&request.headers),
         time,
+        now: OnceCell::new(),
         standing: OnceCell::new(),
     })
 }

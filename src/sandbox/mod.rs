@@ -51,7 +51,6 @@ use store::Store;
 
 /// How to start the sandbox. The default is in memory, empty but for the administrator `root`, on a free port of
 /// the loopback interface.
-#[derive(Debug)]
 pub struct Config {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
@@ -59,7 +58,8 @@ pub struct Config {
     pub data: Data,
     /// What to fill it with, once.
     pub seed: Option<Seed>,
-    /// The licence; it wins over the seed's. [`Tier::Premium`] when neither says.
+    /// The licence; it wins over the seed's. When neither says, that of the last start with this data, and
+    /// [`Tier::Premium`] for new data.
     pub tier: Option<Tier>,
     /// How long every answer is held back.
     pub latency: Duration,
@@ -172,7 +172,6 @@ pub(crate) struct Service {
 }
 
 /// A sandbox that is listening. Dropping it stops it without waiting; [`Running::stop`] waits.
-#[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
     token: String,
@@ -193,7 +192,11 @@ pub struct Running {
 pub async fn start(config: Config) -> Result<Running, StartError> {
     let store = Store::open(&config.data)?;
     let seed = config.seed.as_ref();
-    let tier = config.tier.or(seed.and_then(|seed| seed.tier)).unwrap_or_default();
+    let asked = config.tier.or(seed.and_then(|seed| seed.tier));
+    let tier = match asked {
+        Some(tier) => tier,
+        None => seed::stored_tier(&store).unwrap_or_default(),
+    };
     let faults = Arc::new(Faults::new(config.profile.faults.clone()));
     let service = Arc::new(Service { store, tier, profile: config.profile, clock: config.clock.clone() });
     let token_was_generated = config.token.is_none();
@@ -219,6 +222,13 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(server::serve(listener, front, stopped));
     Ok(Running { address, token, token_was_generated, notes, service, faults, stop, task })
+}
+
+impl std::fmt::Debug for Running {
+    /// Without the token.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Running").field("address", &self.address).finish_non_exhaustive()
+    }
 }
 
 impl Running {
@@ -256,6 +266,12 @@ impl Running {
     #[must_use]
     pub fn tier(&self) -> Tier {
         self.service.tier
+    }
+
+    /// The secret of a hook, which no call ever returns: for tests that check what was stored.
+    #[must_use]
+    pub fn hook_token(&self, hook: i64) -> Option<String> {
+        self.service.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
     }
 
     /// Adds a fault; it counts calls from now on.

@@ -5,6 +5,7 @@
 //! over the network.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use http::Method;
 
@@ -33,6 +34,13 @@ pub struct Profile {
     pub optional_variable_value: bool,
     /// DELETE of a project only marks it, so that it can be restored.
     pub delayed_delete: bool,
+    /// How long forks and imports take, by the sandbox's clock.
+    pub import_delay: Duration,
+    /// Whether gists can be imported; the reference has this off by default (1, 9).
+    pub gists: bool,
+    /// A project that was moved still answers at its former path, as releases before 16.4 do. Otherwise reading
+    /// redirects to its id, and writing is refused.
+    pub former_paths_answer: bool,
     /// Single misfortunes.
     pub faults: Vec<Fault>,
 }

@@ -19,6 +19,7 @@ use super::call::Call;
 use super::params::Params;
 use super::routes::members::Scope;
 use super::routes::{groups, hooks, members, projects, push_rules, variables};
+use super::store::Store;
 use super::store::namespace::{Namespace, NewGroup};
 use super::store::project::Project;
 use super::store::user::{NewUser, User};
@@ -119,11 +120,51 @@ pub struct SeedMember {
     /// The username.
     pub user: String,
     /// The role: guest, reporter, developer, maintainer or owner, or its number.
-    #[schemars(with = "Value")]
-    pub access_level: Value,
+    pub access_level: SeedLevel,
     /// The last day, as `YYYY-MM-DD`.
     #[serde(default)]
     pub expires_at: Option<String>,
+}
+
+/// A role, written as a word or as its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeedLevel(i64);
+
+impl Serialize for SeedLevel {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for SeedLevel {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let known = match &value {
+            Value::Number(number) => access::LEVELS.iter().find(|(level, _)| number.as_i64() == Some(*level)),
+            Value::String(word) => access::LEVELS.iter().find(|(_, name)| name.eq_ignore_ascii_case(word)),
+            _ => None,
+        };
+        known.map(|(level, _)| Self(*level)).ok_or_else(|| {
+            let text = format!("`access_level` is {value}, but has to be a role ({}) or its number", role_words().join(", "));
+            serde::de::Error::custom(text)
+        })
+    }
+}
+
+impl JsonSchema for SeedLevel {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SeedLevel".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let numbers = access::LEVELS.iter().map(|(level, _)| Value::from(*level));
+        let words = role_words().into_iter().map(Value::from);
+        schemars::json_schema!({ "enum": words.chain(numbers).collect::<Vec<_>>() })
+    }
+}
+
+fn role_words() -> Vec<String> {
+    access::LEVELS.iter().map(|(_, name)| name.to_lowercase()).collect()
 }
 
 /// A project of a seed.
@@ -156,7 +197,7 @@ pub struct SeedProject {
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     /// It does not have the shape of a seed.
-    #[error("the seed does not fit: {0}")]
+    #[error("the seed does not have the shape of one")]
     Shape(#[source] serde_json::Error),
     /// The service refuses something that it holds.
     #[error("{place}: {reason}")]
@@ -249,6 +290,12 @@ fn meta(db: &Connection, key: &str) -> Result<Option<String>, rusqlite::Error> {
     db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
 }
 
+/// The tier of the last start with this data.
+pub(super) fn stored_tier(store: &Store) -> Option<Tier> {
+    let name = store.read(|db| Ok(meta(db, "tier")?)).ok().flatten()?;
+    [Tier::Free, Tier::Premium, Tier::Ultimate].into_iter().find(|tier| tier.name() == name)
+}
+
 fn set_meta(db: &Connection, key: &str, value: &str) -> Result<(), rusqlite::Error> {
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [key, value])?;
     Ok(())
@@ -284,12 +331,14 @@ fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result
         service,
         caller: Some(root.clone()),
         token: None,
+        writes: true,
         params: Params::default(),
         segments: HashMap::new(),
         base: String::new(),
         target: String::new(),
         time: service.clock.now(),
         unmodified_since: None,
+        now: OnceCell::new(),
         standing: OnceCell::new(),
     };
     for user in &seed.users {
@@ -319,10 +368,10 @@ fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
             admin: user.administrator,
             bot: user.bot,
         };
-        User::insert(call.db, new, &call.now())?;
+        User::insert(call.db, new, call.now())?;
     }
     if let (Some(token), Some(known)) = (&user.token, User::by_username(call.db, &user.username)?) {
-        plant_token(call.db, known.id, token, &call.now())?;
+        plant_token(call.db, known.id, token, call.now())?;
     }
     Ok(())
 }
@@ -398,28 +447,13 @@ fn add_members(call: &Call<'_>, scope: &Scope, place: &str, seeds: &[SeedMember]
         let Some(user) = User::by_username(call.db, &seed.user)? else {
             return Err(SeedError::UnknownUser { place, user: seed.user.clone() });
         };
-        let level = level(&seed.access_level).ok_or_else(|| SeedError::Refused {
-            place: place.clone(),
-            reason: "access_level is guest, reporter, developer, maintainer or owner, or its number".to_owned(),
-        })?;
         let mut fields = Map::new();
-        fields.insert("access_level".to_owned(), level.into());
+        fields.insert("access_level".to_owned(), seed.access_level.0.into());
         fields.insert("expires_at".to_owned(), seed.expires_at.clone().into());
         let add = parameters(&fields).and_then(|fields| members::plant(call, scope, &user, &fields));
         add.map_err(refused(&place))?;
     }
     Ok(())
-}
-
-/// A role as a word in any case or as a number.
-fn level(value: &Value) -> Option<i64> {
-    match value {
-        Value::Number(number) => number.as_i64().filter(|number| members::valid_level(*number, true)),
-        Value::String(word) => {
-            access::LEVELS.iter().find(|(_, name)| name.eq_ignore_ascii_case(&word.replace('_', " "))).map(|(level, _)| *level)
-        }
-        _ => None,
-    }
 }
 
 fn parameters(fields: &Map<String, Value>) -> Result<Params, Failure> {
@@ -450,5 +484,37 @@ fn reason(failure: &Failure) -> String {
             texts.collect::<Vec<_>>().join("; ")
         }
         _ => failure.status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_describes_every_field_and_refuses_others() {
+        let schema = schemars::schema_for!(Seed).to_value();
+        let mut objects: Vec<&Value> = schema["$defs"].as_object().expect("definitions").values().collect();
+        objects.push(&schema);
+        let mut fields = 0;
+        for object in objects {
+            let Some(properties) = object["properties"].as_object() else { continue };
+            assert_eq!(object["additionalProperties"], false, "{object}");
+            for (name, field) in properties {
+                assert!(field["description"].is_string(), "{name} has no description");
+                fields += 1;
+            }
+        }
+        assert_eq!(fields, 24);
+    }
+
+    #[test]
+    fn roles_are_words_or_numbers() {
+        for (written, level) in [(Value::from(30), 30), ("Maintainer".into(), 40), ("minimal access".into(), 5)] {
+            assert_eq!(serde_json::from_value(written).ok(), Some(SeedLevel(level)));
+        }
+        for wrong in [Value::from(31), "30".into(), "boss".into(), Value::Null, true.into()] {
+            assert!(serde_json::from_value::<SeedLevel>(wrong).is_err());
+        }
     }
 }

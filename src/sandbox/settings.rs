@@ -100,8 +100,7 @@ fn set(
                 return Err(Failure::model(name, complaint));
             }
             Some(number) => number.into(),
-            None if value.is_null() => return Ok(()),
-            None => Value::Null,
+            None => return Ok(()),
         },
         Kind::OneOf(values) => match text(name, value)? {
             Some(text) if !values.contains(&text.as_str()) => {
@@ -110,7 +109,10 @@ fn set(
             Some(text) => text.into(),
             None => return Ok(()),
         },
-        Kind::Topics => topics(&params.texts(name)?.unwrap_or_default())?,
+        Kind::Topics => match params.texts(name)? {
+            Some(words) => topics(words)?,
+            None => return Ok(()),
+        },
         Kind::CleanupPolicy => {
             let mut policy = stored.get(row.name).cloned().unwrap_or_else(|| row.preset());
             set_policy(name, value, &mut policy)?;
@@ -122,8 +124,7 @@ fn set(
 }
 
 /// Topics are a set: sorted, each once.
-fn topics(words: &[String]) -> Result<Value, Failure> {
-    let mut words = words.to_vec();
+fn topics(mut words: Vec<String>) -> Result<Value, Failure> {
     words.sort();
     words.dedup();
     if words.iter().any(|word| word.chars().count() > 255) {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::access::{self, MAINTAINER, REPORTER};
 use super::answer::Failure;
 use super::call::Call;
+use super::store::namespace::Brief;
 use super::store::project::Project;
 
 /// The part of the simple form that is not prepared.
@@ -27,7 +28,7 @@ struct Simple<'a> {
     avatar_url: Option<String>,
     star_count: i64,
     last_activity_at: &'a str,
-    namespace: Value,
+    namespace: Brief<'a>,
 }
 
 /// The part of the full form that is not prepared.
@@ -42,14 +43,85 @@ struct Full<'a> {
     container_registry_image_prefix: String,
     import_status: &'a str,
     import_error: Option<&'a str>,
-    _links: Value,
+    _links: Links,
     shared_with_groups: Vec<Value>,
-    permissions: Value,
+    permissions: Permissions,
+}
+
+/// The addresses of what belongs to a project.
+#[derive(Serialize)]
+struct Links {
+    #[serde(rename = "self")]
+    own: String,
+    issues: String,
+    merge_requests: String,
+    repo_branches: String,
+    labels: String,
+    events: String,
+    members: String,
+    cluster_agents: String,
+}
+
+/// The caller's direct and inherited roles, each null without one.
+#[derive(Serialize)]
+struct Permissions {
+    project_access: Option<Role>,
+    group_access: Option<Role>,
+}
+
+#[derive(Serialize)]
+struct Role {
+    access_level: i64,
+    notification_level: i64,
+}
+
+impl Role {
+    /// The notification level is the usual one: nobody can change it here.
+    fn new(access_level: i64) -> Self {
+        Self { access_level, notification_level: 3 }
+    }
+}
+
+/// A JSON object that is put together from parts, as text.
+struct Object(Vec<u8>);
+
+impl Object {
+    /// An object with the members of `part`.
+    fn new(part: &impl Serialize) -> Result<Self, Failure> {
+        let text = serde_json::to_vec(part).map_err(|error| Failure::internal(&error))?;
+        Ok(Self(text))
+    }
+
+    /// Adds the members of `part`.
+    fn add(&mut self, part: &impl Serialize) -> Result<(), Failure> {
+        self.0.pop();
+        let joint = self.0.len();
+        serde_json::to_writer(&mut self.0, part).map_err(|error| Failure::internal(&error))?;
+        // The part's own opening brace becomes the comma; an empty part leaves nothing but the closing one.
+        if self.0.len() == joint + 2 {
+            self.0.remove(joint);
+        } else {
+            self.0[joint] = b',';
+        }
+        Ok(())
+    }
+
+    /// Adds members that are JSON text already; there is at least one.
+    fn add_text(&mut self, members: &str) {
+        self.0.pop();
+        self.0.push(b',');
+        self.0.extend_from_slice(members.as_bytes());
+        self.0.push(b'}');
+    }
+
+    fn finish(self) -> Result<String, Failure> {
+        String::from_utf8(self.0).map_err(|error| Failure::internal(&error))
+    }
 }
 
 /// The simple form, as JSON text.
 pub(crate) fn simple(call: &Call<'_>, project: &Project) -> Result<String, Failure> {
-    Ok(format!("{{{},{}}}", simple_members(call, project)?, project.brief))
+    simple_object(call, project)?.finish()
 }
 
 /// The full form, as JSON text. `extra` are members that only some answers have.
@@ -64,22 +136,18 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value
         forks_count: project.forks_count,
         readme_url: (!project.empty_repo).then(|| format!("{web_url}/-/blob/main/README.md")),
         container_registry_image_prefix: format!("{host}/{}", project.full_path.to_lowercase()),
-        import_status: &project.import_status,
+        import_status: project.import_status_at(call.now()),
         import_error: project.import_error.as_deref(),
         _links: links(&call.base, project.id),
         shared_with_groups: shared_with_groups(call, project)?,
         permissions: permissions(call, project)?,
     };
-    let mut text = format!("{{{},{},{},{}", simple_members(call, project)?, project.brief, members(&own)?, project.shown);
-    for more in [&optional(call, project)?, extra] {
-        let more = members(more)?;
-        if !more.is_empty() {
-            text.push(',');
-            text.push_str(&more);
-        }
-    }
-    text.push('}');
-    Ok(text)
+    let mut object = simple_object(call, project)?;
+    object.add(&own)?;
+    object.add_text(&project.shown);
+    object.add(&optional(call, project)?)?;
+    object.add(extra)?;
+    object.finish()
 }
 
 /// What only some projects or callers have.
@@ -141,11 +209,11 @@ pub(crate) fn requested(call: &Call<'_>, project: &Project) -> Result<Map<String
     Ok(more)
 }
 
-fn simple_members(call: &Call<'_>, project: &Project) -> Result<String, Failure> {
+fn simple_object(call: &Call<'_>, project: &Project) -> Result<Object, Failure> {
     let web_url = format!("{}/{}", call.base, project.full_path);
     let host = call.base.split("://").nth(1).unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    members(&Simple {
+    let mut object = Object::new(&Simple {
         id: project.id,
         name: &project.name,
         name_with_namespace: format!("{} / {}", project.namespace.full_name, project.name),
@@ -159,7 +227,9 @@ fn simple_members(call: &Call<'_>, project: &Project) -> Result<String, Failure>
         star_count: project.star_count,
         last_activity_at: &project.last_activity_at,
         namespace: project.namespace.brief(&call.base),
-    })
+    })?;
+    object.add_text(&project.brief);
+    Ok(object)
 }
 
 /// Where the avatar would be downloaded.
@@ -168,18 +238,18 @@ pub(crate) fn avatar_url(call: &Call<'_>, project: &Project) -> Option<String> {
     Some(format!("{}/uploads/-/system/project/avatar/{}/{name}", call.base, project.id))
 }
 
-fn links(base: &str, id: i64) -> Value {
+fn links(base: &str, id: i64) -> Links {
     let own = format!("{base}/api/v4/projects/{id}");
-    json!({
-        "issues": format!("{own}/issues"),
-        "merge_requests": format!("{own}/merge_requests"),
-        "repo_branches": format!("{own}/repository/branches"),
-        "labels": format!("{own}/labels"),
-        "events": format!("{own}/events"),
-        "members": format!("{own}/members"),
-        "cluster_agents": format!("{own}/cluster_agents"),
-        "self": own,
-    })
+    Links {
+        issues: format!("{own}/issues"),
+        merge_requests: format!("{own}/merge_requests"),
+        repo_branches: format!("{own}/repository/branches"),
+        labels: format!("{own}/labels"),
+        events: format!("{own}/events"),
+        members: format!("{own}/members"),
+        cluster_agents: format!("{own}/cluster_agents"),
+        own,
+    }
 }
 
 fn shared_with_groups(call: &Call<'_>, project: &Project) -> Result<Vec<Value>, Failure> {
@@ -199,18 +269,13 @@ fn shared_with_groups(call: &Call<'_>, project: &Project) -> Result<Vec<Value>, 
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The caller's direct and inherited roles, each null without one.
-fn permissions(call: &Call<'_>, project: &Project) -> Result<Value, Failure> {
+fn permissions(call: &Call<'_>, project: &Project) -> Result<Permissions, Failure> {
     let Some(user) = &call.caller else {
-        return Ok(json!({ "project_access": null, "group_access": null }));
+        return Ok(Permissions { project_access: None, group_access: None });
     };
-    let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
-    let direct = access::direct_level(call.db, user.id, project.id, &call.today())?;
+    let direct = access::direct_level(call.db, user.id, project.id, call.today())?;
     let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
-    Ok(json!({
-        "project_access": direct.map(role),
-        "group_access": (inherited > 0).then(|| role(inherited)),
-    }))
+    Ok(Permissions { project_access: direct.map(Role::new), group_access: (inherited > 0).then(|| Role::new(inherited)) })
 }
 
 /// The projects that somebody is a member of, for the `WHERE` of a list over projects `p`. `:user`, `:namespaces`
@@ -229,10 +294,4 @@ pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
 pub(crate) fn touch(call: &Call<'_>, project: i64) -> Result<(), Failure> {
     call.db.prepare_cached("UPDATE projects SET updated_at = ?2 WHERE id = ?1")?.execute(params![project, call.now()])?;
     Ok(())
-}
-
-/// An object's JSON text without its braces.
-fn members(object: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string(object).map_err(|error| Failure::internal(&error))?;
-    Ok(text[1..text.len() - 1].to_owned())
 }

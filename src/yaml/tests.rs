@@ -60,6 +60,8 @@ fn what_is_forbidden_has_a_code_and_leaves_the_rest_readable() {
         ("~: x", "yaml-key"),
         ("true: x", "yaml-key"),
         ("? [a]\n: x", "yaml-key"),
+        ("{a}", "yaml-key"),
+        ("? a", "yaml-key"),
         ("a: !secret x", "yaml-tag"),
         ("a: !!map x", "yaml-tag"),
         ("a: !!int x", "yaml-tag"),

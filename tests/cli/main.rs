@@ -5,4 +5,5 @@
 
 mod commands;
 mod harness;
+#[cfg(unix)]
 mod sandbox;

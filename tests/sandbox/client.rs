@@ -31,6 +31,11 @@ impl Got {
 /// One row of a table of calls: who, what, with which body, and what comes back.
 pub(crate) type Row = (Source, &'static str, &'static str, &'static str, Value, u16, Value);
 
+/// A path that a table of calls can hold; it stays for the rest of the test run.
+pub(crate) fn kept(path: String) -> &'static str {
+    Box::leak(path.into_boxed_str())
+}
+
 pub(crate) fn client() -> reqwest::Client {
     // No TLS is spoken here, but a client cannot be built without a provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -76,7 +81,7 @@ impl World {
     pub(crate) async fn check(&self, rows: Vec<Row>) {
         for (source, token, method, path, body, status, expected) in rows {
             let got = self.call(token, method, path, &body).await;
-            let place = format!("{source:?}: {token} {method} {path} {body}");
+            let place = format!("{source}: {token} {method} {path} {body}");
             assert_eq!(got.status, status, "{place}\n{}", got.body);
             assert!(contains(&got.body, &expected), "{place}\nexpected {expected}\ngot {}", got.body);
         }

@@ -7,6 +7,7 @@
 
 mod client;
 mod members;
+mod operations;
 mod paging;
 mod projects;
 mod running;
@@ -21,4 +22,14 @@ pub(crate) enum Source {
     Service,
     /// A choice of the sandbox.
     Inferred,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Reference(section) => write!(formatter, "the reference ({section})"),
+            Self::Service => formatter.write_str("the real service"),
+            Self::Inferred => formatter.write_str("a choice of the sandbox"),
+        }
+    }
 }

@@ -80,7 +80,7 @@ async fn names_and_paths_default_from_each_other() {
                 "/projects",
                 json!({"path": "git", "import_url": "https://u:p@x.example/a"}),
                 201,
-                json!({"empty_repo": false, "import_status": "finished"}),
+                json!({"empty_repo": false, "import_status": "scheduled"}),
             ),
             (
                 Service,
@@ -235,4 +235,37 @@ async fn the_full_object_has_every_field_of_the_reference() {
     for field in ["import_url", "mr_default_target_self", "forked_from_project", "emails_disabled", "public_builds"] {
         assert!(project.get(field).is_none(), "Reference(1, 2.8): {field} is not there");
     }
+}
+
+#[tokio::test]
+async fn a_moved_project_says_where_it_is() {
+    let world = World::usual().await;
+    world
+        .check(vec![
+            (Service, "mia", "PUT", SHOP, json!({"path": "store"}), 200, json!({"path_with_namespace": "acme/store"})),
+            (
+                Service,
+                "mia",
+                "PUT",
+                SHOP,
+                json!({"path": "x"}),
+                405,
+                json!({"message": "Non GET methods are not allowed for moved projects"}),
+            ),
+            (Service, "stranger", "GET", SHOP, NO, 404, json!({"message": "404 Project Not Found"})),
+            (Service, "olive", "PUT", "/groups/acme", json!({"path": "apex"}), 200, NO),
+        ])
+        .await;
+    for (old, new) in [
+        (SHOP, "/projects/1"),
+        ("/projects/acme%2Fstore/hooks?per_page=5", "/projects/1/hooks?per_page=5"),
+        ("/projects/acme%2Fsite", "/projects/2"),
+    ] {
+        let got = world.get("mia", old).await;
+        let place = format!("{}/api/v4{new}", world.running.url());
+        assert_eq!((got.status, got.header("location")), (301, place.as_str()), "Service: {old}");
+    }
+    let again = world.call(ROOT, "POST", "/groups", &json!({"name": "acme", "path": "acme"})).await.body["id"].clone();
+    let made = world.call(ROOT, "POST", "/projects", &json!({"path": "shop", "namespace_id": again})).await;
+    assert_eq!(world.get(ROOT, SHOP).await.body["id"], made.body["id"], "Service: a new project takes the path over");
 }

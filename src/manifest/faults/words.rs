@@ -11,7 +11,7 @@ use super::{Finding, Findings};
 use crate::{
     field::{Field, Secrecy},
     manifest::schema::PLANNED_KEYS,
-    text::{alternatives, nearest},
+    text::{alternatives, is_name, nearest},
     value::Json,
     yaml::{Data, Key, Node},
 };
@@ -162,8 +162,14 @@ impl Spot<'_> {
             finding.help("leave it out; this release does not read it");
             return finding;
         }
+        if !is_name(name) {
+            let mut finding = Finding::error("unknown-field", format!("an unknown {what}"), span);
+            finding.help("names are made of letters, digits and `_`; check the quotes around it");
+            return finding;
+        }
         let mut finding = Finding::error("unknown-field", format!("unknown {what} `{name}`"), span);
-        let homes = homes(name, self.root);
+        // `unlisted` has the sections for its fields, but not all of them.
+        let homes = if self.key.is_some_and(|key| key.name == "unlisted") { Vec::new() } else { homes(name, self.root) };
         let help = if let Some(near) = nearest(name, known.iter().copied()) {
             format!("did you mean `{near}`?")
         } else if !homes.is_empty() {
@@ -194,6 +200,7 @@ impl Spot<'_> {
         let wants = |kind: &str| expected.contains(&kind);
         if self.node.data == Data::Null {
             let help = match (self.depth, wants("array")) {
+                _ if self.is_item => "write what it is to be, or take the line away",
                 (1, true) => "write `[]` for none, or leave it out: then it is not managed",
                 (1, false) => "write what it is to be, or leave it out: then it is not managed",
                 _ => "leave it out: then it is not managed; the API has no way to clear it",
@@ -206,6 +213,7 @@ impl Spot<'_> {
         let message = format!("{name} has to be {}", words.join(" or "));
         let (code, help) = match &self.node.data {
             Data::Text(text) if wants("boolean") => match yes_or_no(text) {
+                Some(_) if text == "true" || text == "false" => ("boolean", Some("take the quotes away".into())),
                 Some(meant) => ("boolean", Some(format!("write `{meant}`: in YAML 1.2 only `true` and `false` are booleans"))),
                 None => ("type", self.description()),
             },
@@ -347,7 +355,7 @@ fn in_words(kind: &str) -> &'static str {
 }
 
 /// What a word that other readers of YAML take for a boolean stands for.
-fn yes_or_no(text: &str) -> Option<bool> {
+pub(in crate::manifest) fn yes_or_no(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "yes" | "y" | "on" | "true" => Some(true),
         "no" | "n" | "off" | "false" => Some(false),

@@ -141,7 +141,7 @@ pub(crate) fn insert(call: &Call<'_>, new: NewGroup<'_>) -> Result<Namespace, Fa
         check_visibility(parent, new.visibility)?;
     }
     check_free(call, new.parent, new.path, None)?;
-    let id = Namespace::insert_group(call.db, new, &call.now())?;
+    let id = Namespace::insert_group(call.db, new, call.now())?;
     Namespace::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Group"))
 }
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::StatusCode;
 use http::uri::{Scheme, Uri};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
 
 use super::super::access::MAINTAINER;
@@ -164,9 +164,15 @@ pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()
     if exists {
         return Ok(());
     }
-    let mut hook = Hook::new(call.now());
+    let mut hook = Hook::new(call.now().to_owned());
     hook.take(params)?;
     hook.save(call, project)
+}
+
+/// The secret of a hook.
+pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>, Failure> {
+    let found = db.query_row("SELECT token FROM hooks WHERE id = ?1", [hook], |row| row.get(0)).optional()?;
+    Ok(found.flatten())
 }
 
 fn find(call: &Call<'_>, project: i64) -> Result<Option<Hook>, Failure> {
@@ -197,7 +203,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.active_project_as(MAINTAINER)?;
     call.params.require(&["url"])?;
-    let mut hook = Hook::new(call.now());
+    let mut hook = Hook::new(call.now().to_owned());
     hook.take(&call.params)?;
     let count: i64 =
         call.db.prepare_cached("SELECT count(*) FROM hooks WHERE project_id = ?1")?.query_row([project.id], |row| row.get(0))?;

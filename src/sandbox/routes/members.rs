@@ -43,18 +43,18 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// The project of the call. `level` 0 is for reading, which a member list allows to whoever sees the project;
-    /// anonymous callers are refused.
+    /// The project of the call. Level 0 is for reading, which is for whoever sees the project.
     fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
         let project = match level {
-            0 => call.project_as(0)?,
+            0 => call.project()?,
             level => call.active_project_as(level)?,
         };
         Ok(Self::Project(Box::new(project)))
     }
 
     fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
-        Ok(Self::Group(Box::new(call.group_as(level)?)))
+        let group = if level == 0 { call.group()? } else { call.group_as(level)? };
+        Ok(Self::Group(Box::new(group)))
     }
 
     /// The column that holds its id.
@@ -209,6 +209,12 @@ impl Member {
         }
         Ok(body)
     }
+}
+
+/// Everybody with a role here.
+pub(crate) fn users(call: &Call<'_>, scope: &Scope) -> Result<Vec<User>, Failure> {
+    let members = Member::effective(call, scope)?;
+    Ok(members.into_iter().map(|member| member.user).collect())
 }
 
 /// Inserts a membership without any check but uniqueness; false when there is one already.

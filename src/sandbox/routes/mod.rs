@@ -1,11 +1,16 @@
 //! The operations: one table a subject, one function an operation.
 
+pub(crate) mod actions;
+pub(crate) mod forks;
 pub(crate) mod groups;
 pub(crate) mod hooks;
+pub(crate) mod imports;
 pub(crate) mod members;
+pub(crate) mod memberships;
 pub(crate) mod project_list;
 pub(crate) mod projects;
 pub(crate) mod push_rules;
+pub(crate) mod shares;
 pub(crate) mod system;
 pub(crate) mod users;
 pub(crate) mod variables;
@@ -46,12 +51,17 @@ const fn route(method: Method, path: &'static str, handler: Handler) -> Route {
 /// All operations.
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
     [
+        actions::ROUTES,
+        forks::ROUTES,
         groups::ROUTES,
         hooks::ROUTES,
+        imports::ROUTES,
         members::ROUTES,
+        memberships::ROUTES,
         project_list::ROUTES,
         projects::ROUTES,
         push_rules::ROUTES,
+        shares::ROUTES,
         system::ROUTES,
         users::ROUTES,
         variables::ROUTES,

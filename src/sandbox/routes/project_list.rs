@@ -177,7 +177,7 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     let least = least.unwrap_or(GUEST).max(if owned { OWNER } else { GUEST });
     query.bind(":user", user.id);
     query.bind(":least", least);
-    query.bind(":today", call.today());
+    query.bind(":today", call.today().to_owned());
     query.bind(":namespaces", call.standing()?.namespaces(call.db, least)?);
     query.bind(":everybody", !membership);
     query.and(view::MEMBER_OF);

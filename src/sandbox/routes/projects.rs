@@ -12,7 +12,7 @@ use super::super::page;
 use super::super::params::Params;
 use super::super::settings;
 use super::super::store::namespace::Namespace;
-use super::super::store::project::{NewProject, Project};
+use super::super::store::project::{Import, NewProject, Project};
 use super::super::store::random_hex;
 use super::super::store::user::{NewUser, User};
 use super::super::view;
@@ -150,7 +150,10 @@ pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespac
         empty_repo,
         creator_id: creator.id,
         forked_from_id: None,
-        import_status: if import_url.is_some() { "finished" } else { "none" },
+        import: match &import_url {
+            Some(_) => Import::Until { source: None, done_at: &call.import_done_at() },
+            None => Import::None,
+        },
         attributes: &attributes,
     };
     let id = store(call, new)?;
@@ -160,7 +163,7 @@ pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespac
 
 /// Inserts the project with its first members.
 pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure> {
-    let id = Project::insert(call.db, new, call.tier(), &call.now())?;
+    let id = Project::insert(call.db, new, call.tier(), call.now())?;
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     let scope = Scope::Project(Box::new(project));
     if let Some(owner) = new.namespace.owner_id {
@@ -176,7 +179,7 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure
             admin: false,
             bot: true,
         };
-        let bot = User::insert(call.db, bot, &call.now())?;
+        let bot = User::insert(call.db, bot, call.now())?;
         members::insert(call, &scope, bot, MAINTAINER, None)?;
     }
     Ok(id)
@@ -209,7 +212,7 @@ fn name_and_path(params: &Params) -> Result<(String, String), Failure> {
 }
 
 /// A path made from a name: lower case with dashes.
-fn path_from(name: &str) -> String {
+pub(crate) fn path_from(name: &str) -> String {
     let mut path = String::new();
     for c in name.to_lowercase().chars() {
         let dash = !(c.is_ascii_alphanumeric() || c == '_');
@@ -386,7 +389,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let mut attributes = project.attributes(call.db)?;
     let rights = call.rights(project.forked_from_id.is_some());
     settings::apply(Accepts::Edit, params, rights, &mut attributes)?;
-    project.save_attributes(call.db, &attributes, call.tier(), &call.now())?;
+    project.save_attributes(call.db, &attributes, call.tier(), call.now())?;
     take_avatar(call, project.id, params)?;
     Ok(())
 }
@@ -427,7 +430,7 @@ fn commit_file(call: &Call<'_>) -> Result<Answer, Failure> {
         call.db.execute("UPDATE projects SET empty_repo = 0 WHERE id = ?1", [project.id])?;
         let mut attributes = project.attributes(call.db)?;
         attributes.insert("default_branch".to_owned(), branch.as_str().into());
-        project.save_attributes(call.db, &attributes, call.tier(), &call.now())?;
+        project.save_attributes(call.db, &attributes, call.tier(), call.now())?;
     }
     Answer::created(&json!({ "file_path": path, "branch": branch }))
 }

@@ -94,7 +94,7 @@ pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()
     if find(call, project)?.is_some() {
         return Ok(());
     }
-    let mut rule = PushRule::new(call.now());
+    let mut rule = PushRule::new(call.now().to_owned());
     rule.take(params)?;
     rule.save(call, project)
 }
@@ -137,7 +137,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = project(call, true)?;
-    let mut rule = PushRule::new(call.now());
+    let mut rule = PushRule::new(call.now().to_owned());
     rule.take(&call.params)?;
     if find(call, project.id)?.is_some() {
         return Err(Failure::unprocessable("Project push rule exists"));

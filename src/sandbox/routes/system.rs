@@ -46,7 +46,7 @@ fn namespaces(call: &Call<'_>) -> Result<Answer, Failure> {
     for namespace in statement.query_map([], |row| Namespace::from_row(row, 0))? {
         let namespace = namespace?;
         if call.level_in_group(&namespace)? > 0 && namespace.full_path.to_lowercase().contains(&search) {
-            all.push(namespace.brief(&call.base));
+            all.push(json!(namespace.brief(&call.base)));
         }
     }
     page::list(call, &all)

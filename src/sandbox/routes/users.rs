@@ -128,7 +128,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
         return Err(Failure::conflict("Username has already been taken"));
     }
     let new = NewUser { username: &username, name: &name, email: &email, state: "active", admin: call.params.is_set("admin")?, bot: false };
-    let id = User::insert(call.db, new, &call.now())?;
+    let id = User::insert(call.db, new, call.now())?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
     Answer::created(&full(call, &user))
 }
@@ -185,7 +185,7 @@ fn create_token(call: &Call<'_>) -> Result<Answer, Failure> {
     }
     let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
     let token = format!("sandbox-{}", random_hex());
-    let id = access::add_token(call.db, user.id, &token, &name, &scopes.join(","), expires_at.as_deref(), &call.now())?;
+    let id = access::add_token(call.db, user.id, &token, &name, &scopes.join(","), expires_at.as_deref(), call.now())?;
     Answer::created(&json!({
         "id": id,
         "name": name,

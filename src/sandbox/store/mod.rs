@@ -23,6 +23,10 @@ const SCHEMA_VERSION: i64 = 1;
 const SCHEMA: &str = include_str!("schema.sql");
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;
+/// A project's row has about eight kilobytes; in a page of the usual four, each would spill into a chain of others.
+const PAGE: i64 = 16_384;
+/// How much of the file is mapped into memory, in bytes.
+const MAPPED: i64 = 1 << 30;
 /// How many prepared statements a connection keeps: more than there are texts in the handlers.
 const KEPT_STATEMENTS: usize = 256;
 
@@ -69,6 +73,8 @@ impl Store {
         let lock = lock(path)?;
         let wrap = |source| StartError::Database { path: path.to_owned(), source };
         let writer = Connection::open(path).and_then(configure).map_err(wrap)?;
+        // Only heeded while the file is empty.
+        writer.pragma_update(None, "page_size", PAGE).map_err(wrap)?;
         writer.pragma_update(None, "journal_mode", "wal").map_err(wrap)?;
         let version: i64 = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
         match version {
@@ -136,6 +142,8 @@ fn configure(connection: Connection) -> Result<Connection, rusqlite::Error> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "foreign_keys", "on")?;
     connection.pragma_update(None, "synchronous", "normal")?;
+    // Readers share the file through the page cache of the system instead of each filling a cache of its own.
+    connection.pragma_update(None, "mmap_size", MAPPED)?;
     connection.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
     Ok(connection)
 }
@@ -163,4 +171,68 @@ fn lock(path: &Path) -> Result<File, StartError> {
 /// 128 random bits as hexadecimal digits, for generated secrets.
 pub(crate) fn random_hex() -> String {
     format!("{:032x}", rand::random::<u128>())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    fn count(db: &Connection) -> Result<i64, Failure> {
+        Ok(db.query_row("SELECT count(*) FROM meta", [], |row| row.get(0))?)
+    }
+
+    fn insert(db: &Connection) -> Result<(), Failure> {
+        db.execute("INSERT INTO meta (key, value) VALUES (hex(randomblob(8)), '')", [])?;
+        Ok(())
+    }
+
+    fn both(check: impl Fn(&Store)) {
+        let folder = tempfile::tempdir().expect("a folder");
+        check(&Store::open(&Data::Memory).expect("memory"));
+        check(&Store::open(&Data::File(folder.path().join("data.db"))).expect("a file"));
+    }
+
+    #[test]
+    fn only_success_is_kept() {
+        both(|store| {
+            store.write(insert).expect("written");
+            let failed = store.write(|db| insert(db).and(Err::<(), _>(Failure::forbidden())));
+            assert!(failed.is_err());
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                store.write(|db| -> Result<(), Failure> {
+                    insert(db)?;
+                    std::panic::panic_any("planted")
+                })
+            }));
+            assert!(panicked.is_err());
+            assert_eq!(store.read(count).expect("read"), 1);
+            store.write(insert).expect("still usable");
+            assert_eq!(store.read(count).expect("read"), 2);
+        });
+    }
+
+    #[test]
+    fn a_read_does_not_wait_for_a_write_and_does_not_see_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::open(&Data::File(folder.path().join("data.db"))).expect("a file");
+        let seen = store.write(|db| {
+            insert(db)?;
+            store.read(count)
+        });
+        assert_eq!(seen.expect("read"), 0);
+        assert_eq!(store.read(count).expect("read"), 1);
+    }
+
+    #[test]
+    fn a_later_format_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("data.db");
+        let later = Connection::open(&path).expect("a file");
+        later.pragma_update(None, "user_version", 99).expect("set");
+        drop(later);
+        let error = Store::open(&Data::File(path)).expect_err("refused");
+        assert!(matches!(error, StartError::OtherVersion { version: 99, .. }), "{error}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Groups and personal namespaces.
 
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// One group or personal namespace. A group's id is its namespace's id.
 #[derive(Clone, Debug)]
@@ -19,6 +19,20 @@ pub(crate) struct Namespace {
     pub(crate) visibility: String,
     pub(crate) description: String,
     pub(crate) created_at: String,
+}
+
+/// A namespace in an answer.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Brief<'a> {
+    id: i64,
+    name: &'a str,
+    path: &'a str,
+    kind: &'a str,
+    full_path: &'a str,
+    parent_id: Option<i64>,
+    /// Namespaces have no avatars here.
+    avatar_url: Option<()>,
+    web_url: String,
 }
 
 /// What a new group needs.
@@ -137,16 +151,16 @@ impl Namespace {
     }
 
     /// The object in a project (reference 1, 2.8) and in the list of namespaces.
-    pub(crate) fn brief(&self, base: &str) -> Value {
-        json!({
-            "id": self.id,
-            "name": self.name,
-            "path": self.path,
-            "kind": self.kind,
-            "full_path": self.full_path,
-            "parent_id": self.parent_id,
-            "avatar_url": null,
-            "web_url": self.web_url(base),
-        })
+    pub(crate) fn brief(&self, base: &str) -> Brief<'_> {
+        Brief {
+            id: self.id,
+            name: &self.name,
+            path: &self.path,
+            kind: &self.kind,
+            full_path: &self.full_path,
+            parent_id: self.parent_id,
+            avatar_url: None,
+            web_url: self.web_url(base),
+        }
     }
 }

@@ -26,6 +26,10 @@ pub(crate) struct Project {
     pub(crate) forked_from_id: Option<i64>,
     pub(crate) import_status: String,
     pub(crate) import_error: Option<String>,
+    /// Where it was imported from.
+    pub(crate) import_source: Option<String>,
+    /// When the import or fork that is under way has finished.
+    pub(crate) import_done_at: Option<String>,
     pub(crate) marked_for_deletion_on: Option<String>,
     /// Prepared members of the simple form.
     pub(crate) brief: String,
@@ -46,8 +50,17 @@ pub(crate) struct NewProject<'a> {
     pub(crate) empty_repo: bool,
     pub(crate) creator_id: i64,
     pub(crate) forked_from_id: Option<i64>,
-    pub(crate) import_status: &'a str,
+    pub(crate) import: Import<'a>,
     pub(crate) attributes: &'a Map<String, Value>,
+}
+
+/// How a new project gets its contents.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Import<'a> {
+    /// It has none, or has them at once.
+    None,
+    /// In the background, from `source` if that is to be told, until `done_at`.
+    Until { source: Option<&'a str>, done_at: &'a str },
 }
 
 impl Project {
@@ -58,7 +71,8 @@ impl Project {
                     p.created_at, p.last_activity_at, p.runners_token, p.avatar, p.forked_from_id, p.import_status,
                     p.import_error, p.marked_for_deletion_on, p.brief, p.shown,
                     (SELECT count(*) FROM stars s WHERE s.project_id = p.id),
-                    (SELECT count(*) FROM projects f WHERE f.forked_from_id = p.id)
+                    (SELECT count(*) FROM projects f WHERE f.forked_from_id = p.id),
+                    p.import_source, p.import_done_at
              FROM projects p JOIN namespaces n ON n.id = p.namespace_id",
             Namespace::COLUMNS
         )
@@ -88,6 +102,8 @@ impl Project {
             shown: row.get(own(17))?,
             star_count: row.get(own(18))?,
             forks_count: row.get(own(19))?,
+            import_source: row.get(own(20))?,
+            import_done_at: row.get(own(21))?,
         })
     }
 
@@ -108,6 +124,11 @@ impl Project {
         }
     }
 
+    /// The project that was at a full path once, and has left it.
+    pub(crate) fn by_former_path(db: &Connection, path: &str) -> Result<Option<Self>, rusqlite::Error> {
+        Self::find(db, "p.id = (SELECT project_id FROM former_paths WHERE full_path = ?1)", &path)
+    }
+
     fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>, rusqlite::Error> {
         let sql = format!("{} WHERE {condition}", Self::select());
         db.prepare_cached(&sql)?.query_row([key], Self::from_row).optional()
@@ -116,11 +137,16 @@ impl Project {
     /// Inserts a project. The caller has checked that its name and path are free.
     pub(crate) fn insert(db: &Connection, new: NewProject<'_>, tier: Tier, now: &str) -> Result<i64, rusqlite::Error> {
         let shown = settings::shown(new.attributes, tier, new.forked_from_id.is_some());
+        let (status, source, done_at) = match new.import {
+            Import::None => ("none", None, None),
+            Import::Until { source, done_at } => ("scheduled", source, Some(done_at)),
+        };
         db.prepare_cached(
             "INSERT INTO projects
                  (namespace_id, name, path, full_path, visibility, empty_repo, creator_id, created_at, updated_at,
-                  last_activity_at, runners_token, forked_from_id, import_status, attributes, brief, shown)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                  last_activity_at, runners_token, forked_from_id, import_status, attributes, brief, shown,
+                  import_source, import_done_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         )?
         .insert(params![
             new.namespace.id,
@@ -133,11 +159,21 @@ impl Project {
             now,
             super::random_hex(),
             new.forked_from_id,
-            new.import_status,
+            status,
             Value::Object(new.attributes.clone()).to_string(),
             shown.brief,
             shown.full,
+            source,
+            done_at,
         ])
+    }
+
+    /// What `import_status` says at a time.
+    pub(crate) fn import_status_at(&self, now: &str) -> &str {
+        match &self.import_done_at {
+            Some(done) if self.import_status == "scheduled" && done.as_str() <= now => "finished",
+            _ => &self.import_status,
+        }
     }
 
     /// All attributes as stored.

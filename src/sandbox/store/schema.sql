@@ -69,6 +69,8 @@ CREATE TABLE projects (
     forked_from_id INTEGER REFERENCES projects ON DELETE SET NULL,
     import_status TEXT NOT NULL DEFAULT 'none',
     import_error TEXT,
+    import_source TEXT,
+    import_done_at TEXT,
     marked_for_deletion_on TEXT,
     attributes TEXT NOT NULL,
     brief TEXT NOT NULL,
@@ -79,6 +81,19 @@ CREATE UNIQUE INDEX projects_by_name ON projects (namespace_id, name);
 CREATE INDEX projects_by_fork ON projects (forked_from_id);
 CREATE INDEX projects_by_visibility ON projects (visibility);
 CREATE INDEX projects_by_creation ON projects (created_at, id);
+
+-- Where projects were before they were renamed or moved.
+CREATE TABLE former_paths (
+    full_path TEXT PRIMARY KEY COLLATE NOCASE,
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE INDEX former_paths_by_project ON former_paths (project_id);
+CREATE TRIGGER projects_leave_a_trace AFTER UPDATE OF full_path ON projects
+WHEN old.full_path <> new.full_path COLLATE NOCASE
+BEGIN
+    DELETE FROM former_paths WHERE full_path = new.full_path;
+    INSERT OR REPLACE INTO former_paths (full_path, project_id) VALUES (old.full_path, old.id);
+END;
 
 CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,0 +1,152 @@
+//! Actions on a project and the reads that go with them: stars, users, uploads, housekeeping, restoring
+//! (reference 2, 4.2 and 4.4).
+
+use http::StatusCode;
+use rusqlite::params;
+use serde_json::{Value, json};
+
+use super::super::access::{GUEST, MAINTAINER, OWNER};
+use super::super::answer::{Answer, Failure};
+use super::super::attributes::Tier;
+use super::super::call::Call;
+use super::super::page;
+use super::super::store::namespace::Namespace;
+use super::super::store::random_hex;
+use super::super::store::user::User;
+use super::members::{self, Scope};
+use super::{Route, get, post, projects};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/users", users),
+    get("/projects/{id}/starrers", starrers),
+    get("/projects/{id}/transfer_locations", transfer_locations),
+    post("/projects/{id}/star", star),
+    post("/projects/{id}/unstar", unstar),
+    post("/projects/{id}/restore", restore),
+    post("/projects/{id}/uploads", upload),
+    post("/projects/{id}/housekeeping", housekeeping),
+];
+
+const IMAGES: [&str; 6] = ["png", "jpg", "jpeg", "gif", "bmp", "webp"];
+
+fn users(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project()?;
+    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let skipped = call.params.integers("skip_users")?.unwrap_or_default();
+    let all: Vec<Value> = members::users(call, &Scope::Project(Box::new(project)))?
+        .iter()
+        .filter(|user| {
+            let named = [&user.username, &user.name].iter().any(|text| text.to_lowercase().contains(&search));
+            named && !skipped.contains(&user.id)
+        })
+        .map(|user| user.brief(&call.base))
+        .collect();
+    page::list(call, &all)
+}
+
+fn starrers(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project()?;
+    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let sql = format!(
+        "SELECT {}, s.starred_since FROM stars s JOIN users u ON u.id = s.user_id WHERE s.project_id = ?1 ORDER BY u.id",
+        User::COLUMNS
+    );
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let mut all = Vec::new();
+    for row in statement.query_map([project.id], |row| Ok((User::from_row(row)?, row.get::<_, String>(8)?)))? {
+        let (user, since) = row?;
+        if [&user.username, &user.name].iter().any(|text| text.to_lowercase().contains(&search)) {
+            all.push(json!({ "starred_since": since, "user": user.brief(&call.base) }));
+        }
+    }
+    page::list(call, &all)
+}
+
+/// The groups in which the caller may create what is moved there.
+fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project_as(OWNER)?;
+    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let sql = format!("SELECT {} FROM namespaces n WHERE n.kind = 'group' ORDER BY n.full_path", Namespace::COLUMNS);
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let mut all = Vec::new();
+    for group in statement.query_map([], |row| Namespace::from_row(row, 0))? {
+        let group = group?;
+        if group.id != project.namespace.id && group.name.to_lowercase().contains(&search) && call.level_in_group(&group)? >= MAINTAINER {
+            all.push(json!({
+                "id": group.id,
+                "web_url": group.web_url(&call.base),
+                "name": group.name,
+                "avatar_url": null,
+                "full_name": group.full_name,
+                "full_path": group.full_path,
+            }));
+        }
+    }
+    page::list(call, &all)
+}
+
+fn star(call: &Call<'_>) -> Result<Answer, Failure> {
+    let user = call.user()?.id;
+    let project = call.project()?;
+    let changed = call.db.execute(
+        "INSERT INTO stars (project_id, user_id, starred_since) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        params![project.id, user, call.now()],
+    )?;
+    starred(call, project.id, changed)
+}
+
+fn unstar(call: &Call<'_>) -> Result<Answer, Failure> {
+    let user = call.user()?.id;
+    let project = call.project()?;
+    let changed = call.db.execute("DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2", params![project.id, user])?;
+    starred(call, project.id, changed)
+}
+
+/// 304 when nothing changed.
+fn starred(call: &Call<'_>, project: i64, changed: usize) -> Result<Answer, Failure> {
+    match changed {
+        0 => Ok(Answer::empty(StatusCode::NOT_MODIFIED)),
+        _ => projects::answer(call, StatusCode::CREATED, project),
+    }
+}
+
+fn restore(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project_as(OWNER)?;
+    if call.tier() < Tier::Premium {
+        return Err(Failure::no_route());
+    }
+    if project.marked_for_deletion_on.is_none() {
+        return Err(Failure::message(StatusCode::BAD_REQUEST, "Project has not been marked for deletion"));
+    }
+    call.db.execute("UPDATE projects SET marked_for_deletion_on = NULL WHERE id = ?1", [project.id])?;
+    projects::answer(call, StatusCode::CREATED, project.id)
+}
+
+fn upload(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.active_project_as(GUEST)?;
+    let Some(file) = call.params.file("file") else {
+        call.params.require(&["file"])?;
+        return Err(Failure::invalid("file"));
+    };
+    let secret = random_hex();
+    call.db.execute(
+        "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'upload', ?2, ?3, ?4)",
+        params![project.id, secret, file.file_name, &file.bytes[..]],
+    )?;
+    let (stem, extension) = file.file_name.rsplit_once('.').unwrap_or((&file.file_name, ""));
+    let image = IMAGES.contains(&extension.to_ascii_lowercase().as_str());
+    let alt = if image { stem } else { file.file_name.as_str() };
+    let url = format!("/uploads/{secret}/{}", file.file_name);
+    Answer::created(&json!({
+        "alt": alt,
+        "url": url,
+        "full_path": format!("/{}{url}", project.full_path),
+        "markdown": format!("{}[{alt}]({url})", if image { "!" } else { "" }),
+    }))
+}
+
+/// There is no repository to clean, so nothing ever is under way either.
+fn housekeeping(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.active_project_as(MAINTAINER)?;
+    Answer::created(&json!({ "message": "201 Created" }))
+}

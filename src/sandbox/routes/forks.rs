@@ -1,0 +1,124 @@
+//! Forks and the relation of a fork to its upstream (reference 2, 4.4).
+
+use http::StatusCode;
+use rusqlite::params;
+use serde_json::{Value, json};
+
+use super::super::access::{DEVELOPER, OWNER};
+use super::super::answer::{Answer, Failure};
+use super::super::attributes::VISIBILITIES;
+use super::super::call::Call;
+use super::super::store::namespace::Namespace;
+use super::super::store::project::{Import, NewProject, Project};
+use super::{Route, delete, post, projects};
+
+pub(super) const ROUTES: &[Route] =
+    &[post("/projects/{id}/fork", fork), post("/projects/{id}/fork/{forked_from_id}", relate), delete("/projects/{id}/fork", unrelate)];
+
+/// The fork is there at once; its `import_status` says when its contents are.
+fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
+    let user = call.user()?;
+    let upstream = call.project()?;
+    let mut attributes = upstream.attributes(call.db)?;
+    if attributes.get("forking_access_level") == Some(&json!("disabled")) {
+        return Err(Failure::message(StatusCode::NOT_FOUND, "404 Not Found"));
+    }
+    let namespace = target(call, user.id)?;
+    let params = &call.params;
+    let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
+    let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
+    projects::check_path(&path)?;
+    let wanted = params.one_of("visibility", VISIBILITIES)?;
+    let visibility = wanted.unwrap_or_else(|| lower(&upstream.visibility, &namespace).to_owned());
+    projects::check_visibility(&namespace, &visibility)?;
+    let (name_taken, path_taken) = projects::taken(call, &namespace, &name, &path, None)?;
+    if name_taken || path_taken {
+        let mut body = json!({});
+        for (field, taken) in [("name", name_taken), ("path", path_taken)] {
+            if taken {
+                body[field] = json!(["has already been taken"]);
+            }
+        }
+        return Err(Failure::message(StatusCode::CONFLICT, body));
+    }
+    if let Some(description) = params.text("description")? {
+        attributes.insert("description".to_owned(), description.into());
+    }
+    if let Some(own) = params.flag("mr_default_target_self")? {
+        attributes.insert("mr_default_target_self".to_owned(), own.into());
+    }
+    let new = NewProject {
+        namespace: &namespace,
+        name: &name,
+        path: &path,
+        visibility: &visibility,
+        empty_repo: upstream.empty_repo,
+        creator_id: user.id,
+        forked_from_id: Some(upstream.id),
+        import: Import::Until { source: None, done_at: &call.import_done_at() },
+        attributes: &attributes,
+    };
+    let id = projects::store(call, new)?;
+    projects::answer(call, StatusCode::CREATED, id)
+}
+
+/// Where the fork goes: `namespace_id`, else `namespace_path`, else the deprecated `namespace`, else the caller's.
+fn target(call: &Call<'_>, user: i64) -> Result<Namespace, Failure> {
+    let absent = || Failure::not_found("Target Namespace");
+    let mut wanted = None;
+    for name in ["namespace_id", "namespace_path", "namespace"] {
+        wanted = wanted.or(call.params.text(name)?);
+    }
+    let found = match wanted {
+        Some(wanted) => Namespace::by_reference(call.db, &wanted)?,
+        None => Namespace::of_user(call.db, user)?,
+    };
+    match found {
+        Some(namespace) if call.level_in_group(&namespace)? >= DEVELOPER => Ok(namespace),
+        _ => Err(absent()),
+    }
+}
+
+/// The lower of a visibility and a group's.
+fn lower<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
+    let rank = |wanted: &str| VISIBILITIES.iter().position(|known| *known == wanted);
+    match namespace.is_group() && rank(&namespace.visibility) < rank(visibility) {
+        true => &namespace.visibility,
+        false => visibility,
+    }
+}
+
+fn relate(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.active_project_as(OWNER)?;
+    let upstream = call.visible_project(call.segment("forked_from_id"))?;
+    if project.forked_from_id.is_some() {
+        return Err(Failure::conflict("Project already forked"));
+    }
+    if upstream.id == project.id {
+        return Err(Failure::bad_request("a project cannot be forked from itself"));
+    }
+    set_upstream(call, &project, Some(upstream.id))?;
+    projects::answer(call, StatusCode::CREATED, project.id)
+}
+
+fn unrelate(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.active_project_as(OWNER)?;
+    if project.forked_from_id.is_none() {
+        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
+    }
+    set_upstream(call, &project, None)?;
+    Ok(Answer::no_content())
+}
+
+fn set_upstream(call: &Call<'_>, project: &Project, upstream: Option<i64>) -> Result<(), Failure> {
+    let mut attributes = project.attributes(call.db)?;
+    if upstream.is_none() {
+        attributes.insert("mr_default_target_self".to_owned(), Value::Bool(false));
+    }
+    call.db.execute("UPDATE projects SET forked_from_id = ?2 WHERE id = ?1", params![project.id, upstream])?;
+    // What is shown of the attributes depends on whether the project is a fork.
+    let mut changed = project.clone();
+    changed.forked_from_id = upstream;
+    changed.save_attributes(call.db, &attributes, call.tier(), call.now())?;
+    Ok(())
+}

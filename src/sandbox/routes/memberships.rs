@@ -1,0 +1,273 @@
+//! Memberships across a whole hierarchy: billable and pending members, their state, overrides (reference 1, 4.3).
+//!
+//! Except for overrides these are for owners of root groups; for anybody and anything else the service answers
+//! 400.
+
+use http::StatusCode;
+use rusqlite::{Row, params};
+use serde_json::{Value, json};
+
+use super::super::access::{OWNER, level_name};
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::page;
+use super::super::store::namespace::Namespace;
+use super::super::store::user::User;
+use super::members::remove_below;
+use super::{Route, delete, get, post, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/groups/{id}/billable_members", billable),
+    get("/groups/{id}/billable_members/{user_id}/memberships", billable_memberships),
+    delete("/groups/{id}/billable_members/{user_id}", remove_billable),
+    put("/groups/{id}/members/{user_id}/state", set_state),
+    put("/groups/{id}/members/{user_id}/approve", approve),
+    post("/groups/{id}/members/approve_all", approve_all),
+    get("/groups/{id}/pending_members", pending),
+    post("/groups/{id}/members/{user_id}/override", |call| set_override(call, StatusCode::CREATED, true)),
+    // The sample of the reference uses PUT, its declaration POST.
+    put("/groups/{id}/members/{user_id}/override", |call| set_override(call, StatusCode::OK, true)),
+    delete("/groups/{id}/members/{user_id}/override", |call| set_override(call, StatusCode::OK, false)),
+];
+
+/// What is below the group with the traversals from `?1` up to `?2`, for a `WHERE` over memberships `m`.
+const IN_HIERARCHY: &str = "(m.group_id IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)
+     OR m.project_id IN (SELECT p.id FROM projects p JOIN namespaces n ON n.id = p.namespace_id
+                         WHERE n.traversal >= ?1 AND n.traversal < ?2))";
+
+/// A membership with its user and with what it is a membership of.
+struct Membership {
+    id: i64,
+    user: User,
+    access_level: i64,
+    created_at: String,
+    expires_at: Option<String>,
+    state: String,
+    /// The id and full name of the group or project, and whether it is a group.
+    source: (i64, String, bool),
+    source_path: String,
+}
+
+impl Membership {
+    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        Ok(Self {
+            user: User::from_row(row)?,
+            id: row.get(8)?,
+            access_level: row.get(9)?,
+            created_at: row.get(10)?,
+            expires_at: row.get(11)?,
+            state: row.get(12)?,
+            source: (row.get(13)?, row.get(14)?, row.get(15)?),
+            source_path: row.get(16)?,
+        })
+    }
+
+    /// All memberships at and below a group.
+    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
+        let sql = format!(
+            "SELECT {}, m.id, m.access_level, m.created_at, m.expires_at, m.state,
+                    coalesce(m.group_id, m.project_id), coalesce(g.full_name, o.full_name || ' / ' || q.name),
+                    m.group_id IS NOT NULL, coalesce(g.full_path, q.full_path)
+             FROM members m JOIN users u ON u.id = m.user_id LEFT JOIN namespaces g ON g.id = m.group_id
+                  LEFT JOIN projects q ON q.id = m.project_id LEFT JOIN namespaces o ON o.id = q.namespace_id
+             WHERE {IN_HIERARCHY} ORDER BY m.id",
+            User::COLUMNS
+        );
+        let (first, end) = group.range();
+        let mut statement = call.db.prepare_cached(&sql)?;
+        let rows = statement.query_map([first, end], Self::from_row)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+fn bad() -> Failure {
+    Failure::message(StatusCode::BAD_REQUEST, "400 Bad request")
+}
+
+/// The root group that the caller owns.
+fn root_group(call: &Call<'_>) -> Result<Namespace, Failure> {
+    call.user()?;
+    let group = call.group()?;
+    if group.parent_id.is_some() || call.level_in_group(&group)? < OWNER {
+        return Err(bad());
+    }
+    Ok(group)
+}
+
+fn billable(call: &Call<'_>) -> Result<Answer, Failure> {
+    const SORTS: [&str; 10] = [
+        "access_level_asc",
+        "access_level_desc",
+        "last_joined",
+        "name_asc",
+        "name_desc",
+        "oldest_joined",
+        "oldest_sign_in",
+        "recent_sign_in",
+        "last_activity_on_asc",
+        "last_activity_on_desc",
+    ];
+    let group = root_group(call)?;
+    let sort = call.params.one_of("sort", &SORTS)?.unwrap_or_default();
+    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let mut seats: Vec<(Membership, i64)> = Vec::new();
+    for membership in Membership::all(call, &group)? {
+        let user = &membership.user;
+        let named = [&user.username, &user.name].iter().any(|text| text.to_lowercase().contains(&search));
+        if user.bot || !named {
+            continue;
+        }
+        match seats.iter_mut().find(|(known, _)| known.user.id == user.id) {
+            Some((_, best)) => *best = membership.access_level.max(*best),
+            None => {
+                let level = membership.access_level;
+                seats.push((membership, level));
+            }
+        }
+    }
+    match sort.as_str() {
+        "access_level_asc" => seats.sort_by_key(|(_, level)| *level),
+        "access_level_desc" => seats.sort_by_key(|(_, level)| -level),
+        "name_asc" => seats.sort_by(|(left, _), (right, _)| left.user.name.cmp(&right.user.name)),
+        "name_desc" => seats.sort_by(|(left, _), (right, _)| right.user.name.cmp(&left.user.name)),
+        // Nobody signs in here, and memberships come in the order in which people joined.
+        "last_joined" => seats.reverse(),
+        _ => {}
+    }
+    let all: Vec<Value> = seats.iter().map(|(membership, _)| billable_json(call, membership)).collect();
+    page::list(call, &all)
+}
+
+fn billable_json(call: &Call<'_>, membership: &Membership) -> Value {
+    let mut body = membership.user.brief(&call.base);
+    body["last_activity_on"] = Value::Null;
+    body["membership_type"] = "group_member".into();
+    body["removable"] = true.into();
+    body["created_at"] = membership.user.created_at.as_str().into();
+    body["last_login_at"] = Value::Null;
+    body
+}
+
+fn billable_memberships(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = root_group(call)?;
+    let user = call.segment_id("user_id")?;
+    let all: Vec<Value> = Membership::all(call, &group)?
+        .iter()
+        .filter(|membership| membership.user.id == user)
+        .map(|membership| {
+            let (source_id, name, is_group) = &membership.source;
+            let groups = if *is_group { "groups/" } else { "" };
+            json!({
+                "id": membership.id,
+                "source_id": source_id,
+                "source_full_name": name,
+                "source_members_url": format!("{}/{groups}{}/-/{}", call.base, membership.source_path,
+                    if *is_group { "group_members" } else { "project_members" }),
+                "created_at": membership.created_at,
+                "expires_at": membership.expires_at,
+                "access_level": {
+                    "string_value": level_name(membership.access_level),
+                    "integer_value": membership.access_level,
+                },
+            })
+        })
+        .collect();
+    if all.is_empty() { Err(Failure::not_found("User")) } else { page::list(call, &all) }
+}
+
+/// Removes somebody from everything, wherever in the hierarchy they are a member; not the last owner.
+fn remove_billable(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = root_group(call)?;
+    let user = call.segment_id("user_id")?;
+    let all = Membership::all(call, &group)?;
+    if !all.iter().any(|membership| membership.user.id == user) {
+        return Err(Failure::not_found("User"));
+    }
+    let other_owner = all.iter().any(|membership| {
+        membership.user.id != user && membership.source.0 == group.id && membership.source.2 && membership.access_level == OWNER
+    });
+    if !other_owner {
+        return Err(Failure::forbidden());
+    }
+    remove_below(call, &group, user)?;
+    Ok(Answer::no_content())
+}
+
+fn set_state(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = root_group(call)?;
+    call.params.require(&["state"])?;
+    let state = call.params.one_of("state", &["awaiting", "active"])?.unwrap_or_default();
+    match change_state(call, &group, Some(call.segment_id("user_id")?), &state)? {
+        0 => Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, "No memberships found")),
+        _ => Answer::ok(&json!({ "success": true })),
+    }
+}
+
+/// Changes the state of all memberships in the hierarchy, or of one user's; says how many there are.
+fn change_state(call: &Call<'_>, group: &Namespace, user: Option<i64>, state: &str) -> Result<usize, Failure> {
+    let (first, end) = group.range();
+    let sql = format!("UPDATE members AS m SET state = ?3 WHERE (?4 IS NULL OR m.user_id = ?4) AND {IN_HIERARCHY}");
+    Ok(call.db.execute(&sql, params![first, end, state, user])?)
+}
+
+/// `:member_id` is the id of the membership, as the list of pending members has it; a user's id is taken as well.
+fn approve(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = root_group(call)?;
+    let id = call.segment_id("user_id")?;
+    let all = Membership::all(call, &group)?;
+    let waiting = |membership: &&Membership| membership.state == "awaiting";
+    let found = all
+        .iter()
+        .filter(waiting)
+        .find(|membership| membership.id == id)
+        .or_else(|| all.iter().filter(waiting).find(|membership| membership.user.id == id))
+        .ok_or_else(Failure::no_record)?;
+    change_state(call, &group, Some(found.user.id), "active")?;
+    Ok(Answer::no_content())
+}
+
+fn approve_all(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = root_group(call)?;
+    change_state(call, &group, None, "active")?;
+    Ok(Answer::no_content())
+}
+
+fn pending(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = root_group(call)?;
+    let all: Vec<Value> = Membership::all(call, &group)?
+        .iter()
+        .filter(|membership| membership.state == "awaiting")
+        .map(|membership| {
+            json!({
+                "id": membership.id,
+                "name": membership.user.name,
+                "username": membership.user.username,
+                "email": membership.user.email,
+                "avatar_url": null,
+                "web_url": format!("{}/{}", call.base, membership.user.username),
+                "approved": false,
+                "invited": false,
+            })
+        })
+        .collect();
+    page::list(call, &all)
+}
+
+fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer, Failure> {
+    let group = call.group_as(OWNER)?;
+    let user = call.segment_id("user_id")?;
+    let changed = call.db.execute("UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2", params![group.id, user, on])?;
+    if changed == 0 {
+        return Err(Failure::no_record());
+    }
+    let (level, expires_at, created_at): (i64, Option<String>, String) = call
+        .db
+        .prepare_cached("SELECT access_level, expires_at, created_at FROM members WHERE group_id = ?1 AND user_id = ?2")?
+        .query_row(params![group.id, user], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let mut body = User::by_id(call.db, user)?.ok_or_else(Failure::no_record)?.brief(&call.base);
+    body["access_level"] = level.into();
+    body["expires_at"] = expires_at.into();
+    body["created_at"] = created_at.into();
+    body["override"] = on.into();
+    Answer::with(status, &body)
+}

@@ -1,0 +1,167 @@
+//! Manifests that are wrong in every way we could think of, each with what `undrift check` says about it.
+//!
+//! A case is a file `tests/corpus/NAME.yaml` or a folder `tests/corpus/NAME`; `NAME.txt` beside it is the report.
+//! `UPDATE_SNAPSHOTS=1 cargo test --test corpus` writes the reports anew. Every case holds a secret somewhere, and no report does.
+//! A case whose name starts with `good` (or `folder-good`) has nothing wrong; one that starts with `spellings-deprecated` only warns.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use undrift::{
+    diagnostic::{Style, codes},
+    manifest::{check_report, load},
+};
+
+/// What must not be in any report, as a whole or in part.
+const CANARY: &str = "canary-7f3a9c21";
+const TRACES: [&str; 3] = [CANARY, "canary", "7f3a9c21"];
+
+const STYLE: Style = Style { colour: false, width: 120 };
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
+}
+
+/// Every case with its name.
+fn cases() -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(corpus()).unwrap().map(|entry| entry.unwrap().path());
+    let mut cases: Vec<_> = entries
+        .filter(|path| path.is_dir() || path.extension().is_some_and(|extension| extension == "yaml"))
+        .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), path))
+        .collect();
+    cases.sort();
+    cases
+}
+
+/// Whether a file holds the canary; of a folder, whether one of its files does.
+fn holds_canary(path: &Path) -> bool {
+    if path.is_dir() {
+        fs::read_dir(path).unwrap().any(|entry| holds_canary(&entry.unwrap().path()))
+    } else {
+        fs::read_to_string(path).unwrap().contains(CANARY)
+    }
+}
+
+fn assert_silent(name: &str, report: &str) {
+    for trace in TRACES {
+        assert!(!report.contains(trace), "{name} shows a secret:\n{report}");
+    }
+}
+
+#[test]
+fn every_report_is_as_recorded_and_keeps_secrets() {
+    let update = std::env::var_os("UPDATE_SNAPSHOTS").is_some();
+    let mut differing = Vec::new();
+    for (name, path) in cases() {
+        assert!(holds_canary(&path), "{name} holds no secret to keep");
+        let (report, code) = check_report(&path, STYLE);
+        assert_silent(&name, &report);
+        let is_good = ["good", "folder-good", "spellings-deprecated"].iter().any(|good| name.starts_with(good));
+        assert_eq!(code, if is_good { 0 } else { 3 }, "{name}:\n{report}");
+        let recorded = corpus().join(format!("{name}.txt"));
+        if update {
+            fs::write(&recorded, &report).unwrap();
+        } else if fs::read_to_string(&recorded).ok().as_deref() != Some(&report) {
+            differing.push(format!("{name}:\n{report}"));
+        }
+    }
+    assert!(differing.is_empty(), "run again with UPDATE_SNAPSHOTS=1 if this is meant:\n\n{}", differing.join("\n"));
+}
+
+#[test]
+fn colours_and_narrow_terminals_keep_secrets_too() {
+    for (name, path) in cases() {
+        for (colour, width) in [(true, 120), (false, 20), (true, 300)] {
+            let (report, _) = check_report(&path, Style { colour, width });
+            assert_silent(&name, &report);
+        }
+        let loaded = load(&path);
+        assert_silent(&name, &serde_json::to_string(&loaded.diagnostics).unwrap());
+        assert_silent(&name, &format!("{:?}", loaded.diagnostics));
+    }
+}
+
+#[test]
+fn every_code_is_explained() {
+    for (name, path) in cases() {
+        for diagnostic in load(&path).diagnostics {
+            assert!(codes::explain(diagnostic.code).is_some(), "{name}: `{}` has no explanation", diagnostic.code);
+        }
+    }
+}
+
+#[test]
+fn the_corpus_is_large() {
+    let names: Vec<_> = cases().into_iter().map(|(name, _)| name).collect();
+    assert!(names.iter().filter(|name| !name.contains("good") && !name.starts_with("several")).count() >= 66);
+    assert_eq!(names.iter().filter(|name| name.starts_with("several")).count(), 10);
+    for (name, path) in cases().iter().filter(|(name, _)| name.starts_with("several")) {
+        assert!(load(path).diagnostics.len() >= 3, "{name}");
+    }
+}
+
+/// The code of every diagnostic of a folder that holds one file with these bytes.
+fn codes_of(file: &str, bytes: &[u8]) -> Vec<&'static str> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(file), bytes).unwrap();
+    let (report, code) = check_report(folder.path(), STYLE);
+    assert_silent(file, &report);
+    assert_eq!(code, 3, "{report}");
+    load(folder.path()).diagnostics.sorted().into_iter().map(|diagnostic| diagnostic.code).collect()
+}
+
+/// A manifest in which a variable has a secret, and the one after it has `value`.
+fn with_value(value: &str) -> String {
+    format!("kind: Project\npath: acme/shop\nvariables:\n  - {{key: A, value: {CANARY}}}\n  - {{key: B, value: {value}}}\n")
+}
+
+#[test]
+fn what_cannot_be_kept_as_text_is_refused() {
+    let mut invalid = with_value(CANARY).into_bytes();
+    invalid.push(0xff);
+    assert_eq!(codes_of("a.yaml", &invalid), ["not-utf-8"]);
+    assert_eq!(codes_of("a.yaml", with_value("a\0b").as_bytes()), ["control-character"]);
+    let utf_16: Vec<u8> = with_value(CANARY).encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert_eq!(codes_of("a.yaml", &utf_16), ["control-character"]);
+    assert_eq!(codes_of("a.yaml", with_value(&"x".repeat(1 << 20)).as_bytes()), ["too-large"]);
+}
+
+#[test]
+fn a_folder_without_manifests_is_an_error() {
+    assert_eq!(codes_of("a.txt", CANARY.as_bytes()), ["no-manifests"]);
+    assert_eq!(codes_of(".a.yaml", CANARY.as_bytes()), ["no-manifests"]);
+    assert_eq!(codes_of("sandbox.yaml", CANARY.as_bytes()), ["no-manifests"]);
+    let (report, code) = check_report(Path::new("tests/corpus/absent"), STYLE);
+    assert_eq!((code, report.contains("cannot read")), (3, true), "{report}");
+}
+
+#[test]
+fn what_would_exhaust_a_reader_is_refused() {
+    for brackets in ["[", "{a: "] {
+        assert_eq!(codes_of("a.yaml", with_value(&brackets.repeat(100_000)).as_bytes()), ["yaml-limit"], "{brackets}");
+    }
+    let lists: String = (1..9).map(|i| format!("a{i}: &a{i} [{}]\n", vec![format!("*a{}", i - 1); 9].join(","))).collect();
+    assert_eq!(codes_of("a.yaml", format!("a0: &a0 [{CANARY}]\n{lists}").as_bytes()), ["yaml-limit"]);
+    let text = format!("a: &a {}\nb: [{}]\n", CANARY.repeat(10_000), vec!["*a"; 1000].join(","));
+    assert_eq!(codes_of("a.yaml", text.as_bytes()), ["yaml-limit"]);
+}
+
+#[test]
+fn a_file_full_of_faults_is_cut_short() {
+    let entries: String = (0..5000).map(|i| format!("x{i}: {CANARY}\n")).collect();
+    let codes = codes_of("a.yaml", format!("kind: Project\npath: acme/shop\n{entries}").as_bytes());
+    assert_eq!((codes.len(), codes[0]), (101, "too-many-faults"));
+}
+
+#[cfg(unix)]
+#[test]
+fn symbolic_links_are_not_followed() {
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(elsewhere.path().join("b.yaml"), with_value(CANARY)).unwrap();
+    fs::write(folder.path().join("a.yaml"), "kind: Project\npath: acme/one\n").unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("linked")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path().join("b.yaml"), folder.path().join("b.yaml")).unwrap();
+    assert_eq!(load(folder.path()).files.len(), 1);
+}

@@ -1,0 +1,66 @@
+//! The published schemas: they are what the code says, they are valid, and they accept what undrift accepts.
+//!
+//! `UPDATE_SNAPSHOTS=1 cargo test --test schemas` writes them anew.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+use undrift::manifest::schema;
+
+fn published() -> [(&'static str, Value); 2] {
+    [("manifest.schema.json", schema::manifest()), ("undrift.schema.json", schema::config())]
+}
+
+#[test]
+fn published_schemas_are_what_the_code_says() {
+    for (name, schema) in published() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name);
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+            fs::write(&path, &text).unwrap();
+        }
+        assert!(fs::read_to_string(&path).ok() == Some(text), "`schemas/{name}` is not up to date: run again with UPDATE_SNAPSHOTS=1");
+    }
+}
+
+#[test]
+fn published_schemas_are_schemas() {
+    for (name, schema) in published() {
+        assert!(jsonschema::meta::is_valid(&schema), "{name}");
+        assert!(jsonschema::validator_for(&schema).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn an_editor_accepts_what_undrift_accepts() {
+    let validator = jsonschema::validator_for(&schema::manifest()).unwrap();
+    for name in ["good", "good-anchors"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/corpus/{name}.yaml"));
+        let parsed = undrift::yaml::parse(&fs::read_to_string(path).unwrap());
+        for document in parsed.documents.iter().map(undrift::yaml::Node::to_json).filter(|document| !document.is_null()) {
+            let errors: Vec<_> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{name}: {errors:?}");
+        }
+    }
+    for refused in [json!({}), json!({"kind": "Projct"}), json!({"kind": "Project"}), json!({"kind": "Project", "path": "a/b", "x": 1})] {
+        assert!(!validator.is_valid(&refused), "{refused}");
+    }
+}
+
+#[test]
+fn every_field_is_described() {
+    fn undescribed(path: &str, schema: &Value, found: &mut Vec<String>) {
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}/{name}");
+            if !property["description"].is_string() {
+                found.push(path.clone());
+            }
+            undescribed(&path, property, found);
+            undescribed(&path, &property["items"], found);
+        }
+    }
+    let mut found = Vec::new();
+    undescribed("", &schema::manifest()["then"], &mut found);
+    undescribed("", &schema::config(), &mut found);
+    assert_eq!(found, [""; 0]);
+}
