@@ -73,7 +73,7 @@ fn every_parameter_is_whole() {
         let parameters = all_parameters(row);
         for parameter in &parameters {
             let at = format!("{} {}", row.id, parameter.name);
-            assert!(!parameter.name.is_empty() && !parameter.about.is_empty(), "{at}");
+            assert!(!parameter.name.is_empty() && parameter.about.ends_with('.'), "{at}");
             assert!(parameter.value.words().is_none_or(|words| !words.is_empty()), "{at}");
             assert!(parameter.place != Place::Body || matches!(row.method, Method::Post | Method::Put), "{at}: a body");
             assert!(parameter.place == Place::Body || !parameter.secret && parameter.value != Type::File, "{at}: shown in logs");

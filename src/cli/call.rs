@@ -33,7 +33,14 @@ const EXAMPLES: &str = "Examples:
   undrift call project-list membership=true --output ndjson
   undrift call variable-create id=acme/shop key=TOKEN value=@env:TOKEN masked=true
   undrift call variable-get id=acme/shop key=TOKEN 'filter[environment_scope]=prod/*'
-  undrift call project-edit id=acme/shop avatar=@file:shop.png";
+  undrift call project-edit id=acme/shop avatar=@file:shop.png
+
+Exit codes:
+  0  done, or so already        3  not sent: something is wrong with the arguments
+  2  the question was answered no
+  6  a write was refused, or nobody knows whether it was carried out
+  7  not allowed                8  service unreachable
+  10 what was asked for could not be read";
 
 /// The options of `call`.
 #[derive(Clone, Debug, clap::Args)]
@@ -111,7 +118,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
 fn general_help() -> String {
     let mut command = Cli::command();
     command.build();
-    command.find_subcommand_mut("call").map_or_else(String::new, |call| call.render_long_help().to_string())
+    command.find_subcommand_mut("call").map_or_else(String::new, |call| call.render_help().to_string())
 }
 
 fn find(id: &str) -> Result<AnyOp, Failure> {
@@ -137,6 +144,9 @@ fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, 
     let page = args.page.map(|page| format!("page={page}"));
     let per_page = args.per_page.map(|per_page| format!("per_page={per_page}"));
     let all: Vec<_> = args.arguments.iter().cloned().chain(page).chain(per_page).collect();
+    for warning in arguments::warnings(op.row(), &all) {
+        cx.output.tell(&format!("warning: {warning}\n"));
+    }
     arguments::request_for(op, &all).map_err(|faults| {
         for fault in faults {
             cx.output.tell_failure(&Failure { help: fault.help, ..Failure::usage(fault.message) });

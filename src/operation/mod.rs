@@ -109,7 +109,7 @@ pub enum Answer {
 
 impl Operation {
     /// A row with nothing special about it.
-    pub(crate) const fn new(
+    const fn new(
         id: &'static str,
         method: Method,
         path: &'static str,

@@ -29,7 +29,7 @@ pub struct Parameter {
     pub replaced_by: Option<&'static str>,
     /// Whether it is a secret, which no command line may hold.
     pub secret: bool,
-    /// What it means: a phrase, or, for what manifests can hold too, the sentences that describe it there.
+    /// What it means, in a sentence or two.
     pub about: &'static str,
 }
 

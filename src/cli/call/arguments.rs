@@ -71,6 +71,18 @@ pub(super) fn request_for<E: Copy>(op: Op<E>, arguments: &[String]) -> Result<Re
     if faults.is_empty() { Ok(build(op, given)) } else { Err(faults) }
 }
 
+/// What is deprecated among the arguments, and what to say instead.
+pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
+    let given = |name: &str| arguments.iter().any(|argument| argument.split_once('=').is_some_and(|(written, _)| split(written).0 == name));
+    let deprecated = parameters(row).into_iter().filter(|parameter| parameter.deprecated && given(parameter.name));
+    deprecated
+        .map(|Parameter { name, replaced_by, .. }| match replaced_by {
+            Some(other) => format!("`{name}` is deprecated: use `{other}`"),
+            None => format!("`{name}` is deprecated"),
+        })
+        .collect()
+}
+
 /// Adds a value; one that belongs to a list joins it.
 fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Fault> {
     let Some(old) = given.iter_mut().find(|old| old.parameter.name == new.parameter.name && old.key == new.key) else {
@@ -90,16 +102,20 @@ fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Fault> {
 fn missing(row: &Operation, known: &[&'static Parameter], given: &[Given]) -> Vec<Fault> {
     let has = |name: &str| given.iter().any(|given| given.parameter.name == name);
     let required = known.iter().filter(|parameter| parameter.required && !has(parameter.name));
-    let mut faults: Vec<_> = required
-        .map(|parameter| Fault::new(format!("`{}` needs `{}`", row.id, parameter.name)).help(format!("it is {}", parameter.about)))
-        .collect();
+    let mut faults: Vec<_> =
+        required.map(|parameter| Fault::new(format!("`{}` needs `{}`", row.id, parameter.name)).help(explained(row))).collect();
     if !row.one_of.is_empty() && !row.one_of.iter().any(|name| has(name)) {
-        faults.push(Fault::new(format!("`{}` needs {}", row.id, alternatives(row.one_of))));
+        faults.push(Fault::new(format!("`{}` needs {}", row.id, alternatives(row.one_of))).help(explained(row)));
     }
     if has("per_page") && !has("page") {
         faults.push(Fault::new("`per_page` goes with `page`").help("leave both out to read the whole list"));
     }
     faults
+}
+
+/// Where it stands what an operation takes.
+fn explained(row: &Operation) -> String {
+    format!("`undrift call {} --help` explains what it takes", row.id)
 }
 
 /// Reads one argument.
@@ -112,7 +128,7 @@ fn read(row: &Operation, known: &[&'static Parameter], argument: &str) -> Result
         let fault = Fault::new(format!("`{}` has no parameter `{name}`", row.id));
         return Err(match nearest(name, known.iter().map(|parameter| parameter.name)) {
             Some(name) => fault.help(format!("did you mean `{name}`?")),
-            None => fault.help(format!("`undrift call {} --help` lists what it takes", row.id)),
+            None => fault.help(explained(row)),
         });
     };
     let (described, key) = match (parameter.value, key) {

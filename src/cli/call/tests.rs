@@ -1,10 +1,14 @@
+use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use super::{arguments::request_for, *};
-use crate::operation::{
-    FORK_LIST, GROUP_MEMBER_CREATE, HOOK_CREATE, IMPORT_EXTGIT, IMPORT_EXTSERVER, MEMBER_DELETE, MEMBER_LIST, MEMBER_UPDATE,
-    PROJECT_CREATE, PROJECT_GET, PROJECT_LIST, PROJECT_UPDATE, PROJECT_UPLOAD, STARRED_PROJECTS, VARIABLE_CREATE, VARIABLE_DELETE,
-    VARIABLE_GET, VARIABLE_UPDATE,
+use crate::{
+    api::{Failure as Why, Phase, SendError, Service, Settings, Transport, WireRequest, WireResponse},
+    operation::{
+        FORK_LIST, GROUP_MEMBER_CREATE, HOOK_CREATE, IMPORT_EXTGIT, IMPORT_EXTSERVER, MEMBER_DELETE, MEMBER_LIST, MEMBER_UPDATE,
+        PROJECT_CREATE, PROJECT_FORK, PROJECT_GET, PROJECT_LIST, PROJECT_UPDATE, PROJECT_UPLOAD, STARRED_PROJECTS, VARIABLE_CREATE,
+        VARIABLE_DELETE, VARIABLE_GET, VARIABLE_UPDATE,
+    },
 };
 
 fn words(arguments: &[&str]) -> Vec<String> {
@@ -127,8 +131,11 @@ fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
     let table = [
         (edit("visibility"), "`visibility` is not `name=value`"),
         (edit("visiblity=private"), "`project-edit` has no parameter `visiblity`; did you mean `visibility`?"),
-        (edit("frobnicate=1"), "`project-edit` has no parameter `frobnicate`; `undrift call project-edit --help` lists what it takes"),
-        (edit("namespace_id=1"), "`project-edit` has no parameter `namespace_id`; `undrift call project-edit --help` lists what it takes"),
+        (edit("frobnicate=1"), "`project-edit` has no parameter `frobnicate`; `undrift call project-edit --help` explains what it takes"),
+        (
+            edit("namespace_id=1"),
+            "`project-edit` has no parameter `namespace_id`; `undrift call project-edit --help` explains what it takes",
+        ),
         (edit("visibility=privat"), "`visibility` is `private`, `internal` or `public`, not `privat`; did you mean `private`?"),
         (edit("build_timeout=1h"), "`build_timeout` is a whole number, not `1h`"),
         (edit("build_timeout=@env:T"), "`build_timeout` is no text but a number; write the value itself"),
@@ -160,14 +167,17 @@ fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
             variable("protected=@TOKEN"),
             "what follows the `@` in `protected` says nothing; write `@env:NAME`, `@file:PATH`, or `@@` for a text that starts with `@`",
         ),
-        (built(PROJECT_GET, &[]), "`project-get` needs `id`; it is the project, by id or full path"),
+        (built(PROJECT_GET, &[]), "`project-get` needs `id`; `undrift call project-get --help` explains what it takes"),
         (built(PROJECT_GET, &["id="]), "`` cannot stand for `id` in a path"),
         (built(PROJECT_GET, &["id=.."]), "`..` cannot stand for `id` in a path"),
         (
             built(PROJECT_GET, &["id=@env:ID"]),
             "`id` stands in the address, which logs show, so it is never a secret; write the value itself",
         ),
-        (built(PROJECT_CREATE, &["visibility=private"]), "`project-create` needs `name` or `path`"),
+        (
+            built(PROJECT_CREATE, &["visibility=private"]),
+            "`project-create` needs `name` or `path`; `undrift call project-create --help` explains what it takes",
+        ),
         (built(PROJECT_UPLOAD, &["id=7", "file="]), "`file` takes a file; write `file=@file:PATH`"),
         (list("per_page=5"), "`per_page` goes with `page`; leave both out to read the whole list"),
         (list("last_activity_after=2024-01-31"), "`last_activity_after` is a time such as `2099-01-31T12:00:00Z`, not `2024-01-31`"),
@@ -185,6 +195,17 @@ fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
     for (built, message) in table {
         assert_eq!(built, Err(vec![message.to_owned()]));
     }
+}
+
+#[test]
+fn what_is_deprecated_is_said() {
+    let warnings = |op: Op<Write>, arguments: &[&str]| arguments::warnings(op.row(), &words(arguments));
+    assert_eq!(
+        warnings(PROJECT_UPDATE, &["id=7", "tag_list[]=a", "operations_access_level=private", "topics=a"]),
+        ["`tag_list` is deprecated: use `topics`", "`operations_access_level` is deprecated"]
+    );
+    assert_eq!(warnings(PROJECT_FORK, &["namespace=a"]), ["`namespace` is deprecated: use `namespace_id`"]);
+    assert!(warnings(PROJECT_FORK, &["namespace_id=1", "namespace"]).is_empty());
 }
 
 #[test]
@@ -250,5 +271,50 @@ fn an_operation_is_found_by_its_id_or_suggested() {
     for (written, near) in [("project_star", "project-star"), ("variables-list", "variable-list"), ("frobnicate", "--list")] {
         let failure = find(written).unwrap_err();
         assert!(failure.exit == Exit::Usage && failure.help.as_deref().is_some_and(|help| help.contains(near)), "{failure:?}");
+    }
+}
+
+/// A service that gives every request the same answer.
+#[derive(Debug)]
+struct Always(Result<u16, (Phase, Why)>);
+
+impl Transport for Always {
+    fn send(&self, _: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        let headers = [(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"))].into_iter().collect();
+        let answer = self.0.map(|status| WireResponse { status, headers, body: Ok("{}".into()) });
+        Box::pin(std::future::ready(answer.map_err(|(phase, why)| SendError::new(phase, why, "planted"))))
+    }
+}
+
+fn client(answer: Result<u16, (Phase, Why)>) -> ReadClient {
+    let service = Service::parse("https://example.org", false).unwrap();
+    ReadClient::new(service, Arc::new(Always(answer)), Arc::default(), Settings::default())
+}
+
+#[tokio::test]
+async fn a_call_that_failed_exits_with_what_became_of_it() {
+    let untrusted = |phase| Err((phase, Why::Tls));
+    for (answer, read, write) in [
+        (Ok(400), 10, 6),
+        (Ok(401), 7, 7),
+        (Ok(403), 7, 7),
+        (Ok(404), 10, 6),
+        (Ok(409), 10, 6),
+        (Ok(422), 10, 6),
+        (untrusted(Phase::NotSent), 8, 8),
+    ] {
+        let error = client(answer).get_optional(PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
+        assert_eq!(failure(error, Exit::Incomplete).exit.code(), read, "{answer:?}");
+        let error = WriteClient::new(client(answer)).send(PROJECT_FORK.request().arg("id", 1)).await.unwrap_err();
+        assert_eq!(failure(error, Exit::Unfinished).exit.code(), write, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_write_without_an_answer_may_have_been_carried_out() {
+    for answer in [Ok(500), Ok(503), Err((Phase::MaybeSent, Why::Network))] {
+        let error = WriteClient::new(client(answer)).send(PROJECT_FORK.request().arg("id", 1)).await.unwrap_err();
+        let failure = failure(error, Exit::Unfinished);
+        assert!(failure.exit == Exit::Unfinished && failure.help.is_some_and(|help| help.contains("look")), "{answer:?}");
     }
 }
