@@ -213,6 +213,7 @@ pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> R
             Match::Unknown => unmatched = true,
         }
         comparing.secrets_missing(&mut diff);
+        comparing.secrets_unfit(&mut diff);
     }
     for entry in live.iter().filter(|entry| !listed.iter().any(|other| std::ptr::eq(*other, *entry))) {
         unlisted(declared, entry, unmatched, context, &mut diff);
@@ -330,9 +331,9 @@ impl<'a> Comparing<'a> {
         diff.incomplete.push(Incomplete { address: self.address.clone(), reason });
     }
 
-    fn problem(&self, code: &'static str, message: String, help: &str, field: &str) -> Problem {
+    fn problem(&self, code: &'static str, message: String, help: Option<String>, field: &str) -> Problem {
         let origin = self.entry.fields.get(field).map_or(&self.entry.origin, |field| &field.origin);
-        Problem { address: self.address.clone(), code, message, help: Some(help.to_owned()), origin: origin.clone() }
+        Problem { address: self.address.clone(), code, message, help, origin: origin.clone() }
     }
 
     /// Whether a field steers undrift, or is what tells entries apart, and is neither compared nor shown as a change.
@@ -357,6 +358,18 @@ impl<'a> Comparing<'a> {
         let (fields, references): (Vec<_>, Vec<_>) = missing.unzip();
         if !fields.is_empty() {
             diff.notes.push(self.note(Reason::SecretMissing(references), fields));
+        }
+    }
+
+    /// Says which secrets the service would refuse. What is written in a manifest was checked when it was read.
+    fn secrets_unfit(&self, diff: &mut SectionDiff) {
+        let is_secret = |name: &str| matches!(self.values.get(name), Some(Value::Secret(_)));
+        if self.entry.state == State::Present && self.values.keys().any(|name| is_secret(name)) {
+            self.kind.check(&self.comparable, &mut |fault| {
+                if let Some(field) = fault.field.filter(|field| is_secret(field)) {
+                    diff.problems.push(self.problem(fault.code, fault.message, fault.help, field));
+                }
+            });
         }
     }
 
@@ -414,14 +427,16 @@ impl<'a> Comparing<'a> {
             && self.context.users.get(&user.to_lowercase()).copied().flatten().is_none()
         {
             let message = format!("the service knows no user `{}`", text::escape(user));
-            diff.problems.push(self.problem("unknown-user", message, "correct the username, or create the user first", "user"));
+            let help = Some("correct the username, or create the user first".into());
+            diff.problems.push(self.problem("unknown-user", message, help, "user"));
             return;
         }
         let missing: Vec<_> = self.kind.required().iter().filter(|name| !self.values.contains_key(**name)).collect();
         if !missing.is_empty() {
             let names: Vec<_> = missing.iter().map(|name| format!("`{name}`")).collect();
             let message = format!("the {} does not exist, and cannot be created without {}", self.kind.noun(), names.join(", "));
-            diff.problems.push(self.problem("missing-field", message, "add what is missing, or leave the entry out", ""));
+            let help = Some("add what is missing, or leave the entry out".into());
+            diff.problems.push(self.problem("missing-field", message, help, ""));
             return;
         }
         let requests = self.kind.create(self.subject());

@@ -91,8 +91,8 @@ pub struct Parsed {
     pub documents: Vec<Node>,
     /// What is wrong.
     pub faults: Vec<Fault>,
-    /// What is in the text but not in a document: values of keys that are written twice or are not text, keys without a value, what a
-    /// merge lost. An empty range stands for what may be in front of it, an anchor or a tag.
+    /// What is in the text but not in a document: entries whose key is not text or has no value, values of keys that are written twice,
+    /// what a merge lost.
     pub dropped: Vec<Range<usize>>,
     /// Whether a document is missing because its syntax is broken.
     pub is_broken: bool,
@@ -281,7 +281,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             nodes += value.nodes;
             bytes += value.bytes;
             let Some(Found { name, span, is_merge }) = key else {
-                self.dropped.extend([key_start..key_start, key_end..value.node.span.end]);
+                self.dropped.push(key_start..value.node.span.end.max(key_end));
                 continue;
             };
             bytes += name.len();

@@ -1,7 +1,7 @@
 //! The command line: one file a command, and what they share.
 //!
-//! [`main`] parses the arguments, runs one command and turns what it comes to into an exit code ([`exit`]). Results go to stdout,
-//! everything else to stderr, all of it through [`output`]. [`connect`] decides which service a run talks to and as whom; [`session`]
+//! [`main`] parses the arguments, runs one command and turns what it comes to into an exit code (`exit`). Results go to stdout,
+//! everything else to stderr, all of it through `output`. `connect` decides which service a run talks to and as whom; `session`
 //! leads from manifests and a service to a plan. The environment is read once, here, and handed on as a value.
 
 mod apply;

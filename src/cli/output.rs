@@ -128,7 +128,9 @@ impl Output {
         let output = self.clone();
         std::panic::set_hook(Box::new(move |panic| {
             let place = panic.location().map(|location| format!(" at {}:{}", location.file(), location.line())).unwrap_or_default();
-            let message = panic.payload_as_str().unwrap_or("no message");
+            let payload = panic.payload();
+            let message = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+            let message = message.unwrap_or("no message");
             let failure = Failure::new(Exit::Internal, anyhow::anyhow!("undrift is broken{place}: {message}"));
             output.tell_failure(&failure.help("this is a bug; please report it with the command that led to it"));
         }));

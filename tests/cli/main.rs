@@ -8,3 +8,5 @@ mod commands;
 mod harness;
 #[cfg(unix)]
 mod sandbox;
+#[cfg(all(feature = "sandbox", unix))]
+mod secrets;

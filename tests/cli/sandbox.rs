@@ -17,14 +17,14 @@ const SHOP: &str = "kind: Project\npath: acme/shop\ncreate: true\nsettings: {des
 const SEED: &str = "groups: [{path: acme, members: [{user: root, access_level: owner}]}]\n";
 
 /// A running server and what it said at its start.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Server {
-    fn start(place: &Place, arguments: &str) -> Self {
+    pub(crate) fn start(place: &Place, arguments: &str) -> Self {
         let mut child = place.command(&format!("sandbox {arguments}")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -34,7 +34,7 @@ impl Server {
     }
 
     /// Ends it with a signal; returns what else it said, and its exit code.
-    fn end(mut self, signal: &str) -> (String, Option<i32>) {
+    pub(crate) fn end(mut self, signal: &str) -> (String, Option<i32>) {
         send(signal, &self.child);
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();
