@@ -101,14 +101,12 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     }
     match op {
         AnyOp::Read(op) => {
-            let request = prepare(op, &args, cx)?;
-            let session = Session::open(&args, request, cx).await?;
+            let session = Session::open(op, &args, cx).await?;
             let outcome = session.read(&args, cx).await;
             session.close(outcome).await
         }
         AnyOp::Write(op) => {
-            let request = prepare(op, &args, cx)?;
-            let session = Session::open(&args, request, cx).await?;
+            let session = Session::open(op, &args, cx).await?;
             let outcome = session.write(&args, cx).await;
             session.close(outcome).await
         }
@@ -124,8 +122,7 @@ fn general_help() -> String {
 fn find(id: &str) -> Result<AnyOp, Failure> {
     AnyOp::find(id).ok_or_else(|| {
         let failure = Failure::usage(format!("there is no operation `{id}`"));
-        let written = id.replace('_', "-");
-        match AnyOp::find(&written).map(|op| op.row().id).or_else(|| nearest_id(&written)) {
+        match nearest_id(id) {
             Some(near) => failure.help(format!("did you mean `{near}`?")),
             None => failure.help("`undrift call --list` lists all of them"),
         }
@@ -162,9 +159,13 @@ struct Session<E> {
     endpoint: Endpoint,
 }
 
-impl<E: Clone> Session<E> {
-    /// Finds the service and the secrets, and gives the external hosts the names that the service calls them by.
-    async fn open(args: &Args, request: Request<E>, cx: &Context) -> Result<Self, Failure> {
+impl<E: Copy> Session<E> {
+    /// Reads the arguments, finds the service and the secrets, and gives the external hosts the names that the service calls them by.
+    ///
+    /// # Errors
+    /// If any of these is wrong or missing. Nothing has been sent then.
+    async fn open(op: Op<E>, args: &Args, cx: &Context) -> Result<Self, Failure> {
+        let request = prepare(op, args, cx)?;
         let config = configuration(args, cx)?;
         let hosts = &config.service.import_hosts;
         let names = [("extgit", &hosts.extgit), ("extserver", &hosts.extserver)];
