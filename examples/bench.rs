@@ -302,7 +302,7 @@ settings:
   wiki_access_level: disabled
 variables:
 ",
-        i % 2 == 0
+        i.is_multiple_of(2)
     )?;
     for variable in 0..5 {
         writeln!(text, "  - {{key: VARIABLE_{variable}, value: value-{i}-{variable}, protected: {}}}", variable % 2 == 0)?;

@@ -220,7 +220,7 @@ impl Reader<'_, '_> {
         }
         for name in kind.identity() {
             let default = kind.table().get(name).and_then(|spec| spec.schema.get("default"));
-            if let Some(default) = default.filter(|_| !fields.contains_key(*name)) {
+            if let Some(default) = default.filter(|_| !fields.contains_key(name)) {
                 fields.insert(*name, Sourced { value: default.clone().into(), origin: origin.clone() });
             }
         }
