@@ -229,7 +229,7 @@ pub(crate) fn ids(traversal: &str) -> impl Iterator<Item = i64> {
 /// The caller's direct level in a project, if any.
 pub(crate) fn direct_level(db: &Connection, user: i64, project: i64, today: &str) -> Result<Option<i64>, rusqlite::Error> {
     db.prepare_cached(
-        "SELECT access_level FROM members WHERE project_id = ?1 AND user_id = ?2
+        "SELECT access_level FROM members WHERE project_id = ?1 AND user_id = ?2 AND state = 'active'
          AND (expires_at IS NULL OR expires_at > ?3)",
     )?
     .query_row(params![project, user, today], |row| row.get(0))

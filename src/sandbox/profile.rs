@@ -28,8 +28,10 @@ pub struct Profile {
     pub shuffle_topics: bool,
     /// Every new project gets a bot among its members.
     pub bots_among_members: bool,
-    /// This project attribute is accepted with 200 and dropped.
+    /// This project attribute is accepted with 200 and dropped. Name, path, visibility and avatar cannot be.
     pub drop_attribute: Option<String>,
+    /// The full form of a project also has the attributes that the reference does not list as readable.
+    pub hidden_attributes_shown: bool,
     /// PUT of a variable needs no `value`, as newer releases have it.
     pub optional_variable_value: bool,
     /// DELETE of a project only marks it, so that it can be restored.

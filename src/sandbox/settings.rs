@@ -225,6 +225,15 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
     Shown { brief: members(brief), full: members(full) }
 }
 
+/// The attributes that are stored but, by the reference, not read back.
+pub(crate) fn hidden(stored: &Map<String, Value>, tier: Tier) -> Map<String, Value> {
+    ATTRIBUTES
+        .iter()
+        .filter(|row| row.reads == Reads::Hidden && row.tier <= tier)
+        .filter_map(|row| Some((row.name.to_owned(), stored.get(row.name)?.clone())))
+        .collect()
+}
+
 /// An object's JSON text without its braces.
 fn members(object: Map<String, Value>) -> String {
     let text = Value::Object(object).to_string();

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::access::{self, MAINTAINER, REPORTER};
 use super::answer::Failure;
 use super::call::Call;
+use super::settings;
 use super::store::namespace::Brief;
 use super::store::project::Project;
 
@@ -46,6 +47,28 @@ struct Full<'a> {
     _links: Links,
     shared_with_groups: Vec<Value>,
     permissions: Permissions,
+}
+
+/// What only some projects or callers have.
+#[derive(Serialize)]
+struct Optional<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<Owner<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    marked_for_deletion_at: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    marked_for_deletion_on: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runners_token: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from_project: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct Owner<'a> {
+    id: i64,
+    name: &'a str,
+    created_at: &'a str,
 }
 
 /// The addresses of what belongs to a project.
@@ -86,9 +109,10 @@ impl Role {
 struct Object(Vec<u8>);
 
 impl Object {
-    /// An object with the members of `part`.
-    fn new(part: &impl Serialize) -> Result<Self, Failure> {
-        let text = serde_json::to_vec(part).map_err(|error| Failure::internal(&error))?;
+    /// An object with the members of `part`, and room for about `more` bytes of others.
+    fn new(part: &impl Serialize, more: usize) -> Result<Self, Failure> {
+        let mut text = Vec::with_capacity(more + 2_048);
+        serde_json::to_writer(&mut text, part).map_err(|error| Failure::internal(&error))?;
         Ok(Self(text))
     }
 
@@ -139,7 +163,7 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value
         import_status: project.import_status_at(call.now()),
         import_error: project.import_error.as_deref(),
         _links: links(&call.base, project.id),
-        shared_with_groups: shared_with_groups(call, project)?,
+        shared_with_groups: if project.shared { shared_with_groups(call, project)? } else { Vec::new() },
         permissions: permissions(call, project)?,
     };
     let mut object = simple_object(call, project)?;
@@ -147,38 +171,38 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value
     object.add_text(&project.shown);
     object.add(&optional(call, project)?)?;
     object.add(extra)?;
+    if call.service.profile.hidden_attributes_shown {
+        object.add(&settings::hidden(&project.attributes(call.db)?, call.tier()))?;
+    }
     object.finish()
 }
 
 /// What only some projects or callers have.
-fn optional(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>, Failure> {
-    let mut more = Map::new();
-    if project.namespace.owner_id.is_some() {
-        more.insert(
-            "owner".to_owned(),
-            json!({
-                "id": project.namespace.owner_id,
-                "name": project.namespace.name,
-                "created_at": project.namespace.created_at,
-            }),
-        );
-    }
-    if let Some(day) = &project.marked_for_deletion_on {
-        more.insert("marked_for_deletion_at".to_owned(), day.as_str().into());
-        more.insert("marked_for_deletion_on".to_owned(), day.as_str().into());
-    }
-    if call.level_in(project)? >= MAINTAINER {
-        more.insert("runners_token".to_owned(), project.runners_token.as_str().into());
-    }
-    if let Some(upstream) = project.forked_from_id
-        && let Some(upstream) = Project::by_id(call.db, upstream)?
-        && call.sees(&upstream)?
-    {
-        let mut brief: Value = serde_json::from_str(&simple(call, &upstream)?).map_err(|error| Failure::internal(&error))?;
-        brief["forks_count"] = upstream.forks_count.into();
-        more.insert("forked_from_project".to_owned(), brief);
-    }
-    Ok(more)
+fn optional<'a>(call: &Call<'_>, project: &'a Project) -> Result<Optional<'a>, Failure> {
+    let namespace = &project.namespace;
+    let deletion = project.marked_for_deletion_on.as_deref();
+    let forked_from_project = match project.forked_from_id {
+        Some(upstream) => upstream_of(call, upstream)?,
+        None => None,
+    };
+    Ok(Optional {
+        owner: namespace.owner_id.map(|id| Owner { id, name: &namespace.name, created_at: &namespace.created_at }),
+        marked_for_deletion_at: deletion,
+        marked_for_deletion_on: deletion,
+        runners_token: (call.level_in(project)? >= MAINTAINER).then_some(project.runners_token.as_str()),
+        forked_from_project,
+    })
+}
+
+/// The upstream of a fork, if the caller may see it.
+fn upstream_of(call: &Call<'_>, id: i64) -> Result<Option<Value>, Failure> {
+    let upstream = match Project::by_id(call.db, id)? {
+        Some(upstream) if call.sees(&upstream)? => upstream,
+        _ => return Ok(None),
+    };
+    let mut brief: Value = serde_json::from_str(&simple(call, &upstream)?).map_err(|error| Failure::internal(&error))?;
+    brief["forks_count"] = upstream.forks_count.into();
+    Ok(Some(brief))
 }
 
 /// The keys of `statistics`; no repository has contents, so all are 0.
@@ -213,7 +237,7 @@ fn simple_object(call: &Call<'_>, project: &Project) -> Result<Object, Failure> 
     let web_url = format!("{}/{}", call.base, project.full_path);
     let host = call.base.split("://").nth(1).unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    let mut object = Object::new(&Simple {
+    let own = Simple {
         id: project.id,
         name: &project.name,
         name_with_namespace: format!("{} / {}", project.namespace.full_name, project.name),
@@ -227,7 +251,8 @@ fn simple_object(call: &Call<'_>, project: &Project) -> Result<Object, Failure> 
         star_count: project.star_count,
         last_activity_at: &project.last_activity_at,
         namespace: project.namespace.brief(&call.base),
-    })?;
+    };
+    let mut object = Object::new(&own, project.brief.len() + project.shown.len())?;
     object.add_text(&project.brief);
     Ok(object)
 }
@@ -285,7 +310,7 @@ pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
     OR p.namespace_id IN (SELECT id FROM namespaces WHERE owner_id = :user)
     OR p.namespace_id IN (SELECT value FROM json_each(:namespaces))
     OR p.id IN (SELECT m.project_id FROM members m WHERE m.user_id = :user AND m.project_id IS NOT NULL
-                AND m.access_level >= :least AND (m.expires_at IS NULL OR m.expires_at > :today))
+                AND m.access_level >= :least AND m.state = 'active' AND (m.expires_at IS NULL OR m.expires_at > :today))
     OR p.id IN (SELECT s.project_id FROM shares s WHERE s.project_id IS NOT NULL AND s.access_level >= :least
                 AND s.invited_id IN (SELECT value FROM json_each(:namespaces))
                 AND (s.expires_at IS NULL OR s.expires_at > :today)))";

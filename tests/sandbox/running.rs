@@ -237,9 +237,12 @@ async fn dialects_change_answers() {
         bots_among_members: true,
         drop_attribute: Some("description".to_owned()),
         put_resets_omitted_flags: true,
+        hidden_attributes_shown: true,
         ..Profile::default()
     })
     .await;
+    let shown = world.call("mia", "PUT", SHOP, &json!({"monitor_access_level": "private"})).await.body;
+    assert_eq!((&shown["monitor_access_level"], &shown["build_git_strategy"]), (&json!("private"), &json!("fetch")));
     let page = world.get("mia", "/projects?per_page=50").await;
     assert_eq!((page.body.as_array().map(Vec::len), page.header("x-per-page")), (Some(1), "1"));
     let project = world.call("mia", "PUT", SHOP, &json!({"description": "x", "topics": "a,b"})).await;
@@ -304,9 +307,14 @@ async fn a_deleted_project_can_be_restored_where_deletion_waits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conditional_delete_leaves_what_changed() {
     let world = World::usual().await;
-    for (bound, status) in [("Thu, 01 Jan 2015 00:00:00 GMT", 412), ("Fri, 01 Jan 2999 00:00:00 GMT", 202)] {
-        let request = world.request("olive", "DELETE", SHOP).header("if-unmodified-since", bound);
-        assert_eq!(request.send().await.expect("an answer").status(), status);
+    world.call("olive", "POST", HOOKS, &json!({"url": "https://x.example/"})).await;
+    world.call("olive", "POST", "/projects/acme%2Fshop/members", &json!({"user_id": 7, "access_level": 30})).await;
+    let things = [("/projects/acme%2Fshop/hooks/1", 204), ("/projects/acme%2Fshop/members/7", 204), (SHOP, 202)];
+    for (path, gone) in things {
+        for (bound, status) in [("Thu, 01 Jan 2015 00:00:00 GMT", 412), ("Tue, 01 Jan 2999 00:00:00 GMT", gone)] {
+            let request = world.request("olive", "DELETE", path).header("if-unmodified-since", bound);
+            assert_eq!(request.send().await.expect("an answer").status(), status, "Service: {path} {bound}");
+        }
     }
 }
 

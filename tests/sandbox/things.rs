@@ -264,6 +264,16 @@ async fn an_archived_project_refuses_writes_below_it() {
             (Reference("2, 4.4"), "mia", "POST", "/projects/acme%2Fshop/unarchive", NO, 403, NO),
             (Reference("2, 4.4"), "olive", "POST", "/projects/acme%2Fshop/unarchive", NO, 201, json!({"archived": false})),
             (Service, "olive", "GET", VARIABLES, NO, 200, json!([])),
+            (
+                Service,
+                "olive",
+                "PUT",
+                "/projects/acme%2Fshop",
+                json!({"builds_access_level": "disabled"}),
+                200,
+                json!({"jobs_enabled": false}),
+            ),
+            (Service, "olive", "GET", VARIABLES, NO, 403, NO),
         ])
         .await;
 }

@@ -231,6 +231,7 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.active_project_as(MAINTAINER)?;
     match find(call, project.id)? {
         Some(hook) => {
+            call.check_unmodified(&hook.created_at)?;
             call.db.execute("DELETE FROM hooks WHERE id = ?1", [hook.id])?;
         }
         None if call.service.profile.absent_delete == AbsentDelete::NotFound => {

@@ -413,6 +413,7 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     if member.user.bot || member.access_level > level || is_last_owner(call, scope, &member)? {
         return Err(Failure::forbidden());
     }
+    call.check_unmodified(&member.created_at)?;
     call.db.execute("DELETE FROM members WHERE id = ?1", [member.id])?;
     if let Scope::Group(group) = scope
         && !call.params.is_set("skip_subresources")?

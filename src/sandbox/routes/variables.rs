@@ -182,8 +182,11 @@ pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()
 /// for reading.
 fn project(call: &Call<'_>) -> Result<Project, Failure> {
     let project = call.active_project_as(MAINTAINER)?;
-    let disabled = project.attributes(call.db)?.get("builds_access_level") == Some(&json!("disabled"));
-    if disabled { Err(Failure::forbidden()) } else { Ok(project) }
+    let builds: String = call
+        .db
+        .prepare_cached("SELECT json_extract(attributes, '$.builds_access_level') FROM projects WHERE id = ?1")?
+        .query_row([project.id], |row| row.get(0))?;
+    if builds == "disabled" { Err(Failure::forbidden()) } else { Ok(project) }
 }
 
 /// The one variable with the key, in the scope of the filter if there is one.

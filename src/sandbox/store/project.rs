@@ -37,6 +37,8 @@ pub(crate) struct Project {
     pub(crate) shown: String,
     pub(crate) star_count: i64,
     pub(crate) forks_count: i64,
+    /// Whether any group is invited.
+    pub(crate) shared: bool,
     pub(crate) namespace: Namespace,
 }
 
@@ -72,7 +74,8 @@ impl Project {
                     p.import_error, p.marked_for_deletion_on, p.brief, p.shown,
                     (SELECT count(*) FROM stars s WHERE s.project_id = p.id),
                     (SELECT count(*) FROM projects f WHERE f.forked_from_id = p.id),
-                    p.import_source, p.import_done_at
+                    p.import_source, p.import_done_at,
+                    EXISTS (SELECT 1 FROM shares s WHERE s.project_id = p.id)
              FROM projects p JOIN namespaces n ON n.id = p.namespace_id",
             Namespace::COLUMNS
         )
@@ -104,6 +107,7 @@ impl Project {
             forks_count: row.get(own(19))?,
             import_source: row.get(own(20))?,
             import_done_at: row.get(own(21))?,
+            shared: row.get(own(22))?,
         })
     }
 
