@@ -22,6 +22,7 @@ mod clock;
 mod dispatch;
 mod page;
 mod params;
+mod plant;
 mod profile;
 mod routes;
 pub mod seed;
@@ -156,10 +157,6 @@ impl StartError {
     pub fn is_in_use(&self) -> bool {
         matches!(self, Self::InUse(_))
     }
-
-    fn memory(source: rusqlite::Error) -> Self {
-        Self::Memory(source)
-    }
 }
 
 /// What all calls share.
@@ -195,13 +192,13 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let asked = config.tier.or(seed.and_then(|seed| seed.tier));
     let tier = match asked {
         Some(tier) => tier,
-        None => seed::stored_tier(&store).unwrap_or_default(),
+        None => plant::stored_tier(&store).unwrap_or_default(),
     };
     let faults = Arc::new(Faults::new(config.profile.faults.clone()));
     let service = Arc::new(Service { store, tier, profile: config.profile, clock: config.clock.clone() });
     let token_was_generated = config.token.is_none();
     let token = config.token.unwrap_or_else(|| format!("sandbox-{}", store::random_hex()));
-    let notes = seed::prepare(&service, seed, &token, &config.data)?;
+    let notes = plant::prepare(&service, seed, &token, &config.data)?;
     let log = match config.request_log {
         None => None,
         Some(path) => Some(Mutex::new(

@@ -57,8 +57,8 @@ impl Page {
         let last = ((total + self.size - 1) / self.size).max(1);
         let counted = total <= COUNTED;
         let next = match counted {
-            true => (self.number < last).then_some(self.number + 1),
-            false => (items.len() as i64 == self.size).then_some(self.number + 1),
+            true => (self.number < last).then_some(self.number.saturating_add(1)),
+            false => (items.len() as i64 == self.size).then_some(self.number.saturating_add(1)),
         };
         let previous = (self.number > 1).then(|| self.number - 1);
         let spelled = |page: Option<i64>| page.map(|page| page.to_string()).unwrap_or_default();

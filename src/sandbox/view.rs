@@ -158,7 +158,7 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value
         archived: project.archived,
         empty_repo: project.empty_repo,
         forks_count: project.forks_count,
-        readme_url: (!project.empty_repo).then(|| format!("{web_url}/-/blob/main/README.md")),
+        readme_url: (!project.empty_repo).then(|| format!("{web_url}/-/blob/HEAD/README.md")),
         container_registry_image_prefix: format!("{host}/{}", project.full_path.to_lowercase()),
         import_status: project.import_status_at(call.now()),
         import_error: project.import_error.as_deref(),

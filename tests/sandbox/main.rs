@@ -5,6 +5,7 @@
 //! neither says and a choice was made.
 #![cfg(feature = "sandbox")]
 
+mod actions;
 mod client;
 mod members;
 mod operations;

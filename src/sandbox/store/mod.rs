@@ -61,8 +61,8 @@ impl Store {
     pub(crate) fn open(data: &Data) -> Result<Self, StartError> {
         match data {
             Data::Memory => {
-                let writer = Connection::open_in_memory().and_then(configure).map_err(StartError::memory)?;
-                writer.execute_batch(SCHEMA).map_err(StartError::memory)?;
+                let writer = Connection::open_in_memory().and_then(configure).map_err(StartError::Memory)?;
+                writer.execute_batch(SCHEMA).map_err(StartError::Memory)?;
                 Ok(Self { writer: Mutex::new(writer), readers: None, _lock: None })
             }
             Data::File(path) => Self::open_file(path),

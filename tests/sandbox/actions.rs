@@ -1,0 +1,343 @@
+//! The rarer operations: stars, forks, invitations, uploads, memberships, imports.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use undrift::sandbox::{Config, Profile, Seed};
+
+use super::Source::{Inferred, Reference, Service};
+use super::client::{ROOT, World, got, kept, usual_seed};
+
+const NO: Value = Value::Null;
+const SHOP: &str = "/projects/acme%2Fshop";
+
+#[tokio::test]
+async fn stars_change_once() {
+    let world = World::usual().await;
+    world
+        .check(vec![
+            (Service, "dan", "POST", kept(format!("{SHOP}/star")), NO, 201, json!({"star_count": 1})),
+            (Reference("1, 7"), "dan", "POST", kept(format!("{SHOP}/star")), NO, 304, NO),
+            (Reference("1, 2.11"), "dan", "GET", kept(format!("{SHOP}/starrers")), NO, 200, json!([{"user": {"username": "dan"}}])),
+            (Reference("2, 4.1"), "dan", "GET", "/users/dan/starred_projects", NO, 200, json!([{"path": "shop"}])),
+            (Reference("2, 4.1"), "dan", "GET", "/projects?starred=true", NO, 200, json!([{"path": "shop"}])),
+            (Reference("2, 4.1"), "stranger", "GET", "/users/dan/starred_projects", NO, 200, json!([])),
+            (Service, "dan", "POST", kept(format!("{SHOP}/unstar")), NO, 201, json!({"star_count": 0})),
+            (Reference("1, 7"), "dan", "POST", kept(format!("{SHOP}/unstar")), NO, 304, NO),
+            (Service, "", "POST", kept(format!("{SHOP}/star")), NO, 401, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn forks_come_in_the_background() {
+    let world = World::usual().await;
+    let site = "/projects/acme%2Fsite";
+    world
+        .check(vec![
+            (Service, "stranger", "POST", kept(format!("{SHOP}/fork")), NO, 404, json!({"message": "404 Project Not Found"})),
+            (
+                Service,
+                "stranger",
+                "POST",
+                kept(format!("{site}/fork")),
+                json!({"namespace_path": "acme"}),
+                404,
+                json!({"message": "404 Target Namespace Not Found"}),
+            ),
+            (
+                Service,
+                "stranger",
+                "POST",
+                kept(format!("{site}/fork")),
+                json!({"path": "copy", "name": "copy"}),
+                201,
+                json!({"import_status": "scheduled", "import_error": null, "visibility": "public",
+                       "path_with_namespace": "stranger/copy", "mr_default_target_self": false,
+                       "forked_from_project": {"path_with_namespace": "acme/site", "forks_count": 1}}),
+            ),
+            (
+                Service,
+                "stranger",
+                "POST",
+                kept(format!("{site}/fork")),
+                json!({"path": "copy", "name": "copy"}),
+                409,
+                json!({"message": {"name": ["has already been taken"], "path": ["has already been taken"]}}),
+            ),
+            (Reference("2, 4.1"), "", "GET", kept(format!("{site}/forks")), NO, 200, json!([{"path": "copy"}])),
+            (
+                Reference("2, 4.3"),
+                "stranger",
+                "PUT",
+                "/projects/stranger%2Fcopy",
+                json!({"mr_default_target_self": true}),
+                200,
+                json!({"mr_default_target_self": true}),
+            ),
+            (Service, "mia", "PUT", SHOP, json!({"mr_default_target_self": true}), 400, NO),
+            (Service, "stranger", "DELETE", "/projects/stranger%2Fcopy/fork", NO, 204, NO),
+            (Service, "stranger", "DELETE", "/projects/stranger%2Fcopy/fork", NO, 304, NO),
+            (Service, "stranger", "POST", "/projects/stranger%2Fcopy/fork/2", NO, 201, json!({"forked_from_project": {"id": 2}})),
+            (Service, "stranger", "POST", "/projects/stranger%2Fcopy/fork/2", NO, 409, NO),
+            (Reference("2, 4.4"), "mia", "POST", kept(format!("{SHOP}/fork/2")), NO, 403, NO),
+            (Service, "olive", "POST", kept(format!("{SHOP}/fork/1")), NO, 400, NO),
+            (Service, "olive", "PUT", site, json!({"forking_access_level": "disabled"}), 200, NO),
+            (Service, "mia", "POST", kept(format!("{site}/fork")), NO, 404, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn groups_are_invited_to_projects() {
+    let world = World::usual().await;
+    let ops = world.call("stranger", "POST", "/groups", &json!({"name": "ops", "path": "ops"})).await.body["id"].clone();
+    world.call("stranger", "PUT", "/groups/ops", &json!({"visibility": "public"})).await;
+    let share = kept(format!("{SHOP}/share"));
+    let link = kept(format!("{SHOP}/share/{ops}"));
+    world
+        .check(vec![
+            (
+                Service,
+                "mia",
+                "POST",
+                share,
+                json!({"group_id": ops, "group_access": 31}),
+                400,
+                json!({"error": "group_access does not have a valid value"}),
+            ),
+            (Service, "mia", "POST", share, json!({"group_id": 999, "group_access": 30}), 404, json!({"message": "404 Group Not Found"})),
+            (
+                Service,
+                "mia",
+                "POST",
+                share,
+                json!({"group_id": ops, "group_access": 20, "expires_at": "2999-01-01"}),
+                201,
+                json!({"project_id": 1, "group_id": ops, "group_access": 20, "expires_at": "2999-01-01"}),
+            ),
+            (Service, "mia", "POST", share, json!({"group_id": ops, "group_access": 20}), 409, NO),
+            (
+                Reference("1, 2.8"),
+                "mia",
+                "GET",
+                SHOP,
+                NO,
+                200,
+                json!({"shared_with_groups": [{"group_full_path": "ops", "group_access_level": 20}]}),
+            ),
+            (Inferred, "stranger", "GET", SHOP, NO, 200, json!({"permissions": {"project_access": null}})),
+            (Service, "stranger", "PUT", SHOP, json!({"description": "x"}), 403, NO),
+            (Reference("1, 4.3"), "mia", "GET", kept(format!("{SHOP}/members/all?query=stranger")), NO, 200, json!([{"access_level": 20}])),
+            (Reference("2, 4.4"), "mia", "DELETE", link, NO, 204, NO),
+            (Service, "mia", "DELETE", link, NO, 404, json!({"message": "404 Group Link Not Found"})),
+            (Service, "mia", "DELETE", kept(format!("{SHOP}/share/x")), NO, 400, json!({"error": "group_id is invalid"})),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn uploads_give_links() {
+    let world = World::usual().await;
+    let upload = async |name: &'static str| {
+        let part = reqwest::multipart::Part::bytes(b"x".to_vec()).file_name(name);
+        let form = reqwest::multipart::Form::new().part("file", part);
+        let request = world.request("gus", "POST", &format!("{SHOP}/uploads")).multipart(form);
+        got(request.send().await.expect("an answer")).await
+    };
+    let image = upload("../../dk.png").await;
+    assert_eq!(image.status, 201, "Service");
+    let url = image.body["url"].as_str().expect("an address");
+    assert!(url.starts_with("/uploads/") && url.ends_with("/dk.png") && url.len() == "/uploads//dk.png".len() + 32);
+    assert_eq!(image.body["markdown"], format!("![dk]({url})"), "Service");
+    assert_eq!(image.body["full_path"], format!("/acme/shop{url}"), "Reference(1, 2.11)");
+    assert_eq!(upload("a b](x).txt").await.body["alt"], "a_b__x_.txt", "Inferred: names are made plain");
+    world.check(vec![(Service, "gus", "POST", kept(format!("{SHOP}/uploads")), json!({}), 400, json!({"error": "file is missing"}))]).await;
+}
+
+#[tokio::test]
+async fn small_actions_answer() {
+    let world = World::usual().await;
+    let copy = kept(format!("{SHOP}/import_project_members/2"));
+    world
+        .check(vec![
+            (Reference("2, 4.4"), "mia", "POST", copy, NO, 200, json!({"status": "success"})),
+            (
+                Reference("2, 4.4"),
+                "mia",
+                "POST",
+                kept(format!("{SHOP}/import_project_members/9")),
+                NO,
+                404,
+                json!({"message": "404 Project Not Found"}),
+            ),
+            (Service, "dan", "POST", copy, NO, 403, NO),
+            (Service, "mia", "POST", kept(format!("{SHOP}/housekeeping")), NO, 201, NO),
+            (Service, "dan", "POST", kept(format!("{SHOP}/housekeeping")), NO, 403, NO),
+            (Service, "olive", "POST", kept(format!("{SHOP}/restore")), NO, 400, NO),
+            (Reference("2, 4.2"), "dan", "GET", kept(format!("{SHOP}/languages")), NO, 200, json!({})),
+            (Reference("2, 4.2"), "dan", "GET", kept(format!("{SHOP}/groups")), NO, 200, json!([{"full_path": "acme"}])),
+            (Reference("2, 4.2"), "dan", "GET", kept(format!("{SHOP}/users?search=MIA")), NO, 200, json!([{"username": "mia"}])),
+            (Reference("2, 4.2"), "olive", "GET", kept(format!("{SHOP}/transfer_locations")), NO, 200, json!([])),
+            (Service, "", "GET", kept(format!("{SHOP}/users")), NO, 404, NO),
+            (Service, "olive", "POST", "/groups", json!({"name": "new", "path": "new"}), 201, NO),
+            (Reference("2, 4.2"), "olive", "GET", kept(format!("{SHOP}/transfer_locations")), NO, 200, json!([{"full_path": "new"}])),
+            (
+                Service,
+                "olive",
+                "PUT",
+                kept(format!("{SHOP}/transfer")),
+                json!({"namespace": "new"}),
+                200,
+                json!({"path_with_namespace": "new/shop"}),
+            ),
+            (
+                Service,
+                "olive",
+                "POST",
+                "/projects/new%2Fshop/repository/files/README.md",
+                json!({"branch": "trunk", "content": "x", "commit_message": "x"}),
+                201,
+                NO,
+            ),
+            (Service, "olive", "GET", "/projects/new%2Fshop", NO, 200, json!({"default_branch": "trunk", "empty_repo": false})),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn memberships_are_managed_for_a_whole_hierarchy() {
+    let world = World::usual().await;
+    let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
+    world.call("olive", "POST", "/groups", &json!({"name": "sub", "path": "sub", "parent_id": acme})).await;
+    world
+        .check(vec![
+            (
+                Reference("1, 4.3"),
+                "olive",
+                "GET",
+                "/groups/acme/billable_members?sort=name_desc&search=a",
+                NO,
+                200,
+                json!([{"username": "rita"}, {"username": "mia"}, {"username": "dan"}]),
+            ),
+            (
+                Reference("1, 4.3"),
+                "olive",
+                "GET",
+                "/groups/acme/billable_members/4/memberships",
+                NO,
+                200,
+                json!([{"source_full_name": "acme", "access_level": {"string_value": "Developer", "integer_value": 30}}]),
+            ),
+            (Service, "mia", "GET", "/groups/acme/billable_members", NO, 400, json!({"message": "400 Bad request"})),
+            (Service, "olive", "GET", "/groups/acme%2Fsub/billable_members", NO, 400, NO),
+            (
+                Reference("1, 3"),
+                "olive",
+                "PUT",
+                "/groups/acme/members/4/state",
+                json!({"state": "awaiting"}),
+                200,
+                json!({"success": true}),
+            ),
+            (Reference("1, 3"), "dan", "GET", SHOP, NO, 404, NO),
+            (
+                Reference("1, 2.6"),
+                "olive",
+                "GET",
+                "/groups/acme/pending_members",
+                NO,
+                200,
+                json!([{"username": "dan", "approved": false, "invited": false}]),
+            ),
+            (
+                Service,
+                "olive",
+                "PUT",
+                "/groups/acme/members/999/state",
+                json!({"state": "active"}),
+                422,
+                json!({"message": "No memberships found"}),
+            ),
+            (Service, "olive", "PUT", "/groups/acme/members/4/approve", NO, 204, NO),
+            (Reference("1, 3"), "dan", "GET", SHOP, NO, 200, NO),
+            (Service, "olive", "POST", "/groups/acme/members/approve_all", NO, 204, NO),
+            (Reference("1, 4.3"), "olive", "POST", "/projects/acme%2Fshop/members", json!({"user_id": 7, "access_level": 10}), 201, NO),
+            (Reference("1, 3"), "olive", "PUT", "/groups/acme/members/7/state", json!({"state": "awaiting"}), 200, NO),
+            (Reference("1, 3"), "stranger", "GET", SHOP, NO, 404, NO),
+            (Reference("1, 3"), "stranger", "GET", "/projects?membership=true", NO, 200, json!([])),
+            (Reference("1, 4.3"), "olive", "POST", "/groups/acme/members/4/override", NO, 201, json!({"override": true})),
+            (Reference("1, 4.3"), "olive", "DELETE", "/groups/acme/members/4/override", NO, 200, json!({"override": false})),
+            (Service, "olive", "DELETE", "/groups/acme/billable_members/4", NO, 204, NO),
+            (Reference("1, 4.3"), "olive", "GET", "/groups/acme/members/4", NO, 404, NO),
+            (Inferred, "olive", "DELETE", "/groups/acme/billable_members/2", NO, 403, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn imports_can_be_canceled_while_they_run() {
+    let world = World::start(Config {
+        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
+        profile: Profile { import_delay: Duration::from_secs(3600), gists: true, ..Profile::default() },
+        ..Config::default()
+    })
+    .await;
+    let wanted = json!({"personal_access_token": "s", "repo_id": 7, "target_namespace": "acme", "new_name": "in"});
+    let blank = json!({"personal_access_token": "s", "repo_id": 7, "target_namespace": ""});
+    world
+        .check(vec![
+            (Service, "dan", "POST", "/import/extgit", blank, 400, json!({"error": "target_namespace is empty"})),
+            (Service, "stranger", "POST", "/import/extgit", wanted.clone(), 422, NO),
+            (
+                Reference("1, 4.2"),
+                "dan",
+                "POST",
+                "/import/extgit",
+                wanted,
+                201,
+                json!({"id": 3, "name": "in", "full_path": "acme/in", "full_name": "acme / in"}),
+            ),
+            (
+                Reference("1, 4.2"),
+                "dan",
+                "POST",
+                "/import/extgit/cancel",
+                json!({"project_id": 3}),
+                200,
+                json!({"import_status": "canceled", "human_import_status_name": "canceled"}),
+            ),
+            (
+                Reference("1, 7"),
+                "dan",
+                "POST",
+                "/import/extgit/cancel",
+                json!({"project_id": 3}),
+                400,
+                json!({"errors": "The import cannot be canceled because it is canceled"}),
+            ),
+            (Reference("1, 7"), "dan", "POST", "/import/extgit/cancel", json!({"project_id": 99}), 404, NO),
+            (Reference("1, 7"), "dan", "POST", "/import/extgit/gists", json!({"personal_access_token": "s"}), 202, NO),
+            (
+                Reference("1, 7"),
+                "dan",
+                "POST",
+                "/import/extgit/gists",
+                json!({"personal_access_token": "s"}),
+                422,
+                json!({"errors": "Import already in progress"}),
+            ),
+            (
+                Reference("1, 4.2"),
+                "dan",
+                "POST",
+                "/import/extserver",
+                json!({"extserver_url": "https://x.example", "extserver_username": "u", "personal_access_token": "s",
+                       "extserver_project": "K", "extserver_repo": "repo"}),
+                201,
+                json!({"full_path": "dan/repo"}),
+            ),
+        ])
+        .await;
+}
