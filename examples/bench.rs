@@ -151,7 +151,8 @@ impl Service {
             let client = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build()?;
             let mut bodies = vec![("groups", r#"{"name": "bench", "path": "bench"}"#.to_owned())];
             bodies.extend((0..3).map(|i| {
-                let user = format!(r#"{{"username": "user{i}", "name": "User {i}", "email": "user{i}@example.org", "password": "not-used-{i}"}}"#);
+                let user =
+                    format!(r#"{{"username": "user{i}", "name": "User {i}", "email": "user{i}@example.org", "password": "not-used-{i}"}}"#);
                 ("users", user)
             }));
             for (path, body) in bodies {

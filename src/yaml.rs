@@ -91,8 +91,8 @@ pub struct Parsed {
     pub documents: Vec<Node>,
     /// What is wrong.
     pub faults: Vec<Fault>,
-    /// What is in the text but not in a document: values of keys that are written twice or are not text, keys without a value, what a
-    /// merge lost. An empty range stands for what may be in front of it, an anchor or a tag.
+    /// What is in the text but not in a document: entries whose key is not text or has no value, values of keys that are written twice,
+    /// what a merge lost.
     pub dropped: Vec<Range<usize>>,
     /// Whether a document is missing because its syntax is broken.
     pub is_broken: bool,
@@ -101,7 +101,7 @@ pub struct Parsed {
 /// Reads every document of `text`.
 pub fn parse(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
-    if let Some((at, c)) = text.char_indices().find(|(at, c)| is_forbidden(*c) && !(*at == 0 && *c == '\u{feff}')) {
+    if let Some((at, c)) = text.char_indices().find(|(_, c)| is_forbidden(*c)) {
         parsed.faults.push(control_character(at..at + c.len_utf8()));
         parsed.is_broken = true;
         return parsed;
@@ -149,6 +149,23 @@ struct Counted {
     node: Node,
     nodes: usize,
     bytes: usize,
+    /// How deep its collections lie in each other.
+    depth: usize,
+}
+
+impl Counted {
+    /// A collection whose children are yet to come.
+    const fn collection(span: Range<usize>) -> Self {
+        Self { node: Node { data: Data::Null, span }, nodes: 1, bytes: 0, depth: 1 }
+    }
+
+    /// Counts a child, and gives it back.
+    fn add(&mut self, child: Self) -> Node {
+        self.nodes += child.nodes;
+        self.bytes += child.bytes;
+        self.depth = self.depth.max(child.depth + 1);
+        child.node
+    }
 }
 
 /// A key as it was found.
@@ -212,11 +229,11 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         if depth > MAX_DEPTH {
             return Err(too_deep(span));
         }
-        let (anchor, sized) = match event {
-            Event::Alias(id) => return self.alias(id, span),
+        let (anchor, counted) = match event {
+            Event::Alias(id) => return self.alias(id, span, depth),
             Event::Scalar(text, style, anchor, tag) => {
                 let (bytes, data) = (text.len(), self.scalar(text, style, tag.as_deref(), &span));
-                (anchor, Counted { node: Node { data, span }, nodes: 1, bytes })
+                (anchor, Counted { node: Node { data, span }, nodes: 1, bytes, depth: 0 })
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.check_tag(tag.as_deref(), "seq", &span);
@@ -228,80 +245,79 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             }
             _ => return Err(Fault::new("syntax", "a value is missing here", span)),
         };
-        let own = if sized.node.is_collection() { 0 } else { sized.bytes };
-        self.spend(1, own, &sized.node.span)?;
+        let own = if counted.node.is_collection() { 0 } else { counted.bytes };
+        self.spend(1, own, &counted.node.span)?;
         if anchor != 0 {
             // The copy that aliases are made from is paid for too: anchors may lie in each other.
-            self.spend(sized.nodes, sized.bytes, &sized.node.span)?;
-            self.anchors.insert(anchor, Counted { node: sized.node.clone(), ..sized });
+            self.spend(counted.nodes, counted.bytes, &counted.node.span)?;
+            self.anchors.insert(anchor, Counted { node: counted.node.clone(), ..counted });
         }
-        Ok(sized)
+        Ok(counted)
     }
 
-    fn alias(&mut self, id: usize, span: Range<usize>) -> Result<Counted, Fault> {
+    fn alias(&mut self, id: usize, span: Range<usize>, depth: usize) -> Result<Counted, Fault> {
         let Some(target) = self.anchors.get(&id) else {
             return Err(Fault::new("syntax", "an alias inside the value that it stands for", span));
         };
-        let (nodes, bytes) = (target.nodes, target.bytes);
+        let (nodes, bytes, deeper) = (target.nodes, target.bytes, target.depth);
+        if depth + deeper > MAX_DEPTH + 1 {
+            return Err(too_deep(span));
+        }
         self.spend(nodes, bytes, &span)?;
         let data = self.anchors[&id].node.data.clone();
-        Ok(Counted { node: Node { data, span }, nodes, bytes })
+        Ok(Counted { node: Node { data, span }, nodes, bytes, depth: deeper })
     }
 
     fn list(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, Fault> {
-        let (mut items, mut nodes, mut bytes) = (Vec::new(), 1, 0);
+        let mut list = Counted::collection(start);
+        let mut items = Vec::new();
         loop {
             let (event, span) = self.next()?;
             if matches!(event, Event::SequenceEnd) {
-                let span = start.start..span.end.max(start.end);
-                return Ok(Counted { node: Node { data: Data::List(items), span }, nodes, bytes });
+                list.node.span.end = span.end.max(list.node.span.end);
+                list.node.data = Data::List(items);
+                return Ok(list);
             }
-            let item = self.node(event, span, depth + 1)?;
-            nodes += item.nodes;
-            bytes += item.bytes;
-            items.push(item.node);
+            items.push(list.add(self.node(event, span, depth + 1)?));
         }
     }
 
     fn map(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, Fault> {
-        let mut entries = Vec::new();
+        let mut map = Counted::collection(start);
+        let (mut entries, mut merged) = (Vec::new(), Vec::new());
         let mut seen: HashMap<Cow<'t, str>, Range<usize>> = HashMap::new();
-        let (mut merged, mut nodes, mut bytes) = (Vec::new(), 1, 0);
         loop {
             let (event, span) = self.next()?;
             if matches!(event, Event::MappingEnd) {
                 self.merge(&mut entries, &mut seen, merged);
-                let span = start.start..span.end.max(start.end);
-                return Ok(Counted { node: Node { data: Data::Map(entries), span }, nodes, bytes });
+                map.node.span.end = span.end.max(map.node.span.end);
+                map.node.data = Data::Map(entries);
+                return Ok(map);
             }
             let (key_start, key_end) = (span.start, span.end);
             let key = self.key(event, span, depth)?;
             let (event, span) = self.next()?;
-            let value = self.node(event, span, depth + 1)?;
-            nodes += value.nodes;
-            bytes += value.bytes;
+            let value = map.add(self.node(event, span, depth + 1)?);
             let Some(Found { name, span, is_merge }) = key else {
-                self.dropped.extend([key_start..key_start, key_end..value.node.span.end]);
+                self.dropped.push(key_start..value.span.end.max(key_end));
                 continue;
             };
-            bytes += name.len();
-            if value.node.data == Data::Null && !self.has_colon(key_end) {
+            map.bytes += name.len();
+            if value.data == Data::Null && !self.has_colon(key_end) {
                 let fault = Fault::new("yaml-key", "a key without a value", span.clone());
                 self.faults.push(fault.help("write `key: value`; what is meant as text needs `- ` or brackets of a list around it"));
                 self.dropped.push(span);
-                continue;
-            }
-            if let Some(first) = seen.get(&name) {
+            } else if let Some(first) = seen.get(&name) {
                 let fault = Fault::new("duplicate-key", "a key that is written twice in one mapping", span);
                 self.faults.push(Fault { first: Some(first.clone()), ..fault.help("keep one of the two") });
-                self.dropped.push(key_end..value.node.span.end);
-                continue;
-            }
-            seen.insert(name.clone(), span.clone());
-            if is_merge {
-                self.mergeable(value.node, &mut merged);
+                self.dropped.push(key_end..value.span.end);
             } else {
-                entries.push((Key { name: name.into_owned(), span }, value.node));
+                seen.insert(name.clone(), span.clone());
+                if is_merge {
+                    self.mergeable(value, &mut merged);
+                } else {
+                    entries.push((Key { name: name.into_owned(), span }, value));
+                }
             }
         }
     }

@@ -15,7 +15,6 @@ use crate::{
     diagnostic::{Diagnostic, Diagnostics, Place},
     plan::Plan,
     report::{
-        Style,
         json::{Outcomes, Planned, Report, Sort},
         progress::Progress,
         terminal::{self, Title},
@@ -26,8 +25,14 @@ use crate::{
 /// What is said when a run ends before its first write.
 const UNCHANGED: &str = "nothing was changed\n";
 
+const EXAMPLES: &str = "Examples:
+  undrift apply manifests --sandbox              shows the plan and asks
+  undrift apply manifests --yes                  in CI
+  undrift apply --ack 'removals:acme/shop#hooks' lets this one refusal through";
+
 /// The options of `apply`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     #[command(flatten)]
     session: SessionArgs,
@@ -38,9 +43,6 @@ pub(super) struct Args {
     yes: bool,
     #[command(flatten)]
     report: ReportArgs,
-    /// Write out what would be folded or cut
-    #[arg(long, help_heading = "Output")]
-    full: bool,
 }
 
 /// Runs it.
@@ -53,7 +55,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
 
 async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
     let plan = session.plan(cx).await?;
-    let style = Style { full: args.full, ..cx.output.style };
+    let style = args.session.style(cx);
     let text = || terminal::plan(&plan, &session.run, Title::Plan, style);
     let blocked = Exit::first_of([super::plan::blocked(&plan), missing_secrets(session, cx)]);
     // What could not be read does not keep the rest from being applied.
@@ -65,10 +67,11 @@ async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
         }
         return Ok(blocked);
     }
+    // Whoever is asked has to see the plan.
     if args.report.replaces_text() {
-        cx.output.tell(&text())
+        cx.output.tell(&text());
     } else {
-        cx.output.print(&text())?
+        cx.output.print(&text())?;
     }
     if !args.yes && !confirmed(cx)? {
         cx.output.tell(UNCHANGED);
@@ -113,7 +116,12 @@ fn confirmed(cx: &Context) -> Result<bool, Failure> {
     cx.output.tell("\napply these changes? [y/N] ");
     let mut answer = String::new();
     stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(is_yes(&answer))
+}
+
+/// Whether an answer lets the run go on; only a clear one does.
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 /// Applies the plan. The first signal lets what is under way finish, the second ends the process.
@@ -137,4 +145,15 @@ async fn carry_out(session: &Session, plan: &Plan, cx: &Context) -> Result<(Appl
     let applied = applied.await;
     tracing::info!("applied {}", count(applied.steps.len(), "step"));
     Ok((applied, signals.received()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        assert!(["y", "Y\n", " yes\r\n", "YES"].into_iter().all(is_yes));
+        assert!(!["", "\n", "n", "no", "yep", "y n", "j"].into_iter().any(is_yes));
+    }
 }

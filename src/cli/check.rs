@@ -12,8 +12,13 @@ use crate::{
     report::json::{Checked, Report, Sort},
 };
 
+const EXAMPLES: &str = "Examples:
+  undrift check
+  undrift check manifests --out json=-";
+
 /// The options of `check`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// The manifests: a folder, or one file
     #[arg(value_name = "DIR", default_value = ".")]

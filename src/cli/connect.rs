@@ -32,7 +32,7 @@ pub(super) struct ConnectArgs {
     pub(super) token_file: Option<PathBuf>,
     /// Use the embedded service instead; its state is kept in FILE, `.undrift/sandbox.db` by default, or `:memory:`
     #[cfg(feature = "sandbox")]
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "url")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with_all = ["url", "proxy"])]
     pub(super) sandbox: Option<String>,
     /// Certificate authorities (PEM) to trust instead of the system's
     #[arg(long, value_name = "FILE")]
@@ -61,6 +61,18 @@ pub(super) type Embedded = crate::sandbox::Running;
 #[cfg(not(feature = "sandbox"))]
 #[derive(Debug)]
 pub(super) enum Embedded {}
+
+/// Stops an embedded service, with everything written.
+#[cfg(feature = "sandbox")]
+pub(super) async fn stop(embedded: Embedded) {
+    embedded.stop().await;
+}
+/// Stops an embedded service, of which this build has none.
+#[cfg(not(feature = "sandbox"))]
+#[expect(clippy::unused_async, reason = "the other one waits")]
+pub(super) async fn stop(embedded: Embedded) {
+    match embedded {}
+}
 
 /// One end of a connection.
 #[derive(Debug)]

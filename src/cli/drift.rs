@@ -7,21 +7,22 @@ use super::{
     session::{ChangeArgs, Session, SessionArgs},
 };
 use crate::report::{
-    Style,
     json::{Planned, Report, Sort},
     terminal::{self, Title},
 };
 
+const EXAMPLES: &str = "Examples:
+  undrift drift manifests          exit code 2 if something differs
+  undrift drift --only 'acme/**'";
+
 /// The options of `drift`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     #[command(flatten)]
     session: SessionArgs,
     #[command(flatten)]
     report: ReportArgs,
-    /// Write out what would be folded or cut
-    #[arg(long, help_heading = "Output")]
-    full: bool,
 }
 
 /// Runs it.
@@ -31,7 +32,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     // Guards are about writing, which nobody is going to do.
     plan.refusals.clear();
     let exit = Exit::first_of([super::plan::blocked(&plan), Exit::Differences.when(!plan.steps.is_empty())]);
-    let style = Style { full: args.full, ..cx.output.style };
+    let style = args.session.style(cx);
     let text = || terminal::plan(&plan, &session.run, Title::Drift, style);
     let json = || Report::new(Sort::Drift, exit.code(), Planned::new(&session.run, &plan)).to_text();
     cx.output.report(&args.report, text, json)?;

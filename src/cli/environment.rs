@@ -23,6 +23,7 @@ impl Environment {
     }
 
     /// With `others`, which win.
+    #[cfg(any(test, feature = "sandbox"))]
     #[must_use]
     pub(super) fn with(mut self, others: impl IntoIterator<Item = (String, String)>) -> Self {
         self.0.extend(others);

@@ -1,7 +1,7 @@
 //! The command line: one file a command, and what they share.
 //!
-//! [`main`] parses the arguments, runs one command and turns what it comes to into an exit code ([`exit`]). Results go to stdout,
-//! everything else to stderr, all of it through [`output`]. [`connect`] decides which service a run talks to and as whom; [`session`]
+//! [`main`] parses the arguments, runs one command and turns what it comes to into an exit code (`exit`). Results go to stdout,
+//! everything else to stderr, all of it through `output`. `connect` decides which service a run talks to and as whom; `session`
 //! leads from manifests and a service to a plan. The environment is read once, here, and handed on as a value.
 
 mod apply;
@@ -60,51 +60,23 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Check manifests without the service
-    #[command(after_help = "Examples:\n  undrift check\n  undrift check manifests --out json=-")]
     Check(check::Args),
     /// Show what apply would do, without doing it
-    #[command(after_help = PLAN_EXAMPLES)]
     Plan(plan::Args),
     /// Show the plan, ask, and carry it out
-    #[command(after_help = APPLY_EXAMPLES)]
     Apply(apply::Args),
     /// Tell whether the service is still as declared
-    #[command(
-        after_help = "Examples:\n  undrift drift manifests          exit code 2 if something differs\n  undrift drift --only 'acme/**'"
-    )]
     Drift(drift::Args),
     /// Run the embedded service until a signal ends it
     #[cfg(feature = "sandbox")]
-    #[command(after_help = SANDBOX_EXAMPLES)]
     Sandbox(sandbox::Args),
     /// Print or write the JSON schemas of manifests and reports
-    #[command(after_help = "Examples:\n  undrift schema manifest\n  undrift schema --write schemas")]
     Schema(schema::Args),
     /// Print completions for a shell
-    #[command(after_help = "Example:\n  undrift completions bash > ~/.local/share/bash-completion/completions/undrift")]
     Completions(pages::CompletionsArgs),
     /// Print the manual page, or write those of all commands
-    #[command(after_help = "Example:\n  undrift man --write ~/.local/share/man/man1")]
     Man(pages::ManArgs),
 }
-
-const PLAN_EXAMPLES: &str = "Examples:
-  undrift plan manifests --url https://gitlab.example.org    the token is in UNDRIFT_TOKEN
-  undrift plan manifests --sandbox                           against the embedded service
-  undrift plan --only 'acme/**#variables'                    only variables of projects below acme
-  undrift plan --out json=plan.json                          for machines too";
-
-const APPLY_EXAMPLES: &str = "Examples:
-  undrift apply manifests --sandbox              shows the plan and asks
-  undrift apply manifests --yes                  in CI
-  undrift apply --ack 'removals:acme/shop#hooks' lets this one refusal through";
-
-#[cfg(feature = "sandbox")]
-const SANDBOX_EXAMPLES: &str = "Examples:
-  undrift sandbox                                prints its address and a token, keeps nothing
-  undrift sandbox --listen 127.0.0.1:8080 --data sandbox.db --seed sandbox.yaml
-
-The token of `root` is taken from UNDRIFT_SANDBOX_TOKEN, or generated and printed.";
 
 /// What every command gets.
 #[derive(Debug)]
@@ -117,23 +89,17 @@ struct Context {
 
 /// Runs undrift with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
-    run(std::env::args_os().collect(), Environment::of_process()).into()
+    // What a panic says is printed where it happens; here it only becomes an exit code.
+    std::panic::catch_unwind(|| run(std::env::args_os().collect(), Environment::of_process())).unwrap_or(Exit::Internal).into()
 }
 
 fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            // If nobody is there to read it, nothing can be said.
-            let _ = error.print();
-            let exit = Exit::Usage.when(error.use_stderr());
-            if let Some(file) = misplaced_file(&arguments).filter(|file| is_about(&error, file)) {
-                Output::new(Colour::Auto, 0, &env).tell_failure(&Failure::said(exit).help(equals_hint(file)));
-            }
-            return exit;
-        }
+        Err(error) => return without_command(&error, &arguments, &env),
     };
     let output = Output::new(cli.color, cli.verbose, &env);
+    output.tell_panics();
     let cx = Context { env, output };
     let outcome = match misplaced_file(&arguments).filter(|file| is_database(file)) {
         Some(file) => Err(Failure::usage(format!("`{file}` would be taken for the manifests")).help(equals_hint(file))),
@@ -143,6 +109,17 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
         cx.output.tell_failure(&failure);
         failure.exit
     })
+}
+
+/// Prints what clap has to say in place of a command: help, the version, or what is wrong with the arguments.
+fn without_command(error: &clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
+    // If nobody is there to read it, nothing can be said.
+    let _ = error.print();
+    let exit = Exit::Usage.when(error.use_stderr());
+    if let Some(file) = misplaced_file(arguments).filter(|file| is_about(error, file)) {
+        Output::new(Colour::Auto, 0, env).tell_failure(&Failure::said(exit).help(equals_hint(file)));
+    }
+    exit
 }
 
 fn dispatch(command: Command, cx: &Context) -> Outcome {

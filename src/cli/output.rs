@@ -108,6 +108,19 @@ impl Output {
         }
     }
 
+    /// Tells of panics as of other errors: on one line and without secrets.
+    pub(super) fn tell_panics(&self) {
+        let output = self.clone();
+        std::panic::set_hook(Box::new(move |panic| {
+            let place = panic.location().map(|location| format!(" at {}:{}", location.file(), location.line())).unwrap_or_default();
+            let payload = panic.payload();
+            let message = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+            let message = message.unwrap_or("no message");
+            let failure = Failure::new(Exit::Internal, anyhow::anyhow!("undrift is broken{place}: {message}"));
+            output.tell_failure(&failure.help("this is a bug; please report it with the command that led to it"));
+        }));
+    }
+
     /// Sends the log to stderr: as UNDRIFT_LOG says, else as loud as `verbose`.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use super::{
 
 /// The options of `completions`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Example:\n  undrift completions bash > ~/.local/share/bash-completion/completions/undrift")]
 pub(super) struct CompletionsArgs {
     /// The shell
     shell: Shell,
@@ -27,6 +28,7 @@ pub(super) fn completions(args: &CompletionsArgs, cx: &Context) -> Outcome {
 
 /// The options of `man`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Example:\n  undrift man --write ~/.local/share/man/man1")]
 pub(super) struct ManArgs {
     /// Write a page for every command into this folder, instead of printing the first
     #[arg(long, value_name = "DIR")]

@@ -9,14 +9,20 @@ use super::{
 use crate::{
     plan::Plan,
     report::{
-        Style,
         json::{Planned, Report, Sort},
         terminal::{self, Title},
     },
 };
 
+const EXAMPLES: &str = "Examples:
+  undrift plan manifests --url https://gitlab.example.org    the token is in UNDRIFT_TOKEN
+  undrift plan manifests --sandbox                           against the embedded service
+  undrift plan --only 'acme/**#variables'                    only variables of projects below acme
+  undrift plan --out json=plan.json                          for machines too";
+
 /// The options of `plan`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     #[command(flatten)]
     session: SessionArgs,
@@ -27,9 +33,6 @@ pub(super) struct Args {
     /// Exit with 2 if there is something to do
     #[arg(long, help_heading = "Output")]
     exit_code: bool,
-    /// Write out what would be folded or cut
-    #[arg(long, help_heading = "Output")]
-    full: bool,
 }
 
 /// Runs it.
@@ -37,7 +40,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let session = Session::open(&args.session, &args.changes, cx).await?;
     let plan = session.plan(cx).await?;
     let exit = Exit::first_of([blocked(&plan), Exit::Differences.when(args.exit_code && !plan.steps.is_empty())]);
-    let style = Style { full: args.full, ..cx.output.style };
+    let style = args.session.style(cx);
     let text = || terminal::plan(&plan, &session.run, Title::Plan, style);
     let json = || Report::new(Sort::Plan, exit.code(), Planned::new(&session.run, &plan)).to_text();
     cx.output.report(&args.report, text, json)?;

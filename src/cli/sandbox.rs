@@ -11,8 +11,15 @@ use crate::{
 /// Where the token of `root` is looked for; without it one is generated.
 const TOKEN_NAME: &str = "UNDRIFT_SANDBOX_TOKEN";
 
+const EXAMPLES: &str = "Examples:
+  undrift sandbox                                prints its address and a token, keeps nothing
+  undrift sandbox --listen 127.0.0.1:8080 --data sandbox.db --seed sandbox.yaml
+
+The token of `root` is taken from UNDRIFT_SANDBOX_TOKEN, or generated and printed.";
+
 /// The options of `sandbox`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]

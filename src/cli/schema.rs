@@ -15,8 +15,11 @@ use crate::{
     value::Json,
 };
 
-/// Every schema by its name. In a folder it is `NAME.schema.json`.
-const SCHEMAS: &[(&str, fn() -> Json)] = &[
+/// A schema's name and what makes it. In a folder it is `NAME.schema.json`.
+type Generated = (&'static str, fn() -> Json);
+
+/// Every schema.
+const SCHEMAS: &[Generated] = &[
     ("manifest", manifest::schema::manifest),
     ("undrift", manifest::schema::config),
     #[cfg(feature = "sandbox")]
@@ -32,8 +35,13 @@ fn written<T: JsonSchema>() -> Json {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
+const EXAMPLES: &str = "Examples:
+  undrift schema manifest
+  undrift schema --write schemas";
+
 /// The options of `schema`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// The schema to print: manifest, undrift, sandbox, plan, apply or check
     #[arg(value_name = "NAME", default_value = "manifest", conflicts_with_all = ["write", "check"])]

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     Context,
-    connect::{ConnectArgs, Embedded},
+    connect::{self, ConnectArgs, Embedded},
     exit::{Exit, Failure},
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     manifest::{self, Config, Desired, Project},
     observe::Observer,
     plan::{self, Guard, Limits, Plan, Selection},
-    report::{Run, progress::Progress},
+    report::{Run, Style, progress::Progress},
     secret::{Reference, Secrets},
     text::alternatives,
 };
@@ -25,10 +25,20 @@ pub(super) struct SessionArgs {
     /// The manifests: a folder, or one file
     #[arg(value_name = "DIR", default_value = ".")]
     pub(super) dir: PathBuf,
+    /// Write out what would be folded or cut
+    #[arg(long, help_heading = "Output")]
+    full: bool,
     #[command(flatten)]
     select: SelectArgs,
     #[command(flatten)]
     connect: ConnectArgs,
+}
+
+impl SessionArgs {
+    /// How results look.
+    pub(super) fn style(&self, cx: &Context) -> Style {
+        Style { full: self.full, ..cx.output.style }
+    }
 }
 
 /// Which part of what is declared.
@@ -142,9 +152,8 @@ impl Session {
 
     /// Ends the embedded service, if there is one, with everything written.
     pub(super) async fn close(self) {
-        #[cfg(feature = "sandbox")]
-        if let Some(running) = self.embedded {
-            running.stop().await;
+        if let Some(embedded) = self.embedded {
+            connect::stop(embedded).await;
         }
     }
 }

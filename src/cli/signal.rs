@@ -35,8 +35,8 @@ pub(super) fn watch(output: Output) -> io::Result<Signals> {
     tokio::spawn(async move {
         let signal = source.next().await;
         let _ = told.set(signal);
-        output.tell("\ninterrupted: finishing the calls that are under way; once more to end at once\n");
         sender.send_replace(true);
+        output.tell("\ninterrupted: finishing the calls that are under way; once more to end at once\n");
         let signal = source.next().await;
         std::process::exit(signal.code().into());
     });

@@ -97,12 +97,6 @@ impl<'t> Source<'t> {
         });
     }
 
-    /// Whether part of `span` must not be shown.
-    pub fn is_hidden(&self, span: &Range<usize>) -> bool {
-        let first = self.hidden.partition_point(|range| range.end <= span.start);
-        self.hidden.get(first).is_some_and(|range| range.start < span.end)
-    }
-
     /// Where the byte `at` is, as the origin of a value.
     pub fn origin(&self, at: usize, layer: Layer) -> Origin {
         let (line, column) = self.position(at);
@@ -111,10 +105,16 @@ impl<'t> Source<'t> {
 
     /// Where `span` is, with its first line.
     pub fn place(&self, span: &Range<usize>) -> Place {
+        self.place_within(span, &(0..self.text.len()))
+    }
+
+    /// Where `span` is, with what `part` holds of its first line: for when nobody has said yet what must not be shown of the rest.
+    pub fn place_within(&self, span: &Range<usize>, part: &Range<usize>) -> Place {
         let start = boundary(self.text, span.start);
         let (line, column) = self.position(start);
         let end = boundary(self.text, span.end).max(start);
-        let snippet = Some(self.snippet(line, start..end)).filter(|(shown, _)| !shown.is_empty());
+        let part = boundary(self.text, part.start)..boundary(self.text, part.end);
+        let snippet = Some(self.snippet(line, start..end, part)).filter(|(shown, _)| !shown.is_empty());
         Place { file: self.name.clone(), spot: Some(Spot { line, column, snippet }) }
     }
 
@@ -132,13 +132,14 @@ impl<'t> Source<'t> {
         (u32::try_from(line).unwrap_or(u32::MAX), column)
     }
 
-    /// What may be shown of a line, and the bytes of it that stand for `span`.
-    fn snippet(&self, line: u32, span: Range<usize>) -> (String, (usize, usize)) {
+    /// What may be shown of the `part` of a line, and the bytes of it that stand for `span`.
+    fn snippet(&self, line: u32, span: Range<usize>, part: Range<usize>) -> (String, (usize, usize)) {
         let start = self.lines[line as usize - 1];
         let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
         let code = start + code_length(&self.text[start..end]);
         let end = start + self.text[start..code].trim_end().len();
         let span = span.start.min(end)..span.end.min(end).max(span.start.min(end));
+        let (start, end) = (start.max(part.start).min(end), end.min(part.end).max(start));
         let from = back(self.text, span.start, WINDOW).max(start);
         let to = forward(self.text, span.end.min(forward(self.text, span.start, WINDOW)), WINDOW).min(end);
         let mut shown = String::new();

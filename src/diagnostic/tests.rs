@@ -126,6 +126,15 @@ fn hidden_parts_may_touch_overlap_and_span_lines() {
 }
 
 #[test]
+fn a_part_of_a_line_may_stand_for_it() {
+    let text = "{a: CANARY, b: x, c: CANARY}";
+    let source = Source::new("a.yaml", text);
+    let place = source.place_within(&find(text, "x"), &find(text, "b: x"));
+    assert_eq!(place.spot.as_ref().unwrap().snippet, Some(("b: x".into(), (3, 4))));
+    assert_eq!((place.line(), place.column()), (Some(1), Some(16)));
+}
+
+#[test]
 fn a_long_line_is_cut_around_what_is_meant() {
     let text = format!("{}: {}", "a".repeat(10_000), "ä".repeat(10_000));
     let (line, marked) = shown(&text, ": ", &[]);

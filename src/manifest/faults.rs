@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, ops::Range};
 
 use super::{mask, schema::Checker};
 use crate::{
-    diagnostic::{Diagnostic, Severity, Source},
+    diagnostic::{Diagnostic, Place, Severity, Source},
     text::escape,
     value::Json,
     yaml::{self, Node, Parsed},
@@ -75,7 +75,10 @@ impl Finding {
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     findings: Vec<Finding>,
+    /// How many are not shown.
     more: usize,
+    /// Whether one of those is an error.
+    more_errors: bool,
 }
 
 impl Findings {
@@ -87,13 +90,25 @@ impl Findings {
     /// Adds one.
     pub(super) fn push(&mut self, finding: Finding) -> &mut Finding {
         if self.findings.len() >= MOST {
-            self.more += 1;
             // The last one gives way; how many there are is said by another.
-            self.findings.pop();
+            let last = self.findings.pop();
+            self.more += 1;
+            self.more_errors |= last.is_some_and(|last| last.severity == Severity::Error);
         }
         self.findings.push(finding);
         let last = self.findings.len() - 1;
         &mut self.findings[last]
+    }
+
+    /// How many more can be shown.
+    pub(super) const fn room(&self) -> usize {
+        MOST.saturating_sub(self.findings.len())
+    }
+
+    /// Counts errors that are not even put into words.
+    pub(super) const fn skip(&mut self, errors: usize) {
+        self.more += errors;
+        self.more_errors |= errors > 0;
     }
 
     /// Adds an error.
@@ -136,25 +151,27 @@ impl Findings {
             return;
         }
         let text = source.text();
-        source.hide(parsed.dropped.iter().map(|range| mask::dropped(text, range)));
+        let mut hidden: Vec<_> = parsed.dropped.iter().map(|range| mask::dropped(text, range)).collect();
         for document in &parsed.documents {
-            source.hide(mask::secrets(text, document, &checker.schema));
+            hidden.extend(mask::secrets(text, document, &checker.schema));
         }
         if parsed.is_broken {
             let is_read = |range: &Range<usize>| {
-                let within = |document: &Node| document.span.start <= range.start && range.end <= document.span.end;
-                parsed.documents.iter().any(within)
+                let next = parsed.documents.partition_point(|document| document.span.end < range.end);
+                parsed.documents.get(next).is_some_and(|document| document.span.start <= range.start)
             };
-            let hidden = mask::without_tree(text, &mask::open_names(&checker.schema));
-            source.hide(hidden.into_iter().filter(|range| !is_read(range)));
+            let unread = mask::without_tree(text, &mask::open_names(&checker.schema));
+            hidden.extend(unread.into_iter().filter(|range| !is_read(range)));
         }
+        source.hide(hidden);
     }
 
     /// The faults with their places.
     pub(super) fn into_diagnostics(self, source: &Source<'_>) -> Vec<Diagnostic> {
         let more = (self.more > 0).then(|| {
             let message = format!("{} more faults in `{}` are not shown", self.more, escape(&source.name));
-            Diagnostic::error("too-many-faults", message).at(crate::diagnostic::Place::file(source.name.clone()))
+            let report = if self.more_errors { Diagnostic::error } else { Diagnostic::warning };
+            report("too-many-faults", message).at(Place::file(source.name.clone()))
         });
         self.findings.into_iter().map(|finding| finding.place(source)).chain(more).collect()
     }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ops::Range,
+    path::{Component, Path},
 };
 
 use super::{Entry, Project, Section, State, Unlisted, faults::Findings, path, schema};
@@ -26,6 +27,9 @@ pub(super) struct Resolved {
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
+/// A project, and where its key `path` and the path itself stand.
+type Declared = (Project, Range<usize>, Range<usize>);
+
 /// Checks and resolves the file `name`.
 pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier: Option<Tier>) -> Resolved {
     let text = match text {
@@ -41,7 +45,9 @@ pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier:
         projects.extend(Reader { source: &source, tier, findings: &mut findings }.document(document));
     }
     findings.hide(&mut source, &parsed, &schema::PROJECT);
-    let projects = projects.into_iter().map(|(project, path)| (project, source.place(&path))).collect();
+    // A file without faults has not said what is secret in it, and another file may still find fault with a path of this one.
+    let place = |(project, key, path): Declared| (project, source.place_within(&path, &(key.start..path.end)));
+    let projects = projects.into_iter().map(place).collect();
     Resolved { projects, diagnostics: findings.into_diagnostics(&source) }
 }
 
@@ -72,8 +78,8 @@ struct Reader<'r, 's> {
 }
 
 impl Reader<'_, '_> {
-    /// The project that `document` declares, with the place of its path.
-    fn document(&mut self, document: &Node) -> Option<(Project, Range<usize>)> {
+    /// What `document` declares.
+    fn document(&mut self, document: &Node) -> Option<Declared> {
         if !matches!(document.data, Data::Map(_)) {
             let not = self.findings.error("document", "a document has to be a mapping", document.span.clone());
             not.help("start with `kind: Project` and `path: ...`");
@@ -99,7 +105,7 @@ impl Reader<'_, '_> {
         }
         self.check_unlisted(document);
         let origin = self.origin(&path_key.span);
-        Some((Project { path: path.into(), origin, create, sections }, path_node.span.clone()))
+        Some((Project { path: path.into(), origin, create, sections }, path_key.span.clone(), path_node.span.clone()))
     }
 
     /// Whether the document is of a kind that can be read; if not, why.
@@ -179,28 +185,27 @@ impl Reader<'_, '_> {
         let pointer = format!("/{}", kind.section());
         let is_refused = |pointer: &str| refused.iter().any(|refused| is_within(refused, pointer));
         let origin = self.origin(&key.span);
-        let mut entries = Vec::new();
-        match kind.shape() {
+        let only = |state, fields| vec![Entry { key: String::new(), origin: origin.clone(), state, fields }];
+        let mut entries = match kind.shape() {
             Shape::List => {
-                for (index, item) in node.items().iter().enumerate() {
-                    if matches!(item.data, Data::Map(_)) {
-                        let is_good = !is_refused(&format!("{pointer}/{index}"));
-                        entries.push((self.entry(kind, item, &first_key(item), is_good), item));
-                    }
-                }
-                self.check_twice(kind, &entries);
+                let items = node.items().iter().enumerate().filter(|(_, item)| matches!(item.data, Data::Map(_)));
+                let (places, entries): (Vec<_>, Vec<_>) = items
+                    .map(|(index, item)| {
+                        let (at, is_good) = (first_key(item), !is_refused(&format!("{pointer}/{index}")));
+                        let entry = self.entry(kind, item, &at, is_good);
+                        (at, entry)
+                    })
+                    .unzip();
+                self.check_twice(kind, &entries, &places);
+                entries
             }
-            Shape::Mapping if node.data == Data::Null => {
-                entries.push((Entry { key: String::new(), origin: origin.clone(), state: State::Absent, fields: BTreeMap::new() }, node));
-            }
-            Shape::Mapping => entries.push((self.entry(kind, node, &key.span, !is_refused(&pointer)), node)),
+            Shape::Mapping if node.data == Data::Null => only(State::Absent, BTreeMap::new()),
+            Shape::Mapping => vec![self.entry(kind, node, &key.span, !is_refused(&pointer))],
             Shape::Switch => {
                 let value = Sourced { value: node.to_json().into(), origin: origin.clone() };
-                let fields = BTreeMap::from([(kind.section().to_owned(), value)]);
-                entries.push((Entry { key: String::new(), origin: origin.clone(), state: State::Present, fields }, node));
+                only(State::Present, BTreeMap::from([(kind.section().to_owned(), value)]))
             }
-        }
-        let mut entries: Vec<_> = entries.into_iter().map(|(entry, _)| entry).collect();
+        };
         entries.sort_by(|a, b| a.key.cmp(&b.key));
         Section { kind, origin, unlisted, entries }
     }
@@ -208,11 +213,11 @@ impl Reader<'_, '_> {
     /// An entry; its kind looks at it only if the schema accepts it (`is_good`).
     fn entry(&mut self, kind: &'static dyn Kind, node: &Node, at: &Range<usize>, is_good: bool) -> Entry {
         let is_absent = node.get("state").is_some_and(|(_, state)| state.text() == Some("absent")) && kind.shape() == Shape::List;
+        let origin = self.origin(at);
         let mut fields = self.fields(kind.table(), node, kind.section());
         for (name, field) in &mut fields {
             kind.normalise(name, &mut field.value);
         }
-        let origin = self.origin(at);
         for name in kind.identity() {
             let default = kind.table().get(name).and_then(|spec| spec.schema.get("default"));
             if let Some(default) = default.filter(|_| !fields.contains_key(*name)) {
@@ -254,7 +259,9 @@ impl Reader<'_, '_> {
         for (key, value) in node.entries() {
             if let Some(spec) = table.get(&key.name) {
                 self.check_field(spec, node, key);
-                fields.insert(key.name.clone(), Sourced { value: field_value(spec, value), origin: self.origin(&key.span) });
+                let value = field_value(spec, value);
+                self.check_reference(&value, key);
+                fields.insert(key.name.clone(), Sourced { value, origin: self.origin(&key.span) });
             }
         }
         for (key, value) in node.get("extra").map(|(_, extra)| extra.entries()).into_iter().flatten() {
@@ -286,6 +293,22 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// What can be said about a secret or a file without looking for it.
+    fn check_reference(&mut self, value: &Value, key: &Key) {
+        match value {
+            Value::Secret(Reference::Env(name)) if !is_variable(name) => {
+                let message = format!("`{}` names no environment variable", key.name);
+                let wrong = self.findings.error("reference", message, key.span.clone());
+                wrong.help("names are made of letters, digits and `_`, and do not start with a digit; the secret itself never stands here");
+            }
+            Value::Secret(Reference::File(path)) | Value::File(path) if !is_below(path) => {
+                let message = format!("`{}` names no file inside the manifest folder", key.name);
+                self.findings.error("reference", message, key.span.clone()).help("write a relative path without `..`");
+            }
+            Value::Secret(_) | Value::File(_) | Value::Plain(_) => {}
+        }
+    }
+
     /// Warns of a deprecated field, and of those within its value.
     fn check_deprecated(&mut self, schema: &Json, key: &Key, value: &Node) {
         if schema["deprecated"] == true {
@@ -300,15 +323,16 @@ impl Reader<'_, '_> {
     }
 
     /// Two entries that are the same thing are an error at both places.
-    fn check_twice(&mut self, kind: &dyn Kind, entries: &[(Entry, &Node)]) {
-        let mut seen = HashMap::new();
-        for (entry, node) in entries.iter().filter(|(entry, _)| !entry.key.is_empty()) {
-            let span = first_key(node);
-            if let Some(first) = seen.insert(&entry.key, span.clone()) {
-                seen.insert(&entry.key, first.clone());
-                let twice = self.findings.error("duplicate-entry", format!("a {} that is declared twice", kind.noun()), span);
+    fn check_twice(&mut self, kind: &dyn Kind, entries: &[Entry], places: &[Range<usize>]) {
+        let mut seen: HashMap<&str, &Range<usize>> = HashMap::new();
+        for (entry, place) in entries.iter().zip(places).filter(|(entry, _)| !entry.key.is_empty()) {
+            let first = *seen.entry(&entry.key).or_insert(place);
+            if first != place {
+                let twice = self.findings.error("duplicate-entry", format!("a {} that is declared twice", kind.noun()), place.clone());
                 let identity = alternatives(kind.identity()).replace(" or ", " and ");
-                twice.related(first, "first declared here").help(format!("keep one of them; one is told from another by {identity}"));
+                twice
+                    .related(first.clone(), "first declared here")
+                    .help(format!("keep one of them; one is told from another by {identity}"));
             }
         }
     }
@@ -326,6 +350,17 @@ fn first_key(node: &Node) -> Range<usize> {
 /// A field's value, or its key if the value is no scalar.
 fn visible_span(key: &Key, value: &Node) -> Range<usize> {
     if matches!(value.data, Data::List(_) | Data::Map(_) | Data::Null) { key.span.clone() } else { value.span.clone() }
+}
+
+/// Whether `name` can be the name of an environment variable.
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Whether `path` stays inside the folder that it is relative to.
+fn is_below(path: &str) -> bool {
+    let mut parts = Path::new(path).components();
+    !path.is_empty() && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 /// Whether the JSON pointer `inner` is `outer` or lies below it.

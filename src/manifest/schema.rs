@@ -49,7 +49,10 @@ pub const DOCUMENTS: [&str; 1] = ["Project"];
 pub(super) const PLANNED_DOCUMENTS: [&str; 2] = ["Defaults", "Group"];
 
 /// The keys of a `Project` that are to come.
-pub(super) const PLANNED_KEYS: [&str; 5] = ["shares", "inherit", "previously", "badges", "labels"];
+pub(super) const PLANNED_KEYS: [&str; 2] = ["shares", "previously"];
+
+/// The key of any section that is to come.
+pub(super) const PLANNED_FIELD: &str = "inherit";
 
 /// The schema of any manifest, for editors.
 pub fn manifest() -> Json {

@@ -201,6 +201,32 @@ fn warnings_are_no_errors() {
     assert_eq!((loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)), (1, 0));
 }
 
+#[test]
+fn more_warnings_than_are_shown_are_no_errors_either() {
+    let document = |i| format!("---\nkind: Project\npath: a/p{i}\nsettings: {{issues_enabled: true, wiki_enabled: true}}\n");
+    let loaded = load_files(&[("a.yaml", &(0..100).map(document).collect::<String>())]);
+    assert_eq!((loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)), (101, 0));
+    let with_error = (0..100).map(document).collect::<String>() + "---\nkind: Projct\n" + &document(100);
+    assert!(load_files(&[("a.yaml", &with_error)]).diagnostics.has_errors());
+}
+
+#[test]
+fn folders_have_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    // A file with a hole takes no room.
+    fs::File::create(folder.path().join("a.yaml")).unwrap().set_len(257 << 20).unwrap();
+    let loaded = load(folder.path());
+    let messages: Vec<_> = loaded.diagnostics.sorted().into_iter().map(|fault| fault.message.as_str()).collect();
+    assert_eq!((messages, loaded.files.len()), (vec!["more than 256 MiB of manifests"], 0));
+}
+
+#[test]
+fn results_come_in_the_order_of_the_items() {
+    let items: Vec<_> = (0..1000).collect();
+    assert_eq!(files::for_each(&items, |item| item * 2), items.iter().map(|item| item * 2).collect::<Vec<_>>());
+    assert_eq!(files::for_each(&[] as &[u8], |item| *item), [0; 0]);
+}
+
 /// Documents that say something about everything, as JSON.
 fn documents() -> Vec<Json> {
     let document = |i: usize| {
@@ -267,6 +293,40 @@ path: acme/two
 variables: [{key: A, value: CANARY}, CANARY, {CANARY}]
 ";
 
+/// What manifests are made of.
+const PIECES: [&str; 30] = [
+    "kind: Project",
+    "path: a/b",
+    "variables: ",
+    "hooks: ",
+    "settings: ",
+    "members: ",
+    "create: ",
+    "unlisted: ",
+    "push_rule: ",
+    "extra: ",
+    "archived: ",
+    "key: A",
+    "value: ",
+    "url: ",
+    "state: absent",
+    "env: X",
+    "issues_enabled: ",
+    "---",
+    "\n",
+    "\n  ",
+    "- ",
+    "{",
+    "}",
+    "[",
+    "]",
+    ", ",
+    "&a ",
+    "*a",
+    "<<: ",
+    "null",
+];
+
 /// What a hand may add by mistake.
 const SLIPS: [&str; 16] = [" ", "'", "\"", "[", "}", "\t", ": ", "&", "\n", "- ", "#", "|", "*", "!", ",", "{"];
 
@@ -291,6 +351,14 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_written_is_answered(pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40)) {
+        let text = format!("kind: Project\npath: a/b\n{}", pieces.concat());
+        let resolved = resolve::file(&"a.yaml".into(), Ok(text), Some(crate::field::Tier::Free));
+        let diagnostics: Diagnostics = resolved.diagnostics.into_iter().collect();
+        prop_assert_eq!(diagnostics.is_empty(), diagnostics.render(Style::default()).is_empty());
+    }
 
     /// Slips of the pen between the words, which may break the YAML or move values elsewhere, but never into an open field.
     #[test]

@@ -131,6 +131,10 @@ fn depth_is_bounded() {
     for unit in ["[", "{a: ", "- ", "[[{a: "] {
         assert_eq!(codes(&unit.repeat(100_000)), ["yaml-limit"], "{unit}");
     }
+    // Aliases may not reach deeper than brackets.
+    let chain = |links: usize| (1..links).map(|i| format!("a{i}: &a{i} [*a{}]\n", i - 1)).collect::<String>();
+    assert_eq!(codes(&format!("a0: &a0 []\n{}", chain(MAX_DEPTH))), [""; 0]);
+    assert_eq!(codes(&format!("a0: &a0 []\n{}", chain(MAX_DEPTH + 1))), ["yaml-limit"]);
     let block: String = (0..200).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
     assert_eq!(codes(&block), ["yaml-limit"]);
 }

@@ -102,6 +102,24 @@ fn usage_errors_exit_with_3_and_say_what_to_do() {
 }
 
 #[test]
+fn the_log_is_on_stderr_and_holds_no_secret() {
+    let place = shop();
+    let output = place.output("apply --sandbox --yes -vv");
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(log.contains("variable-create") && !log.contains("canary") && !log.contains("sandbox-"), "{log}");
+    let wrong = Place::new().env("UNDRIFT_LOG", "undrift=deafening");
+    assert!(wrong.run("check").ends_with("help: write it like `undrift=debug`\n---- exit code 3\n"));
+}
+
+#[test]
+fn values_for_the_sandbox_win_over_the_environment() {
+    let place = shop().env("SHOP_TOKEN", "too-short-to-be-masked \n");
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    place.write("sandbox.env", "");
+    assert_eq!(exit_code(&place, "drift --sandbox"), 2, "now it is the other value");
+}
+
+#[test]
 fn the_manifests_cannot_choose_the_service() {
     let place = shop().file("undrift.yaml", "version: 1\nservice: {url: 'https://gitlab.example.org'}\n").env("UNDRIFT_TOKEN", "x");
     insta::assert_snapshot!(place.run("plan --url https://elsewhere.example.org"));

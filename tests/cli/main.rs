@@ -5,4 +5,7 @@
 
 mod commands;
 mod harness;
+#[cfg(unix)]
 mod sandbox;
+#[cfg(all(feature = "sandbox", unix))]
+mod secrets;

@@ -1,8 +1,14 @@
 //! The embedded service as a server of its own, and signals.
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    net::{Shutdown, TcpListener, TcpStream},
     process::{Child, ChildStdout, Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
 };
 
 use crate::harness::Place;
@@ -11,14 +17,14 @@ const SHOP: &str = "kind: Project\npath: acme/shop\ncreate: true\nsettings: {des
 const SEED: &str = "groups: [{path: acme, members: [{user: root, access_level: owner}]}]\n";
 
 /// A running server and what it said at its start.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Server {
-    fn start(place: &Place, arguments: &str) -> Self {
+    pub(crate) fn start(place: &Place, arguments: &str) -> Self {
         let mut child = place.command(&format!("sandbox {arguments}")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -28,7 +34,7 @@ impl Server {
     }
 
     /// Ends it with a signal; returns what else it said, and its exit code.
-    fn end(mut self, signal: &str) -> (String, Option<i32>) {
+    pub(crate) fn end(mut self, signal: &str) -> (String, Option<i32>) {
         send(signal, &self.child);
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();
@@ -40,7 +46,6 @@ fn send(signal: &str, child: &Child) {
     assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
 }
 
-#[cfg(unix)]
 #[test]
 fn a_server_says_where_it_is_and_ends_in_good_order() {
     let place = Place::new().env("UNDRIFT_SANDBOX_TOKEN", "chosen-token");
@@ -53,7 +58,6 @@ fn a_server_says_where_it_is_and_ends_in_good_order() {
     assert!(rest.starts_with("token: ") && code == Some(0), "{rest}");
 }
 
-#[cfg(unix)]
 #[test]
 fn a_server_is_planned_and_applied_to_as_any_service() {
     let place = Place::new().file("m/shop.yaml", SHOP).file("seed.yaml", SEED);
@@ -71,7 +75,6 @@ fn a_server_is_planned_and_applied_to_as_any_service() {
     assert!(!std::fs::read_to_string(place.path().join("log")).unwrap().contains("chosen-token"));
 }
 
-#[cfg(unix)]
 #[test]
 fn a_wrong_token_is_told_apart_from_no_service() {
     let place = Place::new().file("m/shop.yaml", SHOP).env("UNDRIFT_TOKEN", "wrong-canary-token");
@@ -79,4 +82,88 @@ fn a_wrong_token_is_told_apart_from_no_service() {
     let denied = place.run(&format!("plan m -vv --url {}", server.url));
     assert!(denied.ends_with("---- exit code 7\n") && !denied.contains("canary"), "{denied}");
     server.end("-TERM");
+}
+
+#[test]
+fn what_may_not_be_read_makes_a_run_incomplete() {
+    let variables = "variables: [{key: MODE, value: fast}]\n";
+    let place = Place::new().file("m/shop.yaml", &format!("{SHOP}{variables}"));
+    let members = "members: [{user: dora, access_level: developer}]";
+    let seed = format!("users: [{{username: dora, token: token-of-dora}}]\nprojects: [{{path: acme/shop, {members}}}]\n");
+    let place = place.file("seed.yaml", &seed).env("UNDRIFT_TOKEN", "token-of-dora");
+    let server = Server::start(&place, "--seed seed.yaml");
+    let drift = place.run(&format!("drift m --url {}", server.url));
+    assert!(drift.contains("acme/shop#variables") && drift.contains("incomplete: 1 scope not read"), "{drift}");
+    assert!(drift.ends_with("---- exit code 10\n"), "incomplete goes before the difference of the settings: {drift}");
+    server.end("-TERM");
+}
+
+/// Something between undrift and the service that holds back the first request which writes.
+struct Gatekeeper {
+    url: String,
+    held: Receiver<()>,
+    release: Sender<()>,
+}
+
+impl Gatekeeper {
+    fn before(service: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let service = service.trim_start_matches("http://").to_owned();
+        let (tell, held) = channel();
+        let (release, wait) = channel();
+        let gate = Arc::new(Mutex::new(Some((tell, wait))));
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let (client, server) = (client.unwrap(), TcpStream::connect(&service).unwrap());
+                let (mut back_from, mut back_to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+                thread::spawn(move || io::copy(&mut back_from, &mut back_to).and_then(|_| back_to.shutdown(Shutdown::Both)));
+                let gate = Arc::clone(&gate);
+                thread::spawn(move || pass(client, server, &gate));
+            }
+        });
+        Self { url, held, release }
+    }
+}
+
+/// Passes on what the client sends; the first `POST` waits at the gate.
+fn pass(mut client: TcpStream, mut server: TcpStream, gate: &Mutex<Option<(Sender<()>, Receiver<()>)>>) {
+    let mut bytes = [0; 1 << 16];
+    while let Ok(length @ 1..) = client.read(&mut bytes) {
+        if bytes.starts_with(b"POST ")
+            && let Some((tell, wait)) = gate.lock().unwrap().take()
+        {
+            tell.send(()).unwrap();
+            wait.recv().unwrap();
+        }
+        server.write_all(&bytes[..length]).unwrap();
+    }
+    // The other side may have hung up first.
+    let _ = server.shutdown(Shutdown::Both);
+}
+
+#[test]
+fn an_interrupted_apply_finishes_its_calls_and_starts_no_more() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let variables = "variables: [{key: MODE, value: fast}]\n";
+        let place = Place::new().file("m/shop.yaml", &format!("{SHOP}{variables}")).file("seed.yaml", SEED);
+        let place = place.env("UNDRIFT_SANDBOX_TOKEN", "chosen-token").env("UNDRIFT_TOKEN", "chosen-token");
+        let server = Server::start(&place, "--seed seed.yaml");
+        let gate = Gatekeeper::before(&server.url);
+        let mut command = place.command(&format!("apply m --yes --url {}", gate.url));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        gate.held.recv().unwrap();
+        send(signal, &child);
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let told = stderr.lines().find(|line| line.as_ref().unwrap().starts_with("interrupted: "));
+        assert!(told.is_some());
+        gate.release.send(()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let report = String::from_utf8(output.stdout).unwrap();
+        assert!(report.contains("+ project  done\n  + variables/MODE@*  not started\n"), "{report}");
+        assert_eq!(output.status.code(), Some(code));
+        let rest = place.output(&format!("apply m --yes --url {}", server.url));
+        assert_eq!(rest.status.code(), Some(0), "another run finishes it");
+        server.end("-TERM");
+    }
 }

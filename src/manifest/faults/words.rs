@@ -10,7 +10,7 @@ use jsonschema::{
 use super::{Finding, Findings};
 use crate::{
     field::{Field, Secrecy},
-    manifest::schema::PLANNED_KEYS,
+    manifest::schema::{PLANNED_FIELD, PLANNED_KEYS},
     text::{alternatives, is_name, nearest},
     value::Json,
     yaml::{Data, Key, Node},
@@ -44,9 +44,11 @@ pub(super) fn explain(error: &ValidationError<'_>, document: &Node, root: &Json,
     }
     match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
-            for name in unexpected {
+            let shown = unexpected.len().min(findings.room());
+            for name in &unexpected[..shown] {
                 findings.push(spot.unknown(name));
             }
+            findings.skip(unexpected.len() - shown);
         }
         Kind::Required { property } => {
             findings.push(spot.missing(property.as_str().unwrap_or_default()));
@@ -157,7 +159,7 @@ impl Spot<'_> {
         let span = self.node.get(name).map_or_else(|| self.span(), |(key, _)| key.span.clone());
         let known = self.property_names();
         let what = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
-        if self.depth == 0 && PLANNED_KEYS.contains(&name) {
+        if name == PLANNED_FIELD || (self.depth == 0 && PLANNED_KEYS.contains(&name)) {
             let mut finding = Finding::error("not-supported", format!("`{name}` is not supported yet"), span);
             finding.help("leave it out; this release does not read it");
             return finding;

@@ -13,7 +13,7 @@ use crate::{
 
 use super::value;
 
-/// Field names are aligned up to this width; a longer one pushes its own value to the right.
+/// Field names are aligned up to this width, and up to a third of the terminal's; a longer one pushes its own value to the right.
 const WIDEST_NAME: usize = 36;
 
 /// The steps of one project. Without `origins`, equal changes of two projects give equal text.
@@ -31,7 +31,8 @@ pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
         let full = canvas.style().full;
         let changes = step.changes.iter().filter(|change| !told.contains(&change.field.as_str()));
         let rows: Vec<_> = changes.flat_map(rows).filter(|row| full || !row.is_idle(step.action)).collect();
-        let column = rows.iter().map(|row| row.name.chars().count()).filter(|n| *n <= WIDEST_NAME).max().unwrap_or(0);
+        let widest = canvas.style().width.map_or(WIDEST_NAME, |width| WIDEST_NAME.min(width / 3));
+        let column = rows.iter().map(|row| row.name.chars().count()).filter(|n| *n <= widest).max().unwrap_or(0);
         for row in rows {
             field(canvas, step, &row, column, origins);
         }

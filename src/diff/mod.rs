@@ -1,0 +1,300 @@
+//! What differs between a declared section and the live one, as data.
+//!
+//! Pure and synchronous: the same input gives the same differences in the same order. What cannot be compared becomes a note, never a
+//! difference, so that a run which changed nothing plans nothing.
+
+mod entry;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use entry::{Comparing, Match};
+
+use crate::{
+    address::{Address, Selector},
+    field::{Field, Secrecy},
+    kind::{Kind, LiveEntry, Target, Users, plain_text},
+    live::{Caller, Collection},
+    manifest::{Section, Unlisted},
+    operation::{Request, Write},
+    origin::{Origin, Sourced},
+    secret::Secrets,
+    text,
+    value::{Json, Value},
+};
+
+/// What is done to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// It is brought into being.
+    Create,
+    /// Some of its fields change.
+    Update,
+    /// It is removed.
+    Delete,
+}
+
+/// One side of a change, as it may be shown to anybody.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    /// Nothing is there.
+    Absent,
+    /// The service does not say.
+    Unknown,
+    /// Plain data.
+    Value(Json),
+    /// Something is there that is not shown: a live value of a sensitive field, or a literal that is declared to be masked.
+    Hidden,
+    /// The value of a secret, by where it comes from: `env:NAME` or `file:PATH`.
+    Secret(String),
+    /// The content of a file.
+    File(String),
+}
+
+/// A field that differs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Change {
+    /// Its name in the manifest.
+    pub field: String,
+    /// What is there.
+    pub before: Shown,
+    /// What is to be there.
+    pub after: Shown,
+    /// Where it is declared; a removal has none of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// An object that differs.
+pub struct Difference {
+    /// The object.
+    pub address: Address,
+    /// What is to be done.
+    pub action: Action,
+    /// Where it is declared: the entry, or the section whose `unlisted` says so.
+    pub origin: Origin,
+    /// What changes.
+    pub changes: Vec<Change>,
+    /// The calls, in order.
+    pub requests: Vec<Request<Write>>,
+    /// What was found, to tell later whether it moved. Never shown.
+    pub live: Option<LiveEntry>,
+    /// The user whose access this is about, with the levels before and after.
+    pub access: Option<AccessChange>,
+}
+
+/// How a user's access changes. Levels are the service's numbers (reference 1, 2.1); 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessChange {
+    /// The user.
+    pub user: u64,
+    /// The level that they have.
+    pub before: u8,
+    /// The level that they will have.
+    pub after: u8,
+}
+
+/// Why something that one might expect does not happen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Note {
+    /// The object.
+    pub address: Address,
+    /// The reason.
+    pub reason: Reason,
+    /// The fields that it is about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+    /// Where it is declared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// The reason of a [`Note`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// It is live, and no manifest lists it.
+    Unlisted,
+    /// It is live and unlisted, and is left alone for the reason given.
+    LeftAlone(String),
+    /// The service does not return these fields.
+    CannotVerify,
+    /// These secrets are not set here.
+    SecretMissing(Vec<String>),
+    /// The service's answer lacks these fields, which other installations, tiers or roles have.
+    NotReturned,
+    /// It is archived and stays archived; nothing below it is read or changed.
+    Archived,
+}
+
+/// Something that has to be put right before anything is applied.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Problem {
+    /// The object.
+    pub address: Address,
+    /// The code, for example `missing-project`.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// Something of which too little is known, so that nothing is planned there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Incomplete {
+    /// The project, the section or the entry.
+    pub address: Address,
+    /// Why.
+    pub reason: String,
+}
+
+/// What the comparison of a section brings.
+#[derive(Default)]
+pub struct SectionDiff {
+    /// What differs, in the order of the entries; removals of unlisted entries last.
+    pub differences: Vec<Difference>,
+    /// Why other things do not happen.
+    pub notes: Vec<Note>,
+    /// What has to be put right first.
+    pub problems: Vec<Problem>,
+    /// Entries of which too little is known.
+    pub incomplete: Vec<Incomplete>,
+}
+
+/// What a comparison may look at besides the two sides.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The project.
+    pub target: &'a Target,
+    /// Its address.
+    pub project: &'a Address,
+    /// Who asks.
+    pub caller: &'a Caller,
+    /// The user in whose personal namespace the project is.
+    pub personal_owner: Option<u64>,
+    /// The users that entries name.
+    pub users: &'a Users,
+    /// What secret references stand for, as far as it is known here.
+    pub secrets: &'a Secrets,
+    /// The objects whose write-only fields are sent again.
+    pub resend: &'a [Selector],
+}
+
+/// Compares a declared section with the live one.
+///
+/// # Errors
+/// Why the live section does not say enough: then nothing is concluded.
+pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> Result<SectionDiff, String> {
+    let live = live.entries().map_err(str::to_owned)?;
+    let mut diff = SectionDiff::default();
+    // The live entries that a declared one stands for.
+    let mut listed: Vec<&LiveEntry> = Vec::new();
+    let mut unmatched = false;
+    for entry in &declared.entries {
+        let comparing = Comparing::new(declared.kind, entry, context);
+        match comparing.find(live) {
+            Match::None => comparing.absent(&mut diff),
+            Match::One(found) if !listed.iter().any(|other| std::ptr::eq(*other, found)) => {
+                listed.push(found);
+                comparing.present(found, &mut diff);
+                for copy in live.iter().filter(|other| comparing.is_copy(found, other)) {
+                    listed.push(copy);
+                    let address = comparing.address.entry(format!("{}@{}", entry.key, plain_text(&copy.handle)));
+                    diff.differences.push(removal(declared.kind, address, &entry.origin, copy, context.target));
+                }
+            }
+            Match::One(_) => comparing.undecided("another entry already stands for the live one that fits".into(), &mut diff),
+            Match::Ambiguous(why) => {
+                unmatched = true;
+                comparing.undecided(why, &mut diff);
+            }
+            Match::Unknown => unmatched = true,
+        }
+        comparing.secrets_missing(&mut diff);
+        comparing.secrets_unfit(&mut diff);
+    }
+    for entry in live.iter().filter(|entry| !listed.iter().any(|other| std::ptr::eq(*other, *entry))) {
+        unlisted(declared, entry, unmatched, context, &mut diff);
+    }
+    Ok(diff)
+}
+
+/// What happens to a live entry that no manifest lists.
+fn unlisted(declared: &Section, live: &LiveEntry, unmatched: bool, context: Context<'_>, diff: &mut SectionDiff) {
+    let kind = declared.kind;
+    if kind.shape() != crate::kind::Shape::List || declared.unlisted == Unlisted::Ignore {
+        return;
+    }
+    let address = context.project.section(kind.section()).entry(kind.key(&live.fields));
+    let user = access_of(kind, live).map(|(user, _)| user);
+    let spared = live
+        .untouchable
+        .or_else(|| (user == Some(context.caller.id)).then_some("it is the caller's own access"))
+        .or_else(|| (user.is_some() && user == context.personal_owner).then_some("it is the owner of the personal namespace"))
+        .or_else(|| unmatched.then_some("some declared entries could not be matched, and this may be one of them"));
+    let note = |reason| Note { address: address.clone(), reason, fields: Vec::new(), origin: Some(declared.origin.clone()) };
+    match (declared.unlisted, spared) {
+        (Unlisted::Delete, None) => diff.differences.push(removal(kind, address, &declared.origin, live, context.target)),
+        (Unlisted::Delete, Some(why)) => diff.notes.push(note(Reason::LeftAlone(why.into()))),
+        // Bots come and go with the tokens that they belong to; a report of them would never end.
+        _ if live.untouchable.is_some() => {}
+        _ => diff.notes.push(note(Reason::Unlisted)),
+    }
+}
+
+fn removal(kind: &dyn Kind, address: Address, origin: &Origin, live: &LiveEntry, target: &Target) -> Difference {
+    let identity = kind.identity();
+    let changes = live.fields.iter().filter(|(name, _)| !identity.contains(&name.as_str()) && kind.table().get(name).is_some());
+    let changes = changes.map(|(name, value)| Change {
+        field: name.clone(),
+        before: shown_live(kind.table().field(name), Some(value)),
+        after: Shown::Absent,
+        origin: None,
+    });
+    Difference {
+        address,
+        action: Action::Delete,
+        origin: origin.clone(),
+        changes: changes.collect(),
+        requests: kind.delete(target, live),
+        live: Some(live.clone()),
+        access: access_of(kind, live).map(|(user, before)| AccessChange { user, before, after: 0 }),
+    }
+}
+
+/// The user that an entry gives access to, and the level.
+fn access_of(kind: &dyn Kind, live: &LiveEntry) -> Option<(u64, u8)> {
+    Some((live.handle.as_u64()?, kind.access(&live.fields)?))
+}
+
+fn shown_live(field: &Field, value: Option<&Json>) -> Shown {
+    match (value, field.secrecy) {
+        (None, _) => Shown::Unknown,
+        (Some(_), Secrecy::Sensitive | Secrecy::Reference) => Shown::Hidden,
+        (Some(value), Secrecy::Open | Secrecy::Address) => Shown::Value(shown_plain(field, value)),
+    }
+}
+
+/// A field of an object that is about to be created.
+pub fn creation_change(kind: &dyn Kind, name: &str, declared: &Sourced<Value>) -> Change {
+    let after = match &declared.value {
+        Value::Secret(reference) => Shown::Secret(reference.to_string()),
+        Value::File(path) => Shown::File(path.clone()),
+        Value::Plain(value) => Shown::Value(shown_plain(kind.table().field(name), value)),
+    };
+    Change { field: name.to_owned(), before: Shown::Absent, after, origin: Some(declared.origin.clone()) }
+}
+
+/// Plain data without the credentials that an address may hold.
+fn shown_plain(field: &Field, value: &Json) -> Json {
+    match (field.secrecy, value) {
+        (Secrecy::Address, Json::String(url)) => text::mask_url(url).into(),
+        _ => value.clone(),
+    }
+}

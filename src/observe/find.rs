@@ -1,0 +1,220 @@
+//! Finding projects: in lists where that costs less than single reads, with a point read otherwise.
+
+use std::collections::BTreeMap;
+
+use futures_util::{StreamExt as _, stream};
+use tokio::sync::mpsc;
+
+use super::{Observer, declared_names, ends_everything};
+use crate::{
+    api::ApiError,
+    kind::{LiveEntry, Namespace, NamespaceOwner, Source, Target},
+    live::{Facts, Presence},
+    manifest::Project,
+    operation::{self, Read, Request},
+    page::Pager,
+    value::{Json, Object},
+};
+
+/// The role from which on a caller sees every entry of a list below a project (reference 1, 2.1 and 2.3).
+const SEES_ALL: u64 = 40;
+/// A list of everything is tried for more than this many projects that no group's list brought.
+const KEYSET_FROM: usize = 10;
+
+/// What a project's own read came to, before its sections are read.
+pub(super) enum Found {
+    Here(Seen),
+    Not(Presence),
+}
+
+/// The parts of a project object that are looked at later, so that thousands of them fit into memory.
+pub(super) struct Seen {
+    pub(super) facts: Facts,
+    /// Whether the caller's role is high enough to see every entry of every list below the project.
+    pub(super) sees_all: bool,
+    /// The declared sections that are part of the project object.
+    pub(super) sections: BTreeMap<&'static str, LiveEntry>,
+    /// Declared fields that the answer says nothing of although the service could.
+    pub(super) lacking: Vec<String>,
+}
+
+/// Projects as they are found, each with what a list said of it; without, it has to be read by itself.
+pub(super) type Sender<'p> = mpsc::UnboundedSender<(&'p Project, Option<Seen>)>;
+
+/// Declared projects that are still looked for, by their path in lower case.
+type Sought<'p> = BTreeMap<String, &'p Project>;
+
+impl Observer {
+    /// Finds what it can of `projects` in lists, sends it on, and returns the rest.
+    pub(super) async fn from_lists<'p>(&self, projects: &[&'p Project], sender: &Sender<'p>) -> Result<Vec<&'p Project>, ApiError> {
+        let mut groups: BTreeMap<String, Sought<'p>> = BTreeMap::new();
+        for project in projects {
+            let path = project.path.to_lowercase();
+            let top = path.split('/').next().unwrap_or_default().to_owned();
+            groups.entry(top).or_default().insert(path, project);
+        }
+        let lists = groups.into_iter().map(|(top, mut sought)| async move {
+            if sought.len() > 1 {
+                self.from_group(&top, &mut sought, sender).await?;
+            }
+            Ok::<_, ApiError>(sought)
+        });
+        let rest: Vec<Sought<'p>> = stream::iter(lists).buffered(4).collect::<Vec<_>>().await.into_iter().collect::<Result<_, _>>()?;
+        let mut rest: Sought<'p> = rest.into_iter().flatten().collect();
+        if rest.len() > KEYSET_FROM {
+            let everything = operation::PROJECT_LIST.request();
+            self.from_list(everything, &mut rest, sender).await?;
+        }
+        Ok(rest.into_values().collect())
+    }
+
+    /// Looks for `sought` in the list of the top-level group, or user, `top`.
+    async fn from_group<'p>(&self, top: &str, sought: &mut Sought<'p>, sender: &Sender<'p>) -> Result<(), ApiError> {
+        let of_group = operation::GROUP_PROJECTS.request().arg("id", top).query("include_subgroups", true);
+        let of_group = of_group.query("order_by", "id").query("sort", "asc");
+        if !self.from_list(of_group, sought, sender).await? {
+            let of_user = operation::USER_PROJECTS.request().arg("user_id", top).query("order_by", "id").query("sort", "asc");
+            self.from_list(of_user, sought, sender).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes out of `sought` what the list brings, and stops when going on would cost more calls than it saves. `false` if there
+    /// is no such list.
+    async fn from_list<'p>(&self, list: Request<Read>, sought: &mut Sought<'p>, sender: &Sender<'p>) -> Result<bool, ApiError> {
+        let mut pager = Pager::new(list);
+        let (mut pages, mut hits) = (0, 0);
+        loop {
+            match self.client.page(&mut pager).await {
+                Ok(None) => return Ok(true),
+                Ok(Some(objects)) => {
+                    pages += 1;
+                    for raw in objects {
+                        let path = raw.get("path_with_namespace").and_then(Json::as_str).unwrap_or_default().to_lowercase();
+                        if let Some(project) = sought.remove(&path) {
+                            hits += 1;
+                            let _ = sender.send((project, Some(self.seen(project, raw))));
+                        }
+                    }
+                }
+                Err(error) if ends_everything(&error) => return Err(error),
+                Err(error) if pages == 0 && error.is_not_found() => return Ok(false),
+                // What the list did not bring is read one by one.
+                Err(_) => return Ok(true),
+            }
+            let pages_left = pager.total_pages().map_or(1, |total| usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(pages));
+            if pages_left > sought.len() || pages > hits + KEYSET_FROM {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The project as a list gave it, or as a single read gives it where the list's answer lacks a declared field.
+    pub(super) async fn completed(&self, project: &Project, seen: Seen) -> Result<Found, ApiError> {
+        if seen.lacking.is_empty() {
+            return Ok(Found::Here(seen));
+        }
+        // Under the lock, so that the first read tells all the others what is in no answer at all.
+        let mut in_no_answer = self.in_no_answer.lock().await;
+        if seen.lacking.iter().all(|name| in_no_answer.contains(name)) {
+            return Ok(Found::Here(seen));
+        }
+        let found = self.point_read(project).await?;
+        if let Found::Here(seen) = &found {
+            in_no_answer.extend(seen.lacking.iter().cloned());
+        }
+        Ok(found)
+    }
+
+    /// What is looked at of a project object.
+    fn seen(&self, project: &Project, raw: &Object) -> Seen {
+        let facts = facts(project, raw);
+        let mut sections = BTreeMap::new();
+        let mut lacking = Vec::new();
+        for section in project.sections.values().filter(|section| matches!(section.kind.source(&facts.target), Source::Project)) {
+            let names = declared_names(section);
+            let table = section.kind.table();
+            let unsaid = |name: &&&str| table.field(name).live_name(name).is_some_and(|live| !raw.contains_key(live));
+            lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
+            sections.insert(section.kind.section(), section.kind.read(raw, &|name| names.contains(name)));
+        }
+        Seen { sees_all: self.caller.administrator || role(raw) >= Some(SEES_ALL), facts, sections, lacking }
+    }
+
+    pub(super) async fn point_read(&self, project: &Project) -> Result<Found, ApiError> {
+        match self.client.get(operation::PROJECT_GET.request().arg("id", &project.path)).await {
+            Ok(answer) => {
+                let raw = answer.object().cloned().unwrap_or_default();
+                let path = raw.get("path_with_namespace").and_then(Json::as_str).unwrap_or_default();
+                if path.to_lowercase() == project.path.to_lowercase() {
+                    Ok(Found::Here(self.seen(project, &raw)))
+                } else {
+                    Ok(Found::Not(Presence::Moved { to: Some(path.to_owned()) }))
+                }
+            }
+            Err(error) if error.is_moved() => Ok(Found::Not(Presence::Moved { to: self.path_of(error.moved_to()).await? })),
+            Err(error) if error.is_project_not_found() => self.missing(project).await.map(Found::Not),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The path of the project with `id`.
+    async fn path_of(&self, id: Option<u64>) -> Result<Option<String>, ApiError> {
+        let Some(id) = id else { return Ok(None) };
+        let answer = self.client.get(operation::PROJECT_GET.request().arg("id", id)).await?;
+        Ok(answer.body.get("path_with_namespace").and_then(Json::as_str).map(str::to_owned))
+    }
+
+    /// A project that was not found is missing only for a caller who sees the namespace that it would be in.
+    async fn missing(&self, project: &Project) -> Result<Presence, ApiError> {
+        let parent = project.path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let namespace = self.namespace(parent).await?;
+        Ok(match namespace {
+            Some(namespace) => Presence::Missing(Target { path: project.path.clone(), id: None, namespace: Some(namespace) }),
+            None => Presence::NoNamespace(parent.to_owned()),
+        })
+    }
+
+    /// The namespace at `path`, looked up once.
+    async fn namespace(&self, path: &str) -> Result<Option<Namespace>, ApiError> {
+        let mut known = self.namespaces.lock().await;
+        if let Some(namespace) = known.get(&path.to_lowercase()) {
+            return Ok(namespace.clone());
+        }
+        let namespace = match self.client.get(operation::NAMESPACE_GET.request().arg("id", path)).await {
+            Ok(answer) => match answer.body.get("id").and_then(Json::as_u64) {
+                Some(id) if answer.body["kind"] == "user" => Some(Namespace { id, owner: self.namespace_owner(path).await? }),
+                Some(id) => Some(Namespace { id, owner: NamespaceOwner::Group }),
+                None => None,
+            },
+            Err(error) if error.is_not_found() && !error.is_unknown_route() => None,
+            Err(error) => return Err(error),
+        };
+        known.insert(path.to_lowercase(), namespace.clone());
+        Ok(namespace)
+    }
+
+    async fn namespace_owner(&self, username: &str) -> Result<NamespaceOwner, ApiError> {
+        if username.eq_ignore_ascii_case(&self.caller.username) {
+            return Ok(NamespaceOwner::Caller);
+        }
+        Ok(self.user(username).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User))
+    }
+}
+
+/// What is known of a project whatever is declared.
+fn facts(project: &Project, raw: &Object) -> Facts {
+    let in_personal = raw.get("namespace").is_some_and(|namespace| namespace["kind"] == "user");
+    Facts {
+        target: Target { path: project.path.clone(), id: raw.get("id").and_then(Json::as_u64), namespace: None },
+        archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
+        personal_owner: raw.get("owner").filter(|_| in_personal).and_then(|owner| owner["id"].as_u64()),
+    }
+}
+
+/// The caller's highest level in the project, as the project object says.
+fn role(raw: &Object) -> Option<u64> {
+    let permissions = raw.get("permissions")?;
+    let level = |name| permissions[name]["access_level"].as_u64();
+    level("project_access").max(level("group_access"))
+}

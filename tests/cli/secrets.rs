@@ -1,0 +1,140 @@
+//! No secret in any output, whatever the command, however loud; and no write by a command that only looks.
+
+use crate::{harness::Place, sandbox::Server};
+
+/// Secrets by where they live. None of them may ever be seen.
+const CANARIES: &[(&str, &str)] = &[
+    ("undrift's token", "canary-token/of+undrift=="),
+    ("a variable's value", "canary-variable-from-env"),
+    ("a value that cannot be masked", "canary refused \"as masked\""),
+    ("a hook's token", "canary-hook-token"),
+    ("a hook's URL", "https://canary-user:canary-pass@hooks.example.org/canary-path?canary=1"),
+    ("a file", "canary-in-a-file\ncanary-second-line"),
+    ("an import", "https://canary-import:canary-import-pass@git.example.org/x.git"),
+    ("a live variable", "canary-live-variable"),
+    ("a live hook", "canary-live-user:canary-live-pass"),
+    ("a live query", "canary-live-query"),
+    ("a masked literal", "canary-masked-literal"),
+];
+
+fn place() -> Place {
+    let manifest = r#"kind: Project
+path: acme/shop
+settings: {description: new}
+variables:
+  - {key: FROM_ENV, value: {env: VARIABLE}, masked: true}
+  - {key: FROM_FILE, value: {file: secret.txt}}
+  - {key: LITERAL, value: canary-masked-literal, masked: true}
+  - {key: LIVE, value: {env: VARIABLE}}
+hooks:
+  - {name: ci, url: {env: HOOK_URL}, token: {env: HOOK_TOKEN}}
+  - {name: live, url: "https://new.example.org", previously: ["https://canary-live-user:canary-live-pass@old.example.org/?k=canary-live-query"], token: {env: HOOK_TOKEN}}
+---
+kind: Project
+path: acme/imported
+create: true
+settings: {import_url: {env: IMPORT_URL}}
+"#;
+    let seed = r#"groups: [{path: acme, members: [{user: root, access_level: owner}]}]
+projects:
+  - path: acme/shop
+    variables:
+      - {key: LIVE, value: canary-live-variable}
+      - {key: UNLISTED, value: canary-live-variable}
+    hooks:
+      - {url: "https://canary-live-user:canary-live-pass@old.example.org/?k=canary-live-query"}
+      - {url: "https://canary-live-user:canary-live-pass@unlisted.example.org/?k=canary-live-query"}
+"#;
+    let canary = |about: &str| CANARIES.iter().find(|(name, _)| *name == about).unwrap().1;
+    Place::new()
+        .file("m/shop.yaml", manifest)
+        .file("m/secret.txt", canary("a file"))
+        .file("refused/refused.yaml", "kind: Project\npath: acme/shop\nvariables: [{key: A, value: {env: REFUSED}, masked: true}]\n")
+        .file("seed.yaml", seed)
+        .env("UNDRIFT_TOKEN", canary("undrift's token"))
+        .env("UNDRIFT_SANDBOX_TOKEN", canary("undrift's token"))
+        .env("UNDRIFT_LOG", "trace")
+        .env("VARIABLE", canary("a variable's value"))
+        .env("REFUSED", canary("a value that cannot be masked"))
+        .env("HOOK_TOKEN", canary("a hook's token"))
+        .env("HOOK_URL", canary("a hook's URL"))
+        .env("IMPORT_URL", canary("an import"))
+}
+
+/// The forms in which a text may leak.
+fn forms(secret: &str) -> Vec<String> {
+    let mut forms: Vec<String> = secret.lines().map(str::to_owned).collect();
+    forms.push(undrift::operation::encode(secret).to_string());
+    forms.push(serde_json::Value::from(secret).to_string().trim_matches('"').to_owned());
+    forms.push(secret.bytes().map(|byte| format!("{byte:02x}")).collect());
+    forms.push(secret.chars().rev().collect());
+    forms.push(base64(secret.as_bytes()).trim_end_matches('=').to_owned());
+    // Each part of an address is one that somebody could use.
+    forms.extend(secret.split(['/', '@', ':', '?', '=']).filter(|part| part.contains("canary")).map(str::to_owned));
+    forms
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let group = |group: &[u8]| {
+        let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        (0..4)
+            .map(move |i| if i > group.len() { '=' } else { char::from(ALPHABET[(bits >> (18 - 6 * i) & 63) as usize]) })
+            .collect::<String>()
+    };
+    bytes.chunks(3).map(group).collect()
+}
+
+#[test]
+fn no_canary_is_in_any_output() {
+    let place = place();
+    let server = Server::start(&place, "--seed seed.yaml --request-log log");
+    let mut outputs = vec![("the request log".to_owned(), String::new())];
+    for command in [
+        "check m",
+        "plan m -vv --out json=plan.json --full",
+        "plan m -vv --out json=-",
+        "apply m -vv --yes --out json=apply.json",
+        "plan m -vv",
+        "apply m -vv --yes --resend **",
+        "drift m -vv",
+        "drift m -vv --out json=-",
+        "plan refused -vv",
+        "apply refused -vv --yes",
+    ] {
+        let url = if command.starts_with("check") { String::new() } else { format!("--url {}", server.url) };
+        let output = place.output(&format!("{command} {url}"));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        outputs.push((command.to_owned(), text));
+    }
+    server.end("-TERM");
+    for file in ["plan.json", "apply.json", "log"] {
+        outputs.push((file.to_owned(), std::fs::read_to_string(place.path().join(file)).unwrap()));
+    }
+    let applied = &outputs.iter().find(|(name, _)| name.starts_with("apply m -vv --yes --out")).unwrap().1;
+    assert!(applied.contains("hooks/ci  done"), "nothing was tried: {applied}");
+    for (name, text) in &outputs {
+        for (about, canary) in CANARIES {
+            for form in forms(canary) {
+                assert!(!text.contains(&form), "{about} is in the output of `{name}` as `{form}`:\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_only_looks_writes_nothing() {
+    let place = place();
+    let server = Server::start(&place, "--seed seed.yaml --request-log log");
+    for command in ["plan m", "plan m --exit-code", "drift m", "plan m --resend **"] {
+        place.output(&format!("{command} --url {}", server.url));
+    }
+    place.output("check m");
+    server.end("-TERM");
+    let log = std::fs::read_to_string(place.path().join("log")).unwrap();
+    assert!(log.lines().count() > 10, "{log}");
+    for line in log.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["method"], "GET", "{line}");
+    }
+}
