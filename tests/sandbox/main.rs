@@ -6,6 +6,7 @@
 #![cfg(feature = "sandbox")]
 
 mod actions;
+mod around;
 mod client;
 mod members;
 mod operations;

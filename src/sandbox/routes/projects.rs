@@ -71,10 +71,12 @@ fn groups(call: &Call<'_>) -> Result<Answer, Failure> {
             found.push(invited?);
         }
     }
+    let visible_only = call.params.is_set("shared_visible_only")?;
     let mut all = Vec::new();
     for id in found.into_iter().filter(|id| !skipped.contains(id)) {
         if let Some(group) = Namespace::by_id(call.db, id)?
             && group.is_group()
+            && (!visible_only || call.sees_group(&group)?)
             && group.full_name.to_lowercase().contains(&search)
         {
             all.push(json!({
