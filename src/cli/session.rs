@@ -119,9 +119,8 @@ impl Session {
         cx.output.redactor().learn(Arc::clone(&secrets));
         let client = ReadClient::new(endpoint.service.clone(), Arc::new(transport), Arc::clone(&secrets), args.connect.budget(concurrency));
         let observer = Observer::connect(client).await?;
-        let sandbox = endpoint.embedded.is_some();
-        let target = if sandbox { "sandbox".to_owned() } else { endpoint.service.to_string() };
-        let run = Run { target, caller: observer.caller().username.clone(), sandbox };
+        let target = if endpoint.embedded.is_some() { "sandbox".to_owned() } else { endpoint.service.to_string() };
+        let run = Run { target, caller: observer.caller().username.clone(), sandbox: observer.is_sandbox() };
         let settings = plan::Settings {
             caller: observer.caller().clone(),
             secrets,
