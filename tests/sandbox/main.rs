@@ -13,6 +13,7 @@ mod operations;
 mod paging;
 mod projects;
 mod running;
+mod table;
 mod things;
 
 /// Where an expectation comes from.
