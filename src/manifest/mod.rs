@@ -3,7 +3,7 @@
 //! [`load`] reads a folder or a file. Each file becomes a located tree ([`crate::yaml`]); each document of it is checked against the
 //! schema that the kinds' tables add up to ([`schema`]), its faults are put into words (`faults`), and its entries are resolved
 //! and checked by their kinds (`resolve`). Every fault of every file is reported in one run, and none of them shows a secret
-//! ([`mask`]). Files are independent of each other up to the last step, which orders the projects and finds those that are declared
+//! (`mask`). Files are independent of each other up to the last step, which orders the projects and finds those that are declared
 //! twice; so the order of files and documents never matters.
 
 use std::path::{Path, PathBuf};

@@ -220,7 +220,7 @@ impl Reader<'_, '_> {
         }
         for name in kind.identity() {
             let default = kind.table().get(name).and_then(|spec| spec.schema.get("default"));
-            if let Some(default) = default.filter(|_| !fields.contains_key(*name)) {
+            if let Some(default) = default.filter(|_| !fields.contains_key(name)) {
                 fields.insert(*name, Sourced { value: default.clone().into(), origin: origin.clone() });
             }
         }
@@ -324,15 +324,19 @@ impl Reader<'_, '_> {
 
     /// Two entries that are the same thing are an error at both places.
     fn check_twice(&mut self, kind: &dyn Kind, entries: &[Entry], places: &[Range<usize>]) {
-        let mut seen: HashMap<&str, &Range<usize>> = HashMap::new();
+        let mut seen: HashMap<String, &Range<usize>> = HashMap::new();
         for (entry, place) in entries.iter().zip(places).filter(|(entry, _)| !entry.key.is_empty()) {
-            let first = *seen.entry(&entry.key).or_insert(place);
-            if first != place {
-                let twice = self.findings.error("duplicate-entry", format!("a {} that is declared twice", kind.noun()), place.clone());
-                let identity = alternatives(kind.identity()).replace(" or ", " and ");
-                twice
-                    .related(first.clone(), "first declared here")
-                    .help(format!("keep one of them; one is told from another by {identity}"));
+            let fields = plain(&entry.fields);
+            let keys = [(&entry.key, kind.identity()), (&kind.key_on_service(&fields), kind.identity_on_service())];
+            let twice = keys.into_iter().find_map(|(key, identity)| {
+                let first = *seen.entry(format!("{identity:?} {key}")).or_insert(place);
+                (first != place).then_some((first, identity))
+            });
+            if let Some((first, identity)) = twice {
+                let identity = alternatives(identity).replace(" or ", " and ");
+                let message = format!("a {} that is declared twice", kind.noun());
+                let twice = self.findings.error("duplicate-entry", message, place.clone()).related(first.clone(), "first declared here");
+                twice.help(format!("keep one of them; one is told from another by {identity}"));
             }
         }
     }

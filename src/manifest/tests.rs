@@ -147,7 +147,8 @@ fn one_file_is_a_manifest_too() {
 
 #[test]
 fn the_configuration_is_read() {
-    let text = "version: 1\nservice: {url: 'https://h/gitlab', tier: ultimate, import_hosts: [h]}\nguards: {removals: {share: 0.5}}\n";
+    let text =
+        "version: 1\nservice: {url: 'https://h/gitlab', tier: ultimate, import_hosts: {extgit: h}}\nguards: {removals: {share: 0.5}}\n";
     let loaded = load_files(&[("undrift.yaml", text), ("a.yaml", "kind: Project\npath: a/b\n")]);
     assert!(loaded.desired.is_some(), "{}", loaded.diagnostics.render(Style::default()));
     assert_eq!(loaded.config.service.url.as_deref(), Some("https://h/gitlab"));

@@ -262,6 +262,13 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
 }
 
 #[test]
+fn every_problem_is_explained() {
+    for code in ["guard", "missing-field", "missing-namespace", "missing-project", "missing-secret", "moved-project", "unknown-user"] {
+        assert!(crate::diagnostic::codes::explain(code).is_some(), "{code}");
+    }
+}
+
+#[test]
 fn a_project_that_moved_is_a_problem_that_names_the_new_path() {
     let declared = declared(&json!({}), Unlisted::Report);
     let mut live = live(&declared, &json!({}));
