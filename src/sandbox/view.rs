@@ -219,12 +219,15 @@ const STATISTICS: [&str; 10] = [
     "uploads_size",
 ];
 
-/// Members that a call asks for: `statistics=true` and `license=true`.
+/// Members that a call asks for: `statistics=true`, `license=true`, `with_custom_attributes=true`.
 pub(crate) fn requested(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>, Failure> {
     let mut more = Map::new();
     if call.params.is_set("license")? {
         more.insert("license_url".to_owned(), Value::Null);
         more.insert("license".to_owned(), Value::Null);
+    }
+    if call.is_administrator() && call.params.is_set("with_custom_attributes")? {
+        more.insert("custom_attributes".to_owned(), Value::Array(Vec::new()));
     }
     if call.params.is_set("statistics")? && call.level_in(project)? >= REPORTER {
         let sizes = STATISTICS.iter().map(|key| ((*key).to_owned(), 0.into()));

@@ -6,12 +6,14 @@
 #![cfg(feature = "sandbox")]
 
 mod actions;
+mod around;
 mod client;
 mod members;
 mod operations;
 mod paging;
 mod projects;
 mod running;
+mod table;
 mod things;
 
 /// Where an expectation comes from.

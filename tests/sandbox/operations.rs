@@ -10,7 +10,7 @@ const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
 
 /// The operations of the reference.
-const OPERATIONS: &str = "
+pub(crate) const OPERATIONS: &str = "
     GET /projects/:id/variables
     GET /projects/:id/variables/:key
     POST /projects/:id/variables
