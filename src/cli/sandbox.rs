@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use super::{Context, embedded, exit::Outcome, signal};
 use crate::{
     cli::exit::Exit,
-    sandbox::{Config, Data, Tier},
+    sandbox::{Config, Data, Tier, facts_table},
 };
 
 /// Where the token of `root` is looked for; without it one is generated.
@@ -39,6 +39,9 @@ pub(super) struct Args {
     /// A file to which one JSON line a request is appended
     #[arg(long, value_name = "FILE")]
     request_log: Option<PathBuf>,
+    /// Print what it holds to be true of the service, rule by rule, with the sources, and end
+    #[arg(long, exclusive = true)]
+    facts: bool,
 }
 
 fn tier(text: &str) -> Result<Tier, String> {
@@ -48,6 +51,10 @@ fn tier(text: &str) -> Result<Tier, String> {
 
 /// Runs it until a signal ends it.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+    if args.facts {
+        cx.output.print(&facts_table())?;
+        return Ok(Exit::Success);
+    }
     let config = Config {
         listen: args.listen,
         data: args.data.map_or(Data::Memory, Data::File),

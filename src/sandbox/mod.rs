@@ -20,6 +20,7 @@ mod attributes;
 mod call;
 mod clock;
 mod dispatch;
+mod facts;
 mod page;
 mod params;
 mod plant;
@@ -43,6 +44,7 @@ use tokio::task::JoinHandle;
 
 pub use attributes::Tier;
 pub use clock::Clock;
+pub use facts::{FACTS, Fact, FactSource, table as facts_table};
 pub use profile::{AbsentDelete, AbsentPushRule, Fault, Misfortune, Profile};
 pub use seed::{Seed, SeedError};
 pub use store::Data;

@@ -11,8 +11,9 @@ use super::access::{self, MAINTAINER, REPORTER};
 use super::answer::Failure;
 use super::call::Call;
 use super::settings;
-use super::store::namespace::Brief;
+use super::store::namespace::{Brief, Namespace};
 use super::store::project::Project;
+use super::store::user::User;
 
 /// The part of the simple form that is not prepared.
 #[derive(Serialize)]
@@ -53,7 +54,7 @@ struct Full<'a> {
 #[derive(Serialize)]
 struct Optional<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<Owner<'a>>,
+    owner: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     marked_for_deletion_at: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,13 +63,6 @@ struct Optional<'a> {
     runners_token: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from_project: Option<Value>,
-}
-
-#[derive(Serialize)]
-struct Owner<'a> {
-    id: i64,
-    name: &'a str,
-    created_at: &'a str,
 }
 
 /// The addresses of what belongs to a project.
@@ -186,12 +180,20 @@ fn optional<'a>(call: &Call<'_>, project: &'a Project) -> Result<Optional<'a>, F
         None => None,
     };
     Ok(Optional {
-        owner: namespace.owner_id.map(|id| Owner { id, name: &namespace.name, created_at: &namespace.created_at }),
+        owner: namespace.owner_id.map(|id| owner(call, id, namespace)).transpose()?,
         marked_for_deletion_at: deletion,
         marked_for_deletion_on: deletion,
         runners_token: (call.level_in(project)? >= MAINTAINER).then_some(project.runners_token.as_str()),
         forked_from_project,
     })
+}
+
+/// The owner of a personal namespace.
+fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value, Failure> {
+    if call.service.profile.owner_in_full {
+        return Ok(User::by_id(call.db, id)?.map_or(Value::Null, |user| user.brief(&call.base)));
+    }
+    Ok(json!({ "id": id, "name": namespace.name, "created_at": namespace.created_at }))
 }
 
 /// The upstream of a fork, if the caller may see it.

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use undrift::sandbox::{Config, Profile, Seed};
 
-use super::Source::Service;
 use super::client::{ROOT, World, usual_seed};
+use super::facts::fact;
 
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
@@ -129,7 +129,7 @@ async fn a_stranger_finds_nothing_anywhere() {
             let refused = got.status == 404 && got.body == json!({"message": expected});
             // Without a token it is the missing token that may be said first.
             let anonymous = token.is_empty() && got.status == 401 && got.body == json!({"message": "401 Unauthorized"});
-            assert!(refused || anonymous, "{source}: {token} {method} {path}: {} {}", got.status, got.body, source = Service);
+            assert!(refused || anonymous, "{}: {token} {method} {path}: {} {}", fact("unseen"), got.status, got.body);
         }
         tried += 1;
     }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use undrift::sandbox::{AbsentDelete, AbsentPushRule, Clock, Config, Data, Fault, Misfortune, Profile, Seed, Tier, start};
 
 use super::client::{ROOT, World, usual_seed};
+use super::facts::fact;
 
 const SHOP: &str = "/projects/acme%2Fshop";
 const HOOKS: &str = "/projects/acme%2Fshop/hooks";
@@ -185,7 +186,7 @@ async fn the_clock_decides_what_has_expired() {
     assert_eq!(made.body["created_at"], "2030-03-17T17:46:40.000Z");
     assert_eq!(world.get("stranger", SHOP).await.status, 200);
     time.fetch_add(3 * 24 * 3600, Ordering::SeqCst);
-    assert_eq!(world.get("stranger", SHOP).await.status, 404);
+    assert_eq!(world.get("stranger", SHOP).await.status, 404, "{}", fact("member-expired"));
 }
 
 #[tokio::test]
@@ -202,7 +203,7 @@ async fn a_changed_url_resets_the_token_of_a_hook() {
     let made = world.call("mia", "POST", HOOKS, &json!({"url": first})).await.body["id"].as_i64().expect("an id");
     for (body, token) in rows {
         world.call("mia", "PUT", &format!("{HOOKS}/{made}"), &body).await;
-        assert_eq!(world.running.hook_token(made).as_deref(), token, "Reference(2, 4.5): {body}");
+        assert_eq!(world.running.hook_token(made).as_deref(), token, "{}: {body}", fact("hook-token-reset"));
     }
 }
 
@@ -313,7 +314,7 @@ async fn a_conditional_delete_leaves_what_changed() {
     for (path, gone) in things {
         for (bound, status) in [("Thu, 01 Jan 2015 00:00:00 GMT", 412), ("Tue, 01 Jan 2999 00:00:00 GMT", gone)] {
             let request = world.request("olive", "DELETE", path).header("if-unmodified-since", bound);
-            assert_eq!(request.send().await.expect("an answer").status(), status, "Service: {path} {bound}");
+            assert_eq!(request.send().await.expect("an answer").status(), status, "{}: {path} {bound}", fact("conditional-delete"));
         }
     }
 }

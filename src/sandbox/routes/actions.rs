@@ -106,15 +106,14 @@ fn unstar(call: &Call<'_>) -> Result<Answer, Failure> {
 fn starred(call: &Call<'_>, project: i64, changed: usize) -> Result<Answer, Failure> {
     match changed {
         0 => Ok(Answer::empty(StatusCode::NOT_MODIFIED)),
+        _ if call.service.profile.star_answers_ok => projects::answer(call, StatusCode::OK, project),
         _ => projects::answer(call, StatusCode::CREATED, project),
     }
 }
 
 fn restore(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project_as(OWNER)?;
-    if call.tier() < Tier::Premium {
-        return Err(Failure::no_route());
-    }
+    call.require_tier(Tier::Premium)?;
     if project.marked_for_deletion_on.is_none() {
         return Err(Failure::message(StatusCode::BAD_REQUEST, "Project has not been marked for deletion"));
     }

@@ -407,9 +407,12 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
 }
 
-/// Idempotent (reference 2, 4.4).
+/// Idempotent (reference 2, 4.4), unless a dialect says otherwise.
 fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer, Failure> {
     let project = call.project_as(OWNER)?;
+    if archived && project.archived && call.service.profile.archive_twice_refused {
+        return Err(Failure::message(StatusCode::BAD_REQUEST, "Project is already archived."));
+    }
     call.db.execute("UPDATE projects SET archived = ?2 WHERE id = ?1", params![project.id, archived])?;
     view::touch(call, project.id)?;
     answer(call, StatusCode::CREATED, project.id)
