@@ -55,6 +55,18 @@ impl Call<'_> {
         clock::spell(self.time.checked_add(delay).unwrap_or(self.time))
     }
 
+    /// Starts something that runs in the background as long as an import; false while it still runs.
+    pub(crate) fn take_lease(&self, name: &str) -> Result<bool, Failure> {
+        let started = self
+            .db
+            .prepare_cached(
+                "INSERT INTO meta (key, value) VALUES (?1, ?2)
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <= ?3",
+            )?
+            .execute([name, &self.import_done_at(), self.now()])?;
+        Ok(started > 0)
+    }
+
     /// The day, for expiry.
     pub(crate) fn today(&self) -> &str {
         // The spelled time starts with the day.

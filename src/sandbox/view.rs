@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::access::{self, MAINTAINER, REPORTER};
 use super::answer::Failure;
 use super::call::Call;
+use super::routes::custom_attributes;
 use super::settings;
 use super::store::namespace::{Brief, Namespace};
 use super::store::project::Project;
@@ -221,7 +222,7 @@ const STATISTICS: [&str; 10] = [
     "uploads_size",
 ];
 
-/// Members that a call asks for: `statistics=true` and `license=true`.
+/// Members that a call asks for: `statistics=true`, `license=true` and `with_custom_attributes=true`.
 pub(crate) fn requested(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>, Failure> {
     let mut more = Map::new();
     if call.params.is_set("license")? {
@@ -231,6 +232,9 @@ pub(crate) fn requested(call: &Call<'_>, project: &Project) -> Result<Map<String
     if call.params.is_set("statistics")? && call.level_in(project)? >= REPORTER {
         let sizes = STATISTICS.iter().map(|key| ((*key).to_owned(), 0.into()));
         more.insert("statistics".to_owned(), Value::Object(sizes.collect()));
+    }
+    if call.is_administrator() && call.params.is_set("with_custom_attributes")? {
+        more.insert("custom_attributes".to_owned(), custom_attributes::of(call.db, project.id)?);
     }
     Ok(more)
 }

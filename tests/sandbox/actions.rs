@@ -319,6 +319,42 @@ async fn memberships_are_managed_for_a_whole_hierarchy() {
 }
 
 #[tokio::test]
+async fn custom_attributes_are_for_administrators() {
+    let world = World::usual().await;
+    let place = "/projects/acme%2Fshop/custom_attributes/cost";
+    let list = "/projects?with_custom_attributes=true&custom_attributes[cost]=high";
+    world
+        .check(vec![
+            (fact("role"), "olive", "PUT", place, json!({"value": "high"}), 403, NO),
+            (fact("custom-attributes"), ROOT, "PUT", place, json!({"value": "high"}), 200, json!({"key": "cost", "value": "high"})),
+            (fact("custom-attributes"), ROOT, "GET", place, NO, 200, json!({"value": "high"})),
+            (fact("custom-attributes"), ROOT, "GET", list, NO, 200, json!([{"id": 1, "custom_attributes": [{"value": "high"}]}])),
+            (fact("custom-attributes"), ROOT, "GET", "/projects?custom_attributes[cost]=low", NO, 200, json!([])),
+            (
+                fact("custom-attributes"),
+                "olive",
+                "GET",
+                "/projects?custom_attributes[cost]=low&sort=asc",
+                NO,
+                200,
+                json!([{"id": 1}, {"id": 2}]),
+            ),
+            (fact("custom-attributes"), ROOT, "DELETE", place, NO, 204, NO),
+            (fact("custom-attributes"), ROOT, "GET", place, NO, 404, NO),
+        ])
+        .await;
+    let shown = world.get("olive", "/projects/1?with_custom_attributes=true").await.body;
+    assert!(shown.get("custom_attributes").is_none(), "{}", fact("custom-attributes"));
+}
+
+#[tokio::test]
+async fn gists_need_their_flag() {
+    let world = World::usual().await;
+    let body = json!({"personal_access_token": "s"});
+    world.check(vec![(fact("gists-flag"), "dan", "POST", "/import/extgit/gists", body, 404, json!({"error": "404 Not Found"}))]).await;
+}
+
+#[tokio::test]
 async fn imports_can_be_canceled_while_they_run() {
     let world = World::start(Config {
         seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
@@ -360,6 +396,9 @@ async fn imports_can_be_canceled_while_they_run() {
                 json!({"errors": "The import cannot be canceled because it is canceled"}),
             ),
             (fact("import-cancel-unknown"), "dan", "POST", "/import/extgit/cancel", json!({"project_id": 99}), 404, NO),
+            (fact("housekeeping"), "mia", "POST", "/projects/1/housekeeping", NO, 201, NO),
+            (fact("housekeeping"), "mia", "POST", "/projects/1/housekeeping", NO, 409, NO),
+            (fact("housekeeping"), "mia", "POST", "/projects/2/housekeeping", NO, 201, NO),
             (fact("gists"), "dan", "POST", "/import/extgit/gists", json!({"personal_access_token": "s"}), 202, NO),
             (
                 fact("gists"),

@@ -144,8 +144,11 @@ fn upload(call: &Call<'_>) -> Result<Answer, Failure> {
     }))
 }
 
-/// There is no repository to clean, so nothing ever is under way either.
+/// There is no repository to clean; the lease is held as long as an import would take.
 fn housekeeping(call: &Call<'_>) -> Result<Answer, Failure> {
-    call.active_project_as(MAINTAINER)?;
+    let project = call.active_project_as(MAINTAINER)?;
+    if !call.take_lease(&format!("housekeeping of project {}", project.id))? {
+        return Err(Failure::conflict("Somebody already triggered housekeeping for this resource in the past 1440 minutes"));
+    }
     Answer::created(&json!({ "message": "201 Created" }))
 }

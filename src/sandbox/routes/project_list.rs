@@ -227,6 +227,12 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     if params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")? {
         query.and("0");
     }
+    if let (Some(wanted @ Value::Object(_)), true) = (params.get("custom_attributes"), call.is_administrator()) {
+        query.bind(":custom", wanted.to_string()).and(
+            "NOT EXISTS (SELECT 1 FROM json_each(:custom) wanted WHERE NOT EXISTS
+                 (SELECT 1 FROM custom_attributes c WHERE c.project_id = p.id AND c.key = wanted.key AND c.value = wanted.value))",
+        );
+    }
     if let Some(time) = time(call, "last_activity_after")? {
         query.and("p.last_activity_at > :after").bind(":after", time);
     }

@@ -18,9 +18,8 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use super::StartError;
 use super::answer::Failure;
 
-/// What `PRAGMA user_version` says about a file with the tables of [`SCHEMA`].
-const SCHEMA_VERSION: i64 = 1;
-const SCHEMA: &str = include_str!("schema.sql");
+/// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it has seen.
+const SCHEMA: [&str; 2] = [include_str!("schema.sql"), include_str!("schema-2.sql")];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;
 /// A project's row has about eight kilobytes; in a page of the usual four, each would spill into a chain of others.
@@ -62,7 +61,7 @@ impl Store {
         match data {
             Data::Memory => {
                 let writer = Connection::open_in_memory().and_then(configure).map_err(StartError::Memory)?;
-                writer.execute_batch(SCHEMA).map_err(StartError::Memory)?;
+                upgrade(&writer, &SCHEMA).map_err(StartError::Memory)?;
                 Ok(Self { writer: Mutex::new(writer), readers: None, _lock: None })
             }
             Data::File(path) => Self::open_file(path),
@@ -77,13 +76,8 @@ impl Store {
         writer.pragma_update(None, "page_size", PAGE).map_err(wrap)?;
         writer.pragma_update(None, "journal_mode", "wal").map_err(wrap)?;
         let version: i64 = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
-        match version {
-            SCHEMA_VERSION => {}
-            0 => create_tables(&writer).map_err(wrap)?,
-            other => {
-                return Err(StartError::OtherVersion { path: path.to_owned(), version: other });
-            }
-        }
+        let missing = usize::try_from(version).ok().and_then(|seen| SCHEMA.get(seen..));
+        upgrade(&writer, missing.ok_or_else(|| StartError::OtherVersion { path: path.to_owned(), version })?).map_err(wrap)?;
         Ok(Self {
             writer: Mutex::new(writer),
             readers: Some(Readers { path: path.to_owned(), idle: Mutex::new(Vec::new()) }),
@@ -148,10 +142,16 @@ fn configure(connection: Connection) -> Result<Connection, rusqlite::Error> {
     Ok(connection)
 }
 
-fn create_tables(connection: &Connection) -> Result<(), rusqlite::Error> {
+/// Takes all of the steps, or none.
+fn upgrade(connection: &Connection, steps: &[&str]) -> Result<(), rusqlite::Error> {
+    if steps.is_empty() {
+        return Ok(());
+    }
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    transaction.execute_batch(SCHEMA)?;
-    transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    for step in steps {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", SCHEMA.len() as i64)?;
     transaction.commit()
 }
 
@@ -223,6 +223,22 @@ mod tests {
         });
         assert_eq!(seen.expect("read"), 0);
         assert_eq!(store.read(count).expect("read"), 1);
+    }
+
+    #[test]
+    fn an_earlier_format_is_brought_up_to_date() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("data.db");
+        let earlier = Connection::open(&path).expect("a file");
+        earlier.execute_batch(SCHEMA[0]).expect("the first tables");
+        earlier.execute_batch("INSERT INTO meta (key, value) VALUES ('a', 'b'); PRAGMA user_version = 1").expect("written");
+        drop(earlier);
+        for _ in 0..2 {
+            let store = Store::open(&Data::File(path.clone())).expect("opened");
+            assert_eq!(store.read(count).expect("read"), 1);
+            let custom = store.read(|db| Ok(db.query_row("SELECT count(*) FROM custom_attributes", [], |row| row.get::<_, i64>(0))?));
+            assert_eq!(custom.expect("the later table"), 0);
+        }
     }
 
     #[test]
