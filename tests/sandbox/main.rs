@@ -5,6 +5,7 @@
 #![cfg(feature = "sandbox")]
 
 mod actions;
+mod authorisation;
 mod client;
 mod dialects;
 mod facts;
