@@ -111,6 +111,9 @@ pub const FACTS: &[Fact] = &[
     service("parameter-missing", "all missing parameters are named in one 400 under `error`"),
     service("parameter-values", "a value outside its list is 400: does not have a valid value"),
     service("parameter-type", "a value of the wrong type is 400: is invalid"),
+    service("rate-limit", "above the allowance of a user requests are 429 in plain text, with Retry-After"),
+    service("rate-limit-headers", "answers tell the allowance of the user: RateLimit-Limit, -Observed, -Remaining, -Reset, -Name"),
+    service("rate-limit-operation", "above the allowance of an operation requests are 429 in JSON, with Retry-After"),
     service("conditional-delete", "DELETE with an If-Unmodified-Since that has passed is 412"),
     // Lists
     service("page-headers", "a page carries X-Page, X-Per-Page, X-Next-Page, X-Prev-Page, X-Total, X-Total-Pages and Link"),

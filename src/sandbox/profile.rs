@@ -34,8 +34,8 @@ pub struct Profile {
     pub hidden_attributes_shown: bool,
     /// PUT of a variable needs no `value`, as newer releases have it.
     pub optional_variable_value: bool,
-    /// DELETE of a project only marks it, so that it can be restored.
-    pub delayed_delete: bool,
+    /// DELETE of a project only marks it; it can be restored until it is gone after this many days. Premium.
+    pub deletion_delay: Option<u32>,
     /// How long forks and imports take, by the sandbox's clock.
     pub import_delay: Duration,
     /// Whether gists can be imported; the reference has this off by default (1, 9).

@@ -83,7 +83,7 @@ async fn world() -> World {
     World::start(Config {
         seed: Some(Seed::from_json(seed).expect("a seed")),
         // The project that a call deletes is still there for the next call.
-        profile: Profile { delayed_delete: true, ..Profile::default() },
+        profile: Profile { deletion_delay: Some(7), ..Profile::default() },
         ..Config::default()
     })
     .await

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
-use undrift::sandbox::{AbsentDelete, AbsentPushRule, Clock, Config, Data, Fault, Misfortune, Profile, Seed, Tier, start};
+use undrift::sandbox::{AbsentDelete, AbsentPushRule, Clock, Config, Data, Fault, Misfortune, Profile, RateLimits, Seed, Tier, start};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
@@ -22,6 +24,13 @@ fn seed(value: Value) -> Option<Seed> {
 
 fn in_file(path: &Path) -> Config {
     Config { data: Data::File(path.to_owned()), token: Some(ROOT.to_owned()), ..Config::default() }
+}
+
+/// A clock that shows these seconds until a test changes them.
+fn clock_at(seconds: i64) -> (Clock, Arc<AtomicI64>) {
+    let time = Arc::new(AtomicI64::new(seconds));
+    let shown = Arc::clone(&time);
+    (Clock::new(move || jiff::Timestamp::from_second(shown.load(Ordering::SeqCst)).expect("a time")), time)
 }
 
 async fn with_profile(profile: Profile) -> World {
@@ -176,9 +185,7 @@ async fn the_log_has_a_line_for_each_request_and_no_secret() {
 
 #[tokio::test]
 async fn the_clock_decides_what_has_expired() {
-    let time = Arc::new(AtomicI64::new(1_900_000_000));
-    let seconds = Arc::clone(&time);
-    let clock = Clock::new(move || jiff::Timestamp::from_second(seconds.load(Ordering::SeqCst)).expect("a time"));
+    let (clock, time) = clock_at(1_900_000_000);
     let world = World::start(Config { seed: seed(usual_seed()), clock, ..Config::default() }).await;
     let member = json!({"user_id": 7, "access_level": 40, "expires_at": "2030-03-20"});
     let made = world.call("olive", "POST", "/projects/acme%2Fshop/members", &member).await;
@@ -298,8 +305,62 @@ async fn faults_strike_before_or_after_the_commit() {
 }
 
 #[tokio::test]
+async fn a_marked_project_is_gone_after_its_days() {
+    let (clock, seconds) = clock_at(1_900_000_000);
+    let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
+    let world = World::start(Config { seed: seed(usual_seed()), profile, clock, ..Config::default() }).await;
+    assert_eq!(world.call("olive", "DELETE", SHOP, &Value::Null).await.status, 202);
+    for (days, status) in [(6, 200), (7, 404)] {
+        seconds.store(1_900_000_000 + days * 24 * 3600, Ordering::SeqCst);
+        assert_eq!(world.get("olive", SHOP).await.status, status, "{} {days}", fact("project-restore"));
+    }
+    assert_eq!(world.get("olive", "/projects/2").await.status, 200, "what is not marked stays");
+}
+
+#[tokio::test]
+async fn the_clock_finishes_imports() {
+    let (clock, seconds) = clock_at(1_900_000_000);
+    let profile = Profile { import_delay: Duration::from_secs(60), ..Profile::default() };
+    let world = World::start(Config { seed: seed(usual_seed()), profile, clock, ..Config::default() }).await;
+    world.call("dan", "POST", "/projects/2/fork", &Value::Null).await;
+    for (later, status) in [(59, "scheduled"), (60, "finished")] {
+        seconds.store(1_900_000_000 + later, Ordering::SeqCst);
+        assert_eq!(world.get("dan", "/projects/dan%2Fsite").await.body["import_status"], status, "{}", fact("fork"));
+    }
+}
+
+#[tokio::test]
+async fn too_many_requests_are_refused_in_two_ways() {
+    let (clock, seconds) = clock_at(1_900_000_020);
+    let rate_limits = RateLimits { user: Some(3), operation: Some(2) };
+    let world = World::start(Config { seed: seed(usual_seed()), rate_limits, clock, ..Config::default() }).await;
+    let mut answers = Vec::new();
+    for _ in 0..4 {
+        answers.push(world.get("mia", SHOP).await);
+    }
+    let [first, second, third, fourth] = &answers[..] else { panic!("four answers") };
+    for (got, observed, remaining) in [(first, "1", "2"), (second, "2", "1"), (third, "3", "0"), (fourth, "4", "0")] {
+        let told = ["ratelimit-observed", "ratelimit-remaining", "ratelimit-limit", "ratelimit-reset", "ratelimit-name"]
+            .map(|name| got.header(name));
+        assert_eq!(told, [observed, remaining, "3", "1900000080", "throttle_authenticated_api"], "{}", fact("rate-limit-headers"));
+    }
+    assert_eq!((first.status, second.status), (200, 200));
+    let text = json!({"message": {"error": "This endpoint has been requested too many times. Try again later."}});
+    assert_eq!((third.status, &third.body, third.header("retry-after")), (429, &text, "60"), "{}", fact("rate-limit-operation"));
+    let plain = Value::from("Retry later\n");
+    assert_eq!((fourth.status, &fourth.body), (429, &plain), "{}", fact("rate-limit"));
+    let told = ["retry-after", "content-type", "ratelimit-resettime"].map(|name| fourth.header(name));
+    assert_eq!(told, ["60", "text/plain", "Sun, 17 Mar 2030 17:48:00 GMT"], "{}", fact("rate-limit"));
+    assert_eq!(world.get("dan", SHOP).await.status, 200, "others have an allowance of their own");
+    seconds.fetch_add(60, Ordering::SeqCst);
+    assert_eq!(world.get("mia", SHOP).await.status, 200);
+    let plain = World::usual().await.get("mia", SHOP).await;
+    assert_eq!(plain.header("ratelimit-limit"), "", "no limits unless asked for");
+}
+
+#[tokio::test]
 async fn a_deleted_project_can_be_restored_where_deletion_waits() {
-    let world = with_profile(Profile { delayed_delete: true, ..Profile::default() }).await;
+    let world = with_profile(Profile { deletion_delay: Some(7), ..Profile::default() }).await;
     assert_eq!(world.call("olive", "DELETE", SHOP, &Value::Null).await.status, 202);
     let marked = world.get("olive", SHOP).await.body;
     assert!(marked["marked_for_deletion_on"].is_string());

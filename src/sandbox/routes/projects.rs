@@ -399,7 +399,7 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     let updated: String =
         call.db.prepare_cached("SELECT updated_at FROM projects WHERE id = ?1")?.query_row([project.id], |row| row.get(0))?;
     call.check_unmodified(&updated)?;
-    if call.service.profile.delayed_delete && project.marked_for_deletion_on.is_none() {
+    if call.service.deletion_delay().is_some() && project.marked_for_deletion_on.is_none() {
         call.db.execute("UPDATE projects SET marked_for_deletion_on = ?2 WHERE id = ?1", params![project.id, call.today()])?;
     } else {
         call.db.execute("DELETE FROM projects WHERE id = ?1", [project.id])?;

@@ -56,25 +56,28 @@ struct Readers {
 }
 
 impl Store {
-    /// Opens or creates the database.
-    pub(crate) fn open(data: &Data) -> Result<Self, StartError> {
+    /// Opens or creates the database. `durable` flushes every commit to the disk.
+    pub(crate) fn open(data: &Data, durable: bool) -> Result<Self, StartError> {
         match data {
             Data::Memory => {
                 let writer = Connection::open_in_memory().and_then(configure).map_err(StartError::Memory)?;
                 upgrade(&writer, &SCHEMA).map_err(StartError::Memory)?;
                 Ok(Self { writer: Mutex::new(writer), readers: None, _lock: None })
             }
-            Data::File(path) => Self::open_file(path),
+            Data::File(path) => Self::open_file(path, durable),
         }
     }
 
-    fn open_file(path: &Path) -> Result<Self, StartError> {
+    fn open_file(path: &Path, durable: bool) -> Result<Self, StartError> {
         let lock = lock(path)?;
         let wrap = |source| StartError::Database { path: path.to_owned(), source };
         let writer = Connection::open(path).and_then(configure).map_err(wrap)?;
         // Only heeded while the file is empty.
         writer.pragma_update(None, "page_size", PAGE).map_err(wrap)?;
         writer.pragma_update(None, "journal_mode", "wal").map_err(wrap)?;
+        if durable {
+            writer.pragma_update(None, "synchronous", "full").map_err(wrap)?;
+        }
         let version: i64 = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
         let missing = usize::try_from(version).ok().and_then(|seen| SCHEMA.get(seen..));
         upgrade(&writer, missing.ok_or_else(|| StartError::OtherVersion { path: path.to_owned(), version })?).map_err(wrap)?;
@@ -135,6 +138,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn configure(connection: Connection) -> Result<Connection, rusqlite::Error> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "foreign_keys", "on")?;
+    // With the write-ahead log, a commit outlives this process at once, and the machine after the next checkpoint.
     connection.pragma_update(None, "synchronous", "normal")?;
     // Readers share the file through the page cache of the system instead of each filling a cache of its own.
     connection.pragma_update(None, "mmap_size", MAPPED)?;
@@ -190,8 +194,8 @@ mod tests {
 
     fn both(check: impl Fn(&Store)) {
         let folder = tempfile::tempdir().expect("a folder");
-        check(&Store::open(&Data::Memory).expect("memory"));
-        check(&Store::open(&Data::File(folder.path().join("data.db"))).expect("a file"));
+        check(&Store::open(&Data::Memory, false).expect("memory"));
+        check(&Store::open(&Data::File(folder.path().join("data.db")), false).expect("a file"));
     }
 
     #[test]
@@ -216,7 +220,7 @@ mod tests {
     #[test]
     fn a_read_does_not_wait_for_a_write_and_does_not_see_it() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::open(&Data::File(folder.path().join("data.db"))).expect("a file");
+        let store = Store::open(&Data::File(folder.path().join("data.db")), false).expect("a file");
         let seen = store.write(|db| {
             insert(db)?;
             store.read(count)
@@ -234,7 +238,7 @@ mod tests {
         earlier.execute_batch("INSERT INTO meta (key, value) VALUES ('a', 'b'); PRAGMA user_version = 1").expect("written");
         drop(earlier);
         for _ in 0..2 {
-            let store = Store::open(&Data::File(path.clone())).expect("opened");
+            let store = Store::open(&Data::File(path.clone()), false).expect("opened");
             assert_eq!(store.read(count).expect("read"), 1);
             let custom = store.read(|db| Ok(db.query_row("SELECT count(*) FROM custom_attributes", [], |row| row.get::<_, i64>(0))?));
             assert_eq!(custom.expect("the later table"), 0);
@@ -248,7 +252,7 @@ mod tests {
         let later = Connection::open(&path).expect("a file");
         later.pragma_update(None, "user_version", 99).expect("set");
         drop(later);
-        let error = Store::open(&Data::File(path)).expect_err("refused");
+        let error = Store::open(&Data::File(path), false).expect_err("refused");
         assert!(matches!(error, StartError::OtherVersion { version: 99, .. }), "{error}");
     }
 }
