@@ -21,7 +21,7 @@ use std::{
 };
 
 use clap::Parser;
-use undrift::operation::OPERATIONS;
+use undrift::operation::{AnyOp, OPERATIONS};
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
@@ -81,7 +81,7 @@ fn run(args: &Args) -> Fallible<()> {
     for _ in 0..args.runs {
         let plan = service.phase(&manifests, &["plan", "--exit-code"], args.concurrency)?;
         say(&format!("plan, nothing to change: {plan}"));
-        if let Some(write) = plan.calls.keys().find(|id| OPERATIONS.iter().any(|o| o.id == **id && o.method.as_str() != "GET")) {
+        if let Some(write) = plan.calls.keys().find(|id| matches!(AnyOp::find(id), Some(AnyOp::Write(_)))) {
             return Err(format!("a plan has written: {write}").into());
         }
     }
@@ -206,7 +206,7 @@ fn operation_of(method: &serde_json::Value, path: &serde_json::Value) -> &'stati
         template.len() == segments.len() && template.iter().zip(&segments).all(|(t, s)| t.starts_with(':') || t == s)
     };
     // Of two that fit, the one with fewer arguments is meant.
-    let fitting = OPERATIONS.iter().filter(|o| method == o.method.as_str() && fits(o.path));
+    let fitting = OPERATIONS.iter().copied().map(AnyOp::row).filter(|o| method == o.method.as_str() && fits(o.path));
     fitting.min_by_key(|o| o.path.matches(':').count()).map_or("other", |o| o.id)
 }
 
@@ -302,7 +302,7 @@ settings:
   wiki_access_level: disabled
 variables:
 ",
-        i % 2 == 0
+        i.is_multiple_of(2)
     )?;
     for variable in 0..5 {
         writeln!(text, "  - {{key: VARIABLE_{variable}, value: value-{i}-{variable}, protected: {}}}", variable % 2 == 0)?;

@@ -108,8 +108,11 @@ impl Selector {
         }
         let Some(rest) = &self.rest else { return true };
         let Some(section) = address.section else { return false };
-        let whole = address.to_string();
-        rest.is_match(section) || whole.split_once('#').is_some_and(|(_, written)| rest.is_match(written))
+        let written = address.to_string();
+        let written = written.split_once('#').map_or("", |(_, written)| written);
+        // An entry may be named as an address writes it, and as a plan shows it.
+        let shown = address.entry.as_ref().is_some_and(|entry| rest.is_match(format!("{section}/{entry}")));
+        rest.is_match(section) || rest.is_match(written) || shown
     }
 }
 
@@ -148,6 +151,14 @@ mod tests {
             ("**#hooks", false),
         ] {
             assert_eq!(Selector::parse(selector).unwrap().matches(&variable), selected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn an_entry_is_selected_as_it_is_written_and_as_it_is_shown() {
+        let variable = address("acme/shop", Some("variables"), Some("TOKEN@prod/*"));
+        for selector in ["acme/shop#variables/TOKEN@prod%2F*", "acme/shop#variables/TOKEN@prod/*", "**#variables/TOKEN@*/*"] {
+            assert!(Selector::parse(selector).unwrap().matches(&variable), "{selector}");
         }
     }
 

@@ -226,6 +226,14 @@ pub trait Kind: Sync {
         let parts = self.identity().iter().filter_map(|name| Some(plain_text(fields.get(*name)?)));
         parts.collect::<Vec<_>>().join("@")
     }
+    /// The fields that tell two entries apart on the service, where manifests have another way to.
+    fn identity_on_service(&self) -> &'static [&'static str] {
+        self.identity()
+    }
+    /// Text that is the same for two entries that the service cannot tell apart.
+    fn key_on_service(&self, fields: &Object) -> String {
+        self.key(fields)
+    }
     /// The live entry that the service describes as `raw`, under the names and in the shapes of the manifest. Only what `wanted` names
     /// is kept, along with the identity and what [`Self::carried`] needs.
     fn read(&self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {

@@ -110,9 +110,10 @@ pub struct Pager {
 impl Pager {
     /// Starts before the first page of `request`.
     ///
-    /// The list of all projects is read by keyset, because by number the service stops at 50,000 records (reference 1, 6).
+    /// The list of all projects is read by keyset, because by number the service stops at 50,000 records (reference 1, 8); but a keyset
+    /// has an order of its own, so a request that asks for one is read by number.
     pub fn new(request: Request<Read>) -> Self {
-        let keyset = request.operation == PROJECT_LIST.row();
+        let keyset = request.operation == PROJECT_LIST.row() && !["order_by", "sort"].iter().any(|name| request.has_query(name));
         let request = request.query("per_page", PER_PAGE);
         let base = if keyset { request.query("pagination", "keyset").query("order_by", "id").query("sort", "asc") } else { request };
         let next = if keyset { vec![] } else { vec![("page", "1".to_owned())] };
@@ -439,6 +440,15 @@ mod tests {
         assert_eq!(pager.accept(&HeaderMap::new(), vec![variable("*", "a"), variable("prod", "b")]).unwrap().len(), 2);
         let mut pager = hooks();
         assert!(pager.accept(&HeaderMap::new(), vec![variable("*", "a"), variable("*", "b")]).is_err());
+    }
+
+    #[test]
+    fn an_order_that_was_asked_for_is_kept() {
+        let target = |request: Request<Read>| Pager::new(request).next().unwrap().target();
+        let keyset = "pagination=keyset&order_by=id&sort=asc";
+        assert_eq!(target(PROJECT_LIST.request().query("owned", true)), format!("/projects?owned=true&per_page=100&{keyset}"));
+        assert_eq!(target(PROJECT_LIST.request().query("order_by", "name")), "/projects?order_by=name&per_page=100&page=1");
+        assert_eq!(target(PROJECT_LIST.request().query("sort", "desc")), "/projects?sort=desc&per_page=100&page=1");
     }
 
     #[test]

@@ -57,8 +57,11 @@ impl fmt::Display for Reference {
 /// The environment names that hold undrift's own token; they are never a manifest's secret.
 pub const TOKEN_NAMES: [&str; 3] = ["UNDRIFT_TOKEN", "GITLAB_TOKEN", "UNDRIFT_SANDBOX_TOKEN"];
 
-/// The largest file that a reference may name, in bytes.
-const MAX_FILE: u64 = 1 << 20;
+/// The largest file that a manifest's reference may name, in MiB.
+const MAX_FILE: u64 = 1;
+
+/// The largest file that a command line may name, in MiB: what the service takes as an attachment.
+const MAX_TYPED_FILE: u64 = 10;
 
 /// Texts shorter than this are not struck out: they would hit innocent words. Types protect those.
 const MIN_REDACTED: usize = 6;
@@ -85,7 +88,8 @@ pub enum Missing {
 /// Looks secrets up, remembers them, and strikes them from text.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    root: PathBuf,
+    /// The folder below which files are; `None` if they are wherever a person says.
+    root: Option<PathBuf>,
     environment: BTreeMap<String, Secret>,
     found: BTreeMap<Reference, Result<Secret, Missing>>,
     /// Texts to strike that no reference names, such as undrift's own token.
@@ -102,7 +106,12 @@ impl Secrets {
     /// Looks files up below `root`, and names in `environment`.
     pub fn new(root: impl Into<PathBuf>, environment: impl IntoIterator<Item = (String, String)>) -> Self {
         let environment = environment.into_iter().map(|(name, value)| (name, Secret(value))).collect();
-        Self { root: root.into(), environment, ..Self::default() }
+        Self { root: Some(root.into()), environment, ..Self::default() }
+    }
+
+    /// Looks up what a person named on a command line: files wherever they are, and names in `environment`.
+    pub fn of_command_line(environment: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { root: None, ..Self::new("", environment) }
     }
 
     /// Strikes `secret` from text too.
@@ -130,12 +139,16 @@ impl Secrets {
         self.found.iter().filter_map(|(reference, found)| Some((reference, found.as_ref().err()?)))
     }
 
-    /// The bytes of a file to upload: inside the root, regular, no symbolic link, at most 1 MiB.
+    /// The bytes of a file to upload: regular and at most 10 MiB; inside the root, if there is one, no symbolic link, and at most 1 MiB.
     ///
     /// # Errors
     /// [`Missing::File`] with what stands in the way.
     pub fn read_file(&self, path: &str) -> Result<Vec<u8>, Missing> {
-        read_below(&self.root, path).map_err(|why| Missing::File { path: path.to_owned(), why })
+        let read = match &self.root {
+            Some(root) => read_below(root, path),
+            None => read_regular(Path::new(path), MAX_TYPED_FILE),
+        };
+        read.map_err(|why| Missing::File { path: path.to_owned(), why })
     }
 
     fn look_up(&self, reference: &Reference) -> Result<Secret, Missing> {
@@ -203,15 +216,21 @@ fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
             return Err("symbolic links are not followed".into());
         }
     }
-    let file = std::fs::File::open(&full).map_err(|e| plain_io(&e))?;
-    let metadata = file.metadata().map_err(|e| plain_io(&e))?;
+    read_regular(&full, MAX_FILE)
+}
+
+/// The bytes of a regular file of at most `limit` MiB.
+fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
+    // Asked before it is opened: a pipe would wait for a writer.
+    let metadata = std::fs::metadata(path).map_err(|e| plain_io(&e))?;
     if !metadata.is_file() {
         return Err("it is not a regular file".into());
     }
+    let file = std::fs::File::open(path).map_err(|e| plain_io(&e))?;
     let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| plain_io(&e))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err("it is larger than 1 MiB".into());
+    file.take((limit << 20) + 1).read_to_end(&mut bytes).map_err(|e| plain_io(&e))?;
+    if bytes.len() as u64 > limit << 20 {
+        return Err(format!("it is larger than {limit} MiB"));
     }
     Ok(bytes)
 }
@@ -275,6 +294,19 @@ mod tests {
             secrets.resolve([&reference]);
             assert_eq!(secrets.get(&reference), None, "{path}");
         }
+    }
+
+    #[test]
+    fn a_person_may_name_any_regular_file_up_to_ten_megabytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large");
+        let secrets = Secrets::of_command_line([]);
+        for (size, fits) in [(2 << 20, true), (10 << 20, true), ((10 << 20) + 1, false)] {
+            std::fs::write(&path, vec![b'x'; size]).unwrap();
+            assert_eq!(secrets.read_file(path.to_str().unwrap()).is_ok(), fits, "{size}");
+            assert!(Secrets::new(folder.path(), []).read_file("large").is_err(), "{size}");
+        }
+        assert!(secrets.read_file(folder.path().to_str().unwrap()).is_err(), "a folder");
     }
 
     #[cfg(unix)]

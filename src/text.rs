@@ -201,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn escaped_text_is_harmless(text in any::<String>()) {
+        fn escaped_text_is_harmless(text in r"(\PC|\p{C}){0,40}") {
             prop_assert!(!escape(&text).contains(is_unsafe));
         }
 
@@ -212,7 +212,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_can_be_masked(text in any::<String>()) {
+        fn any_text_can_be_masked(text in r"(\PC|\p{C}){0,40}") {
             let _ = mask_url(&format!("://{text}"));
         }
 

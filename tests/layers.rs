@@ -11,7 +11,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("text", 0, &[]),
     ("value", 0, &["secret"]),
     ("secret", 0, &["operation"]),
-    ("operation", 0, &["value"]),
+    ("operation", 0, &["field", "value"]),
     ("yaml", 0, &["value"]),
     ("field", 0, &["value"]),
     ("origin", 0, &[]),

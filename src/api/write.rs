@@ -25,7 +25,7 @@ pub struct WriteClient {
 }
 
 impl WriteClient {
-    /// Lets `reads` write too: same gate, same budget, same end. Only `apply` does this.
+    /// Lets `reads` write too: same gate, same budget, same end. Only `apply` and `call` do this.
     pub const fn new(reads: ReadClient) -> Self {
         Self { reads }
     }

@@ -23,6 +23,7 @@ use crate::{
     address::Address,
     api::{ApiError, WriteClient},
     diff::Action,
+    kind::Kind,
     kinds,
     manifest::{Desired, Project},
     observe::{Observer, ends_everything},
@@ -344,7 +345,7 @@ fn remaining<'s>(step: &'s Step, now: &ProjectPlan) -> Remaining<'s> {
     let settings = now.steps.iter().find(|left| step.address.section.is_none() && left.address.section == Some("settings"));
     match (settings, step.requests.split_first()) {
         (Some(left), Some((create, rest))) if create.operation.method == Method::Post => {
-            let table = kinds::of_section("settings").map(|kind| kind.table());
+            let table = kinds::of_section("settings").map(Kind::table);
             let carried = |field: &str| {
                 let sent = table.map_or(field, |table| table.field(field).sent_name(field));
                 create.body_fields().is_some_and(|fields| fields.contains_key(sent))

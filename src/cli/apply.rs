@@ -1,7 +1,5 @@
 //! `undrift apply`: shows the plan, asks, and carries it out.
 
-use std::io::{BufRead as _, stdin};
-
 use super::{
     Context,
     exit::{Exit, Failure, Outcome},
@@ -73,7 +71,7 @@ async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
     } else {
         cx.output.print(&text())?;
     }
-    if !args.yes && !confirmed(cx)? {
+    if !args.yes && !cx.output.confirm("apply these changes")? {
         cx.output.tell(UNCHANGED);
         return Ok(Exit::Differences);
     }
@@ -107,23 +105,6 @@ fn missing_secrets(session: &Session, cx: &Context) -> Exit {
     Exit::Usage.when(!missing.is_empty())
 }
 
-/// Asks whether to go on.
-fn confirmed(cx: &Context) -> Result<bool, Failure> {
-    if !cx.output.interactive {
-        let failure = Failure::usage("there is no terminal to ask on whether to apply these changes");
-        return Err(failure.help("`--yes` applies them without asking"));
-    }
-    cx.output.tell("\napply these changes? [y/N] ");
-    let mut answer = String::new();
-    stdin().lock().read_line(&mut answer)?;
-    Ok(is_yes(&answer))
-}
-
-/// Whether an answer lets the run go on; only a clear one does.
-fn is_yes(answer: &str) -> bool {
-    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
-}
-
 /// Applies the plan. The first signal lets what is under way finish, the second ends the process.
 async fn carry_out(session: &Session, plan: &Plan, cx: &Context) -> Result<(Applied, Option<Exit>), Failure> {
     let signals = signal::watch(cx.output.clone())?;
@@ -145,15 +126,4 @@ async fn carry_out(session: &Session, plan: &Plan, cx: &Context) -> Result<(Appl
     let applied = applied.await;
     tracing::info!("applied {}", count(applied.steps.len(), "step"));
     Ok((applied, signals.received()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_clear_yes_is_one() {
-        assert!(["y", "Y\n", " yes\r\n", "YES"].into_iter().all(is_yes));
-        assert!(!["", "\n", "n", "no", "yep", "y n", "j"].into_iter().any(is_yes));
-    }
 }

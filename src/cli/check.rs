@@ -29,11 +29,12 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
-    let loaded = manifest::load(&args.dir);
-    let exit = Exit::Usage.when(loaded.desired.is_none());
-    let projects = loaded.desired.as_ref().map_or(0, |desired| desired.projects.len());
-    let text = || manifest::check_report(&args.dir, cx.output.style.into()).0;
-    let json = || Report::new(Sort::Check, exit.code(), Checked::new(&loaded.diagnostics, projects)).to_text();
-    cx.output.report(&args.report, text, json)?;
-    Ok(exit)
+    let (text, code) = manifest::check_report(&args.dir, cx.output.style.into());
+    let json = || {
+        let loaded = manifest::load(&args.dir);
+        let projects = loaded.desired.as_ref().map_or(0, |desired| desired.projects.len());
+        Report::new(Sort::Check, code, Checked::new(&loaded.diagnostics, projects)).to_text()
+    };
+    cx.output.report(&args.report, || text, json)?;
+    Ok(Exit::Usage.when(code != 0))
 }

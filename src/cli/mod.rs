@@ -5,6 +5,7 @@
 //! leads from manifests and a service to a plan. The environment is read once, here, and handed on as a value.
 
 mod apply;
+mod call;
 mod check;
 mod connect;
 mod drift;
@@ -67,6 +68,8 @@ enum Command {
     Apply(apply::Args),
     /// Tell whether the service is still as declared
     Drift(drift::Args),
+    /// Send any operation of the service, checked and documented
+    Call(call::Args),
     /// Run the embedded service until a signal ends it
     #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Args),
@@ -129,6 +132,7 @@ fn dispatch(command: Command, cx: &Context) -> Outcome {
         Command::Plan(args) => runtime.block_on(plan::run(args, cx)),
         Command::Apply(args) => runtime.block_on(apply::run(args, cx)),
         Command::Drift(args) => runtime.block_on(drift::run(args, cx)),
+        Command::Call(args) => runtime.block_on(call::run(args, cx)),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args, cx)),
         Command::Schema(args) => schema::run(&args, cx),

@@ -1,7 +1,7 @@
 //! Where text goes: results to stdout, everything else to stderr, nothing past the redaction.
 
 use std::{
-    io::{self, ErrorKind, IsTerminal as _, Write},
+    io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write},
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -96,6 +96,21 @@ impl Output {
         let _ = stderr.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stderr.flush());
     }
 
+    /// Asks whether to do what `what` says, for example `apply these changes`.
+    ///
+    /// # Errors
+    /// If there is no terminal to ask on.
+    pub(super) fn confirm(&self, what: &str) -> Result<bool, Failure> {
+        if !self.interactive {
+            let failure = Failure::usage(format!("there is no terminal to ask on whether to {what}"));
+            return Err(failure.help("`--yes` goes ahead without asking"));
+        }
+        self.tell(&format!("{what}? [y/N] "));
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        Ok(is_yes(&answer))
+    }
+
     /// Writes what ended a run.
     pub(super) fn tell_failure(&self, failure: &Failure) {
         let paint = |code: &str, text: &str| if self.stderr.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() };
@@ -135,6 +150,11 @@ impl Output {
         let _ = log.without_time().try_init();
         Ok(())
     }
+}
+
+/// Whether an answer lets the run go on; only a clear one does.
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 /// Whether to use colours on a stream.
@@ -251,6 +271,12 @@ mod tests {
         ] {
             assert_eq!(colours(colour, terminal, &env), expected, "{colour:?} {terminal} {env:?}");
         }
+    }
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        assert!(["y", "Y\n", " yes\r\n", "YES"].into_iter().all(is_yes));
+        assert!(!["", "\n", "n", "no", "yep", "y n", "j"].into_iter().any(is_yes));
     }
 
     #[test]

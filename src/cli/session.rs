@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     Context,
-    connect::{self, ConnectArgs, Embedded},
+    connect::{self, ConnectArgs, Embedded, Endpoint},
     exit::{Exit, Failure},
 };
 use crate::{
@@ -109,19 +109,15 @@ impl Session {
         }
         let endpoint = args.connect.endpoint(&loaded.root, &loaded.config, &cx.env, &cx.output).await?;
         let concurrency = args.connect.concurrency(&loaded.config);
-        let options = args.connect.http_options(concurrency)?;
-        let transport =
-            HttpTransport::new(&endpoint.service, &endpoint.token, &options).map_err(|error| Failure::new(Exit::Usage, error))?;
-        let mut secrets = Secrets::new(loaded.root, endpoint.environment);
+        let mut secrets = Secrets::new(loaded.root, endpoint.environment.clone());
         secrets.resolve(references(&desired, &selection));
-        secrets.also_redact(endpoint.token);
+        secrets.also_redact(endpoint.token.clone());
         let secrets = Arc::new(secrets);
         cx.output.redactor().learn(Arc::clone(&secrets));
-        let client = ReadClient::new(endpoint.service.clone(), Arc::new(transport), Arc::clone(&secrets), args.connect.budget(concurrency));
+        let client = args.connect.client(&endpoint, &loaded.config, Arc::clone(&secrets))?;
         let observer = Observer::connect(client).await?;
-        let sandbox = endpoint.embedded.is_some();
-        let target = if sandbox { "sandbox".to_owned() } else { endpoint.service.to_string() };
-        let run = Run { target, caller: observer.caller().username.clone(), sandbox };
+        let target = if endpoint.embedded.is_some() { "sandbox".to_owned() } else { endpoint.service.to_string() };
+        let run = Run { target, caller: observer.caller().username.clone(), sandbox: observer.is_sandbox() };
         let settings = plan::Settings {
             caller: observer.caller().clone(),
             secrets,
@@ -159,10 +155,18 @@ impl Session {
 }
 
 impl ConnectArgs {
-    /// What the client may do.
-    fn budget(&self, concurrency: usize) -> Settings {
+    /// A client of the service at `endpoint`.
+    ///
+    /// # Errors
+    /// If the token, the certificates or the proxy are of no use.
+    pub(super) fn client(&self, endpoint: &Endpoint, config: &Config, secrets: Arc<Secrets>) -> Result<ReadClient, Failure> {
+        let concurrency = self.concurrency(config);
+        let options = self.http_options(concurrency)?;
+        let transport =
+            HttpTransport::new(&endpoint.service, &endpoint.token, &options).map_err(|error| Failure::new(Exit::Usage, error))?;
         let deadline = self.deadline.map(Duration::from_secs);
-        Settings { concurrency, max_requests: self.max_requests, deadline, ..Settings::default() }
+        let settings = Settings { concurrency, max_requests: self.max_requests, deadline, ..Settings::default() };
+        Ok(ReadClient::new(endpoint.service.clone(), Arc::new(transport), secrets, settings))
     }
 }
 

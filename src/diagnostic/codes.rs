@@ -57,6 +57,12 @@ pub static CODES: &[(&str, &str)] = &[
         "`extra:` is for fields of the service's that undrift does not know yet; they are sent and compared as they are. A field that it \
          does know has checks and a comparison of its own, which it would lose there.",
     ),
+    (
+        "guard",
+        "A guard refuses what is rarely meant: many removals, a lost last owner, the caller's own access, a project that more people \
+         see. It names the acknowledgement that lets this one object through, to be given with `--ack`. There is no switch that turns \
+         all of them off.",
+    ),
     ("hook-url", "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others."),
     (
         "masked-value",
@@ -64,6 +70,27 @@ pub static CODES: &[(&str, &str)] = &[
          only letters, digits and a few signs unless the variable is raw. It refuses other values, so the apply would fail.",
     ),
     ("missing", "The field is required: without it the entry is not known well enough to be found or created."),
+    ("missing-field", "An entry that exists is managed without this field, but it cannot be created without it, and it is not there."),
+    (
+        "missing-namespace",
+        "The group or user that the project would be in does not exist, or the token may not see it; the service answers the same in \
+         both cases. undrift creates projects, not groups.",
+    ),
+    (
+        "missing-project",
+        "The service says that the project does not exist, to a caller who sees where it would be. undrift creates it only if the \
+         manifest says `create: true`, so that a slip in a path does not make a project.",
+    ),
+    (
+        "missing-secret",
+        "A reference to a secret could not be resolved: the environment variable is not set, or the file cannot be read. A plan works \
+         without and says what it could not compare; nothing is applied before all of them are there.",
+    ),
+    (
+        "moved-project",
+        "The path leads to a project that has another one by now. Renamed projects answer under their old path for a while; undrift \
+         does not follow, because somebody else may take the old path.",
+    ),
     (
         "no-manifests",
         "The folder holds no file `*.yaml` or `*.yml`. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
@@ -111,6 +138,7 @@ pub static CODES: &[(&str, &str)] = &[
         "undrift knows no such field here. Names are the service's own. A misspelt field that was ignored would never be applied, so it is \
          an error; a field that is too new for undrift may stand below `extra:`.",
     ),
+    ("unknown-user", "The service knows no user with this name. Names are compared in any case; deleted users are not found."),
     (
         "unlisted",
         "`unlisted` says what happens to live objects that a section does not list. Without the section there is no list to compare with, \

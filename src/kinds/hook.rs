@@ -28,7 +28,7 @@ pub struct Hook {
     #[schemars(transform = FIELD.secrecy(Secrecy::Address), example = &"https://ci.example.org/events")]
     pub url: TextOrSecret,
     /// Addresses that the hook had before; it is found by them if none has the new one.
-    #[schemars(transform = FIELD.local(), example = &["https://old.example.org/events"])]
+    #[schemars(transform = FIELD.local().secrecy(Secrecy::Address), example = &["https://old.example.org/events"])]
     pub previously: Option<Vec<String>>,
     /// What the receiver knows the service by. The service never returns it, and forgets it when the URL changes.
     #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference))]
@@ -95,6 +95,13 @@ impl Kind for Hooks {
     fn key(&self, fields: &Object) -> String {
         let text = |name| fields.get(name).and_then(Json::as_str);
         text("name").map(str::to_owned).or_else(|| text("url").map(|url| text::mask_url(url).into_owned())).unwrap_or_default()
+    }
+    // Its name is of no help there: of two hooks with one URL nobody could say which is which.
+    fn identity_on_service(&self) -> &'static [&'static str] {
+        &["url"]
+    }
+    fn key_on_service(&self, fields: &Object) -> String {
+        fields.get("url").map(kind::plain_text).unwrap_or_default()
     }
     fn find<'l>(&self, declared: &Fields, _key: &str, live: &'l [LiveEntry]) -> Found<'l> {
         let previously = declared.get("previously").and_then(Value::plain).and_then(Json::as_array);

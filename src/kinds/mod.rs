@@ -1,5 +1,6 @@
 //! Every kind that undrift manages. A new one is a file here and a line below.
 
+pub mod operations;
 pub mod reference;
 
 use crate::kind::Kind;

@@ -45,8 +45,21 @@ pub struct Service {
     pub url: Option<String>,
     /// Its tier; fields that need a higher one are errors.
     pub tier: Option<Tier>,
-    /// The hosts that projects may be imported from.
-    pub import_hosts: Vec<String>,
+    /// What it calls the hosts that projects are imported from.
+    pub import_hosts: ImportHosts,
+}
+
+/// What the service calls the hosts for which its documentation has neutral words (reference 1, 1), for `undrift call`. Without a name
+/// the word itself is sent.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ImportHosts {
+    /// What stands for `extgit`, the hosted Git service, in `/import/extgit` and `extgit_hostname`.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"githost")]
+    pub extgit: Option<String>,
+    /// What stands for `extserver`, the self-hosted server, in `/import/extserver`, `extserver_url` and the like.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"git_server")]
+    pub extserver: Option<String>,
 }
 
 /// Limits that stop a run before its first write.
@@ -69,13 +82,15 @@ pub struct Removals {
 }
 
 /// Reads the file in `folder`, if there is one.
-pub(super) fn load(folder: &Path, diagnostics: &mut Diagnostics) -> Config {
+pub fn load(folder: &Path, diagnostics: &mut Diagnostics) -> Config {
     let path = folder.join(FILE);
-    let name = FileName::from(FILE);
-    if !path.exists() {
-        return Config::default();
-    }
-    let text = match files::read(&path, &name) {
+    if path.exists() { read(&path, FILE, diagnostics) } else { Config::default() }
+}
+
+/// Reads the file at `path`, which messages call `name`.
+pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
+    let name = FileName::from(name);
+    let text = match files::read(path, &name) {
         Ok(text) => text,
         Err(fault) => {
             diagnostics.push(*fault);

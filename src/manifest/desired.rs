@@ -4,10 +4,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use super::Declared;
 use crate::{
     address::Address,
     kind::{Kind, Shape},
-    origin::{Origin, Sourced},
+    origin::Origin,
     secret::Reference,
     value::{Fields, Value},
 };
@@ -31,7 +32,7 @@ impl Desired {
                 entries.map(move |entry| (if is_list { address.entry(&entry.key) } else { address.clone() }, &entry.fields))
             });
             create.chain(sections).flat_map(|(address, fields)| {
-                fields.values().filter_map(move |field| match &field.value {
+                fields.iter().filter_map(move |(_, field)| match &field.value {
                     Value::Secret(reference) => Some((address.clone(), &field.origin, reference)),
                     Value::Plain(_) | Value::File(_) => None,
                 })
@@ -48,7 +49,7 @@ pub struct Project {
     /// Where the project is declared.
     pub origin: Origin,
     /// Allowed to create it, with these create-only fields. `None`: a missing project is an error.
-    pub create: Option<BTreeMap<String, Sourced<Value>>>,
+    pub create: Option<Declared>,
     /// The sections that are declared, by name.
     pub sections: BTreeMap<&'static str, Section>,
 }
@@ -112,13 +113,13 @@ pub struct Entry {
     /// Whether it is to be there.
     pub state: State,
     /// Its fields.
-    pub fields: BTreeMap<String, Sourced<Value>>,
+    pub fields: Declared,
 }
 
 impl Entry {
     /// The fields without their origins.
     pub fn values(&self) -> Fields {
-        self.fields.iter().map(|(name, field)| (name.clone(), field.value.clone())).collect()
+        self.fields.values()
     }
 }
 

@@ -1,14 +1,15 @@
 //! What people write: loaded, checked, and resolved to [`Desired`].
 //!
 //! [`load`] reads a folder or a file. Each file becomes a located tree ([`crate::yaml`]); each document of it is checked against the
-//! schema that the kinds' tables add up to ([`schema`]), its faults are put into words ([`faults`]), and its entries are resolved
-//! and checked by their kinds ([`resolve`]). Every fault of every file is reported in one run, and none of them shows a secret
-//! ([`mask`]). Files are independent of each other up to the last step, which orders the projects and finds those that are declared
+//! schema that the kinds' tables add up to ([`schema`]), its faults are put into words (`faults`), and its entries are resolved
+//! and checked by their kinds (`resolve`). Every fault of every file is reported in one run, and none of them shows a secret
+//! (`mask`). Files are independent of each other up to the last step, which orders the projects and finds those that are declared
 //! twice; so the order of files and documents never matters.
 
 use std::path::{Path, PathBuf};
 
 pub mod config;
+pub mod declared;
 pub mod desired;
 mod faults;
 mod files;
@@ -18,6 +19,7 @@ mod resolve;
 pub mod schema;
 
 pub use config::Config;
+pub use declared::Declared;
 pub use desired::{Desired, Entry, Project, Section, State, Unlisted};
 
 use crate::{

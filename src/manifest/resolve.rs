@@ -6,7 +6,7 @@ use std::{
     path::{Component, Path},
 };
 
-use super::{Entry, Project, Section, State, Unlisted, faults::Findings, path, schema};
+use super::{Declared, Entry, Project, Section, State, Unlisted, faults::Findings, path, schema};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::{Accepted, Field, Secrecy, Tier},
@@ -28,7 +28,7 @@ pub(super) struct Resolved {
 }
 
 /// A project, and where its key `path` and the path itself stand.
-type Declared = (Project, Range<usize>, Range<usize>);
+type Placed = (Project, Range<usize>, Range<usize>);
 
 /// Checks and resolves the file `name`.
 pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier: Option<Tier>) -> Resolved {
@@ -46,7 +46,7 @@ pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier:
     }
     findings.hide(&mut source, &parsed, &schema::PROJECT);
     // A file without faults has not said what is secret in it, and another file may still find fault with a path of this one.
-    let place = |(project, key, path): Declared| (project, source.place_within(&path, &(key.start..path.end)));
+    let place = |(project, key, path): Placed| (project, source.place_within(&path, &(key.start..path.end)));
     let projects = projects.into_iter().map(place).collect();
     Resolved { projects, diagnostics: findings.into_diagnostics(&source) }
 }
@@ -79,7 +79,7 @@ struct Reader<'r, 's> {
 
 impl Reader<'_, '_> {
     /// What `document` declares.
-    fn document(&mut self, document: &Node) -> Option<Declared> {
+    fn document(&mut self, document: &Node) -> Option<Placed> {
         if !matches!(document.data, Data::Map(_)) {
             let not = self.findings.error("document", "a document has to be a mapping", document.span.clone());
             not.help("start with `kind: Project` and `path: ...`");
@@ -133,17 +133,17 @@ impl Reader<'_, '_> {
         false
     }
 
-    fn create(&mut self, document: &Node, refused: &BTreeSet<String>) -> Option<BTreeMap<String, Sourced<Value>>> {
+    fn create(&mut self, document: &Node, refused: &BTreeSet<String>) -> Option<Declared> {
         let (_, node) = document.get("create")?;
         if node.data == Data::Bool(false) {
             return None;
         }
         let is_good = !refused.iter().any(|pointer| is_within(pointer, "/create"));
-        Some(if is_good { self.fields(settings::create_table(), node, "create") } else { BTreeMap::new() })
+        Some(if is_good { self.fields(settings::create_table(), node, "create") } else { Declared::default() })
     }
 
     /// What the kind of the settings says about them and `create` together.
-    fn check_create(&mut self, document: &Node, create: Option<&BTreeMap<String, Sourced<Value>>>, refused: &BTreeSet<String>) {
+    fn check_create(&mut self, document: &Node, create: Option<&Declared>, refused: &BTreeSet<String>) {
         let Some(create) = create else { return };
         let parts = ["/create", "/settings"];
         if refused.iter().any(|pointer| parts.iter().any(|part| is_within(pointer, part))) {
@@ -151,7 +151,7 @@ impl Reader<'_, '_> {
         }
         let nodes = ["create", "settings"].map(|part| document.get(part).map(|(_, node)| node));
         let settings = kinds::of_section("settings").zip(nodes[1]).map(|(kind, node)| values(kind.table(), node)).unwrap_or_default();
-        let create = create.iter().map(|(name, field)| (name.clone(), field.value.clone())).collect();
+        let create = create.values();
         settings::check_create(&settings, &create, &mut |fault| {
             let field = fault.field.and_then(|field| nodes.iter().flatten().find_map(|node| node.get(field)));
             let span = field.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
@@ -199,11 +199,11 @@ impl Reader<'_, '_> {
                 self.check_twice(kind, &entries, &places);
                 entries
             }
-            Shape::Mapping if node.data == Data::Null => only(State::Absent, BTreeMap::new()),
+            Shape::Mapping if node.data == Data::Null => only(State::Absent, Declared::default()),
             Shape::Mapping => vec![self.entry(kind, node, &key.span, !is_refused(&pointer))],
             Shape::Switch => {
                 let value = Sourced { value: node.to_json().into(), origin: origin.clone() };
-                only(State::Present, BTreeMap::from([(kind.section().to_owned(), value)]))
+                only(State::Present, Declared::from_iter([(kind.section(), value)]))
             }
         };
         entries.sort_by(|a, b| a.key.cmp(&b.key));
@@ -215,19 +215,19 @@ impl Reader<'_, '_> {
         let is_absent = node.get("state").is_some_and(|(_, state)| state.text() == Some("absent")) && kind.shape() == Shape::List;
         let origin = self.origin(at);
         let mut fields = self.fields(kind.table(), node, kind.section());
-        for (name, field) in &mut fields {
+        for (name, field) in fields.iter_mut() {
             kind.normalise(name, &mut field.value);
         }
         for name in kind.identity() {
             let default = kind.table().get(name).and_then(|spec| spec.schema.get("default"));
-            if let Some(default) = default.filter(|_| !fields.contains_key(*name)) {
-                fields.insert((*name).to_owned(), Sourced { value: default.clone().into(), origin: origin.clone() });
+            if let Some(default) = default.filter(|_| !fields.contains_key(name)) {
+                fields.insert(*name, Sourced { value: default.clone().into(), origin: origin.clone() });
             }
         }
         if is_absent {
             self.check_absent(kind, node);
         } else if is_good {
-            let values = fields.iter().map(|(name, field)| (name.clone(), field.value.clone())).collect();
+            let values = fields.values();
             kind.check(&values, &mut |fault| {
                 let field = fault.field.and_then(|field| node.get(field));
                 let span = field.map_or_else(|| at.clone(), |(key, value)| visible_span(key, value));
@@ -235,7 +235,7 @@ impl Reader<'_, '_> {
             });
         }
         let key = if kind.shape() == Shape::List { kind.key(&plain(&fields)) } else { String::new() };
-        Entry { key, origin, state: if is_absent { State::Absent } else { State::Present }, fields }
+        Entry { key, origin, state: if is_absent { State::Absent } else { State::Present }, fields: fields.compact() }
     }
 
     fn check_absent(&mut self, kind: &dyn Kind, node: &Node) {
@@ -254,14 +254,14 @@ impl Reader<'_, '_> {
     }
 
     /// The fields of a mapping, with those below `extra:`.
-    fn fields(&mut self, table: &'static Table, node: &Node, section: &str) -> BTreeMap<String, Sourced<Value>> {
-        let mut fields = BTreeMap::new();
+    fn fields(&mut self, table: &'static Table, node: &Node, section: &str) -> Declared {
+        let mut fields = Declared::default();
         for (key, value) in node.entries() {
             if let Some(spec) = table.get(&key.name) {
                 self.check_field(spec, node, key);
                 let value = field_value(spec, value);
                 self.check_reference(&value, key);
-                fields.insert(key.name.clone(), Sourced { value, origin: self.origin(&key.span) });
+                fields.insert(spec.name.as_str(), Sourced { value, origin: self.origin(&key.span) });
             }
         }
         for (key, value) in node.get("extra").map(|(_, extra)| extra.entries()).into_iter().flatten() {
@@ -324,15 +324,19 @@ impl Reader<'_, '_> {
 
     /// Two entries that are the same thing are an error at both places.
     fn check_twice(&mut self, kind: &dyn Kind, entries: &[Entry], places: &[Range<usize>]) {
-        let mut seen: HashMap<&str, &Range<usize>> = HashMap::new();
+        let mut seen: HashMap<String, &Range<usize>> = HashMap::new();
         for (entry, place) in entries.iter().zip(places).filter(|(entry, _)| !entry.key.is_empty()) {
-            let first = *seen.entry(&entry.key).or_insert(place);
-            if first != place {
-                let twice = self.findings.error("duplicate-entry", format!("a {} that is declared twice", kind.noun()), place.clone());
-                let identity = alternatives(kind.identity()).replace(" or ", " and ");
-                twice
-                    .related(first.clone(), "first declared here")
-                    .help(format!("keep one of them; one is told from another by {identity}"));
+            let fields = plain(&entry.fields);
+            let keys = [(&entry.key, kind.identity()), (&kind.key_on_service(&fields), kind.identity_on_service())];
+            let twice = keys.into_iter().find_map(|(key, identity)| {
+                let first = *seen.entry(format!("{identity:?} {key}")).or_insert(place);
+                (first != place).then_some((first, identity))
+            });
+            if let Some((first, identity)) = twice {
+                let identity = alternatives(identity).replace(" or ", " and ");
+                let message = format!("a {} that is declared twice", kind.noun());
+                let twice = self.findings.error("duplicate-entry", message, place.clone()).related(first.clone(), "first declared here");
+                twice.help(format!("keep one of them; one is told from another by {identity}"));
             }
         }
     }
@@ -391,11 +395,11 @@ fn field_value(spec: &Spec, node: &Node) -> Value {
 }
 
 /// Fields as plain JSON: a reference to a secret is the text that names it.
-fn plain(fields: &BTreeMap<String, Sourced<Value>>) -> Object {
+fn plain(fields: &Declared) -> Object {
     let json = |value: &Value| match value {
         Value::Plain(json) => json.clone(),
         Value::Secret(reference) => Json::from(reference.to_string()),
         Value::File(path) => Json::from(path.as_str()),
     };
-    fields.iter().map(|(name, field)| (name.clone(), json(&field.value))).collect()
+    fields.iter().map(|(name, field)| (name.to_owned(), json(&field.value))).collect()
 }

@@ -46,7 +46,7 @@ type Sought<'p> = BTreeMap<String, &'p Project>;
 
 impl Observer {
     /// Finds what it can of `projects` in lists, sends it on, and returns the rest.
-    pub(super) async fn from_lists<'p>(&self, projects: &[&'p Project], sender: &Sender<'p>) -> Result<Vec<&'p Project>, ApiError> {
+    pub(super) async fn find_in_lists<'p>(&self, projects: &[&'p Project], sender: &Sender<'p>) -> Result<Vec<&'p Project>, ApiError> {
         let mut groups: BTreeMap<String, Sought<'p>> = BTreeMap::new();
         for project in projects {
             let path = project.path.to_lowercase();
@@ -55,7 +55,7 @@ impl Observer {
         }
         let lists = groups.into_iter().map(|(top, mut sought)| async move {
             if sought.len() > 1 {
-                self.from_group(&top, &mut sought, sender).await?;
+                self.find_in_group(&top, &mut sought, sender).await?;
             }
             Ok::<_, ApiError>(sought)
         });
@@ -63,25 +63,25 @@ impl Observer {
         let mut rest: Sought<'p> = rest.into_iter().flatten().collect();
         if rest.len() > KEYSET_FROM {
             let everything = operation::PROJECT_LIST.request();
-            self.from_list(everything, &mut rest, sender).await?;
+            self.find_in_list(everything, &mut rest, sender).await?;
         }
         Ok(rest.into_values().collect())
     }
 
     /// Looks for `sought` in the list of the top-level group, or user, `top`.
-    async fn from_group<'p>(&self, top: &str, sought: &mut Sought<'p>, sender: &Sender<'p>) -> Result<(), ApiError> {
+    async fn find_in_group<'p>(&self, top: &str, sought: &mut Sought<'p>, sender: &Sender<'p>) -> Result<(), ApiError> {
         let of_group = operation::GROUP_PROJECTS.request().arg("id", top).query("include_subgroups", true);
         let of_group = of_group.query("order_by", "id").query("sort", "asc");
-        if !self.from_list(of_group, sought, sender).await? {
+        if !self.find_in_list(of_group, sought, sender).await? {
             let of_user = operation::USER_PROJECTS.request().arg("user_id", top).query("order_by", "id").query("sort", "asc");
-            self.from_list(of_user, sought, sender).await?;
+            self.find_in_list(of_user, sought, sender).await?;
         }
         Ok(())
     }
 
     /// Takes out of `sought` what the list brings, and stops when going on would cost more calls than it saves. `false` if there
     /// is no such list.
-    async fn from_list<'p>(&self, list: Request<Read>, sought: &mut Sought<'p>, sender: &Sender<'p>) -> Result<bool, ApiError> {
+    async fn find_in_list<'p>(&self, list: Request<Read>, sought: &mut Sought<'p>, sender: &Sender<'p>) -> Result<bool, ApiError> {
         let mut pager = Pager::new(list);
         let (mut pages, mut hits) = (0, 0);
         loop {

@@ -27,6 +27,8 @@ use crate::{
     value::{Json, Object},
 };
 
+/// The header by which the sandbox says what it is, in every answer.
+const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 /// The level of an owner (reference 1, 2.1).
 const OWNER: u8 = 50;
 
@@ -34,6 +36,7 @@ const OWNER: u8 = 50;
 pub struct Observer {
     client: ReadClient,
     caller: Caller,
+    sandbox: bool,
     users: std::sync::Mutex<BTreeMap<String, Arc<OnceCell<Option<u64>>>>>,
     namespaces: Mutex<BTreeMap<String, Option<Namespace>>>,
     /// Declared fields that single answers lack as well as list answers, so that asking again brings nothing.
@@ -53,12 +56,25 @@ impl Observer {
             username: field("username").as_str().unwrap_or_default().to_owned(),
             administrator: field("is_admin") == true,
         };
-        Ok(Self { client, caller, users: std::sync::Mutex::default(), namespaces: Mutex::default(), in_no_answer: Mutex::default() })
+        let sandbox = answer.headers.contains_key(SANDBOX_HEADER);
+        Ok(Self {
+            client,
+            caller,
+            sandbox,
+            users: std::sync::Mutex::default(),
+            namespaces: Mutex::default(),
+            in_no_answer: Mutex::default(),
+        })
     }
 
     /// Who asks.
     pub const fn caller(&self) -> &Caller {
         &self.caller
+    }
+
+    /// Whether the service says of itself that it is undrift's sandbox.
+    pub const fn is_sandbox(&self) -> bool {
+        self.sandbox
     }
 
     /// The client that it reads with.
@@ -79,7 +95,7 @@ impl Observer {
     ) -> Result<(), ApiError> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let listing = async {
-            let rest = self.from_lists(projects, &sender).await?;
+            let rest = self.find_in_lists(projects, &sender).await?;
             for project in rest {
                 let _ = sender.send((project, None));
             }
@@ -251,7 +267,7 @@ pub(crate) fn ends_everything(error: &ApiError) -> bool {
 
 /// The fields that any entry of `section` declares.
 fn declared_names(section: &Section) -> BTreeSet<&str> {
-    section.entries.iter().flat_map(|entry| entry.fields.keys().map(String::as_str)).collect()
+    section.entries.iter().flat_map(|entry| entry.fields.keys()).collect()
 }
 
 /// Whether what is declared takes an owner's level away from somebody who has it directly.

@@ -57,12 +57,13 @@ pub struct Refusal {
     pub reason: String,
     /// Where it is declared.
     pub origin: Origin,
+    /// What lets this object through this guard, `GUARD:ADDRESS`.
+    pub acknowledgement: String,
 }
 
 impl Refusal {
-    /// What lets this object through this guard.
-    pub fn acknowledgement(&self) -> String {
-        format!("{}:{}", self.guard, self.address)
+    fn new(guard: Guard, address: &Address, reason: String, origin: &Origin) -> Self {
+        Self { address: address.clone(), guard, reason, origin: origin.clone(), acknowledgement: format!("{guard}:{address}") }
     }
 }
 
@@ -100,19 +101,14 @@ pub(super) fn removals(address: &Address, origin: &Origin, live: usize, differen
     } else {
         return None;
     };
-    Some(Refusal { address: address.clone(), guard: Guard::Removals, reason, origin: origin.clone() })
+    Some(Refusal::new(Guard::Removals, address, reason, origin))
 }
 
 /// Refuses to leave a project without an owner, and to take away the caller's own access.
 pub(super) fn access(differences: &[Difference], live: &Live, caller: &Caller) -> Vec<Refusal> {
     let changes: Vec<_> = differences.iter().filter_map(|d| Some((d, d.access?))).collect();
     let mut refusals = Vec::new();
-    let refuse = |difference: &Difference, guard, reason| Refusal {
-        address: difference.address.clone(),
-        guard,
-        reason,
-        origin: difference.origin.clone(),
-    };
+    let refuse = |difference: &Difference, guard, reason| Refusal::new(guard, &difference.address, reason, &difference.origin);
     for (difference, change) in &changes {
         if change.user == caller.id && change.after < change.before && change.after < MAINTAINER {
             let reason = format!("`{}` is the caller, whose level falls from {} to {}", caller.username, change.before, change.after);
@@ -151,6 +147,6 @@ pub(super) fn visibility(difference: &Difference) -> Option<Refusal> {
         return None;
     }
     let reason = format!("it widens visibility from {} to {}", before.map_or("unknown", |i| VISIBILITIES[i]), VISIBILITIES[after]);
-    let origin = change.origin.clone().unwrap_or_else(|| difference.origin.clone());
-    Some(Refusal { address: difference.address.clone(), guard: Guard::Visibility, reason, origin })
+    let origin = change.origin.as_ref().unwrap_or(&difference.origin);
+    Some(Refusal::new(Guard::Visibility, &difference.address, reason, origin))
 }

@@ -22,7 +22,7 @@ use crate::{
     kind::{LiveEntry, Shape, Target, Users},
     kinds,
     live::{Caller, Collection, Live, Presence},
-    manifest,
+    manifest::{self, Declared},
     operation::{Request, Write},
     origin::Origin,
     secret::Secrets,
@@ -203,7 +203,7 @@ pub fn project(declared: &manifest::Project, live: &Live, settings: &Settings) -
         Presence::Moved { to } => plan.problems.push(moved_project(&address, to.as_deref(), &declared.origin)),
         Presence::Unreadable(reason) => plan.incomplete.push(Incomplete { address, reason: reason.clone() }),
     }
-    plan.refusals.retain(|refusal| !settings.acknowledged.contains(&refusal.acknowledgement()));
+    plan.refusals.retain(|refusal| !settings.acknowledged.contains(&refusal.acknowledgement));
     plan
 }
 
@@ -300,9 +300,8 @@ const CREATED_WITH: [&str; 1] = ["settings"];
 fn creation(declared: &manifest::Project, context: Context<'_>) -> Difference {
     let kind = kinds::of_section("settings").expect("settings are a kind");
     let entry = declared.sections.get("settings").and_then(|section| section.entries.first());
-    let fields: BTreeMap<_, _> =
-        declared.create.iter().flatten().chain(entry.iter().flat_map(|entry| &entry.fields)).map(|(n, v)| (n.clone(), v)).collect();
-    let values: Fields = fields.iter().map(|(name, sourced)| (name.clone(), sourced.value.clone())).collect();
+    let fields: BTreeMap<_, _> = declared.create.iter().chain(entry.map(|entry| &entry.fields)).flat_map(Declared::iter).collect();
+    let values: Fields = fields.iter().map(|(name, sourced)| ((*name).to_owned(), sourced.value.clone())).collect();
     let changes = fields.iter().map(|(name, sourced)| diff::creation_change(kind, name, sourced)).collect();
     let subject = crate::kind::Subject { target: context.target, declared: &values, users: context.users };
     Difference {

@@ -1,6 +1,6 @@
 //! The planner against hand-made live states: every rule of comparing, guarding and ordering, without a service.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -38,7 +38,7 @@ fn value(json: &Json) -> Value {
 fn entry(section: &'static str, json: &Json) -> Entry {
     let mut json = object(json);
     let state = if json.remove("state").is_some() { State::Absent } else { State::Present };
-    let fields: BTreeMap<_, _> = json.iter().map(|(n, v)| (n.clone(), Sourced { value: value(v), origin: origin(3) })).collect();
+    let fields = json.iter().map(|(n, v)| (n.clone(), Sourced { value: value(v), origin: origin(3) })).collect::<Declared>();
     let key = kinds::of_section(section).unwrap().key(&json);
     Entry { key, origin: origin(2), state, fields }
 }
@@ -61,7 +61,7 @@ fn live(project: &manifest::Project, sections: &Json) -> Live {
     let target = Target { path: project.path.clone(), id: Some(1), namespace: None };
     let sections = object(sections).into_iter().map(|(name, raw)| {
         let kind = kinds::of_section(&name).unwrap();
-        let names: Vec<_> = project.sections[kind.section()].entries.iter().flat_map(|e| e.fields.keys().cloned()).collect();
+        let names: Vec<_> = project.sections[kind.section()].entries.iter().flat_map(|e| e.fields.keys().map(str::to_owned)).collect();
         let read = |raw: &Object| kind.read(raw, &|name| names.iter().any(|n| n == name));
         let collection = match raw {
             Json::Array(raw) => {
@@ -245,7 +245,7 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
     let plan = project(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems[0].code), (0, "missing-project"));
 
-    declared.create = Some(BTreeMap::new());
+    declared.create = Some(Declared::default());
     let plan = project(&declared, &live, &settings(&[]));
     assert_eq!(plan.problems[0].code, "unknown-user");
     live.users.insert("bob".into(), Some(9));
@@ -259,6 +259,13 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
     assert_eq!(steps(&plan), want);
     assert!(plan.steps[1..].iter().all(|step| step.after[0].address == declared.address()));
     assert_eq!(plan.steps[3].after.len(), 3, "archiving comes last");
+}
+
+#[test]
+fn every_problem_is_explained() {
+    for code in ["guard", "missing-field", "missing-namespace", "missing-project", "missing-secret", "moved-project", "unknown-user"] {
+        assert!(crate::diagnostic::codes::explain(code).is_some(), "{code}");
+    }
 }
 
 #[test]
@@ -291,7 +298,7 @@ fn removals_are_refused_by_number_share_and_emptiness() {
         });
         let raw: Vec<_> = names.iter().map(|name| json!({"key": name, "environment_scope": "*", "value": "x"})).collect();
         let plan = plan_of(&json!({"variables": entries.collect::<Vec<_>>()}), &json!({"variables": raw}));
-        let refusals: Vec<_> = plan.refusals.iter().map(|r| (r.reason.as_str(), r.acknowledgement())).collect();
+        let refusals: Vec<_> = plan.refusals.iter().map(|r| (r.reason.as_str(), r.acknowledgement.clone())).collect();
         let want: Vec<_> = want.map(|reason| (reason, "removals:acme/shop#variables".to_owned())).into_iter().collect();
         assert_eq!(refusals, want, "{removed} of {live_count}");
     }
@@ -306,7 +313,7 @@ fn an_acknowledgement_lets_one_object_through() {
     assert_eq!(plan.refusals[0].reason, "it widens visibility from internal to public");
     settings.acknowledged = vec!["visibility:acme/other#settings".into()];
     assert_eq!(project(&declared, &live, &settings).refusals.len(), 1);
-    settings.acknowledged = vec![plan.refusals[0].acknowledgement()];
+    settings.acknowledged = vec![plan.refusals[0].acknowledgement.clone()];
     assert_eq!(project(&declared, &live, &settings).refusals.len(), 0);
     let narrowed = plan_of(&json!({"settings": {"visibility": "private"}}), &json!({"settings": {"visibility": "public"}}));
     assert_eq!(narrowed.refusals.len(), 0);
@@ -318,7 +325,7 @@ fn the_last_owner_and_the_callers_access_are_guarded() {
         let declared = declared(&json!({"members": [{"user": user, "access_level": level}]}), Unlisted::Report);
         let mut live = live(&declared, &json!({"members": [{"id": id, "username": user, "access_level": 50}]}));
         live.owners = owners;
-        project(&declared, &live, &settings(&[])).refusals.into_iter().map(|r| r.acknowledgement()).collect::<Vec<_>>()
+        project(&declared, &live, &settings(&[])).refusals.into_iter().map(|r| r.acknowledgement).collect::<Vec<_>>()
     };
     assert_eq!(run("bob", "maintainer", 2, Some(vec![2])), ["last-owner:acme/shop#members/bob"]);
     assert_eq!(run("bob", "maintainer", 2, None), ["last-owner:acme/shop#members/bob"], "what was not read does not count");

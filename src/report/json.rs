@@ -62,7 +62,7 @@ impl<T: Serialize> Report<T> {
 }
 
 /// `json` with what could fool a terminal as `\u` escapes. Outside of line feeds such characters are only in texts, where that is the same.
-fn harmless(json: &str) -> String {
+pub fn harmless(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         if is_unsafe(c) && c != '\n' {

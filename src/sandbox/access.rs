@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use sha2::{Digest, Sha256};
 
 use super::answer::Failure;
@@ -70,6 +70,22 @@ pub(crate) struct Token {
     pub(crate) created_at: String,
 }
 
+impl Token {
+    /// The columns that [`Token::from_row`] reads.
+    pub(crate) const COLUMNS: &str = "id, user_id, name, scopes, expires_at, created_at";
+
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        Ok(Self {
+            id: row.get(0)?,
+            user_id: row.get(1)?,
+            name: row.get(2)?,
+            scopes: row.get(3)?,
+            expires_at: row.get(4)?,
+            created_at: row.get(5)?,
+        })
+    }
+}
+
 /// Finds the caller of a request: none without a token, 401 with a bad one, 403 for one that was blocked.
 pub(crate) fn authenticate(db: &Connection, headers: &HeaderMap, writes: bool, now: Timestamp) -> Result<Option<(User, Token)>, Failure> {
     let Some(presented) = presented_token(headers)? else {
@@ -127,21 +143,14 @@ fn presented_token(headers: &HeaderMap) -> Result<Option<String>, Failure> {
 
 fn find_token(db: &Connection, presented: &str) -> Result<Option<Token>, rusqlite::Error> {
     let wanted = digest(presented);
-    let mut statement =
-        db.prepare_cached("SELECT digest, id, user_id, name, scopes, expires_at, created_at FROM tokens WHERE prefix = ?1")?;
+    let sql = format!("SELECT {}, digest FROM tokens WHERE prefix = ?1", Token::COLUMNS);
+    let mut statement = db.prepare_cached(&sql)?;
     let mut rows = statement.query([&wanted[..8]])?;
     let mut found = None;
     while let Some(row) = rows.next()? {
-        let stored: Vec<u8> = row.get(0)?;
+        let stored: Vec<u8> = row.get("digest")?;
         if same(&stored, &wanted) {
-            found = Some(Token {
-                id: row.get(1)?,
-                user_id: row.get(2)?,
-                name: row.get(3)?,
-                scopes: row.get(4)?,
-                expires_at: row.get(5)?,
-                created_at: row.get(6)?,
-            });
+            found = Some(Token::from_row(row)?);
         }
     }
     Ok(found)

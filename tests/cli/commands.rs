@@ -113,7 +113,7 @@ fn the_log_is_on_stderr_and_holds_no_secret() {
 
 #[test]
 fn values_for_the_sandbox_win_over_the_environment() {
-    let place = shop().env("SHOP_TOKEN", "too-short-to-be-masked \n");
+    let place = shop().env("SHOP_TOKEN", "another-value-0123456789");
     assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
     place.write("sandbox.env", "");
     assert_eq!(exit_code(&place, "drift --sandbox"), 2, "now it is the other value");

@@ -1,7 +1,10 @@
 //! What apply does when the world moves between the plan and the writes.
 
 use serde_json::json;
-use undrift::{apply::Outcome as Ended, sandbox::Profile};
+use undrift::{
+    apply::{Event, Outcome as Ended},
+    sandbox::Profile,
+};
 
 use crate::world::{World, project, seed};
 
@@ -80,4 +83,21 @@ async fn a_missing_project_user_or_secret_is_found_before_the_first_write() {
         assert_eq!(outcome.plan.problems.first().map(|problem| problem.code), code);
     }
     assert_eq!(world.writes(), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn every_step_is_told_of_when_it_starts_and_once_when_it_ends() {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    let sections = json!({"create": true, "settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}], "archived": true});
+    world.declare(&[project("acme/a", sections.clone()), project("acme/b", sections)]);
+    let outcome = world.apply().await;
+    for step in &outcome.plan.steps {
+        let about = |event: &Event| match event {
+            Event::Started { address, .. } => *address == step.address,
+            Event::Ended(result) => result.address == step.address,
+            Event::Verified { project, .. } => project.path == step.address.path,
+        };
+        let told: Vec<_> = outcome.events.iter().filter(|event| about(event)).collect();
+        assert!(matches!(told[..], [Event::Started { .. }, Event::Ended(_), Event::Verified { .. }]), "{told:?}");
+    }
 }

@@ -5,6 +5,7 @@
 #![cfg(feature = "sandbox")]
 
 mod actions;
+mod around;
 mod authorisation;
 mod client;
 mod dialects;
@@ -14,4 +15,5 @@ mod operations;
 mod paging;
 mod projects;
 mod running;
+mod table;
 mod things;

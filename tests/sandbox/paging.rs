@@ -146,14 +146,15 @@ async fn lists_show_what_the_caller_may_see_and_asks_for() {
     }
 }
 
+/// The fields of the simple form (reference 1, 2.8).
+pub(crate) const SIMPLE: &str = "id description name name_with_namespace path path_with_namespace created_at
+    default_branch tag_list topics ssh_url_to_repo http_url_to_repo web_url avatar_url star_count last_activity_at
+    namespace";
+
 #[tokio::test]
 async fn the_simple_form_has_exactly_the_fields_of_the_reference() {
     let world = five().await;
-    let mut expected: Vec<&str> = "id description name name_with_namespace path path_with_namespace created_at
-        default_branch tag_list topics ssh_url_to_repo http_url_to_repo web_url avatar_url star_count last_activity_at
-        namespace"
-        .split_whitespace()
-        .collect();
+    let mut expected: Vec<&str> = SIMPLE.split_whitespace().collect();
     expected.sort_unstable();
     for (token, path) in [("", "/projects"), (ROOT, "/projects?simple=true"), ("", "/projects/1")] {
         let body = world.get(token, path).await.body;

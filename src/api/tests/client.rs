@@ -330,10 +330,14 @@ proptest! {
 
 #[tokio::test(start_paused = true)]
 async fn not_modified_is_success_for_a_star_only() {
-    const STAR: op::Operation = op::Operation { id: "star", method: op::Method::Post, path: "/projects/:id/star", purpose: "", source: "" };
-    const FORK: op::Operation = op::Operation { id: "fork", method: op::Method::Post, path: "/projects/:id/fork", purpose: "", source: "" };
     let client = reads(&Script::new([]), settings());
-    for (operation, outcome) in [(&STAR, Outcome::Success), (&FORK, Outcome::Refused), (op::PROJECT_ARCHIVE.row(), Outcome::Refused)] {
+    let table = [
+        (op::PROJECT_STAR, Outcome::Success),
+        (op::PROJECT_UNSTAR, Outcome::Success),
+        (op::PROJECT_FORK, Outcome::Refused),
+        (op::PROJECT_ARCHIVE, Outcome::Refused),
+    ];
+    for (operation, outcome) in table.map(|(op, outcome)| (op.row(), outcome)) {
         let verdict = client.core.judge(operation, Class::of(operation), empty(304).unwrap());
         assert_eq!(verdict.outcome, outcome, "{}", operation.id);
     }

@@ -134,7 +134,7 @@ pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
 pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
     let located = refusals.iter().map(|refusal| {
         let diagnostic = Diagnostic::error("guard", format!("{}: {}", refusal.address, refusal.reason));
-        let help = format!("if this is meant, let it through with `--ack '{}'`", refusal.acknowledgement());
+        let help = format!("if this is meant, let it through with `--ack '{}'`", refusal.acknowledgement);
         diagnostic.at(Place::from(&refusal.origin)).help(help)
     });
     diagnostics(canvas, located.collect());

@@ -146,6 +146,7 @@ fn blocked_plan() -> Plan {
             guard: Guard::Removals,
             reason: "it removes 6 entries of 8, more than 5".into(),
             origin: origin(17),
+            acknowledgement: "removals:acme/shop#hooks".into(),
         }],
         projects: 1,
         ..Plan::default()

@@ -65,13 +65,18 @@ fn starrers(call: &Call<'_>) -> Result<Answer, Failure> {
 /// The groups in which the caller may create what is moved there.
 fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project_as(OWNER)?;
+    locations(call, MAINTAINER, |group| group.id != project.namespace.id)
+}
+
+/// The groups, narrowed by `search`, in which the caller has a level and that `wanted` accepts (reference 1, 2.11).
+pub(super) fn locations(call: &Call<'_>, level: i64, wanted: impl Fn(&Namespace) -> bool) -> Result<Answer, Failure> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let sql = format!("SELECT {} FROM namespaces n WHERE n.kind = 'group' ORDER BY n.full_path", Namespace::COLUMNS);
     let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
     for group in statement.query_map([], |row| Namespace::from_row(row, 0))? {
         let group = group?;
-        if group.id != project.namespace.id && group.name.to_lowercase().contains(&search) && call.level_in_group(&group)? >= MAINTAINER {
+        if wanted(&group) && group.name.to_lowercase().contains(&search) && call.level_in_group(&group)? >= level {
             all.push(json!({
                 "id": group.id,
                 "web_url": group.web_url(&call.base),

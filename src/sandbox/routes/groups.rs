@@ -12,7 +12,7 @@ use super::super::page;
 use super::super::store::namespace::{Namespace, NewGroup};
 use super::members::{self, Scope};
 use super::projects::{check_path, check_visibility};
-use super::{Route, delete, get, post, put};
+use super::{Route, actions, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/groups", list),
@@ -22,6 +22,8 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/groups/{id}", remove),
     get("/groups/{id}/subgroups", |call| below(call, false)),
     get("/groups/{id}/descendant_groups", |call| below(call, true)),
+    post("/groups/{id}/transfer", transfer),
+    get("/groups/{id}/transfer_locations", transfer_locations),
     post("/groups/{id}/share", share),
     delete("/groups/{id}/share/{group_id}", unshare),
 ];
@@ -67,7 +69,13 @@ fn respond(call: &Call<'_>, wanted: impl Fn(&Namespace) -> Result<bool, Failure>
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
     let least = call.params.integer("min_access_level")?.unwrap_or(0);
-    let sql = format!("SELECT {} FROM namespaces n WHERE n.kind = 'group' ORDER BY n.full_path", Namespace::COLUMNS);
+    let column = match call.params.one_of("order_by", &["name", "path", "id", "similarity"])?.as_deref() {
+        Some("id") => "n.id",
+        Some("path") => "n.path COLLATE NOCASE",
+        _ => "n.name COLLATE NOCASE",
+    };
+    let direction = if call.params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("desc") { "DESC" } else { "ASC" };
+    let sql = format!("SELECT {} FROM namespaces n WHERE n.kind = 'group' ORDER BY {column} {direction}, n.id", Namespace::COLUMNS);
     let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
     for group in statement.query_map([], |row| Namespace::from_row(row, 0))? {
@@ -191,7 +199,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Makes the full paths and names at and below a group follow it: parents first.
-fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+pub(super) fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
     let (first, end) = group.range();
     let mut ids: Vec<(i64, i64)> = call
         .db
@@ -220,6 +228,45 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group_as(OWNER)?;
     call.db.execute("DELETE FROM namespaces WHERE id = ?1", [group.id])?;
     Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
+}
+
+/// Moves a group with everything in it below another one, or makes it a root group.
+fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group_as(OWNER)?;
+    let refused = |why: &str| Failure::message(StatusCode::BAD_REQUEST, format!("Transfer failed: {why}"));
+    let parent = match call.params.integer("group_id")? {
+        None => None,
+        Some(id) => Some(call.visible_group(&id.to_string())?),
+    };
+    if let Some(parent) = &parent {
+        if parent.traversal.starts_with(&group.traversal) {
+            return Err(refused("Cannot transfer group to one of its subgroup."));
+        }
+        if call.level_in_group(parent)? < OWNER {
+            return Err(refused("You don't have enough permissions."));
+        }
+        check_visibility(parent, &group.visibility)?;
+    }
+    if parent.as_ref().map(|parent| parent.id) == group.parent_id {
+        return Err(refused("Group is already associated to the parent group."));
+    }
+    check_free(call, parent.as_ref(), &group.path, None)?;
+    let above = parent.as_ref().map_or("/", |parent| parent.traversal.as_str());
+    let (first, end) = group.range();
+    call.db.execute("UPDATE namespaces SET parent_id = ?2 WHERE id = ?1", params![group.id, parent.as_ref().map(|parent| parent.id)])?;
+    call.db.execute(
+        "UPDATE namespaces SET traversal = ?1 || substr(traversal, ?2) WHERE traversal >= ?3 AND traversal < ?4",
+        params![format!("{above}{}/", group.id), group.traversal.len() as i64 + 1, first, end],
+    )?;
+    let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
+    rename_below(call, &moved)?;
+    let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
+    detailed(call, StatusCode::CREATED, &moved)
+}
+
+fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group_as(OWNER)?;
+    actions::locations(call, OWNER, |other| group.parent_id != Some(other.id) && !other.traversal.starts_with(&group.traversal))
 }
 
 /// An invitation as a call says it: the group, the level, the last day.

@@ -13,6 +13,7 @@ pub(crate) mod projects;
 pub(crate) mod push_rules;
 pub(crate) mod shares;
 pub(crate) mod system;
+pub(crate) mod tokens;
 pub(crate) mod users;
 pub(crate) mod variables;
 
@@ -65,6 +66,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
         push_rules::ROUTES,
         shares::ROUTES,
         system::ROUTES,
+        tokens::ROUTES,
         users::ROUTES,
         variables::ROUTES,
     ]

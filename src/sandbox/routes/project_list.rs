@@ -21,6 +21,8 @@ pub(super) const ROUTES: &[Route] = &[
     get("/users/{user_id}/projects", of_user),
     get("/users/{user_id}/starred_projects", starred_by),
     get("/groups/{id}/projects", of_group),
+    get("/groups/{id}/projects/shared", shared_with_group),
+    get("/groups/{id}/search", search_group),
 ];
 
 /// The conditions of a list, with what they bind.
@@ -120,6 +122,22 @@ fn of_group(call: &Call<'_>) -> Result<Answer, Failure> {
     respond(call, query)
 }
 
+fn shared_with_group(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group()?;
+    let mut query = Query::default();
+    query.and("p.id IN (SELECT project_id FROM shares WHERE invited_id = :group)").bind(":group", group.id);
+    respond(call, query)
+}
+
+fn search_group(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group()?;
+    call.params.require(&["scope", "search"])?;
+    call.params.one_of("scope", &["projects"])?;
+    let mut query = Query::default();
+    query.and("p.namespace_id IN (SELECT value FROM json_each(:within))").bind(":within", Value::from(group.subtree(call.db)?).to_string());
+    respond(call, query)
+}
+
 /// Answers a page of what `query` finds, narrowed by the call's filters to what its caller may see.
 pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failure> {
     narrow_to_visible(call, &mut query)?;
@@ -140,6 +158,8 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failu
     let page = page.bounded()?;
     let total = query.count(call)?;
     let order = match order_by.as_str() {
+        // Of the names that contain a text, the shortest is the most similar.
+        "similarity" if call.params.has("search") => "length(p.name), p.id DESC".to_owned(),
         // Projects are never created in the past, so the id says it, and it has an index.
         "id" | "created_at" => format!("p.id {direction}"),
         column @ ("name" | "path") => format!("p.{column} COLLATE NOCASE {direction}, p.id {direction}"),
@@ -170,7 +190,8 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     };
     let least = params.integer("min_access_level")?;
     let owned = params.is_set("owned")?;
-    let membership = params.is_set("membership")? || least.is_some() || owned;
+    let similar = params.has("search") && params.text("order_by")?.as_deref() == Some("similarity");
+    let membership = params.is_set("membership")? || least.is_some() || owned || similar;
     if !membership && user.admin {
         return Ok(());
     }
@@ -222,7 +243,8 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
         query.and("json_extract(p.attributes, '$.merge_requests_access_level') <> 'disabled'");
     }
     if params.is_set("imported")? {
-        query.and("p.import_status <> 'none'");
+        let importer = call.caller.as_ref().map(|user| user.id);
+        query.and("p.import_status <> 'none' AND p.forked_from_id IS NULL AND p.creator_id = :importer").bind(":importer", importer);
     }
     if params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")? {
         query.and("0");

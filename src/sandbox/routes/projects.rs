@@ -71,10 +71,12 @@ fn groups(call: &Call<'_>) -> Result<Answer, Failure> {
             found.push(invited?);
         }
     }
+    let visible_only = call.params.is_set("shared_visible_only")?;
     let mut all = Vec::new();
     for id in found.into_iter().filter(|id| !skipped.contains(id)) {
         if let Some(group) = Namespace::by_id(call.db, id)?
             && group.is_group()
+            && (!visible_only || call.sees_group(&group)?)
             && group.full_name.to_lowercase().contains(&search)
         {
             all.push(json!({
@@ -345,18 +347,15 @@ fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<bool, F
     Ok(true)
 }
 
+/// The upload of an avatar also answers the whole project: clients go on with it, where the reference names only
+/// `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.active_project_as(MAINTAINER)?;
     let known: Vec<&str> = ATTRIBUTES.iter().filter(|row| row.accepted_on(Accepts::Edit) && row.name != "id").map(|row| row.name).collect();
-    let sent = known.iter().filter(|name| call.params.has(name)).count();
-    if sent == 0 {
+    if !known.iter().any(|name| call.params.has(name)) {
         return Err(Failure::parameter(&known.join(", "), "are missing, at least one parameter must be provided"));
     }
     edit(call, &project, &call.params)?;
-    if sent == 1 && call.params.file("avatar").is_some() {
-        let project = Project::by_id(call.db, project.id)?.ok_or_else(|| Failure::not_found("Project"))?;
-        return Answer::ok(&json!({ "avatar_url": view::avatar_url(call, &project) }));
-    }
     answer(call, StatusCode::OK, project.id)
 }
 

@@ -14,6 +14,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/license", license),
     get("/namespaces", namespaces),
     get("/namespaces/{id}", namespace),
+    get("/namespaces/{id}/exists", namespace_exists),
     get("/search", search),
 ];
 
@@ -58,6 +59,19 @@ fn namespace(call: &Call<'_>) -> Result<Answer, Failure> {
         Some(namespace) if call.level_in_group(&namespace)? > 0 => Answer::ok(&namespace.brief(&call.base)),
         _ => Err(Failure::not_found("Namespace")),
     }
+}
+
+/// Whether a path is taken, at the top or below a parent; the proposal is only as good as it has to be.
+fn namespace_exists(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.user()?;
+    let path = call.segment("id");
+    let full_path = match call.params.integer("parent_id")? {
+        None => path.to_owned(),
+        Some(id) => format!("{}/{path}", call.visible_group(&id.to_string())?.full_path),
+    };
+    let exists = Namespace::by_path(call.db, &full_path)?.is_some();
+    let suggests = if exists { vec![format!("{path}1")] } else { Vec::new() };
+    Answer::ok(&json!({ "exists": exists, "suggests": suggests }))
 }
 
 fn search(call: &Call<'_>) -> Result<Answer, Failure> {

@@ -1,28 +1,28 @@
-//! Users and tokens: what clients need around the operations of the reference.
+//! Users: what clients need around the operations of the reference.
 
 use http::StatusCode;
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::super::access;
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
-use super::super::store::random_hex;
+use super::super::store::namespace::Namespace;
 use super::super::store::user::{NewUser, User};
-use super::{Route, delete, get, post, project_list};
+use super::{Route, delete, get, groups, post, project_list, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/user", me),
     get("/users", list),
     post("/users", create),
     get("/users/{user_id}", show),
+    put("/users/{user_id}", update),
     delete("/users/{user_id}", remove),
     post("/users/{user_id}/block", |call| set_state(call, "blocked")),
     post("/users/{user_id}/unblock", |call| set_state(call, "active")),
+    post("/users/{user_id}/deactivate", |call| set_state(call, "deactivated")),
+    post("/users/{user_id}/activate", |call| set_state(call, "active")),
     get("/users/{user_id}/memberships", memberships),
-    post("/users/{user_id}/personal_access_tokens", create_token),
-    get("/personal_access_tokens/self", own_token),
 ];
 
 /// The user with what only they and administrators see.
@@ -77,27 +77,37 @@ fn me(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {
-    let username = call.params.text("username")?;
-    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let params = &call.params;
+    let username = params.text("username")?;
+    let search = params.text("search")?.unwrap_or_default().to_lowercase();
     if call.caller.is_none() && username.is_none() {
         return Err(Failure::forbidden_because("Not authorized to access /api/v4/users"));
     }
-    let sql = format!("SELECT {} FROM users u WHERE ?1 IS NULL OR u.username = ?1 ORDER BY u.id DESC", User::COLUMNS);
-    let all: Vec<Value> = call
-        .db
-        .prepare_cached(&sql)?
-        .query_map([username], User::from_row)?
-        .filter(|user| {
-            user.as_ref()
-                .map_or(true, |user| [&user.username, &user.name, &user.email].iter().any(|text| text.to_lowercase().contains(&search)))
-        })
-        .map(|user| {
-            user.map(|user| match call.is_administrator() {
-                true => full(call, &user),
-                false => user.brief(&call.base),
-            })
-        })
-        .collect::<Result<_, _>>()?;
+    let state = match (params.is_set("blocked")?, params.is_set("active")?) {
+        (true, _) => Some("blocked"),
+        (false, true) => Some("active"),
+        (false, false) => None,
+    };
+    let order = params.one_of("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
+    let column = match order.as_deref() {
+        Some("name") => "u.name",
+        Some("username") => "u.username",
+        _ => "u.id",
+    };
+    let direction = if params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("asc") { "ASC" } else { "DESC" };
+    let sql = format!(
+        "SELECT {} FROM users u WHERE (?1 IS NULL OR u.username = ?1) AND (?2 IS NULL OR u.state = ?2)
+         ORDER BY {column} {direction}, u.id {direction}",
+        User::COLUMNS
+    );
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let mut all = Vec::new();
+    for user in statement.query_map(params![username, state], User::from_row)? {
+        let user = user?;
+        if [&user.username, &user.name, &user.email].iter().any(|text| text.to_lowercase().contains(&search)) {
+            all.push(if call.is_administrator() { full(call, &user) } else { user.brief(&call.base) });
+        }
+    }
     page::list(call, &all)
 }
 
@@ -115,22 +125,47 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     call.params.require(&["email", "name", "username"])?;
     let text = |name| Ok::<_, Failure>(call.params.text(name)?.unwrap_or_default());
     let (email, name, username) = (text("email")?, text("name")?, text("username")?);
-    super::projects::check_path(&username)?;
-    for (column, value, message) in
-        [("email", &email, "Email has already been taken"), ("username", &username, "Username has already been taken")]
-    {
-        let sql = format!("SELECT 1 FROM users WHERE {column} = ?1");
-        if call.db.prepare_cached(&sql)?.exists([value])? {
-            return Err(Failure::conflict(message));
-        }
-    }
-    if super::super::store::namespace::Namespace::by_path(call.db, &username)?.is_some() {
-        return Err(Failure::conflict("Username has already been taken"));
-    }
+    check_free(call, &email, &username, None)?;
     let new = NewUser { username: &username, name: &name, email: &email, state: "active", admin: call.params.is_set("admin")?, bot: false };
     let id = User::insert(call.db, new, call.now())?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
     Answer::created(&full(call, &user))
+}
+
+/// Refuses a name or address that another user or a group has.
+fn check_free(call: &Call<'_>, email: &str, username: &str, own: Option<i64>) -> Result<(), Failure> {
+    super::projects::check_path(username)?;
+    let taken = |sql, value| Ok::<_, Failure>(call.db.prepare_cached(sql)?.exists(params![value, own])?);
+    if taken("SELECT 1 FROM users WHERE email = ?1 AND id IS NOT ?2", email)? {
+        return Err(Failure::conflict("Email has already been taken"));
+    }
+    if taken("SELECT 1 FROM namespaces WHERE full_path = ?1 AND (?2 IS NULL OR owner_id IS NOT ?2)", username)?
+        || taken("SELECT 1 FROM users WHERE username = ?1 AND id IS NOT ?2", username)?
+    {
+        return Err(Failure::conflict("Username has already been taken"));
+    }
+    Ok(())
+}
+
+/// A new name also renames the personal namespace and everything in it.
+fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.administrator()?;
+    let user = project_list::user(call)?;
+    let name = call.params.text("name")?.unwrap_or_else(|| user.name.clone());
+    let email = call.params.text("email")?.unwrap_or_else(|| user.email.clone());
+    let username = call.params.text("username")?.unwrap_or_else(|| user.username.clone());
+    let admin = call.params.flag("admin")?.unwrap_or(user.admin);
+    check_free(call, &email, &username, Some(user.id))?;
+    call.db.execute(
+        "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5 WHERE id = ?1",
+        params![user.id, name, email, username, admin],
+    )?;
+    if let Some(namespace) = Namespace::of_user(call.db, user.id)? {
+        call.db.execute("UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1", params![namespace.id, name, username])?;
+        groups::rename_below(call, &namespace)?;
+    }
+    let user = User::by_id(call.db, user.id)?.ok_or_else(|| Failure::not_found("User"))?;
+    Answer::ok(&full(call, &user))
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -172,43 +207,4 @@ fn memberships(call: &Call<'_>) -> Result<Answer, Failure> {
         })?
         .collect::<Result<_, _>>()?;
     page::list(call, &all)
-}
-
-fn create_token(call: &Call<'_>) -> Result<Answer, Failure> {
-    call.administrator()?;
-    let user = project_list::user(call)?;
-    call.params.require(&["name", "scopes"])?;
-    let name = call.params.text("name")?.unwrap_or_default();
-    let scopes = call.params.texts("scopes")?.unwrap_or_default();
-    if let Some(unknown) = scopes.iter().find(|scope| !["api", "read_api"].contains(&scope.as_str())) {
-        return Err(Failure::model("scopes", format!("can only contain available scopes, not {unknown}")));
-    }
-    let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
-    let token = format!("sandbox-{}", random_hex());
-    let id = access::add_token(call.db, user.id, &token, &name, &scopes.join(","), expires_at.as_deref(), call.now())?;
-    Answer::created(&json!({
-        "id": id,
-        "name": name,
-        "revoked": false,
-        "created_at": call.now(),
-        "scopes": scopes,
-        "user_id": user.id,
-        "active": true,
-        "expires_at": expires_at,
-        "token": token,
-    }))
-}
-
-fn own_token(call: &Call<'_>) -> Result<Answer, Failure> {
-    let token = call.token.as_ref().ok_or_else(Failure::unauthorized)?;
-    Answer::ok(&json!({
-        "id": token.id,
-        "name": token.name,
-        "revoked": false,
-        "created_at": token.created_at,
-        "scopes": token.scopes.split(',').collect::<Vec<_>>(),
-        "user_id": token.user_id,
-        "active": true,
-        "expires_at": token.expires_at,
-    }))
 }

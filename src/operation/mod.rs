@@ -1,16 +1,28 @@
 //! The table of operations of the service, and requests as values.
 //!
+//! There is one constant for each row, [`OPERATIONS`] is all of them, and a [`Parameter`] is something that a request may say.
+//!
 //! Every request that undrift sends names one row of this table: its id appears in the journal, in errors and in counts, its path is
 //! a template that only this module fills in, and its type says whether it reads or writes. A [`Request<Read>`] is all that
 //! a planning client accepts, so that planning cannot write.
 //!
 //! A request is a value without IO. Its body may still hold secret references; they are resolved when it is sent.
 
+mod parameter;
+mod parameters;
+mod table;
+
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::value::{Fields, Value};
+use crate::{
+    field::{Route, Tier},
+    value::{Fields, Value},
+};
+
+pub use parameter::{Parameter, Place, Type};
+pub use table::*;
 
 /// An HTTP method of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,8 +55,8 @@ impl fmt::Display for Method {
     }
 }
 
-/// One row of the table.
-#[derive(Debug, PartialEq, Eq)]
+/// One row of the table. Two rows are equal if their ids are.
+#[derive(Debug)]
 pub struct Operation {
     /// The name that journal, counts and errors use, for example `variable-update`.
     pub id: &'static str,
@@ -56,6 +68,79 @@ pub struct Operation {
     pub purpose: &'static str,
     /// Where it is described: `chapter, section` of the reference, or `supporting` for what the reference leaves out.
     pub source: &'static str,
+    /// What a success brings.
+    pub answer: Answer,
+    /// What it takes, in lists that may be shared with others.
+    pub parameters: &'static [&'static [Parameter]],
+    /// The section of a manifest whose fields its body takes too, and as what kind of request. The kinds describe those fields.
+    pub fields: Option<(&'static str, Route)>,
+    /// Parameters of which at least one has to be there.
+    pub one_of: &'static [&'static str],
+    /// The lowest tier of the service that has it.
+    pub tier: Tier,
+    /// The release of the service that brought it, for example `15.4`.
+    pub since: Option<&'static str>,
+    /// Whether it is for administrators only.
+    pub administrators: bool,
+}
+
+impl PartialEq for Operation {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Operation {}
+
+/// What the answer to a success holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// One object.
+    One,
+    /// A list, page by page.
+    List,
+    /// An object whose keys are data, such as the names of languages.
+    Map,
+    /// Nothing.
+    Nothing,
+    /// The reference does not say.
+    Unsaid,
+}
+
+impl Operation {
+    /// A row with nothing special about it.
+    const fn new(
+        id: &'static str,
+        method: Method,
+        path: &'static str,
+        purpose: &'static str,
+        source: &'static str,
+        answer: Answer,
+        parameters: &'static [&'static [Parameter]],
+    ) -> Self {
+        let (fields, one_of, tier, since, administrators): (_, &[_], _, _, _) = (None, &[], Tier::Free, None, false);
+        Self { id, method, path, purpose, source, answer, parameters, fields, one_of, tier, since, administrators }
+    }
+
+    const fn fields(self, section: &'static str, route: Route) -> Self {
+        Self { fields: Some((section, route)), ..self }
+    }
+
+    const fn one_of(self, names: &'static [&'static str]) -> Self {
+        Self { one_of: names, ..self }
+    }
+
+    const fn premium(self) -> Self {
+        Self { tier: Tier::Premium, ..self }
+    }
+
+    const fn since(self, release: &'static str) -> Self {
+        Self { since: Some(release), ..self }
+    }
+
+    const fn administrators(self) -> Self {
+        Self { administrators: true, ..self }
+    }
 }
 
 /// Marks an operation that changes nothing.
@@ -73,76 +158,59 @@ pub struct Op<E> {
     effect: PhantomData<E>,
 }
 
-impl<E> Op<E> {
+impl<E: Copy> Op<E> {
     const fn new(row: &'static Operation) -> Self {
         Self { row, effect: PhantomData }
     }
 
     /// The row itself.
-    pub const fn row(self) -> &'static Operation
-    where
-        E: Copy,
-    {
+    pub const fn row(self) -> &'static Operation {
         self.row
     }
 
     /// A request for this operation without arguments.
-    pub const fn request(self) -> Request<E>
-    where
-        E: Copy,
-    {
-        Request { operation: self.row, arguments: Vec::new(), query: Vec::new(), body: Body::None, effect: PhantomData }
+    pub const fn request(self) -> Request<E> {
+        Request {
+            operation: self.row,
+            arguments: Vec::new(),
+            renamed: Vec::new(),
+            query: Vec::new(),
+            body: Body::None,
+            effect: PhantomData,
+        }
     }
 }
 
-macro_rules! operations {
-    ($($effect:ident $name:ident = $id:literal $method:ident $path:literal, $purpose:literal, $source:literal;)*) => {
-        $(
-            #[doc = concat!("`", $id, "`: ", $purpose, " (", $source, ").")]
-            pub const $name: Op<$effect> = Op::new(&Operation {
-                id: $id, method: Method::$method, path: $path, purpose: $purpose, source: $source,
-            });
-        )*
-        /// Every operation that undrift knows.
-        pub static OPERATIONS: &[&Operation] = &[$($name.row),*];
-    };
+/// An operation that is found by its name, with its effect.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyOp {
+    /// It changes nothing.
+    Read(Op<Read>),
+    /// It may change something.
+    Write(Op<Write>),
 }
 
-operations! {
-    Read VARIABLE_LIST = "variable-list" Get "/projects/:id/variables", "list variables", "1, 4.1";
-    Write VARIABLE_CREATE = "variable-create" Post "/projects/:id/variables", "create a variable", "1, 4.1";
-    Write VARIABLE_UPDATE = "variable-update" Put "/projects/:id/variables/:key", "update a variable", "1, 4.1";
-    Write VARIABLE_DELETE = "variable-delete" Delete "/projects/:id/variables/:key", "delete a variable", "1, 4.1";
+impl AnyOp {
+    /// The operation whose id is `id`.
+    pub fn find(id: &str) -> Option<Self> {
+        OPERATIONS.iter().copied().find(|op| op.row().id == id)
+    }
 
-    Read MEMBER_LIST = "project-member-list" Get "/projects/:id/members", "list direct members", "1, 4.3";
-    Read MEMBER_LIST_ALL = "project-member-list-all" Get "/projects/:id/members/all", "list members, inherited and invited ones too", "1, 4.3";
-    Write MEMBER_CREATE = "project-member-add" Post "/projects/:id/members", "add a member", "1, 4.3";
-    Write MEMBER_UPDATE = "project-member-edit" Put "/projects/:id/members/:user_id", "edit a member", "1, 4.3";
-    Write MEMBER_DELETE = "project-member-remove" Delete "/projects/:id/members/:user_id", "remove a member", "1, 4.3";
+    /// The row itself.
+    pub const fn row(self) -> &'static Operation {
+        match self {
+            Self::Read(op) => op.row,
+            Self::Write(op) => op.row,
+        }
+    }
 
-    Read PROJECT_LIST = "project-list" Get "/projects", "list projects", "2, 4.1";
-    Read USER_PROJECTS = "user-project-list" Get "/users/:user_id/projects", "list a user's projects", "2, 4.1";
-    Read PROJECT_GET = "project-get" Get "/projects/:id", "get a project", "2, 4.2";
-    Write PROJECT_CREATE = "project-create" Post "/projects", "create a project", "2, 4.3";
-    Write PROJECT_CREATE_FOR_USER = "project-create-for-user" Post "/projects/user/:user_id", "create a project for a user", "2, 4.3";
-    Write PROJECT_UPDATE = "project-edit" Put "/projects/:id", "edit a project", "2, 4.3";
-    Write PROJECT_ARCHIVE = "project-archive" Post "/projects/:id/archive", "archive a project", "2, 4.4";
-    Write PROJECT_UNARCHIVE = "project-unarchive" Post "/projects/:id/unarchive", "unarchive a project", "2, 4.4";
-
-    Read HOOK_LIST = "hook-list" Get "/projects/:id/hooks", "list hooks", "2, 4.5";
-    Write HOOK_CREATE = "hook-add" Post "/projects/:id/hooks", "add a hook", "2, 4.5";
-    Write HOOK_UPDATE = "hook-edit" Put "/projects/:id/hooks/:hook_id", "edit a hook", "2, 4.5";
-    Write HOOK_DELETE = "hook-delete" Delete "/projects/:id/hooks/:hook_id", "delete a hook", "2, 4.5";
-
-    Read PUSH_RULE_GET = "push-rule-get" Get "/projects/:id/push_rule", "get the push rule", "2, 4.6";
-    Write PUSH_RULE_CREATE = "push-rule-add" Post "/projects/:id/push_rule", "add the push rule", "2, 4.6";
-    Write PUSH_RULE_UPDATE = "push-rule-edit" Put "/projects/:id/push_rule", "edit the push rule", "2, 4.6";
-    Write PUSH_RULE_DELETE = "push-rule-delete" Delete "/projects/:id/push_rule", "delete the push rule", "2, 4.6";
-
-    Read CURRENT_USER = "current-user" Get "/user", "who the token belongs to", "supporting";
-    Read USER_FIND = "user-find" Get "/users", "find a user by name", "supporting";
-    Read NAMESPACE_GET = "namespace-get" Get "/namespaces/:id", "get a namespace", "supporting";
-    Read GROUP_PROJECTS = "group-project-list" Get "/groups/:id/projects", "list a group's projects", "supporting";
+    /// `read` or `write`.
+    pub const fn effect(self) -> &'static str {
+        match self {
+            Self::Read(_) => "read",
+            Self::Write(_) => "write",
+        }
+    }
 }
 
 /// What a request carries.
@@ -163,6 +231,8 @@ pub struct Request<E> {
     /// The row of the table that it is for.
     pub operation: &'static Operation,
     arguments: Vec<(&'static str, String)>,
+    /// Fixed segments of the path that this service calls otherwise.
+    renamed: Vec<(&'static str, String)>,
     query: Vec<(Cow<'static, str>, String)>,
     /// What it carries.
     pub body: Body,
@@ -184,6 +254,24 @@ impl<E> Request<E> {
         debug_assert!(self.operation.path.split('/').any(|s| s.strip_prefix(':') == Some(name)), "no :{name} in {}", self.operation.path);
         self.arguments.push((name, value.to_string()));
         self
+    }
+
+    /// Calls the fixed segment `neutral` of the path, and what starts with it among the fields of the body, by `name`: the reference has
+    /// neutral words for two hosts that services call by name (reference 1, 1).
+    #[must_use]
+    pub fn rename(mut self, neutral: &'static str, name: &str) -> Self {
+        if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
+            let renamed =
+                |field: &String| field.strip_prefix(neutral).filter(|rest| rest.starts_with('_')).map(|rest| format!("{name}{rest}"));
+            *fields = std::mem::take(fields).into_iter().map(|(field, value)| (renamed(&field).unwrap_or(field), value)).collect();
+        }
+        self.renamed.push((neutral, name.to_owned()));
+        self
+    }
+
+    /// Whether the query has a parameter of this name.
+    pub fn has_query(&self, name: &str) -> bool {
+        self.query.iter().any(|(n, _)| n == name)
     }
 
     /// Adds a query parameter, or replaces it.
@@ -216,8 +304,8 @@ impl<E> Request<E> {
     /// The path below `/api/v4` with every argument in place, without the query.
     pub fn path(&self) -> String {
         let segments = self.operation.path.split('/').map(|segment| {
-            let Some(name) = segment.strip_prefix(':') else { return segment.to_owned() };
-            let value = self.arguments.iter().find(|(n, _)| *n == name);
+            let (values, name) = segment.strip_prefix(':').map_or((&self.renamed, segment), |name| (&self.arguments, name));
+            let value = values.iter().find(|(n, _)| *n == name);
             value.map_or_else(|| segment.to_owned(), |(_, v)| encode(v).to_string())
         });
         segments.collect::<Vec<_>>().join("/")
@@ -243,16 +331,18 @@ impl<E> fmt::Display for Request<E> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     #[test]
-    fn every_row_is_named_once_and_reads_only_with_get() {
-        let ids: BTreeSet<_> = OPERATIONS.iter().map(|o| o.id).collect();
-        assert_eq!(ids.len(), OPERATIONS.len());
-        let routes: BTreeSet<_> = OPERATIONS.iter().map(|o| (o.method.as_str(), o.path)).collect();
-        assert_eq!(routes.len(), OPERATIONS.len());
+    fn a_neutral_word_is_replaced_in_the_path_and_in_fields() {
+        let fields = ["extgit_hostname", "extgitted", "new_name"].map(|name| (name.to_owned(), Value::from("extgit")));
+        let request = IMPORT_EXTGIT.request().fields(fields.into()).rename("extgit", "git host");
+        assert_eq!(request.path(), "/import/git%20host");
+        let names: Vec<_> = request.body_fields().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(names, ["extgitted", "git host_hostname", "new_name"]);
+        assert!(request.body_fields().unwrap().values().all(|value| *value == Value::from("extgit")));
+        let other = PROJECT_GET.request().arg("id", "extgit").rename("extgit", "x");
+        assert_eq!(other.path(), "/projects/extgit");
     }
 
     #[test]

@@ -1,0 +1,303 @@
+//! `undrift call`: any operation of the service, checked against the table before it is sent.
+//!
+//! Arguments become a request in [`arguments`], without IO; [`help`] writes what the table says. A list is read to its end. What the
+//! service refuses exits with 7 (not allowed), 6 (a write that did not happen, or that may have) or 10 (something that could not be
+//! read).
+
+mod arguments;
+mod help;
+
+use std::{path::PathBuf, sync::Arc};
+
+use clap::CommandFactory as _;
+
+use super::{
+    Cli, Context,
+    connect::{self, ConnectArgs, Endpoint},
+    exit::{Exit, Failure, Outcome},
+};
+use crate::{
+    api::{ApiError, ReadClient, WriteClient},
+    diagnostic::Diagnostics,
+    manifest::{Config, config},
+    operation::{self, AnyOp, Op, Operation, Read, Request, Write},
+    report::json::harmless,
+    secret::Secrets,
+    text::{MASK, escape, mask_url, nearest},
+    value::{Json, Object, Value},
+};
+
+const EXAMPLES: &str = "Examples:
+  undrift call --list
+  undrift call project-edit --help
+  undrift call project-list membership=true --output ndjson
+  undrift call variable-create id=acme/shop key=TOKEN value=@env:TOKEN masked=true
+  undrift call variable-get id=acme/shop key=TOKEN 'filter[environment_scope]=prod/*'
+  undrift call project-edit id=acme/shop avatar=@file:shop.png
+
+Exit codes:
+  0  done, or so already        3  not sent: something is wrong with the arguments
+  2  the question was answered no
+  6  a write was refused, or nobody knows whether it was carried out
+  7  not allowed                8  service unreachable
+  10 what was asked for could not be read";
+
+/// The options of `call`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
+pub(super) struct Args {
+    /// The operation; `--list` shows all of them
+    #[arg(required_unless_present_any = ["list", "help"])]
+    operation: Option<String>,
+    /// What to say: `name=text`, `name=@env:NAME` or `name=@file:PATH`, `name[key]=value`
+    #[arg(value_name = "NAME=VALUE")]
+    arguments: Vec<String>,
+    /// List the operations
+    #[arg(long, conflicts_with = "operation")]
+    list: bool,
+    /// Print help; after an operation, what that takes
+    #[arg(short, long)]
+    help: bool,
+    /// Do not ask before something is changed
+    #[arg(short, long)]
+    yes: bool,
+    /// Read this page of a list, instead of all of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    page: Option<u32>,
+    /// How many objects a page has
+    #[arg(long, value_name = "N", requires = "page", value_parser = clap::value_parser!(u32).range(1..=100))]
+    per_page: Option<u32>,
+    /// How the answer is written
+    #[arg(long, value_name = "FORMAT", default_value = "json", help_heading = "Output")]
+    output: Format,
+    /// Show the values of variables, tokens of runners and credentials in addresses
+    #[arg(long, help_heading = "Output")]
+    show_secrets: bool,
+    /// The configuration, instead of undrift.yaml in the current folder
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// One JSON document
+    Json,
+    /// JSON lines: one object a line
+    Ndjson,
+}
+
+/// Runs it.
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+    let Some(id) = args.operation.as_deref().filter(|_| !args.list) else {
+        let text = if args.list { help::list() } else { general_help() };
+        return cx.output.print(&text).map(|()| Exit::Success);
+    };
+    let op = find(id)?;
+    if args.help {
+        return cx.output.print(&help::operation(op)).map(|()| Exit::Success);
+    }
+    match op {
+        AnyOp::Read(op) => {
+            let session = Session::open(op, &args, cx).await?;
+            let outcome = session.read(&args, cx).await;
+            session.close(outcome).await
+        }
+        AnyOp::Write(op) => {
+            let session = Session::open(op, &args, cx).await?;
+            let outcome = session.write(&args, cx).await;
+            session.close(outcome).await
+        }
+    }
+}
+
+fn general_help() -> String {
+    let mut command = Cli::command();
+    command.build();
+    command.find_subcommand_mut("call").map_or_else(String::new, |call| call.render_help().to_string())
+}
+
+fn find(id: &str) -> Result<AnyOp, Failure> {
+    AnyOp::find(id).ok_or_else(|| {
+        let failure = Failure::usage(format!("there is no operation `{id}`"));
+        match nearest_id(id) {
+            Some(near) => failure.help(format!("did you mean `{near}`?")),
+            None => failure.help("`undrift call --list` lists all of them"),
+        }
+    })
+}
+
+/// The nearest id. Words are compared with underscores, as names of fields are.
+fn nearest_id(written: &str) -> Option<&'static str> {
+    let ids: Vec<_> = operation::OPERATIONS.iter().map(|op| op.row().id.replace('-', "_")).collect();
+    let near = nearest(written, ids.iter().map(String::as_str))?;
+    operation::OPERATIONS.iter().map(|op| op.row().id).find(|id| id.replace('-', "_") == near)
+}
+
+/// The request that the arguments describe. Everything that is wrong with them is said.
+fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, Failure> {
+    let page = args.page.map(|page| format!("page={page}"));
+    let per_page = args.per_page.map(|per_page| format!("per_page={per_page}"));
+    let all: Vec<_> = args.arguments.iter().cloned().chain(page).chain(per_page).collect();
+    for warning in arguments::warnings(op.row(), &all) {
+        cx.output.tell(&format!("warning: {warning}\n"));
+    }
+    arguments::request_for(op, &all).map_err(|faults| {
+        for fault in faults {
+            cx.output.tell_failure(&Failure { help: fault.help, ..Failure::usage(fault.message) });
+        }
+        Failure::said(Exit::Usage)
+    })
+}
+
+/// A request, and the service that it is for.
+struct Session<E> {
+    client: ReadClient,
+    request: Request<E>,
+    endpoint: Endpoint,
+}
+
+impl<E: Copy> Session<E> {
+    /// Reads the arguments, finds the service and the secrets, and gives the external hosts the names that the service calls them by.
+    ///
+    /// # Errors
+    /// If any of these is wrong or missing. Nothing has been sent then.
+    async fn open(op: Op<E>, args: &Args, cx: &Context) -> Result<Self, Failure> {
+        let request = prepare(op, args, cx)?;
+        let config = configuration(args, cx)?;
+        let hosts = &config.service.import_hosts;
+        let names = [("extgit", &hosts.extgit), ("extserver", &hosts.extserver)];
+        let request = names.into_iter().fold(request, |request, (neutral, name)| match name {
+            Some(name) => request.rename(neutral, name),
+            None => request,
+        });
+        let endpoint = args.connect.endpoint(".".as_ref(), &config, &cx.env, &cx.output).await?;
+        let mut secrets = Secrets::of_command_line(endpoint.environment.clone());
+        secrets.resolve(arguments::references(&request));
+        secrets.also_redact(endpoint.token.clone());
+        if let Some(failure) = unusable(&request, &secrets) {
+            return Err(failure);
+        }
+        let secrets = Arc::new(secrets);
+        cx.output.redactor().learn(Arc::clone(&secrets));
+        let client = args.connect.client(&endpoint, &config, secrets)?;
+        Ok(Self { client, request, endpoint })
+    }
+
+    /// Ends the embedded service, if there is one, with everything written.
+    async fn close(self, outcome: Outcome) -> Outcome {
+        if let Some(embedded) = self.endpoint.embedded {
+            connect::stop(embedded).await;
+        }
+        outcome
+    }
+}
+
+/// What `--config` or `undrift.yaml` says.
+fn configuration(args: &Args, cx: &Context) -> Result<Config, Failure> {
+    let mut diagnostics = Diagnostics::default();
+    let config = match &args.config {
+        Some(path) => config::read(path, &path.to_string_lossy(), &mut diagnostics),
+        None => config::load(".".as_ref(), &mut diagnostics),
+    };
+    cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
+    if diagnostics.has_errors() { Err(Failure::said(Exit::Usage)) } else { Ok(config) }
+}
+
+/// Why a secret or a file of the request is of no use. Nothing is sent then.
+fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
+    let file = |value: &Value| if let Value::File(path) = value { secrets.read_file(path).err() } else { None };
+    let missing = secrets.missing().next().map(|(_, why)| why.clone());
+    missing.or_else(|| request.body_fields()?.values().find_map(file)).map(Failure::usage)
+}
+
+impl Session<Read> {
+    async fn read(&self, args: &Args, cx: &Context) -> Outcome {
+        let request = self.request.clone();
+        let whole_list = request.operation.answer == operation::Answer::List && !request.has_query("page");
+        let answer = if whole_list {
+            let list = self.client.list(request).await;
+            list.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
+        } else {
+            self.client.get_optional(request).await.map(|answer| answer.map_or(Json::Null, |answer| answer.body))
+        };
+        print(self.request.operation, answer.map_err(|error| failure(error, Exit::Incomplete))?, args, cx)?;
+        Ok(Exit::Success)
+    }
+}
+
+impl Session<Write> {
+    async fn write(&self, args: &Args, cx: &Context) -> Outcome {
+        if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&self.request.to_string())))? {
+            cx.output.tell("nothing was changed\n");
+            return Ok(Exit::Differences);
+        }
+        let answer = WriteClient::new(self.client.clone()).send(self.request.clone()).await;
+        let answer = answer.map_err(|error| failure(error, Exit::Unfinished))?;
+        match answer.status {
+            304 => cx.output.tell("nothing was changed: it was so already\n"),
+            404 => cx.output.tell("nothing was changed: it was absent already\n"),
+            _ if answer.body.is_null() => cx.output.tell("done\n"),
+            _ => print(self.request.operation, answer.body, args, cx)?,
+        }
+        Ok(Exit::Success)
+    }
+}
+
+/// How a call that failed ends; `refused` is the code for what the service does not do although it may be asked.
+fn failure(error: ApiError, refused: Exit) -> Failure {
+    let lost = error.maybe_applied();
+    let exit = match error.status() {
+        _ if lost => Exit::Unfinished,
+        _ if error.is_unauthorized() || error.is_forbidden() => Exit::Denied,
+        Some(_) => refused,
+        None => Exit::Unreachable,
+    };
+    let failure = Failure { exit, ..Failure::from(error) };
+    if lost { failure.help("look whether it was carried out before you send it again") } else { failure }
+}
+
+/// Writes an answer to stdout.
+fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result<(), Failure> {
+    if !args.show_secrets {
+        mask(row, &mut answer);
+    }
+    let text = match (args.output, answer) {
+        (Format::Ndjson, Json::Array(items)) => items.iter().map(|item| format!("{item}\n")).collect(),
+        (Format::Ndjson, answer) => format!("{answer}\n"),
+        (Format::Json, answer) => format!("{answer:#}\n"),
+    };
+    cx.output.print(&harmless(&text))
+}
+
+/// Hides what is secret in an answer: values of variables, tokens of runners, and credentials in addresses that the service calls or
+/// mirrors.
+fn mask(row: &Operation, answer: &mut Json) {
+    match answer {
+        Json::Array(items) => items.iter_mut().for_each(|item| mask(row, item)),
+        Json::Object(object) => mask_fields(row, object),
+        _ => {}
+    }
+}
+
+fn mask_fields(row: &Operation, object: &mut Object) {
+    let of = |segment: &str| row.path.split('/').any(|part| part == segment);
+    for (name, value) in object.iter_mut() {
+        let hidden = match (name.as_str(), &*value) {
+            ("runners_token", Json::String(_)) => Some(MASK.to_owned()),
+            ("value", Json::String(_)) if of("variables") => Some(MASK.to_owned()),
+            ("url", Json::String(url)) if of("hooks") => Some(mask_url(url).into_owned()),
+            ("import_url", Json::String(url)) => Some(mask_url(url).into_owned()),
+            _ => None,
+        };
+        match hidden {
+            Some(hidden) => *value = hidden.into(),
+            None => mask(row, value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,310 @@
+//! From `name=value` arguments to a request, checked against the table of operations. Nothing is sent or looked up here.
+//!
+//! | written | means |
+//! |---|---|
+//! | `name=text` | the value, in the form that the parameter's type says |
+//! | `name=a,b`, or `name=a name=b` | several values, where several are allowed |
+//! | `name[key]=value`, `name.key=value` | one key of an object |
+//! | `name=@env:NAME`, `name=@file:PATH` | a text from the environment or a file; the only way to give a secret |
+//! | `name=@file:PATH` | a file to upload, where the parameter is one |
+//! | `name=@@text` | a text that starts with `@` |
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{Timestamp, civil::Date};
+
+use crate::{
+    kinds::{
+        member::{LEVELS, Level},
+        operations::parameters,
+    },
+    operation::{Op, Operation, Parameter, Place, Request, Type},
+    secret::Reference,
+    text::{alternatives, nearest},
+    value::{Fields, Json, Object, Value},
+};
+
+/// What is wrong with an argument: a fragment that does not quote what may be secret, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) message: String,
+    pub(super) help: Option<String>,
+}
+
+impl Fault {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), help: None }
+    }
+
+    fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+}
+
+/// A value under the name that the service knows it by.
+struct Given {
+    parameter: &'static Parameter,
+    /// The key, of a parameter that is an object.
+    key: Option<String>,
+    value: Value,
+}
+
+/// The request for `op` that `arguments` describe.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub(super) fn request_for<E: Copy>(op: Op<E>, arguments: &[String]) -> Result<Request<E>, Vec<Fault>> {
+    let row = op.row();
+    let known = parameters(row);
+    let mut faults = Vec::new();
+    let mut given: Vec<Given> = Vec::new();
+    for argument in arguments {
+        match read(row, &known, argument).and_then(|new| add(&mut given, new)) {
+            Ok(()) => {}
+            Err(fault) => faults.push(fault),
+        }
+    }
+    // What is misspelt is not missing too.
+    if faults.is_empty() {
+        faults = missing(row, &known, &given);
+    }
+    if faults.is_empty() { Ok(build(op, given)) } else { Err(faults) }
+}
+
+/// What is deprecated among the arguments, and what to say instead.
+pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
+    let given = |name: &str| arguments.iter().any(|argument| argument.split_once('=').is_some_and(|(written, _)| split(written).0 == name));
+    let deprecated = parameters(row).into_iter().filter(|parameter| parameter.deprecated && given(parameter.name));
+    deprecated
+        .map(|Parameter { name, replaced_by, .. }| match replaced_by {
+            Some(other) => format!("`{name}` is deprecated: use `{other}`"),
+            None => format!("`{name}` is deprecated"),
+        })
+        .collect()
+}
+
+/// Adds a value; one that belongs to a list joins it.
+fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Fault> {
+    let Some(old) = given.iter_mut().find(|old| old.parameter.name == new.parameter.name && old.key == new.key) else {
+        given.push(new);
+        return Ok(());
+    };
+    match (&mut old.value, new.value) {
+        (Value::Plain(Json::Array(items)), Value::Plain(Json::Array(more))) => {
+            items.extend(more);
+            Ok(())
+        }
+        _ => Err(Fault::new(format!("`{}` is given twice", new.parameter.name)).help("it takes one value")),
+    }
+}
+
+/// What is required and not there.
+fn missing(row: &Operation, known: &[&'static Parameter], given: &[Given]) -> Vec<Fault> {
+    let has = |name: &str| given.iter().any(|given| given.parameter.name == name);
+    let required = known.iter().filter(|parameter| parameter.required && !has(parameter.name));
+    let mut faults: Vec<_> =
+        required.map(|parameter| Fault::new(format!("`{}` needs `{}`", row.id, parameter.name)).help(explained(row))).collect();
+    if !row.one_of.is_empty() && !row.one_of.iter().any(|name| has(name)) {
+        faults.push(Fault::new(format!("`{}` needs {}", row.id, alternatives(row.one_of))).help(explained(row)));
+    }
+    if has("per_page") && !has("page") {
+        faults.push(Fault::new("`per_page` goes with `page`").help("leave both out to read the whole list"));
+    }
+    faults
+}
+
+/// Where it stands what an operation takes.
+fn explained(row: &Operation) -> String {
+    format!("`undrift call {} --help` explains what it takes", row.id)
+}
+
+/// Reads one argument.
+fn read(row: &Operation, known: &[&'static Parameter], argument: &str) -> Result<Given, Fault> {
+    let Some((written, text)) = argument.split_once('=') else {
+        return Err(Fault::new(format!("`{argument}` is not `name=value`")));
+    };
+    let (name, key) = split(written);
+    let Some(parameter) = known.iter().copied().find(|parameter| parameter.name == name) else {
+        let fault = Fault::new(format!("`{}` has no parameter `{name}`", row.id));
+        return Err(match nearest(name, known.iter().map(|parameter| parameter.name)) {
+            Some(name) => fault.help(format!("did you mean `{name}`?")),
+            None => fault.help(explained(row)),
+        });
+    };
+    let (described, key) = match (parameter.value, key) {
+        (Type::Object(keys), Some(key)) => (nested(parameter, keys, key)?, Some(key.to_owned())),
+        (Type::Map, Some(key)) if !key.is_empty() => (parameter, Some(key.to_owned())),
+        (Type::Object(_) | Type::Map, _) => {
+            let fault = Fault::new(format!("`{name}` has keys and no value of its own"));
+            return Err(fault.help(format!("write `{name}[KEY]=VALUE`")));
+        }
+        (value, Some("")) if value.is_list() => (parameter, None),
+        (_, Some(_)) => return Err(Fault::new(format!("`{name}` has no keys"))),
+        (_, None) => (parameter, None),
+    };
+    Ok(Given { parameter, key, value: value(described, written, text)? })
+}
+
+/// `name[key]` or `name.key` in two.
+fn split(written: &str) -> (&str, Option<&str>) {
+    if let Some((name, key)) = written.strip_suffix(']').and_then(|rest| rest.split_once('[')) {
+        return (name, Some(key));
+    }
+    written.split_once('.').map_or((written, None), |(name, key)| (name, Some(key)))
+}
+
+fn nested(parent: &Parameter, keys: &'static [Parameter], key: &str) -> Result<&'static Parameter, Fault> {
+    keys.iter().find(|known| known.name == key).ok_or_else(|| {
+        let fault = Fault::new(format!("`{}` has no key `{key}`", parent.name));
+        let names: Vec<_> = keys.iter().map(|known| known.name).collect();
+        match nearest(key, names.iter().copied()) {
+            Some(name) => fault.help(format!("did you mean `{name}`?")),
+            None => fault.help(format!("it has {}", alternatives(&names))),
+        }
+    })
+}
+
+/// The value that `text` writes for a parameter that is called `written`.
+fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fault> {
+    let reference = match text.strip_prefix('@') {
+        None => None,
+        Some(rest) if rest.starts_with('@') => return literal(parameter, written, rest),
+        Some(rest) => match rest.split_once(':') {
+            Some(("env", name)) if !name.is_empty() => Some(Reference::Env(name.to_owned())),
+            Some(("file", path)) if !path.is_empty() => Some(Reference::File(path.to_owned())),
+            _ => {
+                let fault = Fault::new(format!("what follows the `@` in `{written}` says nothing"));
+                return Err(fault.help("write `@env:NAME`, `@file:PATH`, or `@@` for a text that starts with `@`"));
+            }
+        },
+    };
+    match (parameter.value, reference) {
+        (_, None) => literal(parameter, written, text),
+        (_, Some(_)) if parameter.place != Place::Body => {
+            let fault = Fault::new(format!("`{written}` stands in the address, which logs show, so it is never a secret"));
+            Err(fault.help("write the value itself"))
+        }
+        (Type::File, Some(Reference::File(path))) => Ok(Value::File(path)),
+        (Type::File, Some(Reference::Env(_))) => Err(not_a_file(written)),
+        (Type::Text, Some(reference)) => Ok(Value::Secret(reference)),
+        (other, Some(_)) => Err(Fault::new(format!("`{written}` is no text but a {other}")).help("write the value itself")),
+    }
+}
+
+fn not_a_file(written: &str) -> Fault {
+    Fault::new(format!("`{written}` takes a file")).help(format!("write `{written}=@file:PATH`"))
+}
+
+/// A value that stands in the argument itself.
+fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fault> {
+    // Empty text clears, and is neither a secret nor a file.
+    if parameter.secret && !text.is_empty() {
+        let fault = Fault::new(format!("`{written}` is a secret, and everybody on this machine can see the command line"));
+        return Err(fault.help(format!("write `{written}=@env:NAME` or `{written}=@file:PATH`")));
+    }
+    if parameter.value == Type::File && (!text.is_empty() || parameter.required) {
+        return Err(not_a_file(written));
+    }
+    // The address would lead elsewhere without the segment, or with one that means the folder or the one above.
+    if parameter.place == Place::Path && matches!(text, "" | "." | "..") {
+        return Err(Fault::new(format!("`{text}` cannot stand for `{written}` in a path")));
+    }
+    match plain(parameter.value, text) {
+        Ok(json) => Ok(Value::Plain(json)),
+        Err(fault) => Err(Fault { message: format!("`{written}` {}", fault.message), help: fault.help }),
+    }
+}
+
+/// Text as a value of a type.
+///
+/// # Errors
+/// The end of a message that starts with the name.
+fn plain(kind: Type, text: &str) -> Result<Json, Fault> {
+    let number = |text: &str| text.parse::<i64>().map(Json::from).map_err(|_| Fault::new(format!("is a whole number, not `{text}`")));
+    let each = |of: &dyn Fn(&str) -> Result<Json, Fault>| {
+        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+        items.map(of).collect::<Result<Vec<_>, _>>().map(Json::from)
+    };
+    match kind {
+        Type::Word(words) => word(words, text),
+        Type::Words(words) => each(&|item| word(words, item)),
+        Type::Integer => number(text),
+        Type::Integers => each(&number),
+        Type::Texts => each(&|item| Ok(item.into())),
+        Type::Boolean => text.parse::<bool>().map(Json::from).map_err(|_| Fault::new(format!("is `true` or `false`, not `{text}`"))),
+        Type::Date if !text.is_empty() && (text.len() != 10 || text.parse::<Date>().is_err()) => {
+            Err(Fault::new(format!("is a day such as `2099-01-31`, not `{text}`")))
+        }
+        Type::Time if text.parse::<Timestamp>().is_err() => {
+            Err(Fault::new(format!("is a time such as `2099-01-31T12:00:00Z`, not `{text}`")))
+        }
+        Type::Level => level(text),
+        // A name may look like a number, such as `007`.
+        Type::IdOrName => Ok(text.parse::<u64>().ok().filter(|id| id.to_string() == text).map_or_else(|| text.into(), Json::from)),
+        Type::Text | Type::Map | Type::Object(_) | Type::File | Type::Date | Type::Time => Ok(text.into()),
+    }
+}
+
+fn word(words: &[&str], text: &str) -> Result<Json, Fault> {
+    if words.contains(&text) {
+        return Ok(text.into());
+    }
+    let fault = Fault::new(format!("is {}, not `{text}`", alternatives(words)));
+    Err(match nearest(text, words.iter().copied()) {
+        Some(word) => fault.help(format!("did you mean `{word}`?")),
+        None => fault,
+    })
+}
+
+/// The number of a level, which may be written as its word (reference 1, 2.1).
+fn level(text: &str) -> Result<Json, Fault> {
+    const NO_ACCESS: &str = "no_access";
+    if text == "0" || text.eq_ignore_ascii_case(NO_ACCESS) {
+        return Ok(0.into());
+    }
+    let written = text.parse::<u8>().map_or_else(|_| Json::from(text), Json::from);
+    Level::parse(&written).map(|level| level.number.into()).ok_or_else(|| {
+        let words: Vec<_> = std::iter::once(NO_ACCESS).chain(LEVELS.iter().map(|level| level.word)).collect();
+        Fault::new(format!("is a level, {}, not `{text}`", alternatives(&words)))
+    })
+}
+
+fn build<E: Copy>(op: Op<E>, given: Vec<Given>) -> Request<E> {
+    let mut request = op.request();
+    let mut body = BTreeMap::new();
+    for Given { parameter, key, value } in given {
+        match parameter.place {
+            Place::Path => request = request.arg(parameter.name, in_address(&value)),
+            Place::Query => {
+                let name = key.map_or_else(|| parameter.name.to_owned(), |key| format!("{}[{key}]", parameter.name));
+                request = request.query(name, in_address(&value));
+            }
+            Place::Body => match (key, value) {
+                (None, value) => drop(body.insert(parameter.name.to_owned(), value)),
+                (Some(key), value) => {
+                    let entry = body.entry(parameter.name.to_owned()).or_insert_with(|| Value::Plain(Object::new().into()));
+                    if let (Value::Plain(Json::Object(object)), Value::Plain(value)) = (entry, value) {
+                        object.insert(key, value);
+                    }
+                }
+            },
+        }
+    }
+    if body.is_empty() { request } else { request.fields(Fields::from(body)) }
+}
+
+/// A value as a path or a query has it; several with commas in between.
+fn in_address(value: &Value) -> String {
+    let text = |json: &Json| json.as_str().map_or_else(|| json.to_string(), str::to_owned);
+    match value.plain() {
+        Some(Json::Array(items)) => items.iter().map(text).collect::<Vec<_>>().join(","),
+        Some(json) => text(json),
+        None => String::new(),
+    }
+}
+
+/// The references that a request has to have looked up before it is sent.
+pub(super) fn references<E>(request: &Request<E>) -> BTreeSet<&Reference> {
+    let values = request.body_fields().into_iter().flat_map(|fields| fields.values());
+    values.filter_map(|value| if let Value::Secret(reference) = value { Some(reference) } else { None }).collect()
+}

@@ -1,0 +1,94 @@
+//! What `undrift call` can be told to do, as text for people.
+
+use crate::{
+    kinds::operations::{facts, parameters, remarks},
+    operation::{AnyOp, OPERATIONS, Parameter, Type},
+};
+
+/// The subjects under which operations are listed, by the section of the reference that describes them.
+const SUBJECTS: [(&str, &str); 10] = [
+    ("1, 4.1", "Variables"),
+    ("1, 4.2", "Imports"),
+    ("1, 4.3", "Members"),
+    ("2, 4.1", "Lists of projects"),
+    ("2, 4.2", "A project"),
+    ("2, 4.3", "Creating and editing projects"),
+    ("2, 4.4", "Actions on a project"),
+    ("2, 4.5", "Hooks"),
+    ("2, 4.6", "Push rules"),
+    ("supporting", "Supporting"),
+];
+
+/// Every operation with its effect and purpose, by subject.
+pub(super) fn list() -> String {
+    let width = OPERATIONS.iter().map(|op| op.row().id.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for (source, subject) in SUBJECTS {
+        text += &format!("{}{subject}:\n", if text.is_empty() { "" } else { "\n" });
+        for op in OPERATIONS.iter().filter(|op| op.row().source == source) {
+            let row = op.row();
+            text += &format!("  {:width$}  {:5}  {}\n", row.id, op.effect(), row.purpose);
+        }
+    }
+    text
+}
+
+/// One operation with all that it takes.
+pub(super) fn operation(op: AnyOp) -> String {
+    let row = op.row();
+    let mut text = format!("{}: {}\n\n{} {}  ({})\n", row.id, facts(row).join("; "), row.method, row.path, op.effect());
+    let lines: Vec<_> = parameters(row).into_iter().flat_map(lines).collect();
+    let width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or_default();
+    let wide = lines.iter().map(|(_, value, _)| value.len()).max().unwrap_or_default();
+    if !lines.is_empty() {
+        text += "\nParameters (* required):\n";
+    }
+    for (name, value, about) in lines {
+        text += &format!("  {name:width$}  {value:wide$}  {about}\n");
+    }
+    text
+}
+
+/// A parameter's name, value and meaning; an object has a line for each key.
+fn lines(parameter: &Parameter) -> Vec<(String, String, String)> {
+    let line = |name: String, parameter: &Parameter| {
+        let mut about = parameter.about.to_owned();
+        if let Some(words) = parameter.value.words() {
+            about = format!("{} ({})", about.trim_end_matches('.'), words.join(", "));
+        }
+        let remarks = remarks(parameter);
+        if !remarks.is_empty() {
+            about += &format!(" [{}]", remarks.join("; "));
+        }
+        (name + if parameter.required { "*" } else { "" }, parameter.value.to_string(), about)
+    };
+    let keys = if let Type::Object(keys) = parameter.value { keys } else { &[] };
+    let name =
+        if matches!(parameter.value, Type::Object(_) | Type::Map) { format!("{}[KEY]", parameter.name) } else { parameter.name.into() };
+    let nested = keys.iter().map(|key| line(format!("{}[{}]", parameter.name, key.name), key));
+    std::iter::once(line(name, parameter)).chain(nested).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_is_listed_once() {
+        let list = list();
+        for op in OPERATIONS {
+            let id = op.row().id;
+            assert_eq!(list.lines().filter(|line| line.split_whitespace().next() == Some(id)).count(), 1, "{id}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_an_operation_explains_every_parameter() {
+        for op in OPERATIONS {
+            let help = operation(*op);
+            for parameter in parameters(op.row()) {
+                assert!(help.contains(parameter.name) && help.contains(parameter.about.trim_end_matches('.')), "{help}");
+            }
+        }
+    }
+}

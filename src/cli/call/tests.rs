@@ -1,0 +1,320 @@
+use futures_util::future::BoxFuture;
+use serde_json::json;
+
+use super::{arguments::request_for, *};
+use crate::{
+    api::{Failure as Why, Phase, SendError, Service, Settings, Transport, WireRequest, WireResponse},
+    operation::{
+        FORK_LIST, GROUP_MEMBER_CREATE, HOOK_CREATE, IMPORT_EXTGIT, IMPORT_EXTSERVER, MEMBER_DELETE, MEMBER_LIST, MEMBER_UPDATE,
+        PROJECT_CREATE, PROJECT_FORK, PROJECT_GET, PROJECT_LIST, PROJECT_UPDATE, PROJECT_UPLOAD, STARRED_PROJECTS, VARIABLE_CREATE,
+        VARIABLE_DELETE, VARIABLE_GET, VARIABLE_UPDATE,
+    },
+};
+
+fn words(arguments: &[&str]) -> Vec<String> {
+    arguments.iter().map(|&argument| argument.to_owned()).collect()
+}
+
+/// The target and the body of what is asked, or everything that is wrong with it; what is in the body is shown as plans store it.
+fn built<E: Copy>(op: Op<E>, arguments: &[&str]) -> Result<(String, Json), Vec<String>> {
+    let request = request_for(op, &words(arguments)).map_err(|faults| {
+        faults
+            .into_iter()
+            .map(|fault| [Some(fault.message), fault.help].into_iter().flatten().collect::<Vec<_>>().join("; "))
+            .collect::<Vec<_>>()
+    })?;
+    let body = match request.body_fields() {
+        None => Json::Null,
+        Some(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), value.plain().cloned().unwrap_or(json!(value)))).collect::<Object>().into()
+        }
+    };
+    Ok((request.target(), body))
+}
+
+#[test]
+fn arguments_become_the_path_the_query_and_the_body() {
+    let table = [
+        (built(PROJECT_GET, &["id=acme/shop"]), "/projects/acme%2Fshop", json!(null)),
+        (built(PROJECT_GET, &["id=7", "license=true"]), "/projects/7?license=true", json!(null)),
+        (built(STARRED_PROJECTS, &["user_id=007"]), "/users/007/starred_projects", json!(null)),
+        (built(FORK_LIST, &["id=7", "min_access_level=Developer"]), "/projects/7/forks?min_access_level=30", json!(null)),
+        (
+            built(PROJECT_LIST, &["custom_attributes[a b]=c=d", "custom_attributes.x=y", "order_by=name"]),
+            "/projects?custom_attributes%5Ba%20b%5D=c%3Dd&custom_attributes%5Bx%5D=y&order_by=name",
+            json!(null),
+        ),
+        (
+            built(PROJECT_LIST, &["last_activity_after=2024-01-31T00:00:00Z", "page=2", "per_page=5"]),
+            "/projects?last_activity_after=2024-01-31T00%3A00%3A00Z&page=2&per_page=5",
+            json!(null),
+        ),
+        (built(MEMBER_LIST, &["id=7", "user_ids=1,2", "user_ids[]=3"]), "/projects/7/members?user_ids=1%2C2%2C3", json!(null)),
+        (
+            built(VARIABLE_GET, &["id=7", "key=A", "filter[environment_scope]=prod/*"]),
+            "/projects/7/variables/A?filter%5Benvironment_scope%5D=prod%2F%2A",
+            json!(null),
+        ),
+        (
+            built(VARIABLE_DELETE, &["id=7", "key=A", "filter.environment_scope=*"]),
+            "/projects/7/variables/A?filter%5Benvironment_scope%5D=%2A",
+            json!(null),
+        ),
+        (
+            built(VARIABLE_CREATE, &["id=7", "key=A", "value=@env:TOKEN", "masked=true", "variable_type=file"]),
+            "/projects/7/variables",
+            json!({"key": "A", "value": {"secret": {"env": "TOKEN"}}, "masked": true, "variable_type": "file"}),
+        ),
+        (built(VARIABLE_UPDATE, &["id=7", "key=A", "value=@@home"]), "/projects/7/variables/A", json!({"value": "@home"})),
+        (
+            built(HOOK_CREATE, &["id=7", "url=https://ci.example.org", "token=@file:/run/token", "push_events=false"]),
+            "/projects/7/hooks",
+            json!({"url": "https://ci.example.org", "token": {"secret": {"file": "/run/token"}}, "push_events": false}),
+        ),
+        (
+            built(MEMBER_UPDATE, &["id=7", "user_id=9", "access_level=no_access", "expires_at="]),
+            "/projects/7/members/9",
+            json!({"access_level": 0, "expires_at": ""}),
+        ),
+        (
+            built(GROUP_MEMBER_CREATE, &["id=acme", "user_id=1,2", "access_level=40", "tasks_to_be_done=ci,code", "tasks_project_id=3"]),
+            "/groups/acme/members",
+            json!({"user_id": "1,2", "access_level": 40, "tasks_to_be_done": ["ci", "code"], "tasks_project_id": 3}),
+        ),
+        (
+            built(MEMBER_DELETE, &["id=7", "user_id=9", "unassign_issuables=true"]),
+            "/projects/7/members/9?unassign_issuables=true",
+            json!(null),
+        ),
+        (
+            built(PROJECT_CREATE, &["path=shop", "namespace_id=3", "topics=a,b", "topics=c", "initialize_with_readme=true"]),
+            "/projects",
+            json!({"path": "shop", "namespace_id": 3, "topics": ["a", "b", "c"], "initialize_with_readme": true}),
+        ),
+        (
+            built(
+                PROJECT_UPDATE,
+                &[
+                    "id=7",
+                    "container_expiration_policy_attributes.enabled=true",
+                    "container_expiration_policy_attributes[keep_n]=5",
+                    "topics=",
+                ],
+            ),
+            "/projects/7",
+            json!({"container_expiration_policy_attributes": {"enabled": true, "keep_n": 5}, "topics": []}),
+        ),
+        (built(PROJECT_UPDATE, &["id=7", "avatar=@file:a.png"]), "/projects/7", json!({"avatar": {"file": "a.png"}})),
+        (built(PROJECT_UPDATE, &["id=7", "avatar=", "import_url="]), "/projects/7", json!({"avatar": "", "import_url": ""})),
+        (
+            built(
+                IMPORT_EXTGIT,
+                &["personal_access_token=@env:T", "repo_id=5", "target_namespace=acme", "optional_stages[attachments_import]=true"],
+            ),
+            "/import/extgit",
+            json!({
+                "personal_access_token": {"secret": {"env": "T"}}, "repo_id": 5, "target_namespace": "acme",
+                "optional_stages": {"attachments_import": true},
+            }),
+        ),
+    ];
+    for (built, target, body) in table {
+        assert_eq!(built, Ok((target.to_owned(), body)));
+    }
+}
+
+#[test]
+fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
+    let variable = |argument| built(VARIABLE_CREATE, &["id=7", "key=A", "value=x", argument]);
+    let edit = |argument| built(PROJECT_UPDATE, &["id=7", argument]);
+    let list = |argument| built(PROJECT_LIST, &[argument]);
+    let table = [
+        (edit("visibility"), "`visibility` is not `name=value`"),
+        (edit("visiblity=private"), "`project-edit` has no parameter `visiblity`; did you mean `visibility`?"),
+        (edit("frobnicate=1"), "`project-edit` has no parameter `frobnicate`; `undrift call project-edit --help` explains what it takes"),
+        (
+            edit("namespace_id=1"),
+            "`project-edit` has no parameter `namespace_id`; `undrift call project-edit --help` explains what it takes",
+        ),
+        (edit("visibility=privat"), "`visibility` is `private`, `internal` or `public`, not `privat`; did you mean `private`?"),
+        (edit("build_timeout=1h"), "`build_timeout` is a whole number, not `1h`"),
+        (edit("build_timeout=@env:T"), "`build_timeout` is no text but a number; write the value itself"),
+        (edit("lfs_enabled=yes"), "`lfs_enabled` is `true` or `false`, not `yes`"),
+        (edit("name.x=1"), "`name` has no keys"),
+        (edit("avatar=a.png"), "`avatar` takes a file; write `avatar=@file:PATH`"),
+        (edit("avatar=@env:A"), "`avatar` takes a file; write `avatar=@file:PATH`"),
+        (
+            edit("container_expiration_policy_attributes={}"),
+            "`container_expiration_policy_attributes` has keys and no value of its own; write `container_expiration_policy_attributes[KEY]=VALUE`",
+        ),
+        (
+            edit("container_expiration_policy_attributes.keep=1"),
+            "`container_expiration_policy_attributes` has no key `keep`; it has `enabled`, `cadence`, `keep_n`, `older_than`, `name_regex`, \
+             `name_regex_delete` or `name_regex_keep`",
+        ),
+        (
+            edit("import_url=https://canary@x"),
+            "`import_url` is a secret, and everybody on this machine can see the command line; write `import_url=@env:NAME` or \
+             `import_url=@file:PATH`",
+        ),
+        (
+            edit("import_url=@@canary"),
+            "`import_url` is a secret, and everybody on this machine can see the command line; write `import_url=@env:NAME` or \
+             `import_url=@file:PATH`",
+        ),
+        (edit("id=8"), "`id` is given twice; it takes one value"),
+        (
+            variable("protected=@TOKEN"),
+            "what follows the `@` in `protected` says nothing; write `@env:NAME`, `@file:PATH`, or `@@` for a text that starts with `@`",
+        ),
+        (built(PROJECT_GET, &[]), "`project-get` needs `id`; `undrift call project-get --help` explains what it takes"),
+        (built(PROJECT_GET, &["id="]), "`` cannot stand for `id` in a path"),
+        (built(PROJECT_GET, &["id=.."]), "`..` cannot stand for `id` in a path"),
+        (
+            built(PROJECT_GET, &["id=@env:ID"]),
+            "`id` stands in the address, which logs show, so it is never a secret; write the value itself",
+        ),
+        (
+            built(PROJECT_CREATE, &["visibility=private"]),
+            "`project-create` needs `name` or `path`; `undrift call project-create --help` explains what it takes",
+        ),
+        (built(PROJECT_UPLOAD, &["id=7", "file="]), "`file` takes a file; write `file=@file:PATH`"),
+        (list("per_page=5"), "`per_page` goes with `page`; leave both out to read the whole list"),
+        (list("last_activity_after=2024-01-31"), "`last_activity_after` is a time such as `2099-01-31T12:00:00Z`, not `2024-01-31`"),
+        (list("custom_attributes[]=x"), "`custom_attributes` has keys and no value of its own; write `custom_attributes[KEY]=VALUE`"),
+        (
+            list("min_access_level=35"),
+            "`min_access_level` is a level, `no_access`, `minimal_access`, `guest`, `reporter`, `developer`, `maintainer` or `owner`, not `35`",
+        ),
+        (
+            built(MEMBER_UPDATE, &["id=7", "user_id=9", "access_level=5", "expires_at=2024-02-30"]),
+            "`expires_at` is a day such as `2099-01-31`, not `2024-02-30`",
+        ),
+        (built(MEMBER_LIST, &["id=7", "user_ids=1,a"]), "`user_ids` is a whole number, not `a`"),
+    ];
+    for (built, message) in table {
+        assert_eq!(built, Err(vec![message.to_owned()]));
+    }
+}
+
+#[test]
+fn what_is_deprecated_is_said() {
+    let warnings = |op: Op<Write>, arguments: &[&str]| arguments::warnings(op.row(), &words(arguments));
+    assert_eq!(
+        warnings(PROJECT_UPDATE, &["id=7", "tag_list[]=a", "operations_access_level=private", "topics=a"]),
+        ["`tag_list` is deprecated: use `topics`", "`operations_access_level` is deprecated"]
+    );
+    assert_eq!(warnings(PROJECT_FORK, &["namespace=a"]), ["`namespace` is deprecated: use `namespace_id`"]);
+    assert!(warnings(PROJECT_FORK, &["namespace_id=1", "namespace"]).is_empty());
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let faults = built(HOOK_CREATE, &["id=7", "tokn=canary", "token=canary", "push_events=maybe"]).unwrap_err();
+    assert_eq!(faults.len(), 3, "{faults:?}");
+    assert!(!faults.concat().contains("canary"), "{faults:?}");
+    assert_eq!(built(HOOK_CREATE, &[]).unwrap_err().len(), 2);
+}
+
+#[test]
+fn every_operation_can_be_called_with_what_it_requires() {
+    for op in operation::OPERATIONS {
+        let sample = |parameter: &&operation::Parameter| match parameter.value {
+            operation::Type::Word(words) => format!("{}={}", parameter.name, words[0]),
+            operation::Type::File => format!("{}=@file:x", parameter.name),
+            _ if parameter.secret => format!("{}=@env:X", parameter.name),
+            _ => format!("{}=40", parameter.name),
+        };
+        let row = op.row();
+        let needed = |parameter: &&operation::Parameter| parameter.required || row.one_of.contains(&parameter.name);
+        let arguments: Vec<_> = crate::kinds::operations::parameters(row).into_iter().filter(needed).map(|p| sample(&p)).collect();
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        let (target, _) = match op {
+            AnyOp::Read(op) => built(*op, &arguments),
+            AnyOp::Write(op) => built(*op, &arguments),
+        }
+        .unwrap_or_else(|faults| panic!("{}: {faults:?}", row.id));
+        assert!(!target.contains(':'), "{target}");
+    }
+}
+
+#[test]
+fn hosts_are_called_as_the_service_calls_them() {
+    let arguments =
+        ["personal_access_token=@env:T", "extserver_url=u", "extserver_username=n", "extserver_project=p", "extserver_repo=extserver_r"];
+    let request = request_for(IMPORT_EXTSERVER, &words(&arguments)).unwrap().rename("extgit", "a").rename("extserver", "own_host");
+    assert_eq!(request.path(), "/import/own_host");
+    let names: Vec<_> = request.body_fields().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(names, ["own_host_project", "own_host_repo", "own_host_url", "own_host_username", "personal_access_token"]);
+    assert_eq!(request.body_fields().unwrap()["own_host_repo"], "extserver_r".into());
+}
+
+#[test]
+fn what_is_secret_in_an_answer_is_hidden() {
+    let shown = |row: &Operation, mut answer: Json| {
+        mask(row, &mut answer);
+        answer
+    };
+    let project = json!({"runners_token": "canary", "value": "v", "forked": {"import_url": "https://u:canary@h/x"}});
+    assert_eq!(
+        shown(PROJECT_GET.row(), project),
+        json!({"runners_token": "***", "value": "v", "forked": {"import_url": "https://***@h/x"}})
+    );
+    assert_eq!(shown(VARIABLE_GET.row(), json!([{"key": "A", "value": "canary"}])), json!([{"key": "A", "value": "***"}]));
+    assert_eq!(shown(HOOK_CREATE.row(), json!({"url": "https://h/x?token=canary"})), json!({"url": "https://h/x?token=***"}));
+    assert_eq!(shown(PROJECT_GET.row(), json!({"runners_token": null})), json!({"runners_token": null}));
+}
+
+#[test]
+fn an_operation_is_found_by_its_id_or_suggested() {
+    assert!(find("project-star").is_ok());
+    for (written, near) in [("project_star", "project-star"), ("variables-list", "variable-list"), ("frobnicate", "--list")] {
+        let failure = find(written).unwrap_err();
+        assert!(failure.exit == Exit::Usage && failure.help.as_deref().is_some_and(|help| help.contains(near)), "{failure:?}");
+    }
+}
+
+/// A service that gives every request the same answer.
+#[derive(Debug)]
+struct Always(Result<u16, (Phase, Why)>);
+
+impl Transport for Always {
+    fn send(&self, _: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        let headers = [(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"))].into_iter().collect();
+        let answer = self.0.map(|status| WireResponse { status, headers, body: Ok("{}".into()) });
+        Box::pin(std::future::ready(answer.map_err(|(phase, why)| SendError::new(phase, why, "planted"))))
+    }
+}
+
+fn client(answer: Result<u16, (Phase, Why)>) -> ReadClient {
+    let service = Service::parse("https://example.org", false).unwrap();
+    ReadClient::new(service, Arc::new(Always(answer)), Arc::default(), Settings::default())
+}
+
+#[tokio::test]
+async fn a_call_that_failed_exits_with_what_became_of_it() {
+    let untrusted = |phase| Err((phase, Why::Tls));
+    for (answer, read, write) in [
+        (Ok(400), 10, 6),
+        (Ok(401), 7, 7),
+        (Ok(403), 7, 7),
+        (Ok(404), 10, 6),
+        (Ok(409), 10, 6),
+        (Ok(422), 10, 6),
+        (untrusted(Phase::NotSent), 8, 8),
+    ] {
+        let error = client(answer).get_optional(PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
+        assert_eq!(failure(error, Exit::Incomplete).exit.code(), read, "{answer:?}");
+        let error = WriteClient::new(client(answer)).send(PROJECT_FORK.request().arg("id", 1)).await.unwrap_err();
+        assert_eq!(failure(error, Exit::Unfinished).exit.code(), write, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_write_without_an_answer_may_have_been_carried_out() {
+    for answer in [Ok(500), Ok(503), Err((Phase::MaybeSent, Why::Network))] {
+        let error = WriteClient::new(client(answer)).send(PROJECT_FORK.request().arg("id", 1)).await.unwrap_err();
+        let failure = failure(error, Exit::Unfinished);
+        assert!(failure.exit == Exit::Unfinished && failure.help.is_some_and(|help| help.contains("look")), "{answer:?}");
+    }
+}

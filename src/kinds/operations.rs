@@ -1,0 +1,164 @@
+//! Every parameter of every operation, and the reference page of them in Markdown.
+//!
+//! The table of operations describes what paths and queries take, and the bodies that no manifest can say. What a manifest can say too is
+//! described once, on the structs of the kinds; the table only names the section. So the two come together here, one layer above the
+//! table: each field that the request accepts becomes a parameter, under the name that requests use.
+
+use std::sync::LazyLock;
+
+use super::{of_section, settings::create_table};
+use crate::{
+    field::{Field, Route, Secrecy, Tier},
+    kind::{Kind, Spec},
+    operation::{Answer, OPERATIONS, Operation, Parameter, Place, Type},
+    value::Json,
+};
+
+/// The fields of a section that a route accepts, as parameters.
+struct Body {
+    section: &'static str,
+    route: Route,
+    parameters: Vec<Parameter>,
+}
+
+static BODIES: LazyLock<Vec<Body>> = LazyLock::new(|| {
+    let named = OPERATIONS.iter().filter_map(|op| op.row().fields);
+    named.map(|(section, route)| Body { section, route, parameters: accepted(section, route) }).collect()
+});
+
+/// Everything that a request for `operation` may say: the path's parameters first, then the query's, then the body's.
+pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
+    let own = || operation.parameters.iter().copied().flatten();
+    let body = BODIES.iter().find(|body| operation.fields == Some((body.section, body.route)));
+    // What the row says itself goes before: a key that stands in the path is not in the body.
+    let fields = body.into_iter().flat_map(|body| &body.parameters).filter(|field| own().all(|p| p.name != field.name));
+    let mut all: Vec<_> = own().chain(fields).collect();
+    all.sort_by_key(|parameter| parameter.place);
+    all
+}
+
+/// The fields of `section` that `route` accepts.
+fn accepted(section: &str, route: Route) -> Vec<Parameter> {
+    let Some(kind) = of_section(section) else { return Vec::new() };
+    let create = if section == "settings" { create_table().specs() } else { &[] };
+    let specs = kind.table().specs().iter().chain(create).filter(|spec| spec.field.accepted.on(route));
+    specs.map(|spec| Parameter { required: is_required(kind, spec), ..parameter(&spec.name, &spec.schema, &spec.field) }).collect()
+}
+
+fn is_required(kind: &dyn Kind, spec: &Spec) -> bool {
+    let by_schema = kind.table().schema["required"].as_array().is_some_and(|names| names.iter().any(|name| *name == *spec.name));
+    by_schema || kind.required().contains(&spec.name.as_str())
+}
+
+fn parameter(name: &'static str, schema: &'static Json, field: &'static Field) -> Parameter {
+    let about = schema["description"].as_str().unwrap_or_default();
+    Parameter {
+        tier: field.tier,
+        since: field.since.as_deref(),
+        administrators: field.administrators,
+        deprecated: schema["deprecated"] == true,
+        replaced_by: field.replaced_by.as_deref(),
+        secret: field.secrecy == Secrecy::Reference,
+        ..Parameter::new(Place::Body, field.sent_name(name), if field.upload { Type::File } else { value(schema) }, about)
+    }
+}
+
+/// The type of a property. What it leaks is made once a process, with the tables.
+fn value(schema: &'static Json) -> Type {
+    if let Some(words) = schema["enum"].as_array() {
+        return Type::Word(words.iter().filter_map(Json::as_str).collect::<Vec<_>>().leak());
+    }
+    let kind = &schema["type"];
+    match kind.as_str().or_else(|| kind[0].as_str()) {
+        Some("boolean") => Type::Boolean,
+        Some("integer") => Type::Integer,
+        Some("array") => Type::Texts,
+        Some("object") if schema["properties"].is_object() => {
+            let properties = schema["properties"].as_object().into_iter().flatten();
+            Type::Object(properties.map(|(name, property)| nested(name, property)).collect::<Vec<_>>().leak())
+        }
+        // A choice between text and a reference to a secret, too.
+        _ => Type::Text,
+    }
+}
+
+fn nested(name: &'static str, property: &'static Json) -> Parameter {
+    parameter(name, property, Box::leak(Box::new(Field::of(property))))
+}
+
+const INTRODUCTION: &str = "\
+# Operations
+
+Every operation of the service, as `undrift call OPERATION name=value...` takes it. A list is read to its end, unless `page` is given.
+Parameters with a star are required. What a secret is has to come from `@env:NAME` or `@file:PATH`; a file is `@file:PATH` too.
+
+This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test operations` writes it anew.
+";
+
+/// The whole page: an index, then a section for each operation.
+pub fn page() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    page += "\n| operation | request | effect | what it does |\n|---|---|---|---|\n";
+    for op in OPERATIONS {
+        let row = op.row();
+        page += &format!("| [`{0}`](#{0}) | `{1} {2}` | {3} | {4} |\n", row.id, row.method, row.path, op.effect(), row.purpose);
+    }
+    for op in OPERATIONS {
+        let row = op.row();
+        page += &format!("\n## `{}`\n\n`{} {}`: {}.\n", row.id, row.method, row.path, facts(row).join("; "));
+        let parameters = parameters(row);
+        if !parameters.is_empty() {
+            page += "\n| parameter | in | value | meaning |\n|---|---|---|---|\n";
+            parameters.into_iter().for_each(|parameter| rows(&mut page, "", parameter));
+        }
+    }
+    page
+}
+
+/// What is to be said of an operation besides its parameters, in a few words each.
+pub fn facts(row: &Operation) -> Vec<String> {
+    let answer = match row.answer {
+        Answer::One => "returns one object",
+        Answer::List => "returns a list",
+        Answer::Map => "returns an object whose keys are data",
+        Answer::Nothing => "returns nothing",
+        Answer::Unsaid => "what it returns is not described",
+    };
+    let mut facts = vec![row.purpose.to_owned(), answer.to_owned()];
+    let one_of: Vec<_> = row.one_of.iter().map(|name| format!("`{name}`")).collect();
+    facts.extend((!one_of.is_empty()).then(|| format!("needs {}", one_of.join(" or "))));
+    facts.extend(limits(row.tier, row.since, row.administrators));
+    facts.push(if row.source == "supporting" { "not in the reference".into() } else { format!("reference {}", row.source) });
+    facts
+}
+
+/// How a parameter differs from one that everybody may always say, in a few words each.
+pub fn remarks(parameter: &Parameter) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if parameter.deprecated {
+        remarks.push(parameter.replaced_by.map_or_else(|| "deprecated".to_owned(), |other| format!("deprecated: use `{other}`")));
+    }
+    remarks.extend(limits(parameter.tier, parameter.since, parameter.administrators));
+    remarks.extend(parameter.secret.then(|| "a secret".to_owned()));
+    remarks
+}
+
+fn limits(tier: Tier, since: Option<&str>, administrators: bool) -> impl Iterator<Item = String> {
+    let tier = (tier > Tier::Free).then(|| format!("{tier} tier"));
+    let since = since.map(|release| format!("from release {release}"));
+    tier.into_iter().chain(since).chain(administrators.then(|| "administrators only".to_owned()))
+}
+
+/// One row for a parameter, and one for each that is nested in it.
+fn rows(page: &mut String, prefix: &str, parameter: &Parameter) {
+    let remarks = remarks(parameter);
+    let remarks = if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
+    let name = if prefix.is_empty() { parameter.name.to_owned() } else { format!("{prefix}[{}]", parameter.name) };
+    let words: Vec<_> = parameter.value.words().into_iter().flatten().map(|word| format!("`{word}`")).collect();
+    let value = if words.is_empty() { parameter.value.to_string() } else { words.join(", ") };
+    let star = if parameter.required { " \\*" } else { "" };
+    *page += &format!("| `{name}`{star} | {} | {value} | {}{remarks} |\n", parameter.place, parameter.about.replace('|', "\\|"));
+    if let Type::Object(keys) = parameter.value {
+        keys.iter().for_each(|key| rows(page, &name, key));
+    }
+}

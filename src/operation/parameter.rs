@@ -1,0 +1,176 @@
+//! What an operation takes: one [`Parameter`] for each thing that a request for it may say.
+//!
+//! A row of the table names lists of parameters, so that what several operations take is written once.
+
+use std::fmt;
+
+use crate::field::Tier;
+
+/// Something that a request may say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// The name that the service knows it by.
+    pub name: &'static str,
+    /// Where in a request it stands.
+    pub place: Place,
+    /// What may be said.
+    pub value: Type,
+    /// Whether the service refuses a request without it.
+    pub required: bool,
+    /// The lowest tier of the service that has it.
+    pub tier: Tier,
+    /// The release of the service that brought it, for example `15.4`.
+    pub since: Option<&'static str>,
+    /// Whether only administrators may say it.
+    pub administrators: bool,
+    /// Whether it is deprecated.
+    pub deprecated: bool,
+    /// The parameter to use instead, if it is deprecated and there is one.
+    pub replaced_by: Option<&'static str>,
+    /// Whether it is a secret, which no command line may hold.
+    pub secret: bool,
+    /// What it means, in a sentence or two.
+    pub about: &'static str,
+}
+
+/// Where in a request a parameter stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In the path, as `:name` of the template.
+    Path,
+    /// In the query.
+    Query,
+    /// In the body: a JSON object, or a form (`multipart/form-data`) as soon as one of the values is a file.
+    Body,
+}
+
+/// What may be said (reference 1, 1 and 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Any text.
+    Text,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A whole number.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A day, as `YYYY-MM-DD`.
+    Date,
+    /// A point in time, as `YYYY-MM-DDTHH:MM:SSZ` (ISO 8601).
+    Time,
+    /// An id, or what the service accepts in its place: a full path or a username.
+    IdOrName,
+    /// A level of access: its number, or its word (reference 1, 2.1).
+    Level,
+    /// Any number of texts.
+    Texts,
+    /// Any number of these words.
+    Words(&'static [&'static str]),
+    /// Any number of whole numbers.
+    Integers,
+    /// An object with these keys, each said on its own.
+    Object(&'static [Parameter]),
+    /// An object whose keys nobody knows beforehand; its values are texts.
+    Map,
+    /// A file to upload.
+    File,
+}
+
+impl Type {
+    /// The words that it is limited to, if it is.
+    pub const fn words(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Word(words) | Self::Words(words) => Some(words),
+            _ => None,
+        }
+    }
+
+    /// Whether several values may be given.
+    pub const fn is_list(self) -> bool {
+        matches!(self, Self::Texts | Self::Words(_) | Self::Integers)
+    }
+}
+
+/// What may be said, in the words of documentation; the words of an enumeration are not among them.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "text",
+            Self::Word(_) => "word",
+            Self::Integer => "number",
+            Self::Boolean => "true or false",
+            Self::Date => "YYYY-MM-DD",
+            Self::Time => "YYYY-MM-DDTHH:MM:SSZ",
+            Self::IdOrName => "id or name",
+            Self::Level => "access level",
+            Self::Texts => "texts",
+            Self::Words(_) => "words",
+            Self::Integers => "numbers",
+            Self::Object(_) => "object",
+            Self::Map => "texts by key",
+            Self::File => "file",
+        })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Path => "path",
+            Self::Query => "query",
+            Self::Body => "body",
+        })
+    }
+}
+
+impl Parameter {
+    /// A parameter that may be left out, on every tier, for everybody.
+    pub const fn new(place: Place, name: &'static str, value: Type, about: &'static str) -> Self {
+        Self {
+            name,
+            place,
+            value,
+            required: false,
+            tier: Tier::Free,
+            since: None,
+            administrators: false,
+            deprecated: false,
+            replaced_by: None,
+            secret: false,
+            about,
+        }
+    }
+
+    pub(super) const fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+
+    pub(super) const fn premium(self) -> Self {
+        Self { tier: Tier::Premium, ..self }
+    }
+
+    pub(super) const fn administrators(self) -> Self {
+        Self { administrators: true, ..self }
+    }
+
+    pub(super) const fn use_instead(self, name: &'static str) -> Self {
+        Self { deprecated: true, replaced_by: Some(name), ..self }
+    }
+
+    pub(super) const fn secret(self) -> Self {
+        Self { secret: true, ..self }
+    }
+}
+
+pub(super) const fn path(name: &'static str, value: Type, about: &'static str) -> Parameter {
+    Parameter::new(Place::Path, name, value, about).required()
+}
+
+pub(super) const fn query(name: &'static str, value: Type, about: &'static str) -> Parameter {
+    Parameter::new(Place::Query, name, value, about)
+}
+
+pub(super) const fn body(name: &'static str, value: Type, about: &'static str) -> Parameter {
+    Parameter::new(Place::Body, name, value, about)
+}

@@ -1,0 +1,161 @@
+//! Every operation, one row each: `EFFECT CONSTANT = "id" METHOD PATH, purpose, source, answer, [parameters] and what is special`.
+//!
+//! The source is the chapter and section of the reference, or `supporting` for what the reference leaves out and undrift needs.
+
+use super::{Answer, AnyOp, Method, Op, Operation, Read, Write, parameters::*};
+use crate::field::Route;
+
+macro_rules! operations {
+    ($($effect:ident $name:ident = $id:literal $method:ident $path:literal, $purpose:literal, $source:literal,
+        $answer:ident, [$($list:ident),*] $(.$special:ident($($argument:expr),*))*;)*) => {
+        $(
+            #[doc = concat!("`", $id, "`: ", $purpose, " (", $source, ").")]
+            pub const $name: Op<$effect> = {
+                static ROW: Operation =
+                    Operation::new($id, Method::$method, $path, $purpose, $source, Answer::$answer, &[$($list),*])$(.$special($($argument),*))*;
+                Op::new(&ROW)
+            };
+        )*
+        /// Every operation that undrift knows, in the order of the reference.
+        pub static OPERATIONS: &[AnyOp] = &[$(AnyOp::$effect($name)),*];
+    };
+}
+
+operations! {
+    Read VARIABLE_LIST = "variable-list" Get "/projects/:id/variables", "list variables", "1, 4.1", List, [PROJECT, PAGING];
+    Read VARIABLE_GET = "variable-get" Get "/projects/:id/variables/:key", "get a variable", "1, 4.1", One, [PROJECT, KEY, FILTER];
+    Write VARIABLE_CREATE = "variable-create" Post "/projects/:id/variables", "create a variable", "1, 4.1", One,
+        [PROJECT].fields("variables", Route::Create);
+    Write VARIABLE_UPDATE = "variable-update" Put "/projects/:id/variables/:key", "update a variable", "1, 4.1", One,
+        [PROJECT, KEY, FILTER].fields("variables", Route::Edit);
+    Write VARIABLE_DELETE = "variable-delete" Delete "/projects/:id/variables/:key", "delete a variable", "1, 4.1", Unsaid,
+        [PROJECT, KEY, FILTER];
+
+    Write IMPORT_EXTGIT = "import-extgit" Post "/import/extgit", "import a repository from a hosted external service", "1, 4.2", One,
+        [EXTERNAL_TOKEN, EXTGIT];
+    Write IMPORT_EXTGIT_CANCEL = "import-extgit-cancel" Post "/import/extgit/cancel", "cancel an import", "1, 4.2", One, [IMPORT];
+    Write IMPORT_EXTGIT_GISTS = "import-extgit-gists" Post "/import/extgit/gists", "import the caller's gists as snippets", "1, 4.2",
+        Unsaid, [EXTERNAL_TOKEN];
+    Write IMPORT_EXTSERVER = "import-extserver" Post "/import/extserver", "import a repository from a self-hosted external server",
+        "1, 4.2", Unsaid, [EXTERNAL_TOKEN, EXTSERVER];
+
+    Read GROUP_MEMBER_LIST = "group-member-list" Get "/groups/:id/members", "list a group's direct members", "1, 4.3", List,
+        [GROUP, MEMBER_SEARCH, DIRECT_MEMBERS, PAGING];
+    Read GROUP_MEMBER_LIST_ALL = "group-member-list-all" Get "/groups/:id/members/all",
+        "list a group's members, inherited and invited ones too", "1, 4.3", List, [GROUP, MEMBER_SEARCH, ALL_MEMBERS, PAGING];
+    Read GROUP_MEMBER_GET = "group-member-get" Get "/groups/:id/members/:user_id", "get a group's direct member", "1, 4.3", One,
+        [GROUP, USER];
+    Read GROUP_MEMBER_GET_ALL = "group-member-get-all" Get "/groups/:id/members/all/:user_id",
+        "get a group's member, also an inherited or invited one", "1, 4.3", One, [GROUP, USER];
+    Write GROUP_MEMBER_CREATE = "group-member-add" Post "/groups/:id/members", "add a member to a group", "1, 4.3", One,
+        [GROUP, NEW_MEMBER, MEMBERSHIP];
+    Write GROUP_MEMBER_UPDATE = "group-member-edit" Put "/groups/:id/members/:user_id", "edit a group's member", "1, 4.3", One,
+        [GROUP, USER, MEMBERSHIP];
+    Write GROUP_MEMBER_DELETE = "group-member-remove" Delete "/groups/:id/members/:user_id", "remove a member from a group", "1, 4.3",
+        Unsaid, [GROUP, USER, REMOVAL];
+
+    Read MEMBER_LIST = "project-member-list" Get "/projects/:id/members", "list a project's direct members", "1, 4.3", List,
+        [PROJECT, MEMBER_SEARCH, DIRECT_MEMBERS, PAGING];
+    Read MEMBER_LIST_ALL = "project-member-list-all" Get "/projects/:id/members/all",
+        "list a project's members, inherited and invited ones too", "1, 4.3", List, [PROJECT, MEMBER_SEARCH, ALL_MEMBERS, PAGING];
+    Read MEMBER_GET = "project-member-get" Get "/projects/:id/members/:user_id", "get a project's direct member", "1, 4.3", One,
+        [PROJECT, USER];
+    Read MEMBER_GET_ALL = "project-member-get-all" Get "/projects/:id/members/all/:user_id",
+        "get a project's member, also an inherited or invited one", "1, 4.3", One, [PROJECT, USER];
+    Write MEMBER_CREATE = "project-member-add" Post "/projects/:id/members", "add a member to a project", "1, 4.3", One,
+        [PROJECT, NEW_MEMBER, MEMBERSHIP];
+    Write MEMBER_UPDATE = "project-member-edit" Put "/projects/:id/members/:user_id", "edit a project's member", "1, 4.3", One,
+        [PROJECT, USER, MEMBERSHIP];
+    Write MEMBER_DELETE = "project-member-remove" Delete "/projects/:id/members/:user_id", "remove a member from a project", "1, 4.3",
+        Unsaid, [PROJECT, USER, REMOVAL];
+
+    Read BILLABLE_MEMBER_LIST = "billable-member-list" Get "/groups/:id/billable_members", "list a top-level group's billable members",
+        "1, 4.3", List, [GROUP, BILLABLE, PAGING];
+    Read BILLABLE_MEMBERSHIPS = "billable-member-memberships" Get "/groups/:id/billable_members/:user_id/memberships",
+        "list where below a top-level group a billable member is a member", "1, 4.3", List, [GROUP, USER, PAGING];
+    Write BILLABLE_MEMBER_DELETE = "billable-member-remove" Delete "/groups/:id/billable_members/:user_id",
+        "remove a billable member from a top-level group and all below", "1, 4.3", Unsaid, [GROUP, USER];
+    Write GROUP_MEMBER_STATE = "group-member-state" Put "/groups/:id/members/:user_id/state", "change the state of a membership",
+        "1, 4.3", One, [GROUP, USER, NEW_STATE];
+    Write GROUP_MEMBER_OVERRIDE = "group-member-override" Post "/groups/:id/members/:user_id/override",
+        "let a member's level differ from the directory's", "1, 4.3", One, [GROUP, USER];
+    Write GROUP_MEMBER_OVERRIDE_DELETE = "group-member-override-remove" Delete "/groups/:id/members/:user_id/override",
+        "let a member's level follow the directory again", "1, 4.3", One, [GROUP, USER];
+    Write GROUP_MEMBER_APPROVE = "group-member-approve" Put "/groups/:id/members/:member_id/approve",
+        "approve a pending member of a top-level group", "1, 4.3", Unsaid, [GROUP, PENDING_MEMBER];
+    Write GROUP_MEMBER_APPROVE_ALL = "group-member-approve-all" Post "/groups/:id/members/approve_all",
+        "approve all pending members of a top-level group", "1, 4.3", Unsaid, [GROUP];
+    Read PENDING_MEMBER_LIST = "pending-member-list" Get "/groups/:id/pending_members", "list a top-level group's pending members",
+        "1, 4.3", List, [GROUP, PAGING];
+
+    Read PROJECT_LIST = "project-list" Get "/projects", "list projects", "2, 4.1", List,
+        [LISTING, ORDER_OF_ALL, OF_ALL_OR_A_USER, OF_ALL, PAGING];
+    Read USER_PROJECTS = "user-project-list" Get "/users/:user_id/projects", "list the projects in a user's own namespace", "2, 4.1", List,
+        [USER_OR_NAME, LISTING, ORDER, OF_ALL_OR_A_USER, PAGING];
+    Read STARRED_PROJECTS = "starred-project-list" Get "/users/:user_id/starred_projects", "list the projects that a user has starred",
+        "2, 4.1", List, [USER_OR_NAME, LISTING, ORDER, PAGING];
+    Read FORK_LIST = "fork-list" Get "/projects/:id/forks", "list the forks of a project", "2, 4.1", List,
+        [PROJECT, LISTING, ORDER, PAGING];
+
+    Read PROJECT_GET = "project-get" Get "/projects/:id", "get a project", "2, 4.2", One, [PROJECT, DETAILS];
+    Read PROJECT_USERS_LIST = "project-user-list" Get "/projects/:id/users", "list the users of a project", "2, 4.2", List,
+        [PROJECT, PROJECT_USERS, PAGING];
+    Read PROJECT_GROUPS_LIST = "project-group-list" Get "/projects/:id/groups", "list the groups above a project", "2, 4.2", List,
+        [PROJECT, PROJECT_GROUPS, PAGING];
+    Read STARRER_LIST = "project-starrer-list" Get "/projects/:id/starrers", "list the users who have starred a project", "2, 4.2", List,
+        [PROJECT, STARRERS, PAGING];
+    Read PROJECT_LANGUAGES = "project-languages" Get "/projects/:id/languages", "get the share of each programming language", "2, 4.2", Map,
+        [PROJECT];
+    Read TRANSFER_LOCATIONS = "project-transfer-location-list" Get "/projects/:id/transfer_locations",
+        "list the groups that a project can be transferred to", "2, 4.2", List, [PROJECT, LOCATIONS, PAGING].since("15.4");
+
+    Write PROJECT_CREATE = "project-create" Post "/projects", "create a project", "2, 4.3", One,
+        [PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::Create).one_of(&["name", "path"]);
+    Write PROJECT_CREATE_FOR_USER = "project-create-for-user" Post "/projects/user/:user_id", "create a project for a user", "2, 4.3", One,
+        [USER, PROJECT_NAME, PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::CreateForUser).administrators();
+    Write PROJECT_UPDATE = "project-edit" Put "/projects/:id", "edit a project, or upload its avatar", "2, 4.3", One,
+        [PROJECT, PROJECT_PATH].fields("settings", Route::Edit);
+
+    Write PROJECT_FORK = "project-fork" Post "/projects/:id/fork", "fork a project, in the background", "2, 4.4", Unsaid, [PROJECT, FORK];
+    Write PROJECT_STAR = "project-star" Post "/projects/:id/star", "star a project", "2, 4.4", One, [PROJECT];
+    Write PROJECT_UNSTAR = "project-unstar" Post "/projects/:id/unstar", "take a star away", "2, 4.4", One, [PROJECT];
+    Write PROJECT_ARCHIVE = "project-archive" Post "/projects/:id/archive", "archive a project", "2, 4.4", One, [PROJECT];
+    Write PROJECT_UNARCHIVE = "project-unarchive" Post "/projects/:id/unarchive", "unarchive a project", "2, 4.4", One, [PROJECT];
+    Write PROJECT_DELETE = "project-delete" Delete "/projects/:id", "delete a project and all that is in it", "2, 4.4", Unsaid, [PROJECT];
+    Write PROJECT_RESTORE = "project-restore" Post "/projects/:id/restore", "restore a project that is marked for deletion", "2, 4.4",
+        Unsaid, [PROJECT].premium();
+    Write PROJECT_UPLOAD = "project-upload" Post "/projects/:id/uploads", "upload a file to link to in texts", "2, 4.4", One,
+        [PROJECT, UPLOAD];
+    Write SHARE_CREATE = "project-share" Post "/projects/:id/share", "share a project with a group", "2, 4.4", Unsaid, [PROJECT, SHARE];
+    Write SHARE_DELETE = "project-unshare" Delete "/projects/:id/share/:group_id", "stop sharing a project with a group", "2, 4.4",
+        Nothing, [PROJECT, OTHER_GROUP];
+    Write IMPORT_MEMBERS = "project-import-members" Post "/projects/:id/import_project_members/:project_id",
+        "copy the members of another project", "2, 4.4", Unsaid, [PROJECT, SOURCE_PROJECT];
+    Write FORK_RELATION_CREATE = "fork-relation-create" Post "/projects/:id/fork/:forked_from_id", "make a project a fork of another",
+        "2, 4.4", Unsaid, [PROJECT, UPSTREAM];
+    Write FORK_RELATION_DELETE = "fork-relation-delete" Delete "/projects/:id/fork", "make a fork a project of its own", "2, 4.4", Unsaid,
+        [PROJECT];
+    Write PROJECT_HOUSEKEEPING = "project-housekeeping" Post "/projects/:id/housekeeping", "start the clean-up of a repository", "2, 4.4",
+        Unsaid, [PROJECT];
+
+    Read HOOK_LIST = "hook-list" Get "/projects/:id/hooks", "list hooks", "2, 4.5", List, [PROJECT, PAGING];
+    Read HOOK_GET = "hook-get" Get "/projects/:id/hooks/:hook_id", "get a hook", "2, 4.5", One, [PROJECT, HOOK];
+    Write HOOK_CREATE = "hook-add" Post "/projects/:id/hooks", "add a hook", "2, 4.5", Unsaid, [PROJECT].fields("hooks", Route::Create);
+    Write HOOK_UPDATE = "hook-edit" Put "/projects/:id/hooks/:hook_id", "edit a hook", "2, 4.5", Unsaid,
+        [PROJECT, HOOK].fields("hooks", Route::Edit);
+    Write HOOK_DELETE = "hook-delete" Delete "/projects/:id/hooks/:hook_id", "delete a hook", "2, 4.5", Unsaid, [PROJECT, HOOK];
+
+    Read PUSH_RULE_GET = "push-rule-get" Get "/projects/:id/push_rule", "get the push rule", "2, 4.6", One, [PROJECT].premium();
+    Write PUSH_RULE_CREATE = "push-rule-add" Post "/projects/:id/push_rule", "add the push rule", "2, 4.6", Unsaid,
+        [PROJECT].fields("push_rule", Route::Create).premium();
+    Write PUSH_RULE_UPDATE = "push-rule-edit" Put "/projects/:id/push_rule", "edit the push rule", "2, 4.6", Unsaid,
+        [PROJECT].fields("push_rule", Route::Edit).premium();
+    Write PUSH_RULE_DELETE = "push-rule-delete" Delete "/projects/:id/push_rule", "delete the push rule", "2, 4.6", Unsaid,
+        [PROJECT].premium();
+
+    Read CURRENT_USER = "current-user" Get "/user", "get the user that the token belongs to", "supporting", One, [];
+    Read USER_FIND = "user-find" Get "/users", "find a user by name", "supporting", List, [USERNAME, PAGING];
+    Read NAMESPACE_GET = "namespace-get" Get "/namespaces/:id", "get a namespace", "supporting", One, [NAMESPACE];
+    Read GROUP_PROJECTS = "group-project-list" Get "/groups/:id/projects", "list a group's projects", "supporting", List,
+        [GROUP, OF_SUBGROUPS, LISTING, ORDER, PAGING];
+}

@@ -1,0 +1,54 @@
+//! Independent clients of the service against the sandbox: what neither side of this project wrote has to work.
+//!
+//! The clients come from the registries of their languages. `UNDRIFT_CLIENTS` names the folder in which they are
+//! installed: a Python environment `venv` with `python-gitlab`, and `node_modules` with `@gitbeaker/rest`. Without
+//! it these tests say that they did not run. `.ci/run` installs the clients and sets it.
+#![cfg(feature = "sandbox")]
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use tokio::process::Command;
+use undrift::sandbox::{Config, Running, Tier, start};
+
+/// The folder of the clients; without one, says on standard error why `client` is not run.
+fn installed(client: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("UNDRIFT_CLIENTS").map(PathBuf::from);
+    if folder.is_none() {
+        // Not through the captured macros, so that a run without `--nocapture` says it as well.
+        let _ = writeln!(std::io::stderr(), "not run: {client}, because UNDRIFT_CLIENTS is not set (see .ci/run)");
+    }
+    folder
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name)
+}
+
+/// Runs a client's script against a fresh sandbox; it has to end well.
+async fn run(mut client: Command) {
+    let sandbox: Running = start(Config { tier: Some(Tier::Premium), ..Config::default() }).await.expect("the sandbox starts");
+    client.env("UNDRIFT_CLIENT_URL", sandbox.url()).env("UNDRIFT_CLIENT_TOKEN", sandbox.token());
+    let output = client.output().await.expect("the client starts");
+    let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(output.status.success(), "{said}");
+    sandbox.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn python_gitlab() {
+    let Some(clients) = installed("python-gitlab") else { return };
+    let mut client = Command::new(clients.join("venv/bin/python"));
+    client.arg(script("python_gitlab.py"));
+    run(client).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gitbeaker() {
+    let Some(clients) = installed("@gitbeaker/rest") else { return };
+    let mut client = Command::new("node");
+    client.arg(script("gitbeaker.cjs")).env("NODE_PATH", clients.join("node_modules"));
+    run(client).await;
+}

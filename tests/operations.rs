@@ -1,0 +1,173 @@
+//! The table of operations against the facts of the reference, and against itself.
+//!
+//! The facts are in `data/operations.tsv`: method and path of each operation of the reference.
+
+use std::collections::BTreeSet;
+
+use undrift::{
+    kinds::operations::{page, parameters},
+    operation::{Answer, AnyOp, Method, OPERATIONS, Operation, Parameter, Place, Type},
+};
+
+fn rows() -> impl Iterator<Item = &'static Operation> {
+    OPERATIONS.iter().map(|op| op.row())
+}
+
+/// The names of the parameters of a path.
+fn in_path(row: &Operation) -> BTreeSet<&'static str> {
+    row.path.split('/').filter_map(|segment| segment.strip_prefix(':')).collect()
+}
+
+/// The parameters of an operation, those that are nested included.
+fn all_parameters(row: &Operation) -> Vec<&'static Parameter> {
+    let nested = |parameter: &'static Parameter| if let Type::Object(keys) = parameter.value { keys } else { &[] };
+    parameters(row).into_iter().flat_map(|parameter| std::iter::once(parameter).chain(nested(parameter))).collect()
+}
+
+fn named(row: &Operation, chosen: impl Fn(&Parameter) -> bool) -> Vec<&'static str> {
+    parameters(row).into_iter().filter(|parameter| chosen(parameter)).map(|parameter| parameter.name).collect()
+}
+
+fn find(id: &str) -> &'static Operation {
+    AnyOp::find(id).unwrap_or_else(|| panic!("no {id}")).row()
+}
+
+#[test]
+fn every_operation_of_the_reference_is_a_row_and_every_row_one_of_them() {
+    let facts: BTreeSet<_> = include_str!("data/operations.tsv").lines().skip(1).map(|line| line.rsplit_once('\t').unwrap().0).collect();
+    assert_eq!(facts.len(), 68);
+    let own: Vec<_> = rows().filter(|row| row.source != "supporting").map(|row| format!("{}\t{}", row.method, row.path)).collect();
+    assert_eq!(own.iter().map(String::as_str).collect::<BTreeSet<_>>(), facts);
+    assert_eq!(own.len(), facts.len());
+}
+
+#[test]
+fn every_row_has_a_name_and_a_route_of_its_own_and_reads_only_with_get() {
+    let distinct = |key: fn(&Operation) -> String| rows().map(key).collect::<BTreeSet<_>>().len();
+    assert_eq!(distinct(|row| row.id.to_owned()), OPERATIONS.len());
+    assert_eq!(distinct(|row| format!("{} {}", row.method, row.path)), OPERATIONS.len());
+    for op in OPERATIONS {
+        let row = op.row();
+        assert_eq!(matches!(op, AnyOp::Read(_)), row.method == Method::Get, "{}", row.id);
+        assert!(row.id.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", row.id);
+        assert!(!row.purpose.is_empty() && !row.purpose.ends_with('.'), "{}", row.id);
+        let source = row.source == "supporting" || ["1, 4.", "2, 4."].iter().any(|chapter| row.source.starts_with(chapter));
+        assert!(source, "{}: {}", row.id, row.source);
+        assert_eq!(AnyOp::find(row.id).map(AnyOp::row), Some(row));
+    }
+    assert!(AnyOp::find("project").is_none());
+}
+
+#[test]
+fn paths_and_their_parameters_agree() {
+    for row in rows() {
+        let stated: Vec<_> = parameters(row).into_iter().filter(|parameter| parameter.place == Place::Path).collect();
+        assert_eq!(stated.iter().map(|parameter| parameter.name).collect::<BTreeSet<_>>(), in_path(row), "{}", row.id);
+        assert!(stated.iter().all(|parameter| parameter.required && !parameter.secret), "{}", row.id);
+    }
+}
+
+#[test]
+fn every_parameter_is_whole() {
+    for row in rows() {
+        let parameters = all_parameters(row);
+        for parameter in &parameters {
+            let at = format!("{} {}", row.id, parameter.name);
+            assert!(!parameter.name.is_empty() && parameter.about.ends_with('.'), "{at}");
+            assert!(parameter.value.words().is_none_or(|words| !words.is_empty()), "{at}");
+            assert!(parameter.place != Place::Body || matches!(row.method, Method::Post | Method::Put), "{at}: a body");
+            assert!(parameter.place == Place::Body || !parameter.secret && parameter.value != Type::File, "{at}: shown in logs");
+            assert!(!parameter.secret || parameter.value == Type::Text, "{at}");
+            let replaced = parameter.replaced_by.is_none_or(|name| parameters.iter().any(|other| other.name == name && !other.deprecated));
+            assert!(replaced && (parameter.deprecated || parameter.replaced_by.is_none()), "{at}");
+            if let Type::Object(keys) = parameter.value {
+                assert!(!keys.is_empty() && keys.iter().all(|key| !matches!(key.value, Type::Object(_)) && !key.required), "{at}");
+            }
+        }
+        let names = named(row, |_| true);
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{}: a name twice", row.id);
+        assert!(row.one_of.iter().all(|name| names.contains(name)), "{}", row.id);
+        let paged = names.contains(&"page") && names.contains(&"per_page");
+        assert_eq!(paged, row.answer == Answer::List, "{}", row.id);
+    }
+}
+
+#[test]
+fn what_is_required_is_known_by_name() {
+    for (id, required) in [
+        ("variable-create", vec!["key", "value"]),
+        ("variable-update", vec!["value"]),
+        ("import-extgit", vec!["personal_access_token", "repo_id", "target_namespace"]),
+        ("import-extgit-cancel", vec!["project_id"]),
+        ("import-extgit-gists", vec!["personal_access_token"]),
+        ("import-extserver", vec!["personal_access_token", "extserver_url", "extserver_username", "extserver_project", "extserver_repo"]),
+        ("group-member-add", vec!["user_id", "access_level"]),
+        ("group-member-edit", vec!["access_level"]),
+        ("project-member-add", vec!["user_id", "access_level"]),
+        ("project-member-edit", vec!["access_level"]),
+        ("group-member-state", vec!["state"]),
+        ("project-create-for-user", vec!["name"]),
+        ("project-upload", vec!["file"]),
+        ("project-share", vec!["group_id", "group_access"]),
+        ("hook-add", vec!["url"]),
+        ("hook-edit", vec!["url"]),
+        ("user-find", vec!["username"]),
+    ] {
+        assert_eq!(named(find(id), |p| p.required && p.place != Place::Path), required, "{id}");
+    }
+    let with: BTreeSet<_> =
+        rows().filter(|row| !named(row, |p| p.required && p.place != Place::Path).is_empty()).map(|row| row.id).collect();
+    assert_eq!(with.len(), 17, "{with:?}");
+    assert_eq!(find("project-create").one_of, ["name", "path"]);
+}
+
+#[test]
+fn lists_of_projects_take_what_the_reference_says() {
+    let everywhere = 14;
+    for (id, filters) in [
+        ("project-list", everywhere + 3 + 10),
+        ("user-project-list", everywhere + 3),
+        ("starred-project-list", everywhere),
+        ("fork-list", everywhere),
+    ] {
+        let names = named(find(id), |p| p.place == Place::Query && !["page", "per_page"].contains(&p.name));
+        assert_eq!(names.len(), filters, "{id}: {names:?}");
+    }
+    let order = |id| parameters(find(id)).into_iter().find(|p| p.name == "order_by").and_then(|p| p.value.words()).unwrap().len();
+    assert_eq!([order("project-list"), order("user-project-list")], [11, 6]);
+}
+
+#[test]
+fn bodies_that_manifests_can_say_too_have_the_fields_of_the_kinds() {
+    // What the reference's table of attributes (2, 4.3) has in its three columns; `id` stands in the path.
+    let mut facts = include_str!("data/attributes.csv").lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let columns = facts.next().unwrap();
+    let facts: Vec<_> = facts.filter(|row| row[0] != "id").collect();
+    for (id, column) in [("project-create", "create"), ("project-create-for-user", "create_for_user"), ("project-edit", "edit")] {
+        let at = columns.iter().position(|name| *name == column).unwrap();
+        let accepted: BTreeSet<_> = facts.iter().filter(|row| row[at] != "-").map(|row| row[0]).collect();
+        let names: BTreeSet<_> = named(find(id), |p| p.place == Place::Body).into_iter().collect();
+        assert_eq!(names, accepted, "{id}");
+    }
+    assert_eq!(named(find("push-rule-add"), |p| p.place == Place::Body).len(), 11);
+    assert_eq!(named(find("hook-edit"), |p| p.place == Place::Body).len(), 16);
+    assert_eq!(
+        named(find("variable-update"), |p| p.place != Place::Path),
+        ["filter", "environment_scope", "value", "variable_type", "protected", "masked", "raw"]
+    );
+    let secrets: BTreeSet<_> = rows().flat_map(|row| named(row, |p| p.secret)).collect();
+    assert_eq!(secrets, BTreeSet::from(["import_url", "personal_access_token", "token"]));
+    let files: BTreeSet<_> = rows().flat_map(|row| named(row, |p| p.value == Type::File)).collect();
+    assert_eq!(files, BTreeSet::from(["avatar", "file"]));
+}
+
+#[test]
+fn the_reference_page_is_up_to_date() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/operations.md");
+    let page = page();
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(written == page, "schemas/operations.md is out of date: run `UPDATE_SNAPSHOTS=1 cargo test --test operations`");
+}

@@ -1,0 +1,211 @@
+//! What real clients ask around the operations of the reference: users, tokens, groups, namespaces.
+
+use serde_json::{Value, json};
+
+use super::client::{ROOT, World, kept};
+use super::facts::fact;
+
+const NO: Value = Value::Null;
+
+fn names(list: &Value, key: &str) -> Vec<String> {
+    list.as_array().expect("a list").iter().map(|item| item[key].as_str().expect("text").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn users_are_changed_and_filtered() {
+    let world = World::usual().await;
+    let dan = world.get(ROOT, "/users?username=dan").await.body[0]["id"].clone();
+    let one = kept(format!("/users/{dan}"));
+    world
+        .check(vec![
+            (
+                fact("user-change"),
+                ROOT,
+                "PUT",
+                one,
+                json!({"name": "Dan D", "email": "d@x.example"}),
+                200,
+                json!({"name": "Dan D", "email": "d@x.example"}),
+            ),
+            (fact("user-change"), "mia", "PUT", one, json!({"name": "x"}), 403, NO),
+            (fact("user-change"), ROOT, "PUT", "/users/999", json!({"name": "x"}), 404, json!({"message": "404 User Not Found"})),
+            (fact("user-change"), ROOT, "PUT", one, json!({"username": "mia"}), 409, json!({"message": "Username has already been taken"})),
+            (fact("user-change"), ROOT, "PUT", one, json!({"username": "daniel"}), 200, json!({"username": "daniel"})),
+            (fact("user-change"), "dan", "POST", "/projects", json!({"name": "own"}), 201, json!({"path_with_namespace": "daniel/own"})),
+            (fact("user-change"), ROOT, "PUT", one, json!({"username": "dan"}), 200, NO),
+            (fact("user-change"), "dan", "GET", "/projects/dan%2Fown", NO, 200, NO),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/deactivate")), NO, 201, NO),
+            (fact("user-change"), ROOT, "GET", one, NO, 200, json!({"state": "deactivated"})),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/activate")), NO, 201, NO),
+            (fact("user-change"), ROOT, "GET", one, NO, 200, json!({"state": "active"})),
+            (
+                fact("user-change"),
+                ROOT,
+                "GET",
+                "/users?order_by=shoe_size",
+                NO,
+                400,
+                json!({"error": "order_by does not have a valid value"}),
+            ),
+        ])
+        .await;
+    assert_eq!(names(&world.get(ROOT, "/users?blocked=true").await.body, "username"), ["blocked"], "{}", fact("user-change"));
+    assert!(
+        !names(&world.get(ROOT, "/users?active=true").await.body, "username").contains(&"blocked".to_owned()),
+        "{}",
+        fact("user-change")
+    );
+    let ordered = names(&world.get(ROOT, "/users?order_by=username&sort=asc").await.body, "username");
+    assert!(ordered.is_sorted() && ordered.len() == 8, "{}: {ordered:?}", fact("user-change"));
+}
+
+#[tokio::test]
+async fn tokens_are_listed_and_revoked() {
+    let world = World::usual().await;
+    let dan = world.get(ROOT, "/users?username=dan").await.body[0]["id"].clone();
+    for kind in ["personal_access_tokens", "impersonation_tokens"] {
+        let made = world.call(ROOT, "POST", &format!("/users/{dan}/{kind}"), &json!({"name": kind, "scopes": ["api"]})).await;
+        assert_eq!(made.status, 201, "{}: {}", fact("token-manage"), made.body);
+        let token = made.body["token"].as_str().expect("a token");
+        assert_eq!(world.get(token, "/user").await.body["id"], dan);
+        let shown = kept(format!("/personal_access_tokens/{}", made.body["id"]));
+        let listed = world.get(token, "/personal_access_tokens").await;
+        assert!(names(&listed.body, "name").contains(&kind.to_owned()), "{}: {}", fact("token-manage"), listed.body);
+        assert!(listed.body[0].get("token").is_none(), "{}: a token is shown once", fact("token-manage"));
+        world
+            .check(vec![
+                (
+                    fact("token-manage"),
+                    ROOT,
+                    "GET",
+                    shown,
+                    NO,
+                    200,
+                    json!({"name": kind, "user_id": dan, "scopes": ["api"], "revoked": false}),
+                ),
+                (fact("token-manage"), "mia", "GET", shown, NO, 401, NO),
+                (fact("token-manage"), "mia", "DELETE", shown, NO, 401, NO),
+                (fact("token-manage"), "mia", "GET", kept(format!("/personal_access_tokens?user_id={dan}")), NO, 401, NO),
+                (fact("token-manage"), ROOT, "GET", "/personal_access_tokens/999", NO, 404, NO),
+            ])
+            .await;
+        let path = if kind == "personal_access_tokens" { "/personal_access_tokens/self".to_owned() } else { shown.to_owned() };
+        assert_eq!(world.call(token, "DELETE", &path, &NO).await.status, 204, "{}", fact("token-manage"));
+        assert_eq!(world.get(token, "/user").await.status, 401, "{}: it is of no use any more", fact("token-manage"));
+    }
+}
+
+#[tokio::test]
+async fn groups_move_with_everything_below() {
+    let world = World::usual().await;
+    let group = async |path: &str, parent: Value| {
+        world.call("olive", "POST", "/groups", &json!({"name": path, "path": path, "parent_id": parent})).await.body["id"].clone()
+    };
+    let new = group("new", NO).await;
+    let team = group("team", new.clone()).await;
+    let deep = group("deep", team.clone()).await;
+    let acme = world.get("olive", "/groups/acme").await.body["id"].clone();
+    world.call("olive", "POST", "/projects", &json!({"name": "p", "namespace_id": deep})).await;
+    let transfer = kept(format!("/groups/{team}/transfer"));
+    let locations = world.get("olive", &format!("/groups/{team}/transfer_locations")).await;
+    assert_eq!(names(&locations.body, "full_path"), ["acme"], "{}: neither where it is nor below itself", fact("group-transfer"));
+    world
+        .check(vec![
+            (fact("group-transfer"), "mia", "POST", transfer, json!({"group_id": acme}), 404, NO),
+            (fact("group-transfer"), "olive", "POST", transfer, json!({"group_id": new}), 400, NO),
+            (fact("group-transfer"), "olive", "POST", transfer, json!({"group_id": deep}), 400, NO),
+            (
+                fact("group-transfer"),
+                "olive",
+                "POST",
+                transfer,
+                json!({"group_id": acme}),
+                201,
+                json!({"full_path": "acme/team", "parent_id": acme}),
+            ),
+            (fact("group-transfer"), "olive", "GET", "/projects/acme%2Fteam%2Fdeep%2Fp", NO, 200, json!({"namespace": {"id": deep}})),
+            (
+                fact("members-all"),
+                "olive",
+                "GET",
+                kept(format!("/groups/{deep}/members/all?query=mia")),
+                NO,
+                200,
+                json!([{"access_level": 40}]),
+            ),
+            (fact("group-transfer"), "olive", "GET", "/groups/acme/descendant_groups", NO, 200, json!([{"id": deep}, {"id": team}])),
+            (fact("group-transfer"), "olive", "POST", transfer, json!({}), 201, json!({"full_path": "team", "parent_id": null})),
+            (fact("group-transfer"), "olive", "POST", transfer, json!({}), 400, NO),
+            (fact("group-transfer"), "mia", "GET", kept(format!("/groups/{deep}")), NO, 404, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn groups_and_namespaces_are_looked_up() {
+    let world = World::usual().await;
+    let ops = world.call("mia", "POST", "/groups", &json!({"name": "an ops", "path": "ops"})).await.body["id"].clone();
+    let shared = kept(format!("/groups/{ops}/projects/shared"));
+    world
+        .check(vec![
+            (fact("look-up"), "mia", "GET", shared, NO, 200, json!([])),
+            (fact("look-up"), "mia", "POST", "/projects/acme%2Fshop/share", json!({"group_id": ops, "group_access": 30}), 201, NO),
+            (fact("look-up"), "mia", "GET", shared, NO, 200, json!([{"path": "shop"}])),
+            (fact("look-up"), "mia", "GET", "/groups/acme/search?scope=projects&search=SHO", NO, 200, json!([{"path": "shop"}])),
+            (fact("look-up"), "mia", "GET", kept(format!("/groups/{ops}/search?scope=projects&search=shop")), NO, 200, json!([])),
+            (fact("look-up"), "mia", "GET", "/namespaces/acme/exists", NO, 200, json!({"exists": true, "suggests": ["acme1"]})),
+            (fact("look-up"), "mia", "GET", "/namespaces/free/exists", NO, 200, json!({"exists": false, "suggests": []})),
+            (fact("look-up"), "mia", "GET", kept(format!("/namespaces/acme/exists?parent_id={ops}")), NO, 200, json!({"exists": false})),
+            (fact("look-up"), "", "GET", "/namespaces/acme/exists", NO, 401, NO),
+            (
+                fact("project-groups"),
+                "dan",
+                "GET",
+                "/projects/acme%2Fshop/groups?with_shared=true",
+                NO,
+                200,
+                json!([{"full_path": "acme"}, {"full_path": "ops"}]),
+            ),
+            (
+                fact("project-groups"),
+                "dan",
+                "GET",
+                "/projects/acme%2Fshop/groups?with_shared=true&shared_visible_only=true",
+                NO,
+                200,
+                json!([{"full_path": "acme"}]),
+            ),
+        ])
+        .await;
+    for (query, expected) in
+        [("", ["acme", "an ops"]), ("?order_by=id&sort=desc", ["an ops", "acme"]), ("?order_by=path", ["acme", "an ops"])]
+    {
+        assert_eq!(names(&world.get("mia", &format!("/groups{query}")).await.body, "name"), expected, "{}: {query}", fact("look-up"));
+    }
+}
+
+#[tokio::test]
+async fn rare_filters_of_projects_narrow_the_list() {
+    let world = World::usual().await;
+    for name in ["shopping list", "a shop"] {
+        world.call("mia", "POST", "/projects", &json!({"name": name})).await;
+    }
+    world.call("mia", "POST", "/projects/acme%2Fsite/fork", &json!({"path": "copy"})).await;
+    let import = json!({"extserver_url": "https://h.example", "extserver_username": "m", "personal_access_token": "t",
+                        "extserver_project": "P", "extserver_repo": "brought"});
+    world.call("mia", "POST", "/import/extserver", &import).await;
+    for (fact, token, query, expected) in [
+        (fact("project-list"), "mia", "imported=true", vec!["brought"]),
+        (fact("project-list"), ROOT, "imported=true", vec![]),
+        (fact("project-list"), "mia", "search=shop&order_by=similarity", vec!["shop", "a shop", "shopping list"]),
+        (fact("project-list"), "stranger", "search=site&order_by=similarity", vec![]),
+        (fact("project-list"), ROOT, "search=shop&custom_attributes[team]=x", vec![]),
+    ] {
+        let got = world.get(token, &format!("/projects?{query}")).await;
+        assert_eq!(names(&got.body, "name"), expected, "{fact}: {token} {query}");
+    }
+    let asked = world.get(ROOT, "/projects/acme%2Fshop?with_custom_attributes=true").await;
+    assert_eq!(asked.body["custom_attributes"], json!([]), "{}", fact("custom-attributes"));
+    let asked = world.get("mia", "/projects/acme%2Fshop?with_custom_attributes=true").await;
+    assert_eq!(asked.body.get("custom_attributes"), None, "{}: for administrators", fact("custom-attributes"));
+}
