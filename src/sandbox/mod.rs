@@ -313,6 +313,12 @@ impl Running {
         self.service.tier
     }
 
+    /// Whether every write is flushed to the disk before it is answered.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.service.store.is_durable().unwrap_or(false)
+    }
+
     /// The secret of a hook, which no call ever returns: for tests that check what was stored.
     #[must_use]
     pub fn hook_token(&self, hook: i64) -> Option<String> {

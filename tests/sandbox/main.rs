@@ -8,6 +8,7 @@ mod actions;
 mod around;
 mod authorisation;
 mod client;
+mod crash;
 mod dialects;
 mod facts;
 mod members;

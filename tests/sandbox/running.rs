@@ -58,6 +58,18 @@ async fn what_was_answered_is_there_after_a_restart() {
 }
 
 #[tokio::test]
+async fn durable_data_is_flushed_at_each_commit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("data.db");
+    for durable in [true, false] {
+        let world = World::start(Config { seed: seed(usual_seed()), durable, ..in_file(&file) }).await;
+        assert_eq!(world.running.is_durable(), durable);
+        assert_eq!(world.call("mia", "PUT", SHOP, &json!({"description": durable.to_string()})).await.status, 200);
+        world.running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn one_file_is_for_one_sandbox() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");

@@ -120,6 +120,13 @@ impl Store {
         Ok(answer)
     }
 
+    /// Whether every commit is flushed to the disk, as SQLite tells.
+    pub(crate) fn is_durable(&self) -> Result<bool, rusqlite::Error> {
+        const FULL: i64 = 2;
+        let level: i64 = held(&self.writer).pragma_query_value(None, "synchronous", |row| row.get(0))?;
+        Ok(self.readers.is_some() && level >= FULL)
+    }
+
     /// Moves the write-ahead log into the file.
     pub(crate) fn checkpoint(&self) -> Result<(), rusqlite::Error> {
         if let Some(readers) = &self.readers {
