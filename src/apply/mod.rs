@@ -22,7 +22,7 @@ pub use event::{Applied, Event, Outcome, StepResult, Unstuck, UnstuckReason};
 use crate::{
     address::Address,
     api::{ApiError, WriteClient},
-    diff::Action,
+    diff::{Action, Incomplete},
     kind::Kind,
     kinds,
     manifest::{Desired, Project},
@@ -57,7 +57,7 @@ impl Apply<'_> {
         }
         let teller = Teller(Mutex::new(events));
         let runs = self.desired.projects.iter().filter_map(|project| Some((project, by_project.get(&*project.path)?)));
-        let runs = runs.map(|(project, steps)| Run::new(self, project, steps, &teller).run());
+        let runs = runs.map(|(project, steps)| Run::new(self, plan, project, steps, &teller).run());
         let ended: Vec<Ended> = stream::iter(runs).buffer_unordered(self.ahead).collect().await;
 
         let mut results = BTreeMap::new();
@@ -101,17 +101,20 @@ struct Run<'a, F> {
     /// The project with the sections that the plan touches.
     project: Project,
     steps: &'a [&'a Step],
+    /// What the plan could not read, and said so.
+    unread: Vec<&'a Address>,
     teller: &'a Teller<F>,
 }
 
 impl<'a, F: FnMut(Event)> Run<'a, F> {
-    fn new(apply: &'a Apply<'a>, project: &Project, steps: &'a [&'a Step], teller: &'a Teller<F>) -> Self {
+    fn new(apply: &'a Apply<'a>, plan: &'a Plan, project: &Project, steps: &'a [&'a Step], teller: &'a Teller<F>) -> Self {
         let mut project = project.clone();
         let creates = steps.iter().any(|step| step.address.section.is_none());
         let touched: BTreeSet<_> = steps.iter().filter_map(|step| step.address.section).collect();
         // Whether the project is archived decides whether the others can be read at all.
         project.sections.retain(|name, _| touched.contains(name) || *name == "archived" || (creates && *name == "settings"));
-        Self { apply, project, steps, teller }
+        let unread = plan.incomplete.iter().map(|scope| &scope.address).filter(|address| address.path == project.path).collect();
+        Self { apply, project, steps, unread, teller }
     }
 
     async fn run(self) -> Ended {
@@ -169,7 +172,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         if let Some(problem) = fresh.problems.first() {
             return Some((self.planned_or_first(&problem.address), problem.message.clone()));
         }
-        if let Some(incomplete) = fresh.incomplete.first() {
+        if let Some(incomplete) = self.newly_unread(fresh).next() {
             return Some((self.planned_or_first(&incomplete.address), format!("it could not be read again: {}", incomplete.reason)));
         }
         if let Some(refusal) = fresh.refusals.first() {
@@ -179,6 +182,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let now = fresh.steps.iter().find(|now| now.address == step.address)?;
             (!step.is_as(now)).then(|| (step.address.clone(), "somebody changed it since it was planned".to_owned()))
         })
+    }
+
+    /// What could not be read now, although the plan could.
+    fn newly_unread<'p>(&self, fresh: &'p ProjectPlan) -> impl Iterator<Item = &'p Incomplete> {
+        fresh.incomplete.iter().filter(|scope| !self.unread.contains(&&scope.address))
     }
 
     /// The planned step that is at `address` or in the section there; the first one if none is.
@@ -305,7 +313,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let unstuck = match self.plan_anew(&without_resend(self.apply.settings)).await {
             Err(error) => vec![unread(project.clone(), error.to_string())],
             Ok(left) => {
-                let unread = left.incomplete.iter().map(|scope| unread(scope.address.clone(), scope.reason.clone()));
+                let unread = self.newly_unread(&left).map(|scope| unread(scope.address.clone(), scope.reason.clone()));
                 unread.chain(left.steps.iter().filter_map(|step| self.unstuck(step, ended))).collect()
             }
         };

@@ -101,3 +101,18 @@ async fn every_step_is_told_of_when_it_starts_and_once_when_it_ends() {
         assert!(matches!(told[..], [Event::Started { .. }, Event::Ended(_), Event::Verified { .. }]), "{told:?}");
     }
 }
+
+#[tokio::test]
+async fn what_the_plan_could_not_decide_keeps_nothing_else_from_being_done() {
+    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
+    for push_events in [true, false] {
+        world.call("POST", "/projects/acme%2Fshop/hooks", Some(json!({"url": "https://a.example.org", "push_events": push_events}))).await;
+    }
+    let declared = json!({"hooks": [{"url": "https://a.example.org", "push_events": true}, {"url": "https://b.example.org"}], "settings": {"description": "new"}});
+    world.declare(&[project("acme/shop", declared)]);
+    let outcome = world.apply().await;
+    assert_eq!(outcome.plan.incomplete.len(), 1, "{:#?}", outcome.plan.incomplete);
+    assert_eq!(ends(&outcome).len(), 2);
+    let applied = outcome.applied.unwrap();
+    assert!(applied.is_complete(), "{applied:#?}");
+}
