@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Source::{Reference, Service};
-use super::client::{ROOT, World, kept};
+use super::client::{ROOT, World, client, got, kept};
 
 const NO: Value = Value::Null;
 
@@ -180,4 +180,36 @@ async fn rare_filters_of_projects_narrow_the_list() {
     assert_eq!(asked.body["custom_attributes"], json!([]), "{}", Reference("2, 4.2"));
     let asked = world.get("mia", "/projects/acme%2Fshop?with_custom_attributes=true").await;
     assert_eq!(asked.body.get("custom_attributes"), None, "{}: for administrators", Reference("2, 4.2"));
+}
+
+#[tokio::test]
+async fn what_was_seen_already_is_not_sent_again() {
+    let world = World::usual().await;
+    let first = world.get("mia", "/projects/acme%2Fshop").await;
+    let tag = first.header("etag").to_owned();
+    assert!(tag.starts_with("W/\""), "{Service}: {tag:?}");
+    let again = async || {
+        let request = world.request("mia", "GET", "/projects/acme%2Fshop").header("if-none-match", &tag);
+        got(request.send().await.expect("an answer")).await
+    };
+    let same = again().await;
+    assert_eq!((same.status, same.body.clone(), same.header("etag")), (304, NO, tag.as_str()), "{Service}");
+    world.call("mia", "PUT", "/projects/acme%2Fshop", &json!({"description": "new"})).await;
+    let changed = again().await;
+    assert_eq!((changed.status, &changed.body["description"]), (200, &json!("new")), "{Service}");
+    assert_ne!(changed.header("etag"), tag);
+}
+
+#[tokio::test]
+async fn slashes_and_bare_bodies_are_taken_for_what_was_meant() {
+    let world = World::usual().await;
+    for path in ["//api/v4/projects/acme%2Fshop", "/api/v4/projects/acme%2Fshop/", "/api/v4//projects/acme%2Fshop?simple=true"] {
+        let request = client().get(format!("{}{path}", world.running.url())).header("private-token", "mia");
+        let got = got(request.send().await.expect("an answer")).await;
+        assert_eq!((got.status, &got.body["path"]), (200, &json!("shop")), "{Service}: {path}");
+    }
+    let bare = got(world.request("mia", "POST", "/projects").body("name=bare").send().await.expect("an answer")).await;
+    assert_eq!((bare.status, &bare.body["path"]), (201, &json!("bare")), "{Service}: a body without a type is a form");
+    let null = world.request("mia", "POST", "/projects/acme%2Fshop/star").header("content-type", "application/json").body("null");
+    assert_eq!(got(null.send().await.expect("an answer")).await.status, 201, "{Service}: null has no parameters");
 }
