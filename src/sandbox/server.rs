@@ -258,7 +258,8 @@ impl Front {
             "request_id": id,
         });
         let mut file = log.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = writeln!(file, "{line}") {
+        // In one write, so that whoever reads along never sees half a line.
+        if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
             tracing::warn!(%error, "the request log could not be written");
         }
     }

@@ -73,3 +73,29 @@ async fn a_name_is_looked_up_once() {
     let look_ups = world.requests().iter().filter(|request| request.contains("/users?")).count();
     assert_eq!(look_ups, 1, "{:?}", world.requests());
 }
+
+#[tokio::test]
+async fn projects_of_many_groups_are_found_in_one_list() {
+    let paths: Vec<_> = (0..30).map(|i| format!("group{i}/shop")).collect();
+    let world = World::new(Profile::default(), seed(&paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>())).await;
+    world.declare(&paths.iter().map(|path| project(path, json!({"settings": {"visibility": "private"}}))).collect::<Vec<_>>());
+    let plan = world.plan().await;
+    assert_eq!((plan.projects, plan.steps.len(), plan.problems.len()), (30, 0, 0));
+    assert_eq!(world.requests().len(), 2, "who asks, and one page: {:?}", world.requests());
+    assert!(world.requests()[1].contains("pagination=keyset"), "{:?}", world.requests());
+}
+
+#[tokio::test]
+async fn projects_of_a_person_are_found_in_the_persons_list() {
+    let paths = ["bob/one", "bob/two", "bob/three"];
+    let world = World::new(Profile::default(), seed(&paths.map(|path| json!({"path": path})))).await;
+    let members = json!({"members": [{"user": "carol", "access_level": "guest"}], "unlisted": {"members": "delete"}});
+    world.declare(&paths.map(|path| project(path, members.clone())));
+    let plan = world.converge("a person's projects").await;
+    assert!(
+        plan.steps.iter().all(|step| step.address.to_string().ends_with("#members/carol")),
+        "the owner is left alone: {:#?}",
+        plan.steps
+    );
+    assert!(world.requests().iter().any(|request| request.contains("/users/bob/projects")), "{:?}", world.requests());
+}
