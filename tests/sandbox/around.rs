@@ -34,6 +34,13 @@ async fn users_are_changed_and_filtered() {
             (Service, "dan", "POST", "/projects", json!({"name": "own"}), 201, json!({"path_with_namespace": "daniel/own"})),
             (Service, ROOT, "PUT", one, json!({"username": "dan"}), 200, NO),
             (Service, "dan", "GET", "/projects/dan%2Fown", NO, 200, NO),
+            (Service, ROOT, "POST", kept(format!("{one}/block")), NO, 201, json!(true)),
+            (Service, ROOT, "POST", kept(format!("{one}/block")), NO, 201, NO),
+            (Service, ROOT, "POST", kept(format!("{one}/unblock")), NO, 201, json!(true)),
+            (Service, ROOT, "POST", kept(format!("{one}/unblock")), NO, 201, json!(false)),
+            (Service, ROOT, "POST", kept(format!("{one}/ban")), NO, 201, json!(true)),
+            (Service, ROOT, "GET", one, NO, 200, json!({"state": "banned"})),
+            (Service, ROOT, "POST", kept(format!("{one}/unban")), NO, 201, json!(true)),
             (Service, ROOT, "POST", kept(format!("{one}/deactivate")), NO, 201, NO),
             (Service, ROOT, "GET", one, NO, 200, json!({"state": "deactivated"})),
             (Service, ROOT, "POST", kept(format!("{one}/activate")), NO, 201, NO),
@@ -73,6 +80,30 @@ async fn tokens_are_listed_and_revoked() {
         assert_eq!(world.call(token, "DELETE", &path, &NO).await.status, 204, "{Service}");
         assert_eq!(world.get(token, "/user").await.status, 401, "{Service}: it is of no use any more");
     }
+}
+
+#[tokio::test]
+async fn administrators_manage_the_tokens_of_others() {
+    let world = World::usual().await;
+    let dan = world.get(ROOT, "/users?username=dan").await.body[0]["id"].clone();
+    let tokens = kept(format!("/users/{dan}/impersonation_tokens"));
+    let made = world.call(ROOT, "POST", tokens, &json!({"name": "new", "scopes": ["api", "read_user"], "expires_at": "2999-01-01"})).await;
+    assert_eq!((made.status, &made.body["scopes"]), (201, &json!(["api", "read_user"])), "{Service}: {}", made.body);
+    let one = kept(format!("{tokens}/{}", made.body["id"]));
+    let foreign = kept(format!("/users/1/impersonation_tokens/{}", made.body["id"]));
+    assert!(names(&world.get(ROOT, &format!("{tokens}?state=active")).await.body, "name").contains(&"new".to_owned()), "{Service}");
+    world
+        .check(vec![
+            (Service, ROOT, "GET", kept(format!("{tokens}?state=inactive")), NO, 200, json!([])),
+            (Service, ROOT, "GET", one, NO, 200, json!({"name": "new", "active": true})),
+            (Service, ROOT, "GET", foreign, NO, 404, NO),
+            (Service, "dan", "GET", tokens, NO, 403, NO),
+            (Service, "dan", "DELETE", one, NO, 403, NO),
+            (Service, ROOT, "DELETE", one, NO, 204, NO),
+            (Service, ROOT, "GET", one, NO, 404, NO),
+            (Service, ROOT, "POST", tokens, json!({"name": "x", "scopes": ["everything"]}), 400, NO),
+        ])
+        .await;
 }
 
 #[tokio::test]
