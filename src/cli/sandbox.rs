@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use super::{Context, embedded, exit::Outcome, signal};
 use crate::{
     cli::exit::Exit,
-    sandbox::{Config, Data, Tier},
+    sandbox::{Config, Data, Profile, RateLimits, Tier, facts_table},
 };
 
 /// Where the token of `root` is looked for; without it one is generated.
@@ -39,6 +39,35 @@ pub(super) struct Args {
     /// A file to which one JSON line a request is appended
     #[arg(long, value_name = "FILE")]
     request_log: Option<PathBuf>,
+    /// How many requests a minute one user may make [default: any number]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rate_limit: Option<u32>,
+    /// How many requests a minute one user may make to one operation [default: any number]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    operation_rate_limit: Option<u32>,
+    /// How long forks, imports and housekeeping take
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    import_delay: u64,
+    /// How many days a deleted project can be restored; without it deletion is immediate
+    #[arg(long, value_name = "DAYS")]
+    deletion_delay: Option<u32>,
+    /// Turn on what the service has behind a flag
+    #[arg(long = "flag", value_name = "FLAG")]
+    flags: Vec<Flag>,
+    /// Flush every write to the disk, so that it outlives a failure of the machine
+    #[arg(long, requires = "data")]
+    durable: bool,
+    /// Print what it holds to be true of the service, rule by rule, with the sources, and end
+    #[arg(long, exclusive = true)]
+    facts: bool,
+}
+
+/// What the service has behind a flag that is off by default (reference 1, 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Flag {
+    /// Importing gists
+    #[value(name = "extgit_import_gists")]
+    ExtgitImportGists,
 }
 
 fn tier(text: &str) -> Result<Tier, String> {
@@ -48,6 +77,10 @@ fn tier(text: &str) -> Result<Tier, String> {
 
 /// Runs it until a signal ends it.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+    if args.facts {
+        cx.output.print(&facts_table())?;
+        return Ok(Exit::Success);
+    }
     let config = Config {
         listen: args.listen,
         data: args.data.map_or(Data::Memory, Data::File),
@@ -55,6 +88,14 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         tier: args.tier,
         latency: Duration::from_millis(args.latency),
         request_log: args.request_log,
+        rate_limits: RateLimits { user: args.rate_limit, operation: args.operation_rate_limit },
+        durable: args.durable,
+        profile: Profile {
+            import_delay: Duration::from_millis(args.import_delay),
+            deletion_delay: args.deletion_delay,
+            gists: args.flags.contains(&Flag::ExtgitImportGists),
+            ..Profile::default()
+        },
         token: cx.env.get(TOKEN_NAME).map(str::to_owned),
         ..Config::default()
     };

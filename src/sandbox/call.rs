@@ -55,6 +55,18 @@ impl Call<'_> {
         clock::spell(self.time.checked_add(delay).unwrap_or(self.time))
     }
 
+    /// Starts something that runs in the background as long as an import; false while it still runs.
+    pub(crate) fn take_lease(&self, name: &str) -> Result<bool, Failure> {
+        let started = self
+            .db
+            .prepare_cached(
+                "INSERT INTO meta (key, value) VALUES (?1, ?2)
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <= ?3",
+            )?
+            .execute([name, &self.import_done_at(), self.now()])?;
+        Ok(started > 0)
+    }
+
     /// The day, for expiry.
     pub(crate) fn today(&self) -> &str {
         // The spelled time starts with the day.
@@ -103,7 +115,7 @@ impl Call<'_> {
 
     /// For whom attributes are set.
     pub(crate) fn rights(&self, fork: bool) -> Rights<'_> {
-        Rights { tier: self.tier(), administrator: self.is_administrator(), fork, dropped: self.service.profile.drop_attribute.as_deref() }
+        Rights { tier: self.tier(), administrator: self.is_administrator(), fork, profile: &self.service.profile }
     }
 
     /// The caller's memberships of groups, read once.
@@ -186,10 +198,33 @@ impl Call<'_> {
     /// As [`Call::project_as`], for something that an archived project refuses.
     pub(crate) fn active_project_as(&self, level: i64) -> Result<Project, Failure> {
         let project = self.project_as(level)?;
-        if project.archived {
-            return Err(Failure::forbidden());
-        }
+        self.check_active(&project)?;
         Ok(project)
+    }
+
+    /// 403 for an archived project.
+    pub(crate) fn check_active(&self, project: &Project) -> Result<(), Failure> {
+        match project.archived && !self.service.profile.archived_writable {
+            true => Err(Failure::forbidden()),
+            false => Ok(()),
+        }
+    }
+
+    /// What a feature above the tier answers: as if there were no such route.
+    pub(crate) fn require_tier(&self, least: Tier) -> Result<(), Failure> {
+        match self.tier() < least {
+            true if self.service.profile.unlicensed_forbidden => Err(Failure::forbidden()),
+            true => Err(Failure::no_route()),
+            false => Ok(()),
+        }
+    }
+
+    /// What taking the last owner away answers.
+    pub(crate) fn last_owner(&self) -> Failure {
+        match self.service.profile.last_owner_bad_request {
+            true => Failure::bad_request("the last owner cannot be removed"),
+            false => Failure::forbidden(),
+        }
     }
 
     /// The caller's level in a group, 0 without one. Administrators count as owners.

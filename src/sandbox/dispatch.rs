@@ -11,6 +11,7 @@ use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, RawPathParams};
 use axum::response::Response;
 use axum::{RequestExt, Router};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use jiff::Timestamp;
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -35,9 +36,9 @@ const MOST_ADDRESS: usize = 16 * 1024;
 /// The router of all operations.
 pub(crate) fn router(service: &Arc<Service>) -> Router {
     let mut router = Router::new();
-    for route in routes::all() {
+    for (number, route) in routes::all().enumerate() {
         let service = Arc::clone(service);
-        let handler = move |request| handle(Arc::clone(&service), route, request);
+        let handler = move |request| handle(Arc::clone(&service), Operation { number, route }, request);
         let method = match route.method {
             Method::GET => axum::routing::get(handler),
             Method::POST => axum::routing::post(handler),
@@ -51,14 +52,21 @@ pub(crate) fn router(service: &Arc<Service>) -> Router {
         .method_not_allowed_fallback(async || respond(Failure::error(StatusCode::METHOD_NOT_ALLOWED, "405 Not Allowed").into()))
 }
 
-async fn handle(service: Arc<Service>, route: &'static Route, request: Request<Body>) -> Response {
+/// A route with its place in the table.
+#[derive(Clone, Copy)]
+struct Operation {
+    number: usize,
+    route: &'static Route,
+}
+
+async fn handle(service: Arc<Service>, operation: Operation, request: Request<Body>) -> Response {
     let request = match read(request).await {
         Ok(request) => request,
         Err(failure) => return respond(failure.into()),
     };
     let known = request.headers.get(header::IF_NONE_MATCH).cloned();
     let work = tokio::task::spawn_blocking(move || {
-        catch_unwind(AssertUnwindSafe(|| perform(&service, route, request)))
+        catch_unwind(AssertUnwindSafe(|| perform(&service, operation, request)))
             .unwrap_or_else(|_| Failure::internal(&"a handler panicked").into())
     });
     match work.await {
@@ -150,15 +158,29 @@ fn too_large() -> Failure {
 }
 
 /// Runs the handler in its transaction.
-fn perform(service: &Service, route: &Route, request: Received) -> Answer {
-    let writes = route.method != Method::GET;
+fn perform(service: &Service, operation: Operation, request: Received) -> Answer {
+    let time = service.clock.now();
+    if let Err(failure) = service.forget_deleted(time) {
+        return failure.into();
+    }
+    let writes = operation.route.method != Method::GET;
+    let mut counted = None;
     let work = |db: &Connection| {
-        let call = begin(service, db, request, writes)?;
-        let answer = (route.handler)(&call)?;
-        Ok(answer)
+        let known = access::authenticate(db, &request.headers, writes, time);
+        if let Some(limiter) = &service.limiter {
+            let caller = known.as_ref().ok().and_then(|known| known.as_ref().map(|(user, _)| user.id));
+            let count = counted.insert(limiter.count(caller, operation.number, time));
+            if let Some(refusal) = count.refusal() {
+                return Ok(refusal);
+            }
+        }
+        (operation.route.handler)(&begin(service, db, known?, request, writes, time)?)
     };
     let result = if writes { service.store.write(work) } else { service.store.read(work) };
     let mut answer = result.unwrap_or_else(Answer::from);
+    if let Some(counted) = &counted {
+        counted.tell(&mut answer);
+    }
     if service.profile.changes_answers()
         && let Some(text) = &answer.body
         && let Ok(mut value) = serde_json::from_str(text)
@@ -169,9 +191,14 @@ fn perform(service: &Service, route: &Route, request: Received) -> Answer {
     answer
 }
 
-fn begin<'a>(service: &'a Service, db: &'a Connection, request: Received, writes: bool) -> Result<Call<'a>, Failure> {
-    let time = service.clock.now();
-    let known = access::authenticate(db, &request.headers, writes, time)?;
+fn begin<'a>(
+    service: &'a Service,
+    db: &'a Connection,
+    known: Option<(User, Token)>,
+    request: Received,
+    writes: bool,
+    time: Timestamp,
+) -> Result<Call<'a>, Failure> {
     let (caller, token) = match known {
         Some((user, token)) => impersonated(db, &request, user, token)?,
         None => (None, None),
@@ -250,15 +277,15 @@ pub(crate) fn respond(answer: Answer) -> Response {
     headers.insert(header::VARY, HeaderValue::from_static("Origin"));
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     headers.insert("x-frame-options", HeaderValue::from_static("SAMEORIGIN"));
+    if let Some(text) = &answer.body {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(text.len()));
+    }
     for (name, value) in answer.headers {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);
         }
     }
-    if let Some(text) = answer.body {
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(text.len()));
-        *response.body_mut() = Body::from(text);
-    }
+    *response.body_mut() = answer.body.map_or_else(Body::empty, Body::from);
     response
 }

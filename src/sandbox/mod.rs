@@ -20,6 +20,8 @@ mod attributes;
 mod call;
 mod clock;
 mod dispatch;
+mod facts;
+mod limit;
 mod page;
 mod params;
 mod plant;
@@ -34,21 +36,30 @@ mod view;
 use std::fs::OpenOptions;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::civil::Date;
+use jiff::{Span, Timestamp};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use attributes::Tier;
 pub use clock::Clock;
+pub use facts::{FACTS, Fact, FactSource, table as facts_table};
+pub use limit::RateLimits;
 pub use profile::{AbsentDelete, AbsentPushRule, Fault, Misfortune, Profile};
 pub use seed::{Seed, SeedError};
 pub use store::Data;
 
+use answer::Failure;
+use limit::Limiter;
 use profile::Faults;
 use store::Store;
+
+/// The longest that a deletion waits, in days.
+const MOST_DAYS: i64 = 3_650;
 
 /// How to start the sandbox. The default is in memory, empty but for the administrator `root`, on a free port of
 /// the loopback interface.
@@ -68,6 +79,11 @@ pub struct Config {
     pub request_log: Option<PathBuf>,
     /// The token of `root`; without it one is generated.
     pub token: Option<String>,
+    /// How many requests are answered.
+    pub rate_limits: RateLimits,
+    /// Whether an answered write also outlives a failure of the machine, not only of this process. It costs a
+    /// flush to the disk a write.
+    pub durable: bool,
     /// Dialects and faults.
     pub profile: Profile,
     /// Where the time comes from.
@@ -84,6 +100,8 @@ impl Default for Config {
             latency: Duration::ZERO,
             request_log: None,
             token: None,
+            rate_limits: RateLimits::default(),
+            durable: false,
             profile: Profile::default(),
             clock: Clock::default(),
         }
@@ -166,6 +184,29 @@ pub(crate) struct Service {
     tier: Tier,
     profile: Profile,
     clock: Clock,
+    limiter: Option<Limiter>,
+    /// The day on which projects were last looked for whose deletion has been due.
+    swept: Mutex<Option<Date>>,
+}
+
+impl Service {
+    /// How many days a deleted project can be restored; none where deletion is immediate.
+    fn deletion_delay(&self) -> Option<u32> {
+        self.profile.deletion_delay.filter(|_| self.tier >= Tier::Premium)
+    }
+
+    /// Deletes the projects that were marked long enough ago; looks once a day.
+    fn forget_deleted(&self, now: Timestamp) -> Result<(), Failure> {
+        let Some(delay) = self.deletion_delay() else { return Ok(()) };
+        let today = clock::day(now);
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        if *swept != Some(today) {
+            let last = today.saturating_sub(Span::new().days(i64::from(delay).min(MOST_DAYS))).to_string();
+            self.store.write(|db| Ok(db.execute("DELETE FROM projects WHERE marked_for_deletion_on <= ?1", [last])?))?;
+            *swept = Some(today);
+        }
+        Ok(())
+    }
 }
 
 /// A sandbox that is listening. Dropping it stops it without waiting; [`Running::stop`] waits.
@@ -187,7 +228,7 @@ pub struct Running {
 /// When the data is in use or unusable, when the seed contradicts itself or the rules of the service, and when
 /// the address or the request log cannot be had.
 pub async fn start(config: Config) -> Result<Running, StartError> {
-    let store = Store::open(&config.data)?;
+    let store = Store::open(&config.data, config.durable)?;
     let seed = config.seed.as_ref();
     let asked = config.tier.or(seed.and_then(|seed| seed.tier));
     let tier = match asked {
@@ -195,7 +236,14 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
         None => plant::stored_tier(&store).unwrap_or_default(),
     };
     let faults = Arc::new(Faults::new(config.profile.faults.clone()));
-    let service = Arc::new(Service { store, tier, profile: config.profile, clock: config.clock.clone() });
+    let service = Arc::new(Service {
+        store,
+        tier,
+        profile: config.profile,
+        clock: config.clock.clone(),
+        limiter: Limiter::new(config.rate_limits),
+        swept: Mutex::new(None),
+    });
     let token_was_generated = config.token.is_none();
     let token = config.token.unwrap_or_else(|| format!("sandbox-{}", store::random_hex()));
     let notes = plant::prepare(&service, seed, &token, &config.data)?;
@@ -263,6 +311,12 @@ impl Running {
     #[must_use]
     pub fn tier(&self) -> Tier {
         self.service.tier
+    }
+
+    /// Whether every write is flushed to the disk before it is answered.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.service.store.is_durable().unwrap_or(false)
     }
 
     /// The secret of a hook, which no call ever returns: for tests that check what was stored.

@@ -34,12 +34,38 @@ pub struct Profile {
     pub hidden_attributes_shown: bool,
     /// PUT of a variable needs no `value`, as newer releases have it.
     pub optional_variable_value: bool,
-    /// DELETE of a project only marks it, so that it can be restored.
-    pub delayed_delete: bool,
+    /// DELETE of a project only marks it; it can be restored until it is gone after this many days. Premium.
+    pub deletion_delay: Option<u32>,
     /// How long forks and imports take, by the sandbox's clock.
     pub import_delay: Duration,
     /// Whether gists can be imported; the reference has this off by default (1, 9).
     pub gists: bool,
+    /// Starring and unstarring answer 200 instead of 201.
+    pub star_answers_ok: bool,
+    /// Importing members answers 201, as the real service does, instead of the reference's 200 (2, 4.4).
+    pub import_members_created: bool,
+    /// Archiving what is archived is 400, as releases from 18 on have it. The reference calls it idempotent.
+    pub archive_twice_refused: bool,
+    /// Settings, hooks, variables and members of an archived project can be changed.
+    pub archived_writable: bool,
+    /// Maintainers of a project may add owners to it.
+    pub maintainer_grants_owner: bool,
+    /// Maintainers may set and remove the relation of a fork.
+    pub maintainer_relates_forks: bool,
+    /// PUT of a member without `expires_at` clears it.
+    pub put_clears_expiry: bool,
+    /// Removing the last owner is 400 instead of 403.
+    pub last_owner_bad_request: bool,
+    /// `owner` of a project is the short form of a user instead of the reference's three fields (1, 2.8).
+    pub owner_in_full: bool,
+    /// Errors of forks and push rules have the bodies of releases after 16.
+    pub later_errors: bool,
+    /// A masked value needs the plain alphabet even when it is raw.
+    pub raw_masks_plainly: bool,
+    /// What the licence does not have is 403 instead of 404.
+    pub unlicensed_forbidden: bool,
+    /// `requirements_access_level` cannot be public: the descriptions of the reference differ (2, 4.3).
+    pub requirements_never_public: bool,
     /// A project that was moved still answers at its former path, as releases before 16.4 do. Otherwise reading
     /// redirects to its id, and writing is refused.
     pub former_paths_answer: bool,
@@ -48,6 +74,37 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Each way to answer a question that neither the reference nor the real service settles, or on which they
+    /// disagree: the name of the switch, and a profile with that switch alone.
+    #[must_use]
+    pub fn dialects() -> Vec<(&'static str, Self)> {
+        let with = |set: fn(&mut Self)| {
+            let mut profile = Self::default();
+            set(&mut profile);
+            profile
+        };
+        vec![
+            ("absent_delete", with(|profile| profile.absent_delete = AbsentDelete::NotFound)),
+            ("absent_push_rule", with(|profile| profile.absent_push_rule = AbsentPushRule::NotFound)),
+            ("archive_twice_refused", with(|profile| profile.archive_twice_refused = true)),
+            ("archived_writable", with(|profile| profile.archived_writable = true)),
+            ("former_paths_answer", with(|profile| profile.former_paths_answer = true)),
+            ("import_members_created", with(|profile| profile.import_members_created = true)),
+            ("last_owner_bad_request", with(|profile| profile.last_owner_bad_request = true)),
+            ("later_errors", with(|profile| profile.later_errors = true)),
+            ("maintainer_grants_owner", with(|profile| profile.maintainer_grants_owner = true)),
+            ("maintainer_relates_forks", with(|profile| profile.maintainer_relates_forks = true)),
+            ("optional_variable_value", with(|profile| profile.optional_variable_value = true)),
+            ("owner_in_full", with(|profile| profile.owner_in_full = true)),
+            ("put_clears_expiry", with(|profile| profile.put_clears_expiry = true)),
+            ("put_resets_omitted_flags", with(|profile| profile.put_resets_omitted_flags = true)),
+            ("raw_masks_plainly", with(|profile| profile.raw_masks_plainly = true)),
+            ("requirements_never_public", with(|profile| profile.requirements_never_public = true)),
+            ("star_answers_ok", with(|profile| profile.star_answers_ok = true)),
+            ("unlicensed_forbidden", with(|profile| profile.unlicensed_forbidden = true)),
+        ]
+    }
+
     /// Whether answers are changed after they were made.
     pub(crate) fn changes_answers(&self) -> bool {
         self.unknown_extra_keys || self.drop_null_keys || self.shuffle_topics

@@ -25,8 +25,8 @@ use tower::ServiceExt;
 
 use super::answer::{Answer, Failure};
 use super::clock::{self, Clock};
-use super::dispatch;
 use super::profile::{Faults, Misfortune};
+use super::{dispatch, limit};
 
 /// How long a client may take to send the head of a request, and how long an idle connection is kept.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -196,9 +196,7 @@ fn refuse(status: StatusCode, text: &str) -> Response {
 }
 
 fn too_many(retry_after: Option<&str>) -> Response {
-    let text = "This endpoint has been requested too many times. Try again later.";
-    let body = json!({ "error": text });
-    let mut response = dispatch::respond(Failure::message(StatusCode::TOO_MANY_REQUESTS, body).into());
+    let mut response = dispatch::respond(limit::too_many().into());
     if let Some(value) = retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, header_value(value));
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::answer::Failure;
 use super::attributes::{ATTRIBUTES, Attribute, Kind, Reads, Route, Tier};
 use super::params::{Params, flag, integer, text};
+use super::profile::Profile;
 
 /// On whose behalf attributes are set.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +16,8 @@ pub(crate) struct Rights<'a> {
     pub(crate) administrator: bool,
     /// Whether the project is a fork.
     pub(crate) fork: bool,
-    /// An attribute that is accepted and dropped (a dialect).
-    pub(crate) dropped: Option<&'a str>,
+    /// The dialect: it may drop attributes, or refuse values.
+    pub(crate) profile: &'a Profile,
 }
 
 /// The two texts of an answer that follow from the attributes: members of a JSON object without its braces.
@@ -45,7 +46,7 @@ pub(crate) fn apply(route: Route, params: &Params, rights: Rights<'_>, stored: &
             row.accepted_on(route)
                 && row.tier <= rights.tier
                 && (rights.administrator || !row.administrators)
-                && rights.dropped != Some(row.name)
+                && rights.profile.drop_attribute.as_deref() != Some(row.name)
         })
     };
     // The deprecated booleans come first, so that an access level in the same call wins.
@@ -104,6 +105,9 @@ fn set(
         },
         Kind::OneOf(values) => match text(name, value)? {
             Some(text) if !values.contains(&text.as_str()) => {
+                return Err(Failure::no_valid_value(name));
+            }
+            Some(text) if name == "requirements_access_level" && text == "public" && rights.profile.requirements_never_public => {
                 return Err(Failure::no_valid_value(name));
             }
             Some(text) => text.into(),
@@ -242,9 +246,14 @@ fn members(object: Map<String, Value>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
 
-    const ANYBODY: Rights<'_> = Rights { tier: Tier::Ultimate, administrator: true, fork: true, dropped: None };
+    fn anybody() -> Rights<'static> {
+        static FAITHFUL: LazyLock<Profile> = LazyLock::new(Profile::default);
+        Rights { tier: Tier::Ultimate, administrator: true, fork: true, profile: &FAITHFUL }
+    }
 
     fn edited(body: &Value, rights: Rights<'_>) -> Result<Map<String, Value>, Failure> {
         let mut params = Params::default();
@@ -279,7 +288,7 @@ mod tests {
             if value.is_null() || !row.accepted_on(Route::Edit) {
                 continue;
             }
-            let answer = edited(&json!({ row.name: value }), ANYBODY).expect(row.name);
+            let answer = edited(&json!({ row.name: value }), anybody()).expect(row.name);
             let key = match row.reads {
                 Reads::Same => row.name,
                 Reads::As(key) => key,
@@ -305,7 +314,7 @@ mod tests {
             (json!({"issues_enabled": "0", "issues_access_level": "private"}), "private", true),
             (json!({"issues_enabled": true}), "enabled", true),
         ] {
-            let answer = edited(&body, ANYBODY).expect("valid");
+            let answer = edited(&body, anybody()).expect("valid");
             assert_eq!(answer["issues_access_level"], level, "{body}");
             assert_eq!(answer["issues_enabled"], boolean, "{body}");
         }
@@ -323,16 +332,16 @@ mod tests {
             ),
             (json!({"build_timeout": 1}), json!({"message": {"build_timeout": ["needs to be between 10 minutes and 1 month"]}})),
         ] {
-            assert_eq!(edited(&body, ANYBODY).expect_err("refused").body, expected, "{body}");
+            assert_eq!(edited(&body, anybody()).expect_err("refused").body, expected, "{body}");
         }
     }
 
     #[test]
     fn what_the_tier_or_the_role_does_not_cover_is_dropped() {
-        let free = Rights { tier: Tier::Free, ..ANYBODY };
+        let free = Rights { tier: Tier::Free, ..anybody() };
         let answer = edited(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
         assert!(!answer.contains_key("mirror") && !answer.contains_key("approvals_before_merge"));
-        let plain = Rights { administrator: false, ..ANYBODY };
+        let plain = Rights { administrator: false, ..anybody() };
         let answer = edited(&json!({"repository_storage": "x"}), plain).expect("accepted");
         assert_eq!(answer["repository_storage"], "default");
     }

@@ -10,9 +10,11 @@ use serde_json::{Map, Value, json};
 use super::access::{self, MAINTAINER, REPORTER};
 use super::answer::Failure;
 use super::call::Call;
+use super::routes::custom_attributes;
 use super::settings;
-use super::store::namespace::Brief;
+use super::store::namespace::{Brief, Namespace};
 use super::store::project::Project;
+use super::store::user::User;
 
 /// The part of the simple form that is not prepared.
 #[derive(Serialize)]
@@ -53,7 +55,7 @@ struct Full<'a> {
 #[derive(Serialize)]
 struct Optional<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<Owner<'a>>,
+    owner: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     marked_for_deletion_at: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,13 +64,6 @@ struct Optional<'a> {
     runners_token: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from_project: Option<Value>,
-}
-
-#[derive(Serialize)]
-struct Owner<'a> {
-    id: i64,
-    name: &'a str,
-    created_at: &'a str,
 }
 
 /// The addresses of what belongs to a project.
@@ -186,12 +181,20 @@ fn optional<'a>(call: &Call<'_>, project: &'a Project) -> Result<Optional<'a>, F
         None => None,
     };
     Ok(Optional {
-        owner: namespace.owner_id.map(|id| Owner { id, name: &namespace.name, created_at: &namespace.created_at }),
+        owner: namespace.owner_id.map(|id| owner(call, id, namespace)).transpose()?,
         marked_for_deletion_at: deletion,
         marked_for_deletion_on: deletion,
         runners_token: (call.level_in(project)? >= MAINTAINER).then_some(project.runners_token.as_str()),
         forked_from_project,
     })
+}
+
+/// The owner of a personal namespace.
+fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value, Failure> {
+    if call.service.profile.owner_in_full {
+        return Ok(User::by_id(call.db, id)?.map_or(Value::Null, |user| user.brief(&call.base)));
+    }
+    Ok(json!({ "id": id, "name": namespace.name, "created_at": namespace.created_at }))
 }
 
 /// The upstream of a fork, if the caller may see it.
@@ -219,19 +222,19 @@ const STATISTICS: [&str; 10] = [
     "uploads_size",
 ];
 
-/// Members that a call asks for: `statistics=true`, `license=true`, `with_custom_attributes=true`.
+/// Members that a call asks for: `statistics=true`, `license=true` and `with_custom_attributes=true`.
 pub(crate) fn requested(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>, Failure> {
     let mut more = Map::new();
     if call.params.is_set("license")? {
         more.insert("license_url".to_owned(), Value::Null);
         more.insert("license".to_owned(), Value::Null);
     }
-    if call.is_administrator() && call.params.is_set("with_custom_attributes")? {
-        more.insert("custom_attributes".to_owned(), Value::Array(Vec::new()));
-    }
     if call.params.is_set("statistics")? && call.level_in(project)? >= REPORTER {
         let sizes = STATISTICS.iter().map(|key| ((*key).to_owned(), 0.into()));
         more.insert("statistics".to_owned(), Value::Object(sizes.collect()));
+    }
+    if call.is_administrator() && call.params.is_set("with_custom_attributes")? {
+        more.insert("custom_attributes".to_owned(), custom_attributes::of(call.db, project.id)?);
     }
     Ok(more)
 }

@@ -59,6 +59,13 @@ fn a_server_says_where_it_is_and_ends_in_good_order() {
 }
 
 #[test]
+fn the_rules_that_it_follows_can_be_read() {
+    let table = Place::new().run("sandbox --facts");
+    assert!(table.contains("variable-ambiguous") && table.contains(" inferred; "), "{table}");
+    assert!(table.ends_with("---- exit code 0\n"), "{table}");
+}
+
+#[test]
 fn a_server_is_planned_and_applied_to_as_any_service() {
     let place = Place::new().file("m/shop.yaml", SHOP).file("seed.yaml", SEED);
     let place = place.env("UNDRIFT_SANDBOX_TOKEN", "chosen-token").env("UNDRIFT_TOKEN", "chosen-token");

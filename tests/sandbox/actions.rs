@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use undrift::sandbox::{Config, Profile, Seed};
 
-use super::Source::{Inferred, Reference, Service};
 use super::client::{ROOT, World, got, kept, usual_seed};
+use super::facts::fact;
 
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
@@ -16,15 +16,15 @@ async fn stars_change_once() {
     let world = World::usual().await;
     world
         .check(vec![
-            (Service, "dan", "POST", kept(format!("{SHOP}/star")), NO, 201, json!({"star_count": 1})),
-            (Reference("1, 7"), "dan", "POST", kept(format!("{SHOP}/star")), NO, 304, NO),
-            (Reference("1, 2.11"), "dan", "GET", kept(format!("{SHOP}/starrers")), NO, 200, json!([{"user": {"username": "dan"}}])),
-            (Reference("2, 4.1"), "dan", "GET", "/users/dan/starred_projects", NO, 200, json!([{"path": "shop"}])),
-            (Reference("2, 4.1"), "dan", "GET", "/projects?starred=true", NO, 200, json!([{"path": "shop"}])),
-            (Reference("2, 4.1"), "stranger", "GET", "/users/dan/starred_projects", NO, 200, json!([])),
-            (Service, "dan", "POST", kept(format!("{SHOP}/unstar")), NO, 201, json!({"star_count": 0})),
-            (Reference("1, 7"), "dan", "POST", kept(format!("{SHOP}/unstar")), NO, 304, NO),
-            (Service, "", "POST", kept(format!("{SHOP}/star")), NO, 401, NO),
+            (fact("star"), "dan", "POST", kept(format!("{SHOP}/star")), NO, 201, json!({"star_count": 1})),
+            (fact("star-twice"), "dan", "POST", kept(format!("{SHOP}/star")), NO, 304, NO),
+            (fact("starrers"), "dan", "GET", kept(format!("{SHOP}/starrers")), NO, 200, json!([{"user": {"username": "dan"}}])),
+            (fact("starred-projects"), "dan", "GET", "/users/dan/starred_projects", NO, 200, json!([{"path": "shop"}])),
+            (fact("starred-projects"), "dan", "GET", "/projects?starred=true", NO, 200, json!([{"path": "shop"}])),
+            (fact("starred-projects"), "stranger", "GET", "/users/dan/starred_projects", NO, 200, json!([])),
+            (fact("star"), "dan", "POST", kept(format!("{SHOP}/unstar")), NO, 201, json!({"star_count": 0})),
+            (fact("star-twice"), "dan", "POST", kept(format!("{SHOP}/unstar")), NO, 304, NO),
+            (fact("authentication"), "", "POST", kept(format!("{SHOP}/star")), NO, 401, NO),
         ])
         .await;
 }
@@ -35,9 +35,9 @@ async fn forks_come_in_the_background() {
     let site = "/projects/acme%2Fsite";
     world
         .check(vec![
-            (Service, "stranger", "POST", kept(format!("{SHOP}/fork")), NO, 404, json!({"message": "404 Project Not Found"})),
+            (fact("unseen"), "stranger", "POST", kept(format!("{SHOP}/fork")), NO, 404, json!({"message": "404 Project Not Found"})),
             (
-                Service,
+                fact("fork-target"),
                 "stranger",
                 "POST",
                 kept(format!("{site}/fork")),
@@ -46,7 +46,7 @@ async fn forks_come_in_the_background() {
                 json!({"message": "404 Target Namespace Not Found"}),
             ),
             (
-                Service,
+                fact("fork"),
                 "stranger",
                 "POST",
                 kept(format!("{site}/fork")),
@@ -57,7 +57,7 @@ async fn forks_come_in_the_background() {
                        "forked_from_project": {"path_with_namespace": "acme/site", "forks_count": 1}}),
             ),
             (
-                Service,
+                fact("fork-clash"),
                 "stranger",
                 "POST",
                 kept(format!("{site}/fork")),
@@ -65,9 +65,9 @@ async fn forks_come_in_the_background() {
                 409,
                 json!({"message": {"name": ["has already been taken"], "path": ["has already been taken"]}}),
             ),
-            (Reference("2, 4.1"), "", "GET", kept(format!("{site}/forks")), NO, 200, json!([{"path": "copy"}])),
+            (fact("fork-list"), "", "GET", kept(format!("{site}/forks")), NO, 200, json!([{"path": "copy"}])),
             (
-                Reference("2, 4.3"),
+                fact("fork-self-target"),
                 "stranger",
                 "PUT",
                 "/projects/stranger%2Fcopy",
@@ -75,15 +75,23 @@ async fn forks_come_in_the_background() {
                 200,
                 json!({"mr_default_target_self": true}),
             ),
-            (Service, "mia", "PUT", SHOP, json!({"mr_default_target_self": true}), 400, NO),
-            (Service, "stranger", "DELETE", "/projects/stranger%2Fcopy/fork", NO, 204, NO),
-            (Service, "stranger", "DELETE", "/projects/stranger%2Fcopy/fork", NO, 304, NO),
-            (Service, "stranger", "POST", "/projects/stranger%2Fcopy/fork/2", NO, 201, json!({"forked_from_project": {"id": 2}})),
-            (Service, "stranger", "POST", "/projects/stranger%2Fcopy/fork/2", NO, 409, NO),
-            (Reference("2, 4.4"), "mia", "POST", kept(format!("{SHOP}/fork/2")), NO, 403, NO),
-            (Service, "olive", "POST", kept(format!("{SHOP}/fork/1")), NO, 400, NO),
-            (Service, "olive", "PUT", site, json!({"forking_access_level": "disabled"}), 200, NO),
-            (Service, "mia", "POST", kept(format!("{site}/fork")), NO, 404, NO),
+            (fact("fork-self-target"), "mia", "PUT", SHOP, json!({"mr_default_target_self": true}), 400, NO),
+            (fact("fork-relation"), "stranger", "DELETE", "/projects/stranger%2Fcopy/fork", NO, 204, NO),
+            (fact("fork-relation"), "stranger", "DELETE", "/projects/stranger%2Fcopy/fork", NO, 304, NO),
+            (
+                fact("fork-relation"),
+                "stranger",
+                "POST",
+                "/projects/stranger%2Fcopy/fork/2",
+                NO,
+                201,
+                json!({"forked_from_project": {"id": 2}}),
+            ),
+            (fact("fork-relation"), "stranger", "POST", "/projects/stranger%2Fcopy/fork/2", NO, 409, NO),
+            (fact("fork-relation-right"), "mia", "POST", kept(format!("{SHOP}/fork/2")), NO, 403, NO),
+            (fact("fork-relation"), "olive", "POST", kept(format!("{SHOP}/fork/1")), NO, 400, NO),
+            (fact("fork-disabled"), "olive", "PUT", site, json!({"forking_access_level": "disabled"}), 200, NO),
+            (fact("fork-disabled"), "mia", "POST", kept(format!("{site}/fork")), NO, 404, NO),
         ])
         .await;
 }
@@ -98,7 +106,7 @@ async fn groups_are_invited_to_projects() {
     world
         .check(vec![
             (
-                Service,
+                fact("share-level"),
                 "mia",
                 "POST",
                 share,
@@ -106,9 +114,17 @@ async fn groups_are_invited_to_projects() {
                 400,
                 json!({"error": "group_access does not have a valid value"}),
             ),
-            (Service, "mia", "POST", share, json!({"group_id": 999, "group_access": 30}), 404, json!({"message": "404 Group Not Found"})),
             (
-                Service,
+                fact("share"),
+                "mia",
+                "POST",
+                share,
+                json!({"group_id": 999, "group_access": 30}),
+                404,
+                json!({"message": "404 Group Not Found"}),
+            ),
+            (
+                fact("share"),
                 "mia",
                 "POST",
                 share,
@@ -116,9 +132,9 @@ async fn groups_are_invited_to_projects() {
                 201,
                 json!({"project_id": 1, "group_id": ops, "group_access": 20, "expires_at": "2999-01-01"}),
             ),
-            (Service, "mia", "POST", share, json!({"group_id": ops, "group_access": 20}), 409, NO),
+            (fact("share"), "mia", "POST", share, json!({"group_id": ops, "group_access": 20}), 409, NO),
             (
-                Reference("1, 2.8"),
+                fact("shared-with-groups"),
                 "mia",
                 "GET",
                 SHOP,
@@ -126,12 +142,12 @@ async fn groups_are_invited_to_projects() {
                 200,
                 json!({"shared_with_groups": [{"group_full_path": "ops", "group_access_level": 20}]}),
             ),
-            (Inferred, "stranger", "GET", SHOP, NO, 200, json!({"permissions": {"project_access": null}})),
-            (Service, "stranger", "PUT", SHOP, json!({"description": "x"}), 403, NO),
-            (Reference("1, 4.3"), "mia", "GET", kept(format!("{SHOP}/members/all?query=stranger")), NO, 200, json!([{"access_level": 20}])),
-            (Reference("2, 4.4"), "mia", "DELETE", link, NO, 204, NO),
-            (Service, "mia", "DELETE", link, NO, 404, json!({"message": "404 Group Link Not Found"})),
-            (Service, "mia", "DELETE", kept(format!("{SHOP}/share/x")), NO, 400, json!({"error": "group_id is invalid"})),
+            (fact("share-access"), "stranger", "GET", SHOP, NO, 200, json!({"permissions": {"project_access": null}})),
+            (fact("share-access"), "stranger", "PUT", SHOP, json!({"description": "x"}), 403, NO),
+            (fact("members-all"), "mia", "GET", kept(format!("{SHOP}/members/all?query=stranger")), NO, 200, json!([{"access_level": 20}])),
+            (fact("unshare"), "mia", "DELETE", link, NO, 204, NO),
+            (fact("unshare-absent"), "mia", "DELETE", link, NO, 404, json!({"message": "404 Group Link Not Found"})),
+            (fact("parameter-type"), "mia", "DELETE", kept(format!("{SHOP}/share/x")), NO, 400, json!({"error": "group_id is invalid"})),
         ])
         .await;
 }
@@ -146,13 +162,23 @@ async fn uploads_give_links() {
         got(request.send().await.expect("an answer")).await
     };
     let image = upload("../../dk.png").await;
-    assert_eq!(image.status, 201, "Service");
+    assert_eq!(image.status, 201, "{}", fact("upload"));
     let url = image.body["url"].as_str().expect("an address");
     assert!(url.starts_with("/uploads/") && url.ends_with("/dk.png") && url.len() == "/uploads//dk.png".len() + 32);
-    assert_eq!(image.body["markdown"], format!("![dk]({url})"), "Service");
-    assert_eq!(image.body["full_path"], format!("/acme/shop{url}"), "Reference(1, 2.11)");
-    assert_eq!(upload("a b](x).txt").await.body["alt"], "a_b__x_.txt", "Inferred: names are made plain");
-    world.check(vec![(Service, "gus", "POST", kept(format!("{SHOP}/uploads")), json!({}), 400, json!({"error": "file is missing"}))]).await;
+    assert_eq!(image.body["markdown"], format!("![dk]({url})"), "{}", fact("upload"));
+    assert_eq!(image.body["full_path"], format!("/acme/shop{url}"), "{}", fact("upload"));
+    assert_eq!(upload("a b](x).txt").await.body["alt"], "a_b__x_.txt", "{}", fact("upload-names"));
+    world
+        .check(vec![(
+            fact("upload-file"),
+            "gus",
+            "POST",
+            kept(format!("{SHOP}/uploads")),
+            json!({}),
+            400,
+            json!({"error": "file is missing"}),
+        )])
+        .await;
 }
 
 #[tokio::test]
@@ -161,9 +187,9 @@ async fn small_actions_answer() {
     let copy = kept(format!("{SHOP}/import_project_members/2"));
     world
         .check(vec![
-            (Reference("2, 4.4"), "mia", "POST", copy, NO, 200, json!({"status": "success"})),
+            (fact("import-members"), "mia", "POST", copy, NO, 200, json!({"status": "success"})),
             (
-                Reference("2, 4.4"),
+                fact("import-members-unknown"),
                 "mia",
                 "POST",
                 kept(format!("{SHOP}/import_project_members/9")),
@@ -171,19 +197,27 @@ async fn small_actions_answer() {
                 404,
                 json!({"message": "404 Project Not Found"}),
             ),
-            (Service, "dan", "POST", copy, NO, 403, NO),
-            (Service, "mia", "POST", kept(format!("{SHOP}/housekeeping")), NO, 201, NO),
-            (Service, "dan", "POST", kept(format!("{SHOP}/housekeeping")), NO, 403, NO),
-            (Service, "olive", "POST", kept(format!("{SHOP}/restore")), NO, 400, NO),
-            (Reference("2, 4.2"), "dan", "GET", kept(format!("{SHOP}/languages")), NO, 200, json!({})),
-            (Reference("2, 4.2"), "dan", "GET", kept(format!("{SHOP}/groups")), NO, 200, json!([{"full_path": "acme"}])),
-            (Reference("2, 4.2"), "dan", "GET", kept(format!("{SHOP}/users?search=MIA")), NO, 200, json!([{"username": "mia"}])),
-            (Reference("2, 4.2"), "olive", "GET", kept(format!("{SHOP}/transfer_locations")), NO, 200, json!([])),
-            (Service, "", "GET", kept(format!("{SHOP}/users")), NO, 404, NO),
-            (Service, "olive", "POST", "/groups", json!({"name": "new", "path": "new"}), 201, NO),
-            (Reference("2, 4.2"), "olive", "GET", kept(format!("{SHOP}/transfer_locations")), NO, 200, json!([{"full_path": "new"}])),
+            (fact("role"), "dan", "POST", copy, NO, 403, NO),
+            (fact("housekeeping"), "mia", "POST", kept(format!("{SHOP}/housekeeping")), NO, 201, NO),
+            (fact("role"), "dan", "POST", kept(format!("{SHOP}/housekeeping")), NO, 403, NO),
+            (fact("restore-unmarked"), "olive", "POST", kept(format!("{SHOP}/restore")), NO, 400, NO),
+            (fact("languages"), "dan", "GET", kept(format!("{SHOP}/languages")), NO, 200, json!({})),
+            (fact("project-groups"), "dan", "GET", kept(format!("{SHOP}/groups")), NO, 200, json!([{"full_path": "acme"}])),
+            (fact("project-users"), "dan", "GET", kept(format!("{SHOP}/users?search=MIA")), NO, 200, json!([{"username": "mia"}])),
+            (fact("transfer-locations"), "olive", "GET", kept(format!("{SHOP}/transfer_locations")), NO, 200, json!([])),
+            (fact("unseen"), "", "GET", kept(format!("{SHOP}/users")), NO, 404, NO),
+            (fact("group"), "olive", "POST", "/groups", json!({"name": "new", "path": "new"}), 201, NO),
             (
-                Service,
+                fact("transfer-locations"),
+                "olive",
+                "GET",
+                kept(format!("{SHOP}/transfer_locations")),
+                NO,
+                200,
+                json!([{"full_path": "new"}]),
+            ),
+            (
+                fact("transfer"),
                 "olive",
                 "PUT",
                 kept(format!("{SHOP}/transfer")),
@@ -192,7 +226,7 @@ async fn small_actions_answer() {
                 json!({"path_with_namespace": "new/shop"}),
             ),
             (
-                Service,
+                fact("repository-file"),
                 "olive",
                 "POST",
                 "/projects/new%2Fshop/repository/files/README.md",
@@ -200,7 +234,15 @@ async fn small_actions_answer() {
                 201,
                 NO,
             ),
-            (Service, "olive", "GET", "/projects/new%2Fshop", NO, 200, json!({"default_branch": "trunk", "empty_repo": false})),
+            (
+                fact("repository-file"),
+                "olive",
+                "GET",
+                "/projects/new%2Fshop",
+                NO,
+                200,
+                json!({"default_branch": "trunk", "empty_repo": false}),
+            ),
         ])
         .await;
 }
@@ -213,7 +255,7 @@ async fn memberships_are_managed_for_a_whole_hierarchy() {
     world
         .check(vec![
             (
-                Reference("1, 4.3"),
+                fact("billable"),
                 "olive",
                 "GET",
                 "/groups/acme/billable_members?sort=name_desc&search=a",
@@ -222,7 +264,7 @@ async fn memberships_are_managed_for_a_whole_hierarchy() {
                 json!([{"username": "rita"}, {"username": "mia"}, {"username": "dan"}]),
             ),
             (
-                Reference("1, 4.3"),
+                fact("billable-memberships"),
                 "olive",
                 "GET",
                 "/groups/acme/billable_members/4/memberships",
@@ -230,10 +272,10 @@ async fn memberships_are_managed_for_a_whole_hierarchy() {
                 200,
                 json!([{"source_full_name": "acme", "access_level": {"string_value": "Developer", "integer_value": 30}}]),
             ),
-            (Service, "mia", "GET", "/groups/acme/billable_members", NO, 400, json!({"message": "400 Bad request"})),
-            (Service, "olive", "GET", "/groups/acme%2Fsub/billable_members", NO, 400, NO),
+            (fact("hierarchy"), "mia", "GET", "/groups/acme/billable_members", NO, 400, json!({"message": "400 Bad request"})),
+            (fact("hierarchy"), "olive", "GET", "/groups/acme%2Fsub/billable_members", NO, 400, NO),
             (
-                Reference("1, 3"),
+                fact("member-state"),
                 "olive",
                 "PUT",
                 "/groups/acme/members/4/state",
@@ -241,9 +283,9 @@ async fn memberships_are_managed_for_a_whole_hierarchy() {
                 200,
                 json!({"success": true}),
             ),
-            (Reference("1, 3"), "dan", "GET", SHOP, NO, 404, NO),
+            (fact("member-state"), "dan", "GET", SHOP, NO, 404, NO),
             (
-                Reference("1, 2.6"),
+                fact("pending"),
                 "olive",
                 "GET",
                 "/groups/acme/pending_members",
@@ -252,7 +294,7 @@ async fn memberships_are_managed_for_a_whole_hierarchy() {
                 json!([{"username": "dan", "approved": false, "invited": false}]),
             ),
             (
-                Service,
+                fact("member-state-unknown"),
                 "olive",
                 "PUT",
                 "/groups/acme/members/999/state",
@@ -260,20 +302,56 @@ async fn memberships_are_managed_for_a_whole_hierarchy() {
                 422,
                 json!({"message": "No memberships found"}),
             ),
-            (Service, "olive", "PUT", "/groups/acme/members/4/approve", NO, 204, NO),
-            (Reference("1, 3"), "dan", "GET", SHOP, NO, 200, NO),
-            (Service, "olive", "POST", "/groups/acme/members/approve_all", NO, 204, NO),
-            (Reference("1, 4.3"), "olive", "POST", "/projects/acme%2Fshop/members", json!({"user_id": 7, "access_level": 10}), 201, NO),
-            (Reference("1, 3"), "olive", "PUT", "/groups/acme/members/7/state", json!({"state": "awaiting"}), 200, NO),
-            (Reference("1, 3"), "stranger", "GET", SHOP, NO, 404, NO),
-            (Reference("1, 3"), "stranger", "GET", "/projects?membership=true", NO, 200, json!([])),
-            (Reference("1, 4.3"), "olive", "POST", "/groups/acme/members/4/override", NO, 201, json!({"override": true})),
-            (Reference("1, 4.3"), "olive", "DELETE", "/groups/acme/members/4/override", NO, 200, json!({"override": false})),
-            (Service, "olive", "DELETE", "/groups/acme/billable_members/4", NO, 204, NO),
-            (Reference("1, 4.3"), "olive", "GET", "/groups/acme/members/4", NO, 404, NO),
-            (Inferred, "olive", "DELETE", "/groups/acme/billable_members/2", NO, 403, NO),
+            (fact("approve"), "olive", "PUT", "/groups/acme/members/4/approve", NO, 204, NO),
+            (fact("member-state"), "dan", "GET", SHOP, NO, 200, NO),
+            (fact("approve"), "olive", "POST", "/groups/acme/members/approve_all", NO, 204, NO),
+            (fact("member-add"), "olive", "POST", "/projects/acme%2Fshop/members", json!({"user_id": 7, "access_level": 10}), 201, NO),
+            (fact("member-state"), "olive", "PUT", "/groups/acme/members/7/state", json!({"state": "awaiting"}), 200, NO),
+            (fact("member-state"), "stranger", "GET", SHOP, NO, 404, NO),
+            (fact("member-state"), "stranger", "GET", "/projects?membership=true", NO, 200, json!([])),
+            (fact("override"), "olive", "POST", "/groups/acme/members/4/override", NO, 201, json!({"override": true})),
+            (fact("override"), "olive", "DELETE", "/groups/acme/members/4/override", NO, 200, json!({"override": false})),
+            (fact("billable-remove"), "olive", "DELETE", "/groups/acme/billable_members/4", NO, 204, NO),
+            (fact("billable-remove"), "olive", "GET", "/groups/acme/members/4", NO, 404, NO),
+            (fact("last-owner"), "olive", "DELETE", "/groups/acme/billable_members/2", NO, 403, NO),
         ])
         .await;
+}
+
+#[tokio::test]
+async fn custom_attributes_are_for_administrators() {
+    let world = World::usual().await;
+    let place = "/projects/acme%2Fshop/custom_attributes/cost";
+    let list = "/projects?with_custom_attributes=true&custom_attributes[cost]=high";
+    world
+        .check(vec![
+            (fact("role"), "olive", "PUT", place, json!({"value": "high"}), 403, NO),
+            (fact("custom-attributes"), ROOT, "PUT", place, json!({"value": "high"}), 200, json!({"key": "cost", "value": "high"})),
+            (fact("custom-attributes"), ROOT, "GET", place, NO, 200, json!({"value": "high"})),
+            (fact("custom-attributes"), ROOT, "GET", list, NO, 200, json!([{"id": 1, "custom_attributes": [{"value": "high"}]}])),
+            (fact("custom-attributes"), ROOT, "GET", "/projects?custom_attributes[cost]=low", NO, 200, json!([])),
+            (
+                fact("custom-attributes"),
+                "olive",
+                "GET",
+                "/projects?custom_attributes[cost]=low&sort=asc",
+                NO,
+                200,
+                json!([{"id": 1}, {"id": 2}]),
+            ),
+            (fact("custom-attributes"), ROOT, "DELETE", place, NO, 204, NO),
+            (fact("custom-attributes"), ROOT, "GET", place, NO, 404, NO),
+        ])
+        .await;
+    let shown = world.get("olive", "/projects/1?with_custom_attributes=true").await.body;
+    assert!(shown.get("custom_attributes").is_none(), "{}", fact("custom-attributes"));
+}
+
+#[tokio::test]
+async fn gists_need_their_flag() {
+    let world = World::usual().await;
+    let body = json!({"personal_access_token": "s"});
+    world.check(vec![(fact("gists-flag"), "dan", "POST", "/import/extgit/gists", body, 404, json!({"error": "404 Not Found"}))]).await;
 }
 
 #[tokio::test]
@@ -288,10 +366,10 @@ async fn imports_can_be_canceled_while_they_run() {
     let blank = json!({"personal_access_token": "s", "repo_id": 7, "target_namespace": ""});
     world
         .check(vec![
-            (Service, "dan", "POST", "/import/extgit", blank, 400, json!({"error": "target_namespace is empty"})),
-            (Service, "stranger", "POST", "/import/extgit", wanted.clone(), 422, NO),
+            (fact("import-target"), "dan", "POST", "/import/extgit", blank, 400, json!({"error": "target_namespace is empty"})),
+            (fact("import-right"), "stranger", "POST", "/import/extgit", wanted.clone(), 422, NO),
             (
-                Reference("1, 4.2"),
+                fact("import"),
                 "dan",
                 "POST",
                 "/import/extgit",
@@ -300,7 +378,7 @@ async fn imports_can_be_canceled_while_they_run() {
                 json!({"id": 3, "name": "in", "full_path": "acme/in", "full_name": "acme / in"}),
             ),
             (
-                Reference("1, 4.2"),
+                fact("import-cancel"),
                 "dan",
                 "POST",
                 "/import/extgit/cancel",
@@ -309,7 +387,7 @@ async fn imports_can_be_canceled_while_they_run() {
                 json!({"import_status": "canceled", "human_import_status_name": "canceled"}),
             ),
             (
-                Reference("1, 7"),
+                fact("import-cancel-late"),
                 "dan",
                 "POST",
                 "/import/extgit/cancel",
@@ -317,10 +395,13 @@ async fn imports_can_be_canceled_while_they_run() {
                 400,
                 json!({"errors": "The import cannot be canceled because it is canceled"}),
             ),
-            (Reference("1, 7"), "dan", "POST", "/import/extgit/cancel", json!({"project_id": 99}), 404, NO),
-            (Reference("1, 7"), "dan", "POST", "/import/extgit/gists", json!({"personal_access_token": "s"}), 202, NO),
+            (fact("import-cancel-unknown"), "dan", "POST", "/import/extgit/cancel", json!({"project_id": 99}), 404, NO),
+            (fact("housekeeping"), "mia", "POST", "/projects/1/housekeeping", NO, 201, NO),
+            (fact("housekeeping"), "mia", "POST", "/projects/1/housekeeping", NO, 409, NO),
+            (fact("housekeeping"), "mia", "POST", "/projects/2/housekeeping", NO, 201, NO),
+            (fact("gists"), "dan", "POST", "/import/extgit/gists", json!({"personal_access_token": "s"}), 202, NO),
             (
-                Reference("1, 7"),
+                fact("gists"),
                 "dan",
                 "POST",
                 "/import/extgit/gists",
@@ -329,7 +410,7 @@ async fn imports_can_be_canceled_while_they_run() {
                 json!({"errors": "Import already in progress"}),
             ),
             (
-                Reference("1, 4.2"),
+                fact("import-server"),
                 "dan",
                 "POST",
                 "/import/extserver",

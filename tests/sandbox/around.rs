@@ -2,8 +2,13 @@
 
 use serde_json::{Value, json};
 
+<<<<<<< HEAD
 use super::Source::{Reference, Service};
 use super::client::{ROOT, World, client, got, kept};
+=======
+use super::client::{ROOT, World, kept};
+use super::facts::fact;
+>>>>>>> main
 
 const NO: Value = Value::Null;
 
@@ -19,7 +24,7 @@ async fn users_are_changed_and_filtered() {
     world
         .check(vec![
             (
-                Service,
+                fact("user-change"),
                 ROOT,
                 "PUT",
                 one,
@@ -27,6 +32,7 @@ async fn users_are_changed_and_filtered() {
                 200,
                 json!({"name": "Dan D", "email": "d@x.example"}),
             ),
+<<<<<<< HEAD
             (Service, "mia", "PUT", one, json!({"name": "x"}), 403, NO),
             (Service, ROOT, "PUT", "/users/999", json!({"name": "x"}), 404, json!({"message": "404 User Not Found"})),
             (Service, ROOT, "PUT", one, json!({"username": "mia"}), 409, json!({"message": "Username has already been taken"})),
@@ -46,12 +52,38 @@ async fn users_are_changed_and_filtered() {
             (Service, ROOT, "POST", kept(format!("{one}/activate")), NO, 201, NO),
             (Service, ROOT, "GET", one, NO, 200, json!({"state": "active"})),
             (Service, ROOT, "GET", "/users?order_by=shoe_size", NO, 400, json!({"error": "order_by does not have a valid value"})),
+=======
+            (fact("user-change"), "mia", "PUT", one, json!({"name": "x"}), 403, NO),
+            (fact("user-change"), ROOT, "PUT", "/users/999", json!({"name": "x"}), 404, json!({"message": "404 User Not Found"})),
+            (fact("user-change"), ROOT, "PUT", one, json!({"username": "mia"}), 409, json!({"message": "Username has already been taken"})),
+            (fact("user-change"), ROOT, "PUT", one, json!({"username": "daniel"}), 200, json!({"username": "daniel"})),
+            (fact("user-change"), "dan", "POST", "/projects", json!({"name": "own"}), 201, json!({"path_with_namespace": "daniel/own"})),
+            (fact("user-change"), ROOT, "PUT", one, json!({"username": "dan"}), 200, NO),
+            (fact("user-change"), "dan", "GET", "/projects/dan%2Fown", NO, 200, NO),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/deactivate")), NO, 201, NO),
+            (fact("user-change"), ROOT, "GET", one, NO, 200, json!({"state": "deactivated"})),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/activate")), NO, 201, NO),
+            (fact("user-change"), ROOT, "GET", one, NO, 200, json!({"state": "active"})),
+            (
+                fact("user-change"),
+                ROOT,
+                "GET",
+                "/users?order_by=shoe_size",
+                NO,
+                400,
+                json!({"error": "order_by does not have a valid value"}),
+            ),
+>>>>>>> main
         ])
         .await;
-    assert_eq!(names(&world.get(ROOT, "/users?blocked=true").await.body, "username"), ["blocked"], "{Service}");
-    assert!(!names(&world.get(ROOT, "/users?active=true").await.body, "username").contains(&"blocked".to_owned()), "{Service}");
+    assert_eq!(names(&world.get(ROOT, "/users?blocked=true").await.body, "username"), ["blocked"], "{}", fact("user-change"));
+    assert!(
+        !names(&world.get(ROOT, "/users?active=true").await.body, "username").contains(&"blocked".to_owned()),
+        "{}",
+        fact("user-change")
+    );
     let ordered = names(&world.get(ROOT, "/users?order_by=username&sort=asc").await.body, "username");
-    assert!(ordered.is_sorted() && ordered.len() == 8, "{Service}: {ordered:?}");
+    assert!(ordered.is_sorted() && ordered.len() == 8, "{}: {ordered:?}", fact("user-change"));
 }
 
 #[tokio::test]
@@ -60,25 +92,33 @@ async fn tokens_are_listed_and_revoked() {
     let dan = world.get(ROOT, "/users?username=dan").await.body[0]["id"].clone();
     for kind in ["personal_access_tokens", "impersonation_tokens"] {
         let made = world.call(ROOT, "POST", &format!("/users/{dan}/{kind}"), &json!({"name": kind, "scopes": ["api"]})).await;
-        assert_eq!(made.status, 201, "{Service}: {}", made.body);
+        assert_eq!(made.status, 201, "{}: {}", fact("token-manage"), made.body);
         let token = made.body["token"].as_str().expect("a token");
         assert_eq!(world.get(token, "/user").await.body["id"], dan);
         let shown = kept(format!("/personal_access_tokens/{}", made.body["id"]));
         let listed = world.get(token, "/personal_access_tokens").await;
-        assert!(names(&listed.body, "name").contains(&kind.to_owned()), "{Service}: {}", listed.body);
-        assert!(listed.body[0].get("token").is_none(), "{Service}: a token is shown once");
+        assert!(names(&listed.body, "name").contains(&kind.to_owned()), "{}: {}", fact("token-manage"), listed.body);
+        assert!(listed.body[0].get("token").is_none(), "{}: a token is shown once", fact("token-manage"));
         world
             .check(vec![
-                (Service, ROOT, "GET", shown, NO, 200, json!({"name": kind, "user_id": dan, "scopes": ["api"], "revoked": false})),
-                (Service, "mia", "GET", shown, NO, 401, NO),
-                (Service, "mia", "DELETE", shown, NO, 401, NO),
-                (Service, "mia", "GET", kept(format!("/personal_access_tokens?user_id={dan}")), NO, 401, NO),
-                (Service, ROOT, "GET", "/personal_access_tokens/999", NO, 404, NO),
+                (
+                    fact("token-manage"),
+                    ROOT,
+                    "GET",
+                    shown,
+                    NO,
+                    200,
+                    json!({"name": kind, "user_id": dan, "scopes": ["api"], "revoked": false}),
+                ),
+                (fact("token-manage"), "mia", "GET", shown, NO, 401, NO),
+                (fact("token-manage"), "mia", "DELETE", shown, NO, 401, NO),
+                (fact("token-manage"), "mia", "GET", kept(format!("/personal_access_tokens?user_id={dan}")), NO, 401, NO),
+                (fact("token-manage"), ROOT, "GET", "/personal_access_tokens/999", NO, 404, NO),
             ])
             .await;
         let path = if kind == "personal_access_tokens" { "/personal_access_tokens/self".to_owned() } else { shown.to_owned() };
-        assert_eq!(world.call(token, "DELETE", &path, &NO).await.status, 204, "{Service}");
-        assert_eq!(world.get(token, "/user").await.status, 401, "{Service}: it is of no use any more");
+        assert_eq!(world.call(token, "DELETE", &path, &NO).await.status, 204, "{}", fact("token-manage"));
+        assert_eq!(world.get(token, "/user").await.status, 401, "{}: it is of no use any more", fact("token-manage"));
     }
 }
 
@@ -119,16 +159,24 @@ async fn groups_move_with_everything_below() {
     world.call("olive", "POST", "/projects", &json!({"name": "p", "namespace_id": deep})).await;
     let transfer = kept(format!("/groups/{team}/transfer"));
     let locations = world.get("olive", &format!("/groups/{team}/transfer_locations")).await;
-    assert_eq!(names(&locations.body, "full_path"), ["acme"], "{Service}: neither where it is nor below itself");
+    assert_eq!(names(&locations.body, "full_path"), ["acme"], "{}: neither where it is nor below itself", fact("group-transfer"));
     world
         .check(vec![
-            (Service, "mia", "POST", transfer, json!({"group_id": acme}), 404, NO),
-            (Service, "olive", "POST", transfer, json!({"group_id": new}), 400, NO),
-            (Service, "olive", "POST", transfer, json!({"group_id": deep}), 400, NO),
-            (Service, "olive", "POST", transfer, json!({"group_id": acme}), 201, json!({"full_path": "acme/team", "parent_id": acme})),
-            (Service, "olive", "GET", "/projects/acme%2Fteam%2Fdeep%2Fp", NO, 200, json!({"namespace": {"id": deep}})),
+            (fact("group-transfer"), "mia", "POST", transfer, json!({"group_id": acme}), 404, NO),
+            (fact("group-transfer"), "olive", "POST", transfer, json!({"group_id": new}), 400, NO),
+            (fact("group-transfer"), "olive", "POST", transfer, json!({"group_id": deep}), 400, NO),
             (
-                Reference("1, 4.3"),
+                fact("group-transfer"),
+                "olive",
+                "POST",
+                transfer,
+                json!({"group_id": acme}),
+                201,
+                json!({"full_path": "acme/team", "parent_id": acme}),
+            ),
+            (fact("group-transfer"), "olive", "GET", "/projects/acme%2Fteam%2Fdeep%2Fp", NO, 200, json!({"namespace": {"id": deep}})),
+            (
+                fact("members-all"),
                 "olive",
                 "GET",
                 kept(format!("/groups/{deep}/members/all?query=mia")),
@@ -136,10 +184,10 @@ async fn groups_move_with_everything_below() {
                 200,
                 json!([{"access_level": 40}]),
             ),
-            (Service, "olive", "GET", "/groups/acme/descendant_groups", NO, 200, json!([{"id": deep}, {"id": team}])),
-            (Service, "olive", "POST", transfer, json!({}), 201, json!({"full_path": "team", "parent_id": null})),
-            (Service, "olive", "POST", transfer, json!({}), 400, NO),
-            (Service, "mia", "GET", kept(format!("/groups/{deep}")), NO, 404, NO),
+            (fact("group-transfer"), "olive", "GET", "/groups/acme/descendant_groups", NO, 200, json!([{"id": deep}, {"id": team}])),
+            (fact("group-transfer"), "olive", "POST", transfer, json!({}), 201, json!({"full_path": "team", "parent_id": null})),
+            (fact("group-transfer"), "olive", "POST", transfer, json!({}), 400, NO),
+            (fact("group-transfer"), "mia", "GET", kept(format!("/groups/{deep}")), NO, 404, NO),
         ])
         .await;
 }
@@ -151,17 +199,17 @@ async fn groups_and_namespaces_are_looked_up() {
     let shared = kept(format!("/groups/{ops}/projects/shared"));
     world
         .check(vec![
-            (Service, "mia", "GET", shared, NO, 200, json!([])),
-            (Service, "mia", "POST", "/projects/acme%2Fshop/share", json!({"group_id": ops, "group_access": 30}), 201, NO),
-            (Service, "mia", "GET", shared, NO, 200, json!([{"path": "shop"}])),
-            (Service, "mia", "GET", "/groups/acme/search?scope=projects&search=SHO", NO, 200, json!([{"path": "shop"}])),
-            (Service, "mia", "GET", kept(format!("/groups/{ops}/search?scope=projects&search=shop")), NO, 200, json!([])),
-            (Service, "mia", "GET", "/namespaces/acme/exists", NO, 200, json!({"exists": true, "suggests": ["acme1"]})),
-            (Service, "mia", "GET", "/namespaces/free/exists", NO, 200, json!({"exists": false, "suggests": []})),
-            (Service, "mia", "GET", kept(format!("/namespaces/acme/exists?parent_id={ops}")), NO, 200, json!({"exists": false})),
-            (Service, "", "GET", "/namespaces/acme/exists", NO, 401, NO),
+            (fact("look-up"), "mia", "GET", shared, NO, 200, json!([])),
+            (fact("look-up"), "mia", "POST", "/projects/acme%2Fshop/share", json!({"group_id": ops, "group_access": 30}), 201, NO),
+            (fact("look-up"), "mia", "GET", shared, NO, 200, json!([{"path": "shop"}])),
+            (fact("look-up"), "mia", "GET", "/groups/acme/search?scope=projects&search=SHO", NO, 200, json!([{"path": "shop"}])),
+            (fact("look-up"), "mia", "GET", kept(format!("/groups/{ops}/search?scope=projects&search=shop")), NO, 200, json!([])),
+            (fact("look-up"), "mia", "GET", "/namespaces/acme/exists", NO, 200, json!({"exists": true, "suggests": ["acme1"]})),
+            (fact("look-up"), "mia", "GET", "/namespaces/free/exists", NO, 200, json!({"exists": false, "suggests": []})),
+            (fact("look-up"), "mia", "GET", kept(format!("/namespaces/acme/exists?parent_id={ops}")), NO, 200, json!({"exists": false})),
+            (fact("look-up"), "", "GET", "/namespaces/acme/exists", NO, 401, NO),
             (
-                Reference("2, 4.2"),
+                fact("project-groups"),
                 "dan",
                 "GET",
                 "/projects/acme%2Fshop/groups?with_shared=true",
@@ -170,7 +218,7 @@ async fn groups_and_namespaces_are_looked_up() {
                 json!([{"full_path": "acme"}, {"full_path": "ops"}]),
             ),
             (
-                Reference("2, 4.2"),
+                fact("project-groups"),
                 "dan",
                 "GET",
                 "/projects/acme%2Fshop/groups?with_shared=true&shared_visible_only=true",
@@ -183,7 +231,7 @@ async fn groups_and_namespaces_are_looked_up() {
     for (query, expected) in
         [("", ["acme", "an ops"]), ("?order_by=id&sort=desc", ["an ops", "acme"]), ("?order_by=path", ["acme", "an ops"])]
     {
-        assert_eq!(names(&world.get("mia", &format!("/groups{query}")).await.body, "name"), expected, "{Service}: {query}");
+        assert_eq!(names(&world.get("mia", &format!("/groups{query}")).await.body, "name"), expected, "{}: {query}", fact("look-up"));
     }
 }
 
@@ -197,20 +245,20 @@ async fn rare_filters_of_projects_narrow_the_list() {
     let import = json!({"extserver_url": "https://h.example", "extserver_username": "m", "personal_access_token": "t",
                         "extserver_project": "P", "extserver_repo": "brought"});
     world.call("mia", "POST", "/import/extserver", &import).await;
-    for (source, token, query, expected) in [
-        (Reference("2, 4.1"), "mia", "imported=true", vec!["brought"]),
-        (Reference("2, 4.1"), ROOT, "imported=true", vec![]),
-        (Reference("2, 4.1"), "mia", "search=shop&order_by=similarity", vec!["shop", "a shop", "shopping list"]),
-        (Reference("2, 4.1"), "stranger", "search=site&order_by=similarity", vec![]),
-        (Reference("2, 4.1"), ROOT, "search=shop&custom_attributes[team]=x", vec![]),
+    for (fact, token, query, expected) in [
+        (fact("project-list"), "mia", "imported=true", vec!["brought"]),
+        (fact("project-list"), ROOT, "imported=true", vec![]),
+        (fact("project-list"), "mia", "search=shop&order_by=similarity", vec!["shop", "a shop", "shopping list"]),
+        (fact("project-list"), "stranger", "search=site&order_by=similarity", vec![]),
+        (fact("project-list"), ROOT, "search=shop&custom_attributes[team]=x", vec![]),
     ] {
         let got = world.get(token, &format!("/projects?{query}")).await;
-        assert_eq!(names(&got.body, "name"), expected, "{source}: {token} {query}");
+        assert_eq!(names(&got.body, "name"), expected, "{fact}: {token} {query}");
     }
     let asked = world.get(ROOT, "/projects/acme%2Fshop?with_custom_attributes=true").await;
-    assert_eq!(asked.body["custom_attributes"], json!([]), "{}", Reference("2, 4.2"));
+    assert_eq!(asked.body["custom_attributes"], json!([]), "{}", fact("custom-attributes"));
     let asked = world.get("mia", "/projects/acme%2Fshop?with_custom_attributes=true").await;
-    assert_eq!(asked.body.get("custom_attributes"), None, "{}: for administrators", Reference("2, 4.2"));
+    assert_eq!(asked.body.get("custom_attributes"), None, "{}: for administrators", fact("custom-attributes"));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use undrift::sandbox::{Config, Running, Seed, start};
 
-use super::Source;
+use super::facts::Fact;
 
 /// The token of `root` in every test.
 pub(crate) const ROOT: &str = "root-token";
@@ -29,7 +29,7 @@ impl Got {
 }
 
 /// One row of a table of calls: who, what, with which body, and what comes back.
-pub(crate) type Row = (Source, &'static str, &'static str, &'static str, Value, u16, Value);
+pub(crate) type Row = (&'static Fact, &'static str, &'static str, &'static str, Value, u16, Value);
 
 /// A path that a table of calls can hold; it stays for the rest of the test run.
 pub(crate) fn kept(path: String) -> &'static str {
@@ -79,9 +79,9 @@ impl World {
     /// Makes the calls of a table in order and compares status and body; a null body is not compared, and an
     /// object has to be contained.
     pub(crate) async fn check(&self, rows: Vec<Row>) {
-        for (source, token, method, path, body, status, expected) in rows {
+        for (fact, token, method, path, body, status, expected) in rows {
             let got = self.call(token, method, path, &body).await;
-            let place = format!("{source}: {token} {method} {path} {body}");
+            let place = format!("{fact}: {token} {method} {path} {body}");
             assert_eq!(got.status, status, "{place}\n{}", got.body);
             assert!(contains(&got.body, &expected), "{place}\nexpected {expected}\ngot {}", got.body);
         }

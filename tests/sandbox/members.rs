@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Source::{Inferred, Reference, Service};
 use super::client::{ROOT, World, kept};
+use super::facts::fact;
 
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop/members";
@@ -25,12 +25,28 @@ async fn members_come_and_go() {
     let add = |level: i64| json!({"user_id": stranger, "access_level": level});
     world
         .check(vec![
-            (Service, "mia", "POST", SHOP, json!({}), 400, json!({"error": "user_id is missing, access_level is missing"})),
-            (Service, "mia", "POST", SHOP, json!({"user_id": 999, "access_level": 30}), 404, json!({"message": "404 User Not Found"})),
-            (Service, "mia", "POST", SHOP, add(31), 400, NO),
-            (Service, "mia", "POST", SHOP, add(50), 403, NO),
             (
-                Service,
+                fact("parameter-missing"),
+                "mia",
+                "POST",
+                SHOP,
+                json!({}),
+                400,
+                json!({"error": "user_id is missing, access_level is missing"}),
+            ),
+            (
+                fact("member-unknown-user"),
+                "mia",
+                "POST",
+                SHOP,
+                json!({"user_id": 999, "access_level": 30}),
+                404,
+                json!({"message": "404 User Not Found"}),
+            ),
+            (fact("member-level"), "mia", "POST", SHOP, add(31), 400, NO),
+            (fact("member-owner-grant"), "mia", "POST", SHOP, add(50), 403, NO),
+            (
+                fact("member-past"),
                 "mia",
                 "POST",
                 SHOP,
@@ -38,9 +54,9 @@ async fn members_come_and_go() {
                 400,
                 json!({"message": {"expires_at": ["cannot be a date in the past"]}}),
             ),
-            (Service, "dan", "POST", SHOP, add(30), 403, NO),
+            (fact("role"), "dan", "POST", SHOP, add(30), 403, NO),
             (
-                Reference("1, 4.3"),
+                fact("member-add"),
                 "mia",
                 "POST",
                 SHOP,
@@ -49,15 +65,31 @@ async fn members_come_and_go() {
                 json!({"id": stranger, "username": "stranger", "state": "active", "access_level": 30,
                        "expires_at": "2999-01-31", "created_by": {"username": "mia"}}),
             ),
-            (Service, "mia", "POST", SHOP, add(30), 409, json!({"message": "Member already exists"})),
-            (Reference("1, 4.3"), "mia", "PUT", one, json!({"expires_at": ""}), 400, json!({"error": "access_level is missing"})),
-            (Inferred, "mia", "PUT", one, json!({"access_level": 20}), 200, json!({"access_level": 20, "expires_at": "2999-01-31"})),
-            (Inferred, "mia", "PUT", one, json!({"access_level": 20, "expires_at": ""}), 200, json!({"expires_at": null})),
-            (Reference("1, 4.3"), "mia", "GET", one, NO, 200, json!({"access_level": 20})),
-            (Reference("1, 4.3"), "mia", "GET", direct, NO, 404, json!({"message": "404 Not found"})),
-            (Reference("1, 4.3"), "mia", "GET", all, NO, 200, json!({"access_level": 30})),
+            (fact("member-twice"), "mia", "POST", SHOP, add(30), 409, json!({"message": "Member already exists"})),
+            (fact("member-level-required"), "mia", "PUT", one, json!({"expires_at": ""}), 400, json!({"error": "access_level is missing"})),
             (
-                Service,
+                fact("member-expiry-kept"),
+                "mia",
+                "PUT",
+                one,
+                json!({"access_level": 20}),
+                200,
+                json!({"access_level": 20, "expires_at": "2999-01-31"}),
+            ),
+            (
+                fact("member-expiry-cleared"),
+                "mia",
+                "PUT",
+                one,
+                json!({"access_level": 20, "expires_at": ""}),
+                200,
+                json!({"expires_at": null}),
+            ),
+            (fact("member-get"), "mia", "GET", one, NO, 200, json!({"access_level": 20})),
+            (fact("member-absent"), "mia", "GET", direct, NO, 404, json!({"message": "404 Not found"})),
+            (fact("members-all"), "mia", "GET", all, NO, 200, json!({"access_level": 30})),
+            (
+                fact("member-inherited"),
                 "mia",
                 "POST",
                 SHOP,
@@ -66,10 +98,10 @@ async fn members_come_and_go() {
                 json!({"message": {"access_level": ["should be greater than or equal to Developer inherited \
                     membership from group acme"]}}),
             ),
-            (Service, "stranger", "DELETE", one, NO, 204, NO),
-            (Service, "mia", "DELETE", one, NO, 404, NO),
+            (fact("member-leaves"), "stranger", "DELETE", one, NO, 204, NO),
+            (fact("member-absent"), "mia", "DELETE", one, NO, 404, NO),
             (
-                Service,
+                fact("member-add-list"),
                 "mia",
                 "POST",
                 SHOP,
@@ -78,7 +110,7 @@ async fn members_come_and_go() {
                 json!({"status": "success"}),
             ),
             (
-                Service,
+                fact("member-add-list"),
                 "mia",
                 "POST",
                 SHOP,
@@ -100,12 +132,12 @@ async fn groups_keep_an_owner_and_clean_up_below() {
     let member = kept(format!("{ACME}/{dan}"));
     world
         .check(vec![
-            (Service, "mia", "PUT", owner, json!({"access_level": 40}), 403, NO),
-            (Inferred, "olive", "PUT", owner, json!({"access_level": 40}), 403, NO),
-            (Inferred, "olive", "DELETE", owner, NO, 403, NO),
-            (Reference("1, 4.3"), "olive", "POST", SHOP, json!({"user_id": dan, "access_level": 40}), 201, NO),
-            (Reference("1, 4.3"), "olive", "DELETE", member, NO, 204, NO),
-            (Reference("1, 4.3"), "olive", "GET", below, NO, 404, NO),
+            (fact("member-higher"), "mia", "PUT", owner, json!({"access_level": 40}), 403, NO),
+            (fact("last-owner"), "olive", "PUT", owner, json!({"access_level": 40}), 403, NO),
+            (fact("last-owner"), "olive", "DELETE", owner, NO, 403, NO),
+            (fact("member-add"), "olive", "POST", SHOP, json!({"user_id": dan, "access_level": 40}), 201, NO),
+            (fact("member-remove"), "olive", "DELETE", member, NO, 204, NO),
+            (fact("member-remove"), "olive", "GET", below, NO, 404, NO),
         ])
         .await;
 }
@@ -125,7 +157,7 @@ async fn all_members_count_once_with_their_highest_level() {
     world
         .check(vec![
             (
-                Service,
+                fact("share"),
                 "ann",
                 "POST",
                 "/groups/acme/share",
@@ -133,9 +165,9 @@ async fn all_members_count_once_with_their_highest_level() {
                 201,
                 json!({"shared_with_groups": [{"group_full_path": "ops", "group_access_level": 30}]}),
             ),
-            (Service, "ann", "POST", "/groups/acme/share", json!({"group_id": ops, "group_access": 30}), 409, NO),
+            (fact("share"), "ann", "POST", "/groups/acme/share", json!({"group_id": ops, "group_access": 30}), 409, NO),
             (
-                Reference("1, 4.3"),
+                fact("member-list"),
                 "ann",
                 "GET",
                 "/projects/acme%2Fdeep%2Fer/members",
@@ -144,7 +176,7 @@ async fn all_members_count_once_with_their_highest_level() {
                 json!([{"username": "bob", "access_level": 10}]),
             ),
             (
-                Reference("1, 4.3"),
+                fact("members-all"),
                 "ann",
                 "GET",
                 "/projects/acme%2Fdeep%2Fer/members/all",
@@ -152,7 +184,7 @@ async fn all_members_count_once_with_their_highest_level() {
                 200,
                 json!([{"username": "ann", "access_level": 50}, {"username": "bob", "access_level": 30}]),
             ),
-            (Reference("1, 4.3"), "ann", "GET", "/projects/acme%2Fdeep%2Fer/members/all?query=AN", NO, 200, json!([{"username": "ann"}])),
+            (fact("member-list"), "ann", "GET", "/projects/acme%2Fdeep%2Fer/members/all?query=AN", NO, 200, json!([{"username": "ann"}])),
         ])
         .await;
 }
@@ -164,12 +196,12 @@ async fn a_personal_project_keeps_its_owner() {
     let own = kept(format!("/projects/dan%2Fmine/members/{dan}"));
     world
         .check(vec![
-            (Reference("1, 2.1"), "dan", "POST", "/projects", json!({"path": "mine"}), 201, NO),
-            (Reference("1, 2.1"), "dan", "GET", own, NO, 200, json!({"access_level": 50})),
-            (Inferred, "dan", "DELETE", own, NO, 403, NO),
-            (Inferred, ROOT, "PUT", own, json!({"access_level": 30}), 403, NO),
-            (Reference("2, 4.1"), ROOT, "GET", "/users/dan/projects", NO, 200, json!([{"path": "mine"}])),
-            (Service, ROOT, "GET", "/users/nobody/projects", NO, 404, json!({"message": "404 User Not Found"})),
+            (fact("project-names"), "dan", "POST", "/projects", json!({"path": "mine"}), 201, NO),
+            (fact("personal-owner"), "dan", "GET", own, NO, 200, json!({"access_level": 50})),
+            (fact("last-owner"), "dan", "DELETE", own, NO, 403, NO),
+            (fact("last-owner"), ROOT, "PUT", own, json!({"access_level": 30}), 403, NO),
+            (fact("user-projects"), ROOT, "GET", "/users/dan/projects", NO, 200, json!([{"path": "mine"}])),
+            (fact("user-unknown"), ROOT, "GET", "/users/nobody/projects", NO, 404, json!({"message": "404 User Not Found"})),
         ])
         .await;
 }
@@ -182,7 +214,7 @@ async fn groups_and_namespaces_can_be_found() {
     world
         .check(vec![
             (
-                Service,
+                fact("group"),
                 "mia",
                 "POST",
                 "/groups",
@@ -191,7 +223,7 @@ async fn groups_and_namespaces_can_be_found() {
                 json!({"full_path": "own", "visibility": "private", "parent_id": null}),
             ),
             (
-                Service,
+                fact("group-taken"),
                 "mia",
                 "POST",
                 "/groups",
@@ -200,7 +232,7 @@ async fn groups_and_namespaces_can_be_found() {
                 json!({"message": {"path": ["has already been taken"]}}),
             ),
             (
-                Service,
+                fact("group"),
                 "olive",
                 "POST",
                 "/groups",
@@ -208,17 +240,17 @@ async fn groups_and_namespaces_can_be_found() {
                 201,
                 json!({"full_path": "acme/sub", "full_name": "acme / Sub"}),
             ),
-            (Service, "mia", "POST", "/groups", json!({"name": "Sub", "path": "two", "parent_id": acme}), 403, NO),
-            (Service, "stranger", "GET", "/groups/own", NO, 404, json!({"message": "404 Group Not Found"})),
-            (Service, "mia", "GET", "/groups?search=own", NO, 200, json!([{"path": "own"}])),
-            (Service, "olive", "GET", "/groups/acme/subgroups", NO, 200, json!([{"path": "sub"}])),
-            (Service, "mia", "GET", named, NO, 200, json!({"kind": "group", "full_path": "acme"})),
-            (Service, "mia", "GET", "/namespaces/nothing", NO, 404, json!({"message": "404 Namespace Not Found"})),
-            (Inferred, "olive", "PUT", "/groups/acme", json!({"path": "apex"}), 200, json!({"full_path": "apex"})),
-            (Inferred, "olive", "GET", "/groups/apex%2Fsub", NO, 200, json!({"full_path": "apex/sub"})),
-            (Inferred, "olive", "GET", "/projects/apex%2Fshop", NO, 200, json!({"path_with_namespace": "apex/shop"})),
-            (Service, "olive", "DELETE", "/groups/apex%2Fsub", NO, 202, NO),
-            (Service, "olive", "GET", "/groups/apex%2Fsub", NO, 404, NO),
+            (fact("role"), "mia", "POST", "/groups", json!({"name": "Sub", "path": "two", "parent_id": acme}), 403, NO),
+            (fact("unseen"), "stranger", "GET", "/groups/own", NO, 404, json!({"message": "404 Group Not Found"})),
+            (fact("group"), "mia", "GET", "/groups?search=own", NO, 200, json!([{"path": "own"}])),
+            (fact("group"), "olive", "GET", "/groups/acme/subgroups", NO, 200, json!([{"path": "sub"}])),
+            (fact("namespace"), "mia", "GET", named, NO, 200, json!({"kind": "group", "full_path": "acme"})),
+            (fact("namespace"), "mia", "GET", "/namespaces/nothing", NO, 404, json!({"message": "404 Namespace Not Found"})),
+            (fact("group-rename"), "olive", "PUT", "/groups/acme", json!({"path": "apex"}), 200, json!({"full_path": "apex"})),
+            (fact("group-rename"), "olive", "GET", "/groups/apex%2Fsub", NO, 200, json!({"full_path": "apex/sub"})),
+            (fact("group-rename"), "olive", "GET", "/projects/apex%2Fshop", NO, 200, json!({"path_with_namespace": "apex/shop"})),
+            (fact("group"), "olive", "DELETE", "/groups/apex%2Fsub", NO, 202, NO),
+            (fact("group"), "olive", "GET", "/groups/apex%2Fsub", NO, 404, NO),
         ])
         .await;
 }
@@ -228,14 +260,14 @@ async fn clients_learn_who_they_are() {
     let world = World::usual().await;
     world
         .check(vec![
-            (Service, "mia", "GET", "/user", NO, 200, json!({"username": "mia", "two_factor_enabled": false, "identities": []})),
-            (Service, "", "GET", "/user", NO, 401, json!({"message": "401 Unauthorized"})),
-            (Service, "wrong", "GET", "/version", NO, 401, NO),
-            (Service, "mia", "GET", "/version", NO, 200, json!({"version": "15.8.0-ee"})),
-            (Service, ROOT, "GET", "/license", NO, 200, json!({"plan": "ultimate", "expired": false})),
-            (Service, "mia", "GET", "/personal_access_tokens/self", NO, 200, json!({"active": true, "scopes": ["api"]})),
+            (fact("user"), "mia", "GET", "/user", NO, 200, json!({"username": "mia", "two_factor_enabled": false, "identities": []})),
+            (fact("authentication"), "", "GET", "/user", NO, 401, json!({"message": "401 Unauthorized"})),
+            (fact("authentication"), "wrong", "GET", "/version", NO, 401, NO),
+            (fact("version"), "mia", "GET", "/version", NO, 200, json!({"version": "15.8.0-ee"})),
+            (fact("version"), ROOT, "GET", "/license", NO, 200, json!({"plan": "ultimate", "expired": false})),
+            (fact("version"), "mia", "GET", "/personal_access_tokens/self", NO, 200, json!({"active": true, "scopes": ["api"]})),
             (
-                Service,
+                fact("user-create"),
                 ROOT,
                 "POST",
                 "/users",
@@ -244,7 +276,7 @@ async fn clients_learn_who_they_are() {
                 json!({"username": "new", "state": "active"}),
             ),
             (
-                Service,
+                fact("user-create"),
                 ROOT,
                 "POST",
                 "/users",
@@ -252,15 +284,23 @@ async fn clients_learn_who_they_are() {
                 409,
                 json!({"message": "Email has already been taken"}),
             ),
-            (Service, "mia", "POST", "/users", json!({}), 403, NO),
-            (Service, ROOT, "GET", "/users/2/memberships?type=x", NO, 400, json!({"error": "type does not have a valid value"})),
-            (Service, ROOT, "DELETE", "/users/stranger", NO, 204, NO),
-            (Service, "stranger", "GET", "/user", NO, 401, NO),
+            (fact("role"), "mia", "POST", "/users", json!({}), 403, NO),
+            (
+                fact("user-memberships"),
+                ROOT,
+                "GET",
+                "/users/2/memberships?type=x",
+                NO,
+                400,
+                json!({"error": "type does not have a valid value"}),
+            ),
+            (fact("user-create"), ROOT, "DELETE", "/users/stranger", NO, 204, NO),
+            (fact("authentication"), "stranger", "GET", "/user", NO, 401, NO),
         ])
         .await;
     let made = world.call(ROOT, "POST", "/users/3/personal_access_tokens", &json!({"name": "ci", "scopes": ["read_api"]})).await;
     let token = made.body["token"].as_str().expect("a token");
-    assert_eq!(world.get(token, "/user").await.body["username"], "mia", "Service");
+    assert_eq!(world.get(token, "/user").await.body["username"], "mia", "{}", fact("token-scope"));
     let refused = world.call(token, "POST", "/projects", &json!({"path": "x"})).await;
-    assert_eq!((refused.status, &refused.body["error"]), (403, &json!("insufficient_scope")), "Service");
+    assert_eq!((refused.status, &refused.body["error"]), (403, &json!("insufficient_scope")), "{}", fact("token-scope"));
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Source::{Reference, Service};
 use super::client::{ROOT, World};
+use super::facts::fact;
 
 const NO: Value = Value::Null;
 
@@ -45,20 +45,24 @@ async fn pages_carry_all_their_headers() {
         ("x-total-pages", "3"),
         ("content-type", "application/json"),
     ] {
-        assert_eq!(page.header(name), value, "Service: {name}");
+        assert_eq!(page.header(name), value, "{}: {name}", fact("page-headers"));
     }
-    assert!(!page.header("x-request-id").is_empty() && !page.header("x-runtime").is_empty(), "Service");
+    assert!(!page.header("x-request-id").is_empty() && !page.header("x-runtime").is_empty(), "{}", fact("response-headers"));
     let link = page.header("link");
     let host = world.running.url();
     for rel in ["prev", "next", "first", "last"] {
-        assert!(link.contains(&format!("rel=\"{rel}\"")), "Service: {link}");
+        assert!(link.contains(&format!("rel=\"{rel}\"")), "{}: {link}", fact("page-headers"));
     }
-    assert!(link.contains(&format!("<{host}/api/v4/projects?sort=asc&page=3&per_page=2>; rel=\"next\"")), "{link}");
+    assert!(
+        link.contains(&format!("<{host}/api/v4/projects?sort=asc&page=3&per_page=2>; rel=\"next\"")),
+        "{}: {link}",
+        fact("page-link-host")
+    );
 
     let last = world.get(ROOT, "/projects?per_page=2&page=3").await;
-    assert_eq!((last.header("x-next-page"), last.body.as_array().map(Vec::len)), ("", Some(1)), "Service");
+    assert_eq!((last.header("x-next-page"), last.body.as_array().map(Vec::len)), ("", Some(1)), "{}", fact("page-headers"));
     let head = world.request(ROOT, "HEAD", "/projects?per_page=2").send().await.expect("an answer");
-    assert_eq!(head.headers()["x-total"], "5", "Service: HEAD answers with the headers of GET");
+    assert_eq!(head.headers()["x-total"], "5", "{}", fact("head"));
 }
 
 #[tokio::test]
@@ -68,10 +72,10 @@ async fn keyset_pages_end_with_an_empty_one() {
     let (mut next, mut seen) = (start, Vec::new());
     loop {
         let page = world.get(ROOT, &next).await;
-        assert!(page.header("x-total").is_empty(), "Service: keyset pages are not counted");
+        assert!(page.header("x-total").is_empty(), "{}", fact("keyset-end"));
         let found = ids(&page.body);
         let link = page.header("link").to_owned();
-        assert_eq!(found.is_empty(), link.is_empty(), "Service: the end is an empty page without a link");
+        assert_eq!(found.is_empty(), link.is_empty(), "{}", fact("keyset-end"));
         if found.is_empty() {
             break;
         }
@@ -82,9 +86,9 @@ async fn keyset_pages_end_with_an_empty_one() {
     assert_eq!(seen, [1, 2, 3, 4, 5]);
     world
         .check(vec![
-            (Reference("1, 8"), ROOT, "GET", "/projects?pagination=keyset&order_by=name", NO, 405, NO),
+            (fact("keyset-id"), ROOT, "GET", "/projects?pagination=keyset&order_by=name", NO, 405, NO),
             (
-                Reference("1, 8"),
+                fact("offset-limit"),
                 ROOT,
                 "GET",
                 "/projects?per_page=100&page=501",
@@ -94,12 +98,20 @@ async fn keyset_pages_end_with_an_empty_one() {
                 "Offset pagination has a maximum allowed offset of 50000 for requests that return objects of type \
                  Project. Remaining records can be retrieved using keyset pagination."}),
             ),
-            (Service, ROOT, "GET", "/projects?page=x", NO, 400, json!({"error": "page is invalid"})),
-            (Service, ROOT, "GET", "/projects?per_page=0", NO, 400, json!({"error": "per_page has a value not allowed"})),
-            (Service, ROOT, "GET", "/projects?order_by=x", NO, 400, json!({"error": "order_by does not have a valid value"})),
+            (fact("page-parameters"), ROOT, "GET", "/projects?page=x", NO, 400, json!({"error": "page is invalid"})),
+            (fact("page-parameters"), ROOT, "GET", "/projects?per_page=0", NO, 400, json!({"error": "per_page has a value not allowed"})),
+            (
+                fact("parameter-values"),
+                ROOT,
+                "GET",
+                "/projects?order_by=x",
+                NO,
+                400,
+                json!({"error": "order_by does not have a valid value"}),
+            ),
         ])
         .await;
-    assert_eq!(world.get(ROOT, "/projects?per_page=1000").await.header("x-per-page"), "100", "Service");
+    assert_eq!(world.get(ROOT, "/projects?per_page=1000").await.header("x-per-page"), "100", "{}", fact("page-parameters"));
 }
 
 #[tokio::test]
@@ -130,7 +142,7 @@ async fn lists_show_what_the_caller_may_see_and_asks_for() {
     ];
     for (token, path, expected) in rows {
         let got = world.get(token, path).await;
-        assert_eq!(ids(&got.body), expected, "Reference(2, 4.1): {token} {path}");
+        assert_eq!(ids(&got.body), expected, "{}: {token} {path}", fact("project-list"));
     }
 }
 
@@ -149,6 +161,6 @@ async fn the_simple_form_has_exactly_the_fields_of_the_reference() {
         let item = body.get(0).unwrap_or(&body);
         let mut keys: Vec<&String> = item.as_object().expect("an object").keys().collect();
         keys.sort_unstable();
-        assert_eq!(keys, expected, "Reference(1, 2.8): {path}");
+        assert_eq!(keys, expected, "{}: {path}", fact("simple-form"));
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Source::{Inferred, Reference, Service};
 use super::client::{ROOT, World, got};
+use super::facts::fact;
 use undrift::sandbox::{Config, Tier};
 
 const NO: Value = Value::Null;
@@ -46,7 +46,7 @@ async fn names_and_paths_default_from_each_other() {
     world
         .check(vec![
             (
-                Reference("2, 4.3"),
+                fact("project-names"),
                 "dan",
                 "POST",
                 "/projects",
@@ -56,7 +56,7 @@ async fn names_and_paths_default_from_each_other() {
                        "name_with_namespace": "acme / My App", "empty_repo": true, "default_branch": null}),
             ),
             (
-                Reference("2, 4.3"),
+                fact("project-names"),
                 "dan",
                 "POST",
                 "/projects",
@@ -65,9 +65,9 @@ async fn names_and_paths_default_from_each_other() {
                 json!({"name": "other", "path_with_namespace": "dan/other", "owner": {"name": "dan"},
                        "permissions": {"project_access": {"access_level": 50}, "group_access": null}}),
             ),
-            (Service, "dan", "POST", "/projects", json!({"path": "other"}), 400, taken),
+            (fact("project-taken"), "dan", "POST", "/projects", json!({"path": "other"}), 400, taken),
             (
-                Service,
+                fact("project-name-or-path"),
                 "dan",
                 "POST",
                 "/projects",
@@ -75,12 +75,12 @@ async fn names_and_paths_default_from_each_other() {
                 400,
                 json!({"error": "name, path are missing, at least one parameter must be provided"}),
             ),
-            (Reference("1, 8"), "dan", "POST", "/projects", json!({"path": "-x"}), 400, NO),
-            (Reference("1, 8"), "dan", "POST", "/projects", json!({"path": "x..y"}), 400, NO),
-            (Service, "gus", "POST", "/projects", json!({"path": "x", "namespace_id": group}), 400, NO),
-            (Service, "", "POST", "/projects", json!({"path": "x"}), 401, json!({"message": "401 Unauthorized"})),
+            (fact("project-path-rules"), "dan", "POST", "/projects", json!({"path": "-x"}), 400, NO),
+            (fact("project-path-rules"), "dan", "POST", "/projects", json!({"path": "x..y"}), 400, NO),
+            (fact("project-namespace"), "gus", "POST", "/projects", json!({"path": "x", "namespace_id": group}), 400, NO),
+            (fact("authentication"), "", "POST", "/projects", json!({"path": "x"}), 401, json!({"message": "401 Unauthorized"})),
             (
-                Reference("2, 4.3"),
+                fact("project-readme"),
                 "dan",
                 "POST",
                 "/projects",
@@ -89,7 +89,7 @@ async fn names_and_paths_default_from_each_other() {
                 json!({"empty_repo": false, "default_branch": "trunk"}),
             ),
             (
-                Reference("1, 7"),
+                fact("project-readme-import"),
                 "dan",
                 "POST",
                 "/projects",
@@ -98,7 +98,7 @@ async fn names_and_paths_default_from_each_other() {
                 json!({"message": {"base": ["not a git repository"]}}),
             ),
             (
-                Inferred,
+                fact("project-import-url"),
                 "dan",
                 "POST",
                 "/projects",
@@ -107,7 +107,7 @@ async fn names_and_paths_default_from_each_other() {
                 json!({"empty_repo": false, "import_status": "scheduled"}),
             ),
             (
-                Service,
+                fact("project-template"),
                 "dan",
                 "POST",
                 "/projects",
@@ -116,7 +116,7 @@ async fn names_and_paths_default_from_each_other() {
                 json!({"message": {"template_name": ["'nothing' is unknown or invalid"]}}),
             ),
             (
-                Reference("2, 4.3"),
+                fact("create-for-user"),
                 ROOT,
                 "POST",
                 "/projects/user/4",
@@ -124,8 +124,8 @@ async fn names_and_paths_default_from_each_other() {
                 201,
                 json!({"path_with_namespace": "dan/gift", "merge_commit_template": "x"}),
             ),
-            (Reference("2, 4.3"), "mia", "POST", "/projects/user/4", json!({"name": "gift"}), 403, NO),
-            (Reference("2, 4.3"), ROOT, "POST", "/projects/user/4", json!({"path": "gift2"}), 400, json!({"error": "name is missing"})),
+            (fact("create-for-user-right"), "mia", "POST", "/projects/user/4", json!({"name": "gift"}), 403, NO),
+            (fact("create-for-user"), ROOT, "POST", "/projects/user/4", json!({"path": "gift2"}), 400, json!({"error": "name is missing"})),
         ])
         .await;
 }
@@ -136,25 +136,25 @@ async fn who_sees_and_changes_a_project() {
     let unseen = json!({"message": "404 Project Not Found"});
     world
         .check(vec![
-            (Service, "stranger", "GET", SHOP, NO, 404, unseen.clone()),
-            (Service, "stranger", "PUT", SHOP, json!({"description": "x"}), 404, unseen.clone()),
-            (Service, "", "GET", SHOP, NO, 404, unseen.clone()),
-            (Service, "mia", "GET", "/projects/ACME%2fShop", NO, 200, json!({"id": 1})),
-            (Service, "mia", "GET", "/projects/999", NO, 404, unseen.clone()),
-            (Service, "mia", "GET", "/projects/acme/shop", NO, 404, json!({"error": "404 Not Found"})),
-            (Service, "nobody", "GET", SHOP, NO, 401, json!({"message": "401 Unauthorized"})),
-            (Service, "blocked", "GET", SHOP, NO, 403, NO),
-            (Reference("2, 4.2"), "", "GET", "/projects/acme%2Fsite", NO, 200, json!({"name": "site"})),
-            (Service, "dan", "PUT", SHOP, json!({"description": "x"}), 403, json!({"message": "403 Forbidden"})),
-            (Service, "mia", "PUT", SHOP, json!({"description": "x"}), 200, json!({"description": "x"})),
-            (Service, "mia", "PUT", SHOP, json!({"visibility": "internal"}), 403, NO),
-            (Service, "mia", "PUT", SHOP, json!({"visibility": "private"}), 200, NO),
-            (Service, "olive", "PUT", SHOP, json!({"visibility": "internal"}), 200, json!({"visibility": "internal"})),
-            (Reference("1, 2.8"), "stranger", "GET", SHOP, NO, 200, json!({"permissions": {"project_access": null}})),
-            (Service, "mia", "PUT", SHOP, json!({"unknown": 1}), 400, NO),
-            (Service, "mia", "DELETE", SHOP, NO, 403, NO),
-            (Service, "olive", "DELETE", SHOP, NO, 202, json!({"message": "202 Accepted"})),
-            (Service, "olive", "GET", SHOP, NO, 404, unseen),
+            (fact("unseen"), "stranger", "GET", SHOP, NO, 404, unseen.clone()),
+            (fact("unseen"), "stranger", "PUT", SHOP, json!({"description": "x"}), 404, unseen.clone()),
+            (fact("unseen"), "", "GET", SHOP, NO, 404, unseen.clone()),
+            (fact("path-case"), "mia", "GET", "/projects/ACME%2fShop", NO, 200, json!({"id": 1})),
+            (fact("unseen"), "mia", "GET", "/projects/999", NO, 404, unseen.clone()),
+            (fact("unknown-route"), "mia", "GET", "/projects/acme/shop", NO, 404, json!({"error": "404 Not Found"})),
+            (fact("authentication"), "nobody", "GET", SHOP, NO, 401, json!({"message": "401 Unauthorized"})),
+            (fact("blocked-user"), "blocked", "GET", SHOP, NO, 403, NO),
+            (fact("project-public"), "", "GET", "/projects/acme%2Fsite", NO, 200, json!({"name": "site"})),
+            (fact("role"), "dan", "PUT", SHOP, json!({"description": "x"}), 403, json!({"message": "403 Forbidden"})),
+            (fact("project-edit"), "mia", "PUT", SHOP, json!({"description": "x"}), 200, json!({"description": "x"})),
+            (fact("visibility-right"), "mia", "PUT", SHOP, json!({"visibility": "internal"}), 403, NO),
+            (fact("visibility-right"), "mia", "PUT", SHOP, json!({"visibility": "private"}), 200, NO),
+            (fact("visibility-right"), "olive", "PUT", SHOP, json!({"visibility": "internal"}), 200, json!({"visibility": "internal"})),
+            (fact("permissions"), "stranger", "GET", SHOP, NO, 200, json!({"permissions": {"project_access": null}})),
+            (fact("project-edit-nothing"), "mia", "PUT", SHOP, json!({"unknown": 1}), 400, NO),
+            (fact("role"), "mia", "DELETE", SHOP, NO, 403, NO),
+            (fact("project-delete"), "olive", "DELETE", SHOP, NO, 202, json!({"message": "202 Accepted"})),
+            (fact("project-delete"), "olive", "GET", SHOP, NO, 404, unseen),
         ])
         .await;
 }
@@ -164,7 +164,7 @@ async fn nothing_is_more_visible_than_its_group() {
     let world = World::with(json!({"groups": [{"path": "inner"}], "projects": [{"path": "inner/a"}]})).await;
     world
         .check(vec![(
-            Service,
+            fact("visibility-group"),
             ROOT,
             "PUT",
             "/projects/inner%2Fa",
@@ -184,31 +184,31 @@ async fn parameters_come_in_every_form() {
         .header("content-type", "application/x-www-form-urlencoded")
         .body("topics[]=b&topics[]=a&lfs_enabled=0&container_expiration_policy_attributes[keep_n]=5");
     let answer = send(form).await;
-    assert_eq!(answer.status, 200, "Service: forms are accepted\n{}", answer.body);
-    assert_eq!(answer.body["topics"], json!(["a", "b"]));
+    assert_eq!(answer.status, 200, "{}\n{}", fact("parameter-forms"), answer.body);
+    assert_eq!(answer.body["topics"], json!(["a", "b"]), "{}", fact("topics-sorted"));
     assert_eq!(answer.body["tag_list"], json!(["a", "b"]));
     assert_eq!(answer.body["lfs_enabled"], json!(false));
     assert_eq!(answer.body["container_expiration_policy"]["keep_n"], json!(5));
 
     let query = send(world.request("mia", "PUT", &format!("{SHOP}?topics=x,y&description=d"))).await;
-    assert_eq!(query.body["topics"], json!(["x", "y"]), "Service: parameters of a write may be in the query");
+    assert_eq!(query.body["topics"], json!(["x", "y"]), "{}", fact("parameter-forms"));
 
     let part = reqwest::multipart::Part::bytes(b"not really".to_vec()).file_name("../logo.png");
     let upload = reqwest::multipart::Form::new().part("avatar", part);
     let answer = send(world.request("mia", "PUT", SHOP).multipart(upload)).await;
     let address = format!("{}/uploads/-/system/project/avatar/1/logo.png", world.running.url());
-    assert_eq!(answer.body["avatar_url"], json!(address), "Reference(2, 4.3)");
-    assert_eq!(answer.body["path"], "shop", "Service: clients replace what they hold with the answer");
+    assert_eq!(answer.body["avatar_url"], json!(address), "{}", fact("avatar"));
+    assert_eq!(answer.body["path"], "shop", "{}: clients replace what they hold with the answer", fact("avatar"));
     let answer = world.call("mia", "PUT", SHOP, &json!({"avatar": ""})).await;
-    assert_eq!(answer.body["avatar_url"], Value::Null, "Reference(2, 4.3): a blank value removes it");
+    assert_eq!(answer.body["avatar_url"], Value::Null, "{}", fact("avatar"));
 
     let other = world.request("mia", "PUT", SHOP).header("content-type", "text/plain").body("x");
-    assert_eq!(send(other).await.status, 415, "Inferred");
+    assert_eq!(send(other).await.status, 415, "{}", fact("parameter-media-type"));
     let bearer = world.request("", "GET", SHOP).header("authorization", "Bearer mia");
-    assert_eq!(send(bearer).await.status, 200, "Service");
+    assert_eq!(send(bearer).await.status, 200, "{}", fact("token-spellings"));
     let sudo = send(world.request(ROOT, "GET", "/user?sudo=dan")).await;
-    assert_eq!(sudo.body["username"], "dan", "Service");
-    assert_eq!(send(world.request("mia", "GET", "/user?sudo=dan")).await.status, 403, "Service");
+    assert_eq!(sudo.body["username"], "dan", "{}", fact("sudo"));
+    assert_eq!(send(world.request("mia", "GET", "/user?sudo=dan")).await.status, 403, "{}", fact("sudo"));
 }
 
 #[tokio::test]
@@ -219,13 +219,23 @@ async fn a_free_tier_drops_what_it_does_not_have() {
         ..Config::default()
     })
     .await;
-    world.check(vec![(Service, "mia", "PUT", SHOP, json!({"mirror": true, "description": "x"}), 200, json!({"description": "x"}))]).await;
+    world
+        .check(vec![(
+            fact("tier-attributes"),
+            "mia",
+            "PUT",
+            SHOP,
+            json!({"mirror": true, "description": "x"}),
+            200,
+            json!({"description": "x"}),
+        )])
+        .await;
     let project = world.get("mia", SHOP).await.body;
     for name in ["mirror", "approvals_before_merge", "only_allow_merge_if_all_status_checks_passed"] {
-        assert!(project.get(name).is_none(), "Reference(1, 2.8): {name} is for a higher tier");
+        assert!(project.get(name).is_none(), "{}: {name}", fact("tier-attributes"));
     }
     let rule = world.get("mia", &format!("{SHOP}/push_rule")).await;
-    assert_eq!(rule.status, 404, "Service: push rules are not licensed");
+    assert_eq!(rule.status, 404, "{}", fact("push-rule-tier"));
 }
 
 #[tokio::test]
@@ -233,10 +243,10 @@ async fn the_full_object_has_every_field_of_the_reference() {
     let world = World::usual().await;
     let project = world.get(ROOT, &format!("{SHOP}?statistics=true&license=true")).await.body;
     for field in FULL.split_whitespace() {
-        assert!(project.get(field).is_some(), "Reference(1, 2.8): {field} is missing");
+        assert!(project.get(field).is_some(), "{}: {field}", fact("project-fields"));
     }
     for field in ["import_url", "mr_default_target_self", "forked_from_project", "emails_disabled", "public_builds"] {
-        assert!(project.get(field).is_none(), "Reference(1, 2.8): {field} is not there");
+        assert!(project.get(field).is_none(), "{}: {field}", fact("project-fields"));
     }
 }
 
@@ -245,9 +255,9 @@ async fn a_moved_project_says_where_it_is() {
     let world = World::usual().await;
     world
         .check(vec![
-            (Service, "mia", "PUT", SHOP, json!({"path": "store"}), 200, json!({"path_with_namespace": "acme/store"})),
+            (fact("project-edit"), "mia", "PUT", SHOP, json!({"path": "store"}), 200, json!({"path_with_namespace": "acme/store"})),
             (
-                Service,
+                fact("project-moved"),
                 "mia",
                 "PUT",
                 SHOP,
@@ -255,8 +265,8 @@ async fn a_moved_project_says_where_it_is() {
                 405,
                 json!({"message": "Non GET methods are not allowed for moved projects"}),
             ),
-            (Service, "stranger", "GET", SHOP, NO, 404, json!({"message": "404 Project Not Found"})),
-            (Service, "olive", "PUT", "/groups/acme", json!({"path": "apex"}), 200, NO),
+            (fact("unseen"), "stranger", "GET", SHOP, NO, 404, json!({"message": "404 Project Not Found"})),
+            (fact("group-rename"), "olive", "PUT", "/groups/acme", json!({"path": "apex"}), 200, NO),
         ])
         .await;
     for (old, new) in [
@@ -266,9 +276,9 @@ async fn a_moved_project_says_where_it_is() {
     ] {
         let got = world.get("mia", old).await;
         let place = format!("{}/api/v4{new}", world.running.url());
-        assert_eq!((got.status, got.header("location")), (301, place.as_str()), "Service: {old}");
+        assert_eq!((got.status, got.header("location")), (301, place.as_str()), "{}: {old}", fact("project-moved"));
     }
     let again = world.call(ROOT, "POST", "/groups", &json!({"name": "acme", "path": "acme"})).await.body["id"].clone();
     let made = world.call(ROOT, "POST", "/projects", &json!({"path": "shop", "namespace_id": again})).await;
-    assert_eq!(world.get(ROOT, SHOP).await.body["id"], made.body["id"], "Service: a new project takes the path over");
+    assert_eq!(world.get(ROOT, SHOP).await.body["id"], made.body["id"], "{}", fact("project-moved"));
 }

@@ -6,11 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
-use undrift::sandbox::{AbsentDelete, AbsentPushRule, Clock, Config, Data, Fault, Misfortune, Profile, Seed, Tier, start};
+use undrift::sandbox::{AbsentDelete, AbsentPushRule, Clock, Config, Data, Fault, Misfortune, Profile, RateLimits, Seed, Tier, start};
 
 use super::client::{ROOT, World, usual_seed};
+use super::facts::fact;
 
 const SHOP: &str = "/projects/acme%2Fshop";
 const HOOKS: &str = "/projects/acme%2Fshop/hooks";
@@ -21,6 +24,13 @@ fn seed(value: Value) -> Option<Seed> {
 
 fn in_file(path: &Path) -> Config {
     Config { data: Data::File(path.to_owned()), token: Some(ROOT.to_owned()), ..Config::default() }
+}
+
+/// A clock that shows these seconds until a test changes them.
+fn clock_at(seconds: i64) -> (Clock, Arc<AtomicI64>) {
+    let time = Arc::new(AtomicI64::new(seconds));
+    let shown = Arc::clone(&time);
+    (Clock::new(move || jiff::Timestamp::from_second(shown.load(Ordering::SeqCst)).expect("a time")), time)
 }
 
 async fn with_profile(profile: Profile) -> World {
@@ -45,6 +55,18 @@ async fn what_was_answered_is_there_after_a_restart() {
     let world = World::start(in_file(&file)).await;
     assert_eq!(world.get("mia", HOOKS).await.body[0]["id"], made.body["id"]);
     assert!(world.running.notes().is_empty());
+}
+
+#[tokio::test]
+async fn durable_data_is_flushed_at_each_commit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("data.db");
+    for durable in [true, false] {
+        let world = World::start(Config { seed: seed(usual_seed()), durable, ..in_file(&file) }).await;
+        assert_eq!(world.running.is_durable(), durable);
+        assert_eq!(world.call("mia", "PUT", SHOP, &json!({"description": durable.to_string()})).await.status, 200);
+        world.running.stop().await;
+    }
 }
 
 #[tokio::test]
@@ -175,9 +197,7 @@ async fn the_log_has_a_line_for_each_request_and_no_secret() {
 
 #[tokio::test]
 async fn the_clock_decides_what_has_expired() {
-    let time = Arc::new(AtomicI64::new(1_900_000_000));
-    let seconds = Arc::clone(&time);
-    let clock = Clock::new(move || jiff::Timestamp::from_second(seconds.load(Ordering::SeqCst)).expect("a time"));
+    let (clock, time) = clock_at(1_900_000_000);
     let world = World::start(Config { seed: seed(usual_seed()), clock, ..Config::default() }).await;
     let member = json!({"user_id": 7, "access_level": 40, "expires_at": "2030-03-20"});
     let made = world.call("olive", "POST", "/projects/acme%2Fshop/members", &member).await;
@@ -185,7 +205,7 @@ async fn the_clock_decides_what_has_expired() {
     assert_eq!(made.body["created_at"], "2030-03-17T17:46:40.000Z");
     assert_eq!(world.get("stranger", SHOP).await.status, 200);
     time.fetch_add(3 * 24 * 3600, Ordering::SeqCst);
-    assert_eq!(world.get("stranger", SHOP).await.status, 404);
+    assert_eq!(world.get("stranger", SHOP).await.status, 404, "{}", fact("member-expired"));
 }
 
 #[tokio::test]
@@ -202,7 +222,7 @@ async fn a_changed_url_resets_the_token_of_a_hook() {
     let made = world.call("mia", "POST", HOOKS, &json!({"url": first})).await.body["id"].as_i64().expect("an id");
     for (body, token) in rows {
         world.call("mia", "PUT", &format!("{HOOKS}/{made}"), &body).await;
-        assert_eq!(world.running.hook_token(made).as_deref(), token, "Reference(2, 4.5): {body}");
+        assert_eq!(world.running.hook_token(made).as_deref(), token, "{}: {body}", fact("hook-token-reset"));
     }
 }
 
@@ -297,11 +317,67 @@ async fn faults_strike_before_or_after_the_commit() {
 }
 
 #[tokio::test]
+async fn a_marked_project_is_gone_after_its_days() {
+    let (clock, seconds) = clock_at(1_900_000_000);
+    let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
+    let world = World::start(Config { seed: seed(usual_seed()), profile, clock, ..Config::default() }).await;
+    assert_eq!(world.call("olive", "DELETE", SHOP, &Value::Null).await.status, 202);
+    for (days, status) in [(6, 200), (7, 404)] {
+        seconds.store(1_900_000_000 + days * 24 * 3600, Ordering::SeqCst);
+        assert_eq!(world.get("olive", SHOP).await.status, status, "{} {days}", fact("project-restore"));
+    }
+    assert_eq!(world.get("olive", "/projects/2").await.status, 200, "what is not marked stays");
+}
+
+#[tokio::test]
+async fn the_clock_finishes_imports() {
+    let (clock, seconds) = clock_at(1_900_000_000);
+    let profile = Profile { import_delay: Duration::from_secs(60), ..Profile::default() };
+    let world = World::start(Config { seed: seed(usual_seed()), profile, clock, ..Config::default() }).await;
+    world.call("dan", "POST", "/projects/2/fork", &Value::Null).await;
+    for (later, status) in [(59, "scheduled"), (60, "finished")] {
+        seconds.store(1_900_000_000 + later, Ordering::SeqCst);
+        assert_eq!(world.get("dan", "/projects/dan%2Fsite").await.body["import_status"], status, "{}", fact("fork"));
+    }
+}
+
+#[tokio::test]
+async fn too_many_requests_are_refused_in_two_ways() {
+    let (clock, seconds) = clock_at(1_900_000_020);
+    let rate_limits = RateLimits { user: Some(3), operation: Some(2) };
+    let world = World::start(Config { seed: seed(usual_seed()), rate_limits, clock, ..Config::default() }).await;
+    let mut answers = Vec::new();
+    for _ in 0..4 {
+        answers.push(world.get("mia", SHOP).await);
+    }
+    let [first, second, third, fourth] = &answers[..] else { panic!("four answers") };
+    for (got, observed, remaining) in [(first, "1", "2"), (second, "2", "1"), (third, "3", "0"), (fourth, "4", "0")] {
+        let told = ["ratelimit-observed", "ratelimit-remaining", "ratelimit-limit", "ratelimit-reset", "ratelimit-name"]
+            .map(|name| got.header(name));
+        assert_eq!(told, [observed, remaining, "3", "1900000080", "throttle_authenticated_api"], "{}", fact("rate-limit-headers"));
+    }
+    assert_eq!((first.status, second.status), (200, 200));
+    let text = json!({"message": {"error": "This endpoint has been requested too many times. Try again later."}});
+    assert_eq!((third.status, &third.body, third.header("retry-after")), (429, &text, "60"), "{}", fact("rate-limit-operation"));
+    let plain = Value::from("Retry later\n");
+    assert_eq!((fourth.status, &fourth.body), (429, &plain), "{}", fact("rate-limit"));
+    let told = ["retry-after", "content-type", "ratelimit-resettime"].map(|name| fourth.header(name));
+    assert_eq!(told, ["60", "text/plain", "Sun, 17 Mar 2030 17:48:00 GMT"], "{}", fact("rate-limit"));
+    assert_eq!(world.get("dan", SHOP).await.status, 200, "others have an allowance of their own");
+    seconds.fetch_add(60, Ordering::SeqCst);
+    assert_eq!(world.get("mia", SHOP).await.status, 200);
+    let plain = World::usual().await.get("mia", SHOP).await;
+    assert_eq!(plain.header("ratelimit-limit"), "", "no limits unless asked for");
+}
+
+#[tokio::test]
 async fn a_deleted_project_can_be_restored_where_deletion_waits() {
-    let world = with_profile(Profile { delayed_delete: true, ..Profile::default() }).await;
+    let world = with_profile(Profile { deletion_delay: Some(7), ..Profile::default() }).await;
     assert_eq!(world.call("olive", "DELETE", SHOP, &Value::Null).await.status, 202);
     let marked = world.get("olive", SHOP).await.body;
     assert!(marked["marked_for_deletion_on"].is_string());
+    let restored = world.call("olive", "POST", &format!("{SHOP}/restore"), &Value::Null).await;
+    assert_eq!((restored.status, restored.body.get("marked_for_deletion_on")), (201, None), "{}", fact("project-restore"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -313,7 +389,7 @@ async fn a_conditional_delete_leaves_what_changed() {
     for (path, gone) in things {
         for (bound, status) in [("Thu, 01 Jan 2015 00:00:00 GMT", 412), ("Tue, 01 Jan 2999 00:00:00 GMT", gone)] {
             let request = world.request("olive", "DELETE", path).header("if-unmodified-since", bound);
-            assert_eq!(request.send().await.expect("an answer").status(), status, "Service: {path} {bound}");
+            assert_eq!(request.send().await.expect("an answer").status(), status, "{}: {path} {bound}", fact("conditional-delete"));
         }
     }
 }

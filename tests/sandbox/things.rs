@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Source::{Inferred, Reference, Service};
 use super::client::World;
+use super::facts::fact;
 
 const VARIABLES: &str = "/projects/acme%2Fshop/variables";
 const NO: Value = Value::Null;
@@ -15,12 +15,12 @@ async fn variables_live_and_die() {
                       "raw": false, "environment_scope": "*"});
     world
         .check(vec![
-            (Reference("1, 4.1"), "mia", "GET", VARIABLES, NO, 200, json!([])),
-            (Reference("1, 4.1"), "mia", "POST", VARIABLES, json!({"key": "A", "value": "v"}), 201, made.clone()),
-            (Reference("1, 4.1"), "mia", "GET", "/projects/acme%2Fshop/variables/A", NO, 200, made.clone()),
-            (Reference("1, 4.1"), "mia", "GET", VARIABLES, NO, 200, json!([made])),
+            (fact("variable-list"), "mia", "GET", VARIABLES, NO, 200, json!([])),
+            (fact("variable-shape"), "mia", "POST", VARIABLES, json!({"key": "A", "value": "v"}), 201, made.clone()),
+            (fact("variable-shape"), "mia", "GET", "/projects/acme%2Fshop/variables/A", NO, 200, made.clone()),
+            (fact("variable-list"), "mia", "GET", VARIABLES, NO, 200, json!([made])),
             (
-                Service,
+                fact("variable-taken"),
                 "mia",
                 "POST",
                 VARIABLES,
@@ -29,7 +29,7 @@ async fn variables_live_and_die() {
                 json!({"message": {"key": ["(A) has already been taken"]}}),
             ),
             (
-                Reference("1, 4.1"),
+                fact("variable-scopes"),
                 "mia",
                 "POST",
                 VARIABLES,
@@ -38,7 +38,7 @@ async fn variables_live_and_die() {
                 json!({"raw": true}),
             ),
             (
-                Service,
+                fact("variable-ambiguous"),
                 "mia",
                 "GET",
                 "/projects/acme%2Fshop/variables/A",
@@ -48,7 +48,7 @@ async fn variables_live_and_die() {
                 "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'"}),
             ),
             (
-                Reference("1, 4.1"),
+                fact("variable-filter"),
                 "mia",
                 "GET",
                 "/projects/acme%2Fshop/variables/A?filter[environment_scope]=prod",
@@ -57,7 +57,7 @@ async fn variables_live_and_die() {
                 json!({"value": "x"}),
             ),
             (
-                Service,
+                fact("variable-update"),
                 "mia",
                 "PUT",
                 "/projects/acme%2Fshop/variables/A",
@@ -65,9 +65,17 @@ async fn variables_live_and_die() {
                 200,
                 json!({"value": "y", "raw": true}),
             ),
-            (Service, "mia", "DELETE", "/projects/acme%2Fshop/variables/A", json!({"filter[environment_scope]": "prod"}), 204, NO),
             (
-                Service,
+                fact("variable-delete"),
+                "mia",
+                "DELETE",
+                "/projects/acme%2Fshop/variables/A",
+                json!({"filter[environment_scope]": "prod"}),
+                204,
+                NO,
+            ),
+            (
+                fact("variable-absent"),
                 "mia",
                 "GET",
                 "/projects/acme%2Fshop/variables/A?filter[environment_scope]=prod",
@@ -76,7 +84,7 @@ async fn variables_live_and_die() {
                 json!({"message": "404 Variable Not Found"}),
             ),
             (
-                Reference("1, 4.1"),
+                fact("variable-value-required"),
                 "mia",
                 "PUT",
                 "/projects/acme%2Fshop/variables/A",
@@ -84,8 +92,8 @@ async fn variables_live_and_die() {
                 400,
                 json!({"error": "value is missing"}),
             ),
-            (Service, "mia", "DELETE", "/projects/acme%2Fshop/variables/A", NO, 204, NO),
-            (Service, "mia", "DELETE", "/projects/acme%2Fshop/variables/A", NO, 404, NO),
+            (fact("variable-delete"), "mia", "DELETE", "/projects/acme%2Fshop/variables/A", NO, 204, NO),
+            (fact("variable-absent"), "mia", "DELETE", "/projects/acme%2Fshop/variables/A", NO, 404, NO),
         ])
         .await;
 }
@@ -96,9 +104,9 @@ async fn variables_are_validated_and_guarded() {
     let long = "K".repeat(256);
     world
         .check(vec![
-            (Service, "mia", "POST", VARIABLES, json!({}), 400, json!({"error": "key is missing, value is missing"})),
+            (fact("parameter-missing"), "mia", "POST", VARIABLES, json!({}), 400, json!({"error": "key is missing, value is missing"})),
             (
-                Service,
+                fact("variable-key"),
                 "mia",
                 "POST",
                 VARIABLES,
@@ -107,7 +115,7 @@ async fn variables_are_validated_and_guarded() {
                 json!({"message": {"key": ["can contain only letters, digits and '_'."]}}),
             ),
             (
-                Reference("1, 8"),
+                fact("variable-key-length"),
                 "mia",
                 "POST",
                 VARIABLES,
@@ -116,7 +124,7 @@ async fn variables_are_validated_and_guarded() {
                 json!({"message": {"key": ["is too long (maximum is 255 characters)"]}}),
             ),
             (
-                Service,
+                fact("variable-masked"),
                 "mia",
                 "POST",
                 VARIABLES,
@@ -124,11 +132,19 @@ async fn variables_are_validated_and_guarded() {
                 400,
                 json!({"message": {"value": ["is invalid"]}}),
             ),
-            (Service, "mia", "POST", VARIABLES, json!({"key": "M", "value": "has blanks in it", "masked": true}), 400, NO),
-            (Service, "mia", "POST", VARIABLES, json!({"key": "M", "value": "$expanded", "masked": true}), 400, NO),
-            (Service, "mia", "POST", VARIABLES, json!({"key": "M", "value": "$expanded", "masked": true, "raw": true}), 201, NO),
+            (fact("variable-masked"), "mia", "POST", VARIABLES, json!({"key": "M", "value": "has blanks in it", "masked": true}), 400, NO),
+            (fact("variable-masked"), "mia", "POST", VARIABLES, json!({"key": "M", "value": "$expanded", "masked": true}), 400, NO),
             (
-                Service,
+                fact("variable-masked-raw"),
+                "mia",
+                "POST",
+                VARIABLES,
+                json!({"key": "M", "value": "$expanded", "masked": true, "raw": true}),
+                201,
+                NO,
+            ),
+            (
+                fact("parameter-values"),
                 "mia",
                 "POST",
                 VARIABLES,
@@ -136,10 +152,10 @@ async fn variables_are_validated_and_guarded() {
                 400,
                 json!({"error": "variable_type does not have a valid value"}),
             ),
-            (Service, "", "GET", VARIABLES, NO, 401, json!({"message": "401 Unauthorized"})),
-            (Service, "dan", "GET", VARIABLES, NO, 403, json!({"message": "403 Forbidden"})),
-            (Service, "stranger", "GET", VARIABLES, NO, 404, json!({"message": "404 Project Not Found"})),
-            (Service, "stranger", "POST", VARIABLES, json!({"key": "A", "value": ""}), 404, NO),
+            (fact("authentication"), "", "GET", VARIABLES, NO, 401, json!({"message": "401 Unauthorized"})),
+            (fact("role"), "dan", "GET", VARIABLES, NO, 403, json!({"message": "403 Forbidden"})),
+            (fact("unseen"), "stranger", "GET", VARIABLES, NO, 404, json!({"message": "404 Project Not Found"})),
+            (fact("unseen"), "stranger", "POST", VARIABLES, json!({"key": "A", "value": ""}), 404, NO),
         ])
         .await;
 }
@@ -152,10 +168,10 @@ async fn hooks_live_and_die() {
     let url = "https://ci.example.org/x";
     world
         .check(vec![
-            (Service, "mia", "POST", HOOKS, json!({}), 400, json!({"error": "url is missing"})),
-            (Service, "mia", "POST", HOOKS, json!({"url": "ftp://x"}), 422, json!({"error": "Invalid url given"})),
+            (fact("hook-url-required"), "mia", "POST", HOOKS, json!({}), 400, json!({"error": "url is missing"})),
+            (fact("hook-url"), "mia", "POST", HOOKS, json!({"url": "ftp://x"}), 422, json!({"error": "Invalid url given"})),
             (
-                Service,
+                fact("hook-branch-filter"),
                 "mia",
                 "POST",
                 HOOKS,
@@ -164,7 +180,7 @@ async fn hooks_live_and_die() {
                 json!({"error": "Invalid branch filter given"}),
             ),
             (
-                Service,
+                fact("hook-defaults"),
                 "mia",
                 "POST",
                 HOOKS,
@@ -174,7 +190,7 @@ async fn hooks_live_and_die() {
                        "enable_ssl_verification": true, "confidential_note_events": null}),
             ),
             (
-                Reference("2, 4.5"),
+                fact("hook-update"),
                 "mia",
                 "PUT",
                 ONE,
@@ -182,17 +198,17 @@ async fn hooks_live_and_die() {
                 200,
                 json!({"push_events": false, "issues_events": true}),
             ),
-            (Reference("2, 4.5"), "mia", "PUT", ONE, json!({"push_events": false}), 400, json!({"error": "url is missing"})),
-            (Service, "mia", "GET", "/projects/acme%2Fshop/hooks/9", NO, 404, json!({"message": "404 Not found"})),
-            (Service, "dan", "GET", HOOKS, NO, 403, NO),
-            (Service, "mia", "DELETE", ONE, NO, 204, NO),
-            (Reference("2, 4.5"), "mia", "DELETE", ONE, NO, 204, NO),
-            (Reference("2, 4.5"), "mia", "GET", HOOKS, NO, 200, json!([])),
+            (fact("hook-url-required"), "mia", "PUT", ONE, json!({"push_events": false}), 400, json!({"error": "url is missing"})),
+            (fact("hook-absent"), "mia", "GET", "/projects/acme%2Fshop/hooks/9", NO, 404, json!({"message": "404 Not found"})),
+            (fact("role"), "dan", "GET", HOOKS, NO, 403, NO),
+            (fact("hook-delete"), "mia", "DELETE", ONE, NO, 204, NO),
+            (fact("hook-delete-absent"), "mia", "DELETE", ONE, NO, 204, NO),
+            (fact("hook-list"), "mia", "GET", HOOKS, NO, 200, json!([])),
         ])
         .await;
     let made = world.call("mia", "POST", HOOKS, &json!({"url": url, "token": "s"})).await;
-    assert!(made.body.get("token").is_none(), "Reference(1, 2.9): the token is never returned");
-    assert_eq!(made.body["id"], 2, "Inferred: ids are never used again");
+    assert!(made.body.get("token").is_none(), "{}", fact("hook-token-hidden"));
+    assert_eq!(made.body["id"], 2, "{}", fact("ids-once"));
 }
 
 #[tokio::test]
@@ -201,10 +217,18 @@ async fn push_rules_live_and_die() {
     let world = World::usual().await;
     world
         .check(vec![
-            (Service, "mia", "POST", RULE, json!({}), 400, NO),
-            (Service, "mia", "PUT", RULE, json!({"member_check": true}), 404, json!({"message": "404 Push Rule Not Found"})),
+            (fact("push-rule-nothing"), "mia", "POST", RULE, json!({}), 400, NO),
             (
-                Service,
+                fact("push-rule-update-absent"),
+                "mia",
+                "PUT",
+                RULE,
+                json!({"member_check": true}),
+                404,
+                json!({"message": "404 Push Rule Not Found"}),
+            ),
+            (
+                fact("push-rule-limits"),
                 "mia",
                 "POST",
                 RULE,
@@ -213,7 +237,7 @@ async fn push_rules_live_and_die() {
                 json!({"message": {"max_file_size": ["must be greater than or equal to 0"]}}),
             ),
             (
-                Service,
+                fact("push-rule-limits"),
                 "mia",
                 "POST",
                 RULE,
@@ -222,7 +246,7 @@ async fn push_rules_live_and_die() {
                 json!({"message": {"branch_name_regex": ["is too long (maximum is 511 characters)"]}}),
             ),
             (
-                Service,
+                fact("push-rule-defaults"),
                 "mia",
                 "POST",
                 RULE,
@@ -230,9 +254,17 @@ async fn push_rules_live_and_die() {
                 201,
                 json!({"commit_message_regex": "^fix", "branch_name_regex": null, "max_file_size": 0, "member_check": false}),
             ),
-            (Service, "mia", "POST", RULE, json!({"member_check": true}), 422, json!({"error": "Project push rule exists"})),
             (
-                Service,
+                fact("push-rule-exists"),
+                "mia",
+                "POST",
+                RULE,
+                json!({"member_check": true}),
+                422,
+                json!({"error": "Project push rule exists"}),
+            ),
+            (
+                fact("push-rule-update"),
                 "mia",
                 "PUT",
                 RULE,
@@ -240,14 +272,14 @@ async fn push_rules_live_and_die() {
                 200,
                 json!({"commit_message_regex": "^fix", "member_check": true}),
             ),
-            (Service, "mia", "PUT", RULE, json!({"member_check": null}), 200, json!({"member_check": false})),
-            (Service, "dan", "GET", RULE, NO, 403, NO),
-            (Service, "mia", "DELETE", RULE, NO, 204, NO),
-            (Reference("2, 4.6"), "mia", "DELETE", RULE, NO, 204, NO),
+            (fact("push-rule-update"), "mia", "PUT", RULE, json!({"member_check": null}), 200, json!({"member_check": false})),
+            (fact("role"), "dan", "GET", RULE, NO, 403, NO),
+            (fact("push-rule-delete"), "mia", "DELETE", RULE, NO, 204, NO),
+            (fact("push-rule-delete-absent"), "mia", "DELETE", RULE, NO, 204, NO),
         ])
         .await;
     let got = world.request("mia", "GET", RULE).send().await.expect("an answer");
-    assert_eq!(got.text().await.expect("a body"), "null", "Service: an absent push rule is null");
+    assert_eq!(got.text().await.expect("a body"), "null", "{}", fact("push-rule-none"));
 }
 
 #[tokio::test]
@@ -255,17 +287,17 @@ async fn an_archived_project_refuses_writes_below_it() {
     let world = World::usual().await;
     world
         .check(vec![
-            (Reference("2, 4.4"), "olive", "POST", "/projects/acme%2Fshop/archive", NO, 201, json!({"archived": true})),
-            (Reference("2, 4.4"), "olive", "POST", "/projects/acme%2Fshop/archive", NO, 201, json!({"archived": true})),
-            (Service, "olive", "GET", VARIABLES, NO, 403, json!({"message": "403 Forbidden"})),
-            (Inferred, "olive", "PUT", "/projects/acme%2Fshop", json!({"description": "x"}), 403, NO),
-            (Inferred, "olive", "POST", "/projects/acme%2Fshop/hooks", json!({"url": "https://x.example"}), 403, NO),
-            (Inferred, "olive", "GET", "/projects/acme%2Fshop/hooks", NO, 200, json!([])),
-            (Reference("2, 4.4"), "mia", "POST", "/projects/acme%2Fshop/unarchive", NO, 403, NO),
-            (Reference("2, 4.4"), "olive", "POST", "/projects/acme%2Fshop/unarchive", NO, 201, json!({"archived": false})),
-            (Service, "olive", "GET", VARIABLES, NO, 200, json!([])),
+            (fact("archive"), "olive", "POST", "/projects/acme%2Fshop/archive", NO, 201, json!({"archived": true})),
+            (fact("archive-twice"), "olive", "POST", "/projects/acme%2Fshop/archive", NO, 201, json!({"archived": true})),
+            (fact("archived-variables"), "olive", "GET", VARIABLES, NO, 403, json!({"message": "403 Forbidden"})),
+            (fact("archived-refuses"), "olive", "PUT", "/projects/acme%2Fshop", json!({"description": "x"}), 403, NO),
+            (fact("archived-refuses"), "olive", "POST", "/projects/acme%2Fshop/hooks", json!({"url": "https://x.example"}), 403, NO),
+            (fact("archived-readable"), "olive", "GET", "/projects/acme%2Fshop/hooks", NO, 200, json!([])),
+            (fact("archive-right"), "mia", "POST", "/projects/acme%2Fshop/unarchive", NO, 403, NO),
+            (fact("archive"), "olive", "POST", "/projects/acme%2Fshop/unarchive", NO, 201, json!({"archived": false})),
+            (fact("ci-disabled"), "olive", "GET", VARIABLES, NO, 200, json!([])),
             (
-                Service,
+                fact("twin-fields"),
                 "olive",
                 "PUT",
                 "/projects/acme%2Fshop",
@@ -273,7 +305,7 @@ async fn an_archived_project_refuses_writes_below_it() {
                 200,
                 json!({"jobs_enabled": false}),
             ),
-            (Service, "olive", "GET", VARIABLES, NO, 403, NO),
+            (fact("ci-disabled"), "olive", "GET", VARIABLES, NO, 403, NO),
         ])
         .await;
 }

@@ -111,15 +111,14 @@ fn unstar(call: &Call<'_>) -> Result<Answer, Failure> {
 fn starred(call: &Call<'_>, project: i64, changed: usize) -> Result<Answer, Failure> {
     match changed {
         0 => Ok(Answer::empty(StatusCode::NOT_MODIFIED)),
+        _ if call.service.profile.star_answers_ok => projects::answer(call, StatusCode::OK, project),
         _ => projects::answer(call, StatusCode::CREATED, project),
     }
 }
 
 fn restore(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project_as(OWNER)?;
-    if call.tier() < Tier::Premium {
-        return Err(Failure::no_route());
-    }
+    call.require_tier(Tier::Premium)?;
     if project.marked_for_deletion_on.is_none() {
         return Err(Failure::message(StatusCode::BAD_REQUEST, "Project has not been marked for deletion"));
     }
@@ -150,8 +149,11 @@ fn upload(call: &Call<'_>) -> Result<Answer, Failure> {
     }))
 }
 
-/// There is no repository to clean, so nothing ever is under way either.
+/// There is no repository to clean; the lease is held as long as an import would take.
 fn housekeeping(call: &Call<'_>) -> Result<Answer, Failure> {
-    call.active_project_as(MAINTAINER)?;
+    let project = call.active_project_as(MAINTAINER)?;
+    if !call.take_lease(&format!("housekeeping of project {}", project.id))? {
+        return Err(Failure::conflict("Somebody already triggered housekeeping for this resource in the past 1440 minutes"));
+    }
     Answer::created(&json!({ "message": "201 Created" }))
 }

@@ -4,7 +4,7 @@ use http::StatusCode;
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::super::access::{DEVELOPER, OWNER};
+use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::VISIBILITIES;
 use super::super::call::Call;
@@ -33,13 +33,7 @@ fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
     projects::check_visibility(&namespace, &visibility)?;
     let (name_taken, path_taken) = projects::taken(call, &namespace, &name, &path, None)?;
     if name_taken || path_taken {
-        let mut body = json!({});
-        for (field, taken) in [("name", name_taken), ("path", path_taken)] {
-            if taken {
-                body[field] = json!(["has already been taken"]);
-            }
-        }
-        return Err(Failure::message(StatusCode::CONFLICT, body));
+        return Err(clash(call, name_taken, path_taken));
     }
     if let Some(description) = params.text("description")? {
         attributes.insert("description".to_owned(), description.into());
@@ -60,6 +54,16 @@ fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
     };
     let id = projects::store(call, new)?;
     projects::answer(call, StatusCode::CREATED, id)
+}
+
+/// What of a fork is taken.
+fn clash(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
+    let taken = [("name", "Name", name_taken), ("path", "Path", path_taken)].into_iter().filter(|(_, _, taken)| *taken);
+    let body: Value = match call.service.profile.later_errors {
+        true => taken.map(|(_, label, _)| Value::from(format!("{label} has already been taken"))).collect(),
+        false => taken.map(|(field, _, _)| (field.to_owned(), json!(["has already been taken"]))).collect(),
+    };
+    Failure::message(StatusCode::CONFLICT, body)
 }
 
 /// Where the fork goes: `namespace_id`, else `namespace_path`, else the deprecated `namespace`, else the caller's.
@@ -88,8 +92,13 @@ fn lower<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
     }
 }
 
+/// Who may say what a project is a fork of.
+fn relator(call: &Call<'_>) -> i64 {
+    if call.service.profile.maintainer_relates_forks { MAINTAINER } else { OWNER }
+}
+
 fn relate(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(OWNER)?;
+    let project = call.active_project_as(relator(call))?;
     let upstream = call.visible_project(call.segment("forked_from_id"))?;
     if project.forked_from_id.is_some() {
         return Err(Failure::conflict("Project already forked"));
@@ -102,7 +111,7 @@ fn relate(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn unrelate(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(OWNER)?;
+    let project = call.active_project_as(relator(call))?;
     if project.forked_from_id.is_none() {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }

@@ -2,7 +2,6 @@
 //! appears at once, and its import is done when the clock says so.
 
 use http::StatusCode;
-use rusqlite::{OptionalExtension, params};
 use serde_json::{Value, json};
 
 use super::super::access::DEVELOPER;
@@ -124,11 +123,8 @@ fn gists(call: &Call<'_>) -> Result<Answer, Failure> {
         return Err(Failure::no_route());
     }
     call.params.require(&["personal_access_token"])?;
-    let key = format!("gists of user {user}");
-    let done_at: Option<String> = call.db.query_row("SELECT value FROM meta WHERE key = ?1", [&key], |row| row.get(0)).optional()?;
-    if done_at.is_some_and(|done| done.as_str() > call.now()) {
+    if !call.take_lease(&format!("gists of user {user}"))? {
         return Err(errors(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
     }
-    call.db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", params![key, call.import_done_at()])?;
     Ok(Answer::empty(StatusCode::ACCEPTED))
 }

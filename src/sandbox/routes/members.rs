@@ -26,14 +26,14 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/members/all/{user_id}", |call| show_any(call, &Scope::project(call, 0)?)),
     post("/projects/{id}/members", |call| add(call, &Scope::project(call, MAINTAINER)?)),
     put("/projects/{id}/members/{user_id}", |call| edit(call, &Scope::project(call, MAINTAINER)?)),
-    delete("/projects/{id}/members/{user_id}", |call| remove(call, &Scope::project(call, 0)?)),
+    delete("/projects/{id}/members/{user_id}", |call| call.user().and_then(|_| remove(call, &Scope::project(call, 0)?))),
     get("/groups/{id}/members", |call| list(call, &Scope::group(call, 0)?)),
     get("/groups/{id}/members/all", |call| list_all(call, &Scope::group(call, 0)?)),
     get("/groups/{id}/members/{user_id}", |call| show(call, &Scope::group(call, 0)?)),
     get("/groups/{id}/members/all/{user_id}", |call| show_any(call, &Scope::group(call, 0)?)),
     post("/groups/{id}/members", |call| add(call, &Scope::group(call, OWNER)?)),
     put("/groups/{id}/members/{user_id}", |call| edit(call, &Scope::group(call, OWNER)?)),
-    delete("/groups/{id}/members/{user_id}", |call| remove(call, &Scope::group(call, 0)?)),
+    delete("/groups/{id}/members/{user_id}", |call| call.user().and_then(|_| remove(call, &Scope::group(call, 0)?))),
 ];
 
 /// What somebody is a member of.
@@ -283,7 +283,9 @@ fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64, Failure> {
     if !valid_level(level, matches!(scope, Scope::Group(_))) {
         return Err(Failure::model("access_level", "is not included in the list"));
     }
-    if level > scope.level(call)? {
+    let own = scope.level(call)?;
+    let grants_owner = call.service.profile.maintainer_grants_owner && own >= MAINTAINER && matches!(scope, Scope::Project(_));
+    if level > own && !grants_owner {
         return Err(Failure::forbidden());
     }
     Ok(level)
@@ -374,9 +376,10 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         return Err(Failure::forbidden());
     }
     if level < member.access_level && is_last_owner(call, scope, &member)? {
-        return Err(Failure::forbidden());
+        return Err(call.last_owner());
     }
-    let expires_at = wanted_expiry(call)?.unwrap_or_else(|| member.expires_at.clone());
+    let kept = || member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry);
+    let expires_at = wanted_expiry(call)?.unwrap_or_else(kept);
     check_inherited(call, scope, user, level)?;
     call.db
         .prepare_cached("UPDATE members SET access_level = ?2, expires_at = ?3 WHERE id = ?1")?
@@ -406,12 +409,15 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     if !leaves && level < scope.manager() {
         return Err(Failure::forbidden());
     }
-    if matches!(scope, Scope::Project(project) if project.archived) {
-        return Err(Failure::forbidden());
+    if let Scope::Project(project) = scope {
+        call.check_active(project)?;
     }
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
-    if member.user.bot || member.access_level > level || is_last_owner(call, scope, &member)? {
+    if member.user.bot || member.access_level > level {
         return Err(Failure::forbidden());
+    }
+    if is_last_owner(call, scope, &member)? {
+        return Err(call.last_owner());
     }
     call.check_unmodified(&member.created_at)?;
     call.db.execute("DELETE FROM members WHERE id = ?1", [member.id])?;

@@ -187,7 +187,7 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer, Failure> {
         membership.user.id != user && membership.source.0 == group.id && membership.source.2 && membership.access_level == OWNER
     });
     if !other_owner {
-        return Err(Failure::forbidden());
+        return Err(call.last_owner());
     }
     remove_below(call, &group, user)?;
     Ok(Answer::no_content())

@@ -249,17 +249,20 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     if params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")? {
         query.and("0");
     }
+    if let (Some(wanted @ Value::Object(_)), true) = (params.get("custom_attributes"), call.is_administrator()) {
+        query.bind(":custom", wanted.to_string()).and(
+            "NOT EXISTS (SELECT 1 FROM json_each(:custom) wanted WHERE NOT EXISTS
+                 (SELECT 1 FROM custom_attributes c WHERE c.project_id = p.id AND c.key = wanted.key AND c.value = wanted.value))",
+        );
+    }
     if let Some(time) = time(call, "last_activity_after")? {
         query.and("p.last_activity_at > :after").bind(":after", time);
     }
     if let Some(time) = time(call, "last_activity_before")? {
         query.and("p.last_activity_at < :before").bind(":before", time);
     }
-    if params.text("with_programming_language")?.is_some()
-        || params.integer("topic_id")?.is_some()
-        || call.is_administrator() && params.has("custom_attributes")
-    {
-        // No repository has contents, topics have no ids here, and nothing has custom attributes.
+    if params.text("with_programming_language")?.is_some() || params.integer("topic_id")?.is_some() {
+        // No repository has contents, and topics have no ids here.
         query.and("0");
     }
     if let (Some(storage), true) = (params.text("repository_storage")?, call.is_administrator()) {

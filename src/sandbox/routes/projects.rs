@@ -398,7 +398,7 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     let updated: String =
         call.db.prepare_cached("SELECT updated_at FROM projects WHERE id = ?1")?.query_row([project.id], |row| row.get(0))?;
     call.check_unmodified(&updated)?;
-    if call.service.profile.delayed_delete && project.marked_for_deletion_on.is_none() {
+    if call.service.deletion_delay().is_some() && project.marked_for_deletion_on.is_none() {
         call.db.execute("UPDATE projects SET marked_for_deletion_on = ?2 WHERE id = ?1", params![project.id, call.today()])?;
     } else {
         call.db.execute("DELETE FROM projects WHERE id = ?1", [project.id])?;
@@ -406,9 +406,12 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
 }
 
-/// Idempotent (reference 2, 4.4).
+/// Idempotent (reference 2, 4.4), unless a dialect says otherwise.
 fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer, Failure> {
     let project = call.project_as(OWNER)?;
+    if archived && project.archived && call.service.profile.archive_twice_refused {
+        return Err(Failure::message(StatusCode::BAD_REQUEST, "Project is already archived."));
+    }
     call.db.execute("UPDATE projects SET archived = ?2 WHERE id = ?1", params![project.id, archived])?;
     view::touch(call, project.id)?;
     answer(call, StatusCode::CREATED, project.id)

@@ -105,9 +105,7 @@ fn project(call: &Call<'_>, writes: bool) -> Result<Project, Failure> {
         true => call.active_project_as(MAINTAINER)?,
         false => call.project_as(MAINTAINER)?,
     };
-    if call.tier() < Tier::Premium {
-        return Err(Failure::no_route());
-    }
+    call.require_tier(Tier::Premium)?;
     Ok(project)
 }
 
@@ -122,15 +120,15 @@ fn find(call: &Call<'_>, project: i64) -> Result<Option<PushRule>, Failure> {
         .optional()?)
 }
 
-fn absent() -> Failure {
-    Failure::not_found("Push Rule")
+fn absent(call: &Call<'_>) -> Failure {
+    Failure::not_found(if call.service.profile.later_errors { "Push rule" } else { "Push Rule" })
 }
 
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = project(call, false)?;
     match find(call, project.id)? {
         Some(rule) => Answer::ok(&rule.json(project.id)),
-        None if call.service.profile.absent_push_rule == AbsentPushRule::NotFound => Err(absent()),
+        None if call.service.profile.absent_push_rule == AbsentPushRule::NotFound => Err(absent(call)),
         None => Answer::ok(&Value::Null),
     }
 }
@@ -140,7 +138,11 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let mut rule = PushRule::new(call.now().to_owned());
     rule.take(&call.params)?;
     if find(call, project.id)?.is_some() {
-        return Err(Failure::unprocessable("Project push rule exists"));
+        let text = "Project push rule exists";
+        return Err(match call.service.profile.later_errors {
+            true => Failure::message(StatusCode::UNPROCESSABLE_ENTITY, text),
+            false => Failure::unprocessable(text),
+        });
     }
     rule.save(call, project.id)?;
     Answer::created(&rule.json(project.id))
@@ -148,7 +150,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = project(call, true)?;
-    let mut rule = find(call, project.id)?.ok_or_else(absent)?;
+    let mut rule = find(call, project.id)?.ok_or_else(|| absent(call))?;
     rule.take(&call.params)?;
     rule.save(call, project.id)?;
     Answer::ok(&rule.json(project.id))
@@ -158,7 +160,7 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = project(call, true)?;
     let removed = call.db.execute("DELETE FROM push_rules WHERE project_id = ?1", [project.id])?;
     if removed == 0 && call.service.profile.absent_delete == AbsentDelete::NotFound {
-        return Err(absent());
+        return Err(absent(call));
     }
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }

@@ -74,5 +74,6 @@ fn import_members(call: &Call<'_>) -> Result<Answer, Failure> {
          ON CONFLICT DO NOTHING",
         params![project.id, source.id, call.level_in(&project)?, call.now(), call.user()?.id],
     )?;
-    Answer::ok(&json!({ "status": "success" }))
+    let status = if call.service.profile.import_members_created { StatusCode::CREATED } else { StatusCode::OK };
+    Answer::with(status, &json!({ "status": "success" }))
 }

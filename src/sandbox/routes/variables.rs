@@ -9,6 +9,7 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Params;
+use super::super::profile::Profile;
 use super::super::store::project::Project;
 use super::{Route, delete, get, post, put};
 
@@ -80,7 +81,7 @@ impl Variable {
     }
 
     /// Takes what the call says.
-    fn take(&mut self, params: &Params) -> Result<(), Failure> {
+    fn take(&mut self, params: &Params, profile: &Profile) -> Result<(), Failure> {
         if let Some(value) = params.text("value")? {
             self.value = value;
         }
@@ -95,10 +96,10 @@ impl Variable {
         if let Some(scope) = params.text("environment_scope")? {
             self.environment_scope = scope;
         }
-        self.check()
+        self.check(profile)
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self, profile: &Profile) -> Result<(), Failure> {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if self.key.is_empty() || !self.key.chars().all(word) {
             return Err(Failure::model("key", "can contain only letters, digits and '_'."));
@@ -114,16 +115,16 @@ impl Variable {
                  but it cannot start or end with '/'",
             ));
         }
-        if self.masked && !self.can_be_masked() {
+        if self.masked && !self.can_be_masked(self.raw && !profile.raw_masks_plainly) {
             return Err(Failure::model("value", "is invalid"));
         }
         Ok(())
     }
 
-    /// A masked value is long enough and one line, and, unless it is raw, of characters that never expand.
-    fn can_be_masked(&self) -> bool {
+    /// A masked value is long enough and one line, and, unless anything goes, of characters that never expand.
+    fn can_be_masked(&self, anything: bool) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-        let fits = |c: char| if self.raw { !c.is_whitespace() } else { plain(c) };
+        let fits = |c: char| if anything { !c.is_whitespace() } else { plain(c) };
         self.value.chars().count() >= SHORTEST_MASKED && self.value.chars().all(fits)
     }
 
@@ -170,7 +171,7 @@ impl Variable {
 /// Adds a variable as a call with these parameters would; one that exists stays as it is.
 pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Failure> {
     let mut variable = Variable::new(params.text("key")?.unwrap_or_default());
-    variable.take(params)?;
+    variable.take(params, &call.service.profile)?;
     let exists = call
         .db
         .prepare_cached("SELECT 1 FROM variables WHERE project_id = ?1 AND key = ?2 AND environment_scope = ?3")?
@@ -229,7 +230,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = project(call)?;
     call.params.require(&["key", "value"])?;
     let mut variable = Variable::new(call.params.text("key")?.unwrap_or_default());
-    variable.take(&call.params)?;
+    variable.take(&call.params, &call.service.profile)?;
     let count: i64 = call
         .db
         .prepare_cached("SELECT count(*) FROM variables WHERE project_id = ?1")?
@@ -257,7 +258,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
         variable.raw = fresh.raw;
         variable.variable_type = fresh.variable_type;
     }
-    variable.take(&call.params)?;
+    variable.take(&call.params, profile)?;
     variable.save(call, project.id)?;
     Answer::ok(&variable.json())
 }

@@ -18,9 +18,8 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use super::StartError;
 use super::answer::Failure;
 
-/// What `PRAGMA user_version` says about a file with the tables of [`SCHEMA`].
-const SCHEMA_VERSION: i64 = 1;
-const SCHEMA: &str = include_str!("schema.sql");
+/// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it has seen.
+const SCHEMA: [&str; 2] = [include_str!("schema.sql"), include_str!("schema-2.sql")];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;
 /// A project's row has about eight kilobytes; in a page of the usual four, each would spill into a chain of others.
@@ -57,33 +56,31 @@ struct Readers {
 }
 
 impl Store {
-    /// Opens or creates the database.
-    pub(crate) fn open(data: &Data) -> Result<Self, StartError> {
+    /// Opens or creates the database. `durable` flushes every commit to the disk.
+    pub(crate) fn open(data: &Data, durable: bool) -> Result<Self, StartError> {
         match data {
             Data::Memory => {
                 let writer = Connection::open_in_memory().and_then(configure).map_err(StartError::Memory)?;
-                writer.execute_batch(SCHEMA).map_err(StartError::Memory)?;
+                upgrade(&writer, &SCHEMA).map_err(StartError::Memory)?;
                 Ok(Self { writer: Mutex::new(writer), readers: None, _lock: None })
             }
-            Data::File(path) => Self::open_file(path),
+            Data::File(path) => Self::open_file(path, durable),
         }
     }
 
-    fn open_file(path: &Path) -> Result<Self, StartError> {
+    fn open_file(path: &Path, durable: bool) -> Result<Self, StartError> {
         let lock = lock(path)?;
         let wrap = |source| StartError::Database { path: path.to_owned(), source };
         let writer = Connection::open(path).and_then(configure).map_err(wrap)?;
         // Only heeded while the file is empty.
         writer.pragma_update(None, "page_size", PAGE).map_err(wrap)?;
         writer.pragma_update(None, "journal_mode", "wal").map_err(wrap)?;
-        let version: i64 = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
-        match version {
-            SCHEMA_VERSION => {}
-            0 => create_tables(&writer).map_err(wrap)?,
-            other => {
-                return Err(StartError::OtherVersion { path: path.to_owned(), version: other });
-            }
+        if durable {
+            writer.pragma_update(None, "synchronous", "full").map_err(wrap)?;
         }
+        let version: i64 = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
+        let missing = usize::try_from(version).ok().and_then(|seen| SCHEMA.get(seen..));
+        upgrade(&writer, missing.ok_or_else(|| StartError::OtherVersion { path: path.to_owned(), version })?).map_err(wrap)?;
         Ok(Self {
             writer: Mutex::new(writer),
             readers: Some(Readers { path: path.to_owned(), idle: Mutex::new(Vec::new()) }),
@@ -123,6 +120,13 @@ impl Store {
         Ok(answer)
     }
 
+    /// Whether every commit is flushed to the disk, as SQLite tells.
+    pub(crate) fn is_durable(&self) -> Result<bool, rusqlite::Error> {
+        const FULL: i64 = 2;
+        let level: i64 = held(&self.writer).pragma_query_value(None, "synchronous", |row| row.get(0))?;
+        Ok(self.readers.is_some() && level >= FULL)
+    }
+
     /// Moves the write-ahead log into the file.
     pub(crate) fn checkpoint(&self) -> Result<(), rusqlite::Error> {
         if let Some(readers) = &self.readers {
@@ -141,6 +145,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn configure(connection: Connection) -> Result<Connection, rusqlite::Error> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "foreign_keys", "on")?;
+    // With the write-ahead log, a commit outlives this process at once, and the machine after the next checkpoint.
     connection.pragma_update(None, "synchronous", "normal")?;
     // Readers share the file through the page cache of the system instead of each filling a cache of its own.
     connection.pragma_update(None, "mmap_size", MAPPED)?;
@@ -148,10 +153,16 @@ fn configure(connection: Connection) -> Result<Connection, rusqlite::Error> {
     Ok(connection)
 }
 
-fn create_tables(connection: &Connection) -> Result<(), rusqlite::Error> {
+/// Takes all of the steps, or none.
+fn upgrade(connection: &Connection, steps: &[&str]) -> Result<(), rusqlite::Error> {
+    if steps.is_empty() {
+        return Ok(());
+    }
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    transaction.execute_batch(SCHEMA)?;
-    transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    for step in steps {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", SCHEMA.len() as i64)?;
     transaction.commit()
 }
 
@@ -190,8 +201,8 @@ mod tests {
 
     fn both(check: impl Fn(&Store)) {
         let folder = tempfile::tempdir().expect("a folder");
-        check(&Store::open(&Data::Memory).expect("memory"));
-        check(&Store::open(&Data::File(folder.path().join("data.db"))).expect("a file"));
+        check(&Store::open(&Data::Memory, false).expect("memory"));
+        check(&Store::open(&Data::File(folder.path().join("data.db")), false).expect("a file"));
     }
 
     #[test]
@@ -216,7 +227,7 @@ mod tests {
     #[test]
     fn a_read_does_not_wait_for_a_write_and_does_not_see_it() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::open(&Data::File(folder.path().join("data.db"))).expect("a file");
+        let store = Store::open(&Data::File(folder.path().join("data.db")), false).expect("a file");
         let seen = store.write(|db| {
             insert(db)?;
             store.read(count)
@@ -226,13 +237,29 @@ mod tests {
     }
 
     #[test]
+    fn an_earlier_format_is_brought_up_to_date() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("data.db");
+        let earlier = Connection::open(&path).expect("a file");
+        earlier.execute_batch(SCHEMA[0]).expect("the first tables");
+        earlier.execute_batch("INSERT INTO meta (key, value) VALUES ('a', 'b'); PRAGMA user_version = 1").expect("written");
+        drop(earlier);
+        for _ in 0..2 {
+            let store = Store::open(&Data::File(path.clone()), false).expect("opened");
+            assert_eq!(store.read(count).expect("read"), 1);
+            let custom = store.read(|db| Ok(db.query_row("SELECT count(*) FROM custom_attributes", [], |row| row.get::<_, i64>(0))?));
+            assert_eq!(custom.expect("the later table"), 0);
+        }
+    }
+
+    #[test]
     fn a_later_format_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("data.db");
         let later = Connection::open(&path).expect("a file");
         later.pragma_update(None, "user_version", 99).expect("set");
         drop(later);
-        let error = Store::open(&Data::File(path)).expect_err("refused");
+        let error = Store::open(&Data::File(path), false).expect_err("refused");
         assert!(matches!(error, StartError::OtherVersion { version: 99, .. }), "{error}");
     }
 }

@@ -1,0 +1,321 @@
+//! What the sandbox holds to be true of the service, and how it knows.
+//!
+//! One row a rule: a name, the source, a statement of one line. The contract tests refer to rules by these names,
+//! and a test holds that each rule is tested. Where a rule is inferred, or the reference and the real service
+//! disagree, the row names the dialect switch that makes the sandbox answer the other way: a field of
+//! [`Profile`](super::Profile), see [`Profile::dialects`](super::Profile::dialects).
+
+use std::fmt;
+use std::fmt::Write as _;
+
+/// How a rule is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactSource {
+    /// The reference says so: chapter and section.
+    Reference(&'static str),
+    /// The reference is silent; the real service does so.
+    Service,
+    /// Neither says; the sandbox chose.
+    Inferred,
+}
+
+impl fmt::Display for FactSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reference(section) => write!(formatter, "reference {section}"),
+            Self::Service => formatter.write_str("service"),
+            Self::Inferred => formatter.write_str("inferred"),
+        }
+    }
+}
+
+/// One rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Fact {
+    /// What tests call it.
+    pub name: &'static str,
+    /// How it is known.
+    pub source: FactSource,
+    /// The rule, in one line.
+    pub says: &'static str,
+    /// The dialect that answers the other way.
+    pub switch: Option<&'static str>,
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} ({}): {}", self.name, self.source, self.says)
+    }
+}
+
+impl Fact {
+    const fn or(mut self, switch: &'static str) -> Self {
+        self.switch = Some(switch);
+        self
+    }
+}
+
+const fn reference(name: &'static str, section: &'static str, says: &'static str) -> Fact {
+    Fact { name, source: FactSource::Reference(section), says, switch: None }
+}
+
+const fn service(name: &'static str, says: &'static str) -> Fact {
+    Fact { name, source: FactSource::Service, says, switch: None }
+}
+
+const fn inferred(name: &'static str, says: &'static str, switch: &'static str) -> Fact {
+    Fact { name, source: FactSource::Inferred, says, switch: Some(switch) }
+}
+
+/// All rules, as `undrift sandbox --facts` prints them: a line each, then the counts by source.
+#[must_use]
+pub fn table() -> String {
+    let name_width = FACTS.iter().map(|fact| fact.name.len()).max().unwrap_or(0);
+    let source_width = FACTS.iter().map(|fact| fact.source.to_string().len()).max().unwrap_or(0);
+    let mut text = String::new();
+    let mut counts = [0; 3];
+    for fact in FACTS {
+        counts[match fact.source {
+            FactSource::Reference(_) => 0,
+            FactSource::Service => 1,
+            FactSource::Inferred => 2,
+        }] += 1;
+        let switch = fact.switch.map(|switch| format!(" [dialect {switch}]")).unwrap_or_default();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{:name_width$}  {:source_width$}  {}{switch}", fact.name, fact.source.to_string(), fact.says);
+    }
+    let disputed = FACTS.iter().filter(|fact| fact.switch.is_some()).count();
+    let [reference, service, inferred] = counts;
+    let _ = writeln!(
+        text,
+        "\n{} rules: {reference} from the reference, {service} from the real service, {inferred} inferred; {disputed} have a dialect switch",
+        FACTS.len()
+    );
+    text
+}
+
+/// Every rule, grouped by what it is about.
+pub const FACTS: &[Fact] = &[
+    // Callers and calls
+    service("authentication", "no token where one is needed, or a wrong one, is 401"),
+    service("token-spellings", "a token comes as PRIVATE-TOKEN or as Authorization: Bearer"),
+    service("token-scope", "a token whose scope is too small gets 403 insufficient_scope"),
+    service("blocked-user", "a blocked user gets 403 everywhere"),
+    service("sudo", "administrators act for others with sudo; anybody else gets 403"),
+    service("unseen", "what the caller may not see is 404 for every method, with the words for what is not there"),
+    service("role", "who sees a thing but has too low a role gets 403"),
+    service("unknown-route", "an unknown route is 404 under `error`"),
+    service("path-case", "full paths are found in any case"),
+    service("parameter-forms", "parameters come in the query, as a form, as JSON or as multipart"),
+    service("parameter-media-type", "a body of another media type is 415"),
+    service("parameter-missing", "all missing parameters are named in one 400 under `error`"),
+    service("parameter-values", "a value outside its list is 400: does not have a valid value"),
+    service("parameter-type", "a value of the wrong type is 400: is invalid"),
+    service("rate-limit", "above the allowance of a user requests are 429 in plain text, with Retry-After"),
+    service("rate-limit-headers", "answers tell the allowance of the user: RateLimit-Limit, -Observed, -Remaining, -Reset, -Name"),
+    service("rate-limit-operation", "above the allowance of an operation requests are 429 in JSON, with Retry-After"),
+    service("conditional-delete", "DELETE with an If-Unmodified-Since that has passed is 412"),
+    // Lists
+    service("page-headers", "a page carries X-Page, X-Per-Page, X-Next-Page, X-Prev-Page, X-Total, X-Total-Pages and Link"),
+    service("page-link-host", "addresses in Link have the host that the client used"),
+    service("page-parameters", "page and per_page are integers; per_page is 20 unless said, 100 at most, and not 0"),
+    service("head", "HEAD answers with the headers of GET"),
+    reference("keyset-id", "1, 8", "keyset paging works for order_by=id only"),
+    service("keyset-end", "keyset pages are not counted, and end with an empty page without a link"),
+    reference("offset-limit", "1, 8", "offset paging of projects ends at 50,000"),
+    reference("project-list", "2, 4.1", "lists of projects show what the caller may see, narrowed by each parameter"),
+    reference("simple-form", "1, 2.8", "anonymous callers and simple=true get the simple form"),
+    reference("user-projects", "2, 4.1", "a user's projects are those in the own namespace"),
+    reference("starred-projects", "2, 4.1", "starred projects are listed as far as the caller sees them"),
+    reference("custom-attributes", "2, 4.1", "with_custom_attributes shows custom attributes to administrators only"),
+    service("user-unknown", "lists of an unknown user are 404 User Not Found"),
+    // Projects
+    reference("project-fields", "1, 2.8", "the full object has every field that the reference lists, and no other attribute"),
+    reference("project-owner", "1, 2.8", "`owner` of a personal project is an object of id, name and created_at").or("owner_in_full"),
+    reference("project-public", "2, 4.2", "a public project is readable without a token"),
+    reference("permissions", "1, 2.8", "permissions tell the direct and the inherited role, each null without one"),
+    reference("tier-attributes", "1, 2.8", "attributes above the tier are dropped and not shown"),
+    reference("project-names", "2, 4.3", "name and path default from each other; a path is made in lower case with dashes"),
+    reference("project-path-rules", "1, 8", "a path has no leading, trailing or consecutive special characters"),
+    service("project-taken", "a taken name or path is 400 with a list a field"),
+    service("project-name-or-path", "creating with neither name nor path is 400"),
+    service("project-namespace", "creating in a group without the right is 400"),
+    reference("project-readme", "2, 4.3", "default_branch on create needs initialize_with_readme"),
+    reference("project-readme-import", "1, 7", "initialize_with_readme with an import URL fails: not a git repository"),
+    service("project-import-url", "a project with an import URL is imported in the background"),
+    service("project-template", "an unknown template is 400"),
+    reference("create-for-user", "2, 4.3", "administrators create projects for users; name is required"),
+    reference("create-for-user-right", "1, 5", "nobody else creates projects for users"),
+    reference("project-edit", "2, 4.3", "PUT changes the attributes that it names"),
+    service("project-edit-nothing", "PUT without any known attribute is 400"),
+    service("visibility-right", "only owners change the visibility"),
+    service("visibility-group", "nothing is more visible than its group"),
+    service("twin-fields", "an access level and its deprecated boolean follow each other"),
+    service("topics-sorted", "topics are answered sorted, each once, also as tag_list"),
+    reference("avatar", "2, 4.3", "an avatar is sent as multipart and answered with its address; a blank value removes it"),
+    reference("requirements-public", "2, 4.3", "requirements_access_level may be public").or("requirements_never_public"),
+    service("project-delete", "DELETE is 202, and the project is gone"),
+    reference("project-restore", "1, 3", "where deletion waits, a project is marked and can be restored"),
+    service("restore-unmarked", "restoring what is not marked is 400"),
+    service("project-moved", "a former path redirects reads to the id and refuses writes with 405").or("former_paths_answer"),
+    reference("archive", "2, 4.4", "archive and unarchive answer with the project"),
+    reference("archive-twice", "2, 4.4", "archiving what is archived changes nothing").or("archive_twice_refused"),
+    reference("archive-right", "1, 5", "only owners and administrators archive"),
+    inferred("archived-refuses", "an archived project refuses changes with 403", "archived_writable"),
+    service("archived-readable", "settings and hooks of an archived project are readable"),
+    service("archived-variables", "variables of an archived project are closed, also for reading"),
+    service("ci-disabled", "variables are closed while CI/CD is disabled"),
+    service("star", "star and unstar answer 201 with the project").or("star_answers_ok"),
+    reference("star-twice", "1, 7", "starring and unstarring what is so already is 304"),
+    reference("starrers", "1, 2.11", "starrers are listed with the time"),
+    reference("languages", "2, 4.2", "languages are an object, empty without contents"),
+    reference("project-groups", "2, 4.2", "the groups of a project are its ancestors"),
+    reference("project-users", "2, 4.2", "the users of a project can be searched"),
+    reference("transfer-locations", "2, 4.2", "transfer locations are the groups that would take the project"),
+    service("transfer", "PUT transfer moves the project to a namespace"),
+    service("repository-file", "the first file makes a repository, whose branch becomes the default"),
+    reference("upload", "1, 2.11", "an upload answers alt, url, full_path and markdown"),
+    reference("upload-file", "2, 4.4", "an upload needs the field `file`"),
+    service("upload-names", "file names are made plain: no folders, no special characters"),
+    service("housekeeping", "housekeeping is 201, and 409 while a lease is held"),
+    // Forks
+    reference("fork", "1, 3", "a fork is there at once and imported in the background"),
+    service("fork-target", "a target that is unknown or without right is 404 Target Namespace Not Found"),
+    service("fork-clash", "a taken name or path of a fork is 409").or("later_errors"),
+    reference("fork-list", "2, 4.1", "forks are listed"),
+    service("fork-disabled", "where forking is disabled a fork is 404"),
+    reference("fork-self-target", "2, 4.3", "mr_default_target_self is for forks only"),
+    service("fork-relation", "relating is 201, again 409, to itself 400; removing is 204, again 304"),
+    reference("fork-relation-right", "2, 4.4", "fork relations are for owners and administrators").or("maintainer_relates_forks"),
+    // Invited groups
+    service("share", "sharing is 201 with the link; an unknown group 404, again 409"),
+    service("share-level", "a level outside the list is 400"),
+    reference("shared-with-groups", "1, 2.8", "a project lists the groups that it is shared with"),
+    service("share-access", "members of an invited group have access, capped by the invitation"),
+    reference("unshare", "2, 4.4", "ending it is 204"),
+    service("unshare-absent", "ending what is not shared is 404 Group Link Not Found"),
+    reference("import-members", "2, 4.4", "importing members is 200").or("import_members_created"),
+    reference("import-members-unknown", "2, 4.4", "importing members from a project that is not there is 404"),
+    // Variables
+    reference("variable-shape", "1, 2.2", "a variable has seven fields; type env_var, flags false, scope * unless said otherwise"),
+    reference("variable-list", "1, 4.1", "variables are listed"),
+    reference("variable-scopes", "1, 4.1", "variables of one key differ in their scope"),
+    service("variable-taken", "a taken pair of key and scope is 400 under `key`"),
+    service("variable-ambiguous", "a key of several variables without a filter is 409"),
+    reference("variable-filter", "1, 4.1", "filter[environment_scope] picks one of several variables"),
+    service("variable-absent", "a key, or a filter, that fits nothing is 404 Variable Not Found"),
+    reference("variable-value-required", "1, 4.1", "PUT of a variable needs its value").or("optional_variable_value"),
+    inferred("variable-update", "PUT of a variable keeps the flags that it does not name", "put_resets_omitted_flags"),
+    service("variable-delete", "DELETE of a variable is 204"),
+    reference("variable-key", "1, 2.2", "a key has letters, digits and _ only"),
+    reference("variable-key-length", "1, 8", "a key has at most 255 characters"),
+    service("variable-masked", "a masked value has eight characters or more of a plain alphabet, in one line"),
+    inferred("variable-masked-raw", "a masked raw value may have any characters but blanks", "raw_masks_plainly"),
+    // Hooks
+    reference("hook-list", "2, 4.5", "hooks are listed"),
+    reference("hook-url-required", "2, 4.5", "POST and PUT of a hook need its URL"),
+    service("hook-url", "a URL that is not http(s), or local, is 422"),
+    service("hook-branch-filter", "an invalid branch filter is 422"),
+    service("hook-defaults", "a hook is for pushes, with verification, unless said otherwise"),
+    inferred("hook-update", "PUT of a hook keeps the flags that it does not name", "put_resets_omitted_flags"),
+    service("hook-absent", "an unknown hook is 404 Not found"),
+    service("hook-delete", "DELETE of a hook is 204"),
+    reference("hook-delete-absent", "2, 4.5", "DELETE of a hook is idempotent").or("absent_delete"),
+    reference("hook-token-hidden", "1, 2.9", "the token of a hook is never returned"),
+    reference("hook-token-reset", "2, 4.5", "a changed URL resets the token of a hook"),
+    service("ids-once", "ids are never used again"),
+    // Push rules
+    reference("push-rule-tier", "2, 4.6", "push rules are Premium: 404 below").or("unlicensed_forbidden"),
+    service("push-rule-none", "no push rule is 200 null").or("absent_push_rule"),
+    service("push-rule-nothing", "a push rule of no parameter is 400"),
+    service("push-rule-defaults", "what is not said is null, false or 0"),
+    service("push-rule-limits", "a negative size and a regex above 511 characters are 400"),
+    service("push-rule-exists", "a second push rule is 422").or("later_errors"),
+    service("push-rule-update", "PUT changes what it names; a null flag is false"),
+    service("push-rule-update-absent", "PUT without a push rule is 404").or("later_errors"),
+    service("push-rule-delete", "DELETE of a push rule is 204"),
+    reference("push-rule-delete-absent", "2, 4.6", "DELETE of a push rule is idempotent").or("absent_delete"),
+    // Members
+    reference("member-list", "1, 4.3", "members are the direct ones; query narrows them"),
+    reference("member-get", "1, 4.3", "a direct member can be read"),
+    reference("members-all", "1, 4.3", "all members are each once, with the highest level, invited ones capped"),
+    reference("member-add", "1, 4.3", "adding answers the member"),
+    service("member-add-list", "several ids are added with one status for all, and reasons by user"),
+    service("member-unknown-user", "adding an unknown user is 404 User Not Found"),
+    service("member-level", "a level outside the list is 400"),
+    service("member-owner-grant", "maintainers grant no owner: 403").or("maintainer_grants_owner"),
+    service("member-higher", "nobody changes a member above the own level"),
+    service("member-past", "an expiry in the past is 400"),
+    service("member-expired", "a membership ends with its last day"),
+    service("member-twice", "adding a member again is 409"),
+    reference("member-level-required", "1, 4.3", "PUT of a member needs the level"),
+    inferred("member-expiry-kept", "PUT of a member without expires_at keeps it", "put_clears_expiry"),
+    service("member-expiry-cleared", "a blank expires_at clears it"),
+    service("member-inherited", "a direct level below the inherited one is 400"),
+    service("member-leaves", "a member may leave"),
+    service("member-absent", "who is not a direct member is 404 Not found"),
+    reference("member-remove", "1, 4.3", "removing from a group removes from what is below it"),
+    inferred("last-owner", "the last owner of a group stays, and the owner of a personal project: 403", "last_owner_bad_request"),
+    reference("personal-owner", "1, 2.1", "the owner of a personal project has level 50"),
+    reference("billable", "1, 4.3", "billable members are those of the whole hierarchy"),
+    reference("billable-memberships", "1, 4.3", "their direct memberships are listed"),
+    reference("billable-remove", "1, 4.3", "removing one removes every membership in the hierarchy"),
+    service("hierarchy", "hierarchy operations on a subgroup, or without right, are 400"),
+    reference("member-state", "1, 3", "an awaiting member has no access until made active"),
+    service("member-state-unknown", "a state for somebody without memberships is 422"),
+    reference("pending", "1, 2.6", "awaiting members are listed as pending"),
+    service("approve", "approve and approve_all are 204"),
+    reference("override", "1, 4.3", "the override is set and removed, by POST, PUT and DELETE"),
+    // Imports
+    reference("import", "1, 4.2", "an import answers id, name, full_path and full_name at once"),
+    service("import-target", "a blank target_namespace is 400"),
+    service("import-right", "a target without right is 422, for extserver 401, under `errors`"),
+    reference("import-cancel", "1, 4.2", "a running import is canceled"),
+    reference("import-cancel-late", "1, 7", "what is not running is not canceled: 400"),
+    reference("import-cancel-unknown", "1, 7", "an unknown import is 404"),
+    reference("gists", "1, 7", "gists are imported in the background: 202, meanwhile 422"),
+    reference("gists-flag", "1, 9", "importing gists is behind a flag that is off by default"),
+    reference("import-server", "1, 4.2", "an import from a server goes to the personal namespace unless said otherwise"),
+    // Around the reference
+    service("group", "groups are created, found, listed and removed; the creator is owner"),
+    service("group-taken", "a taken path of a group is 400"),
+    service("group-rename", "what is below a renamed group follows it"),
+    service("namespace", "namespaces are found by id; others are 404 Namespace Not Found"),
+    service("user", "callers learn who they are"),
+    service("user-create", "administrators create and remove users; a taken e-mail is 409"),
+    service("user-change", "administrators change, filter, block and deactivate users"),
+    service("token-manage", "tokens are listed without their secret, and revoked"),
+    service("group-transfer", "a group moves below another, or to the top, with all below it"),
+    service("look-up", "groups are searched, also for shared projects; whether a namespace exists can be asked"),
+    service("user-memberships", "administrators list the memberships of a user"),
+    service("version", "version, licence and the own token can be read"),
+    service("response-headers", "every answer has X-Request-Id, X-Runtime, Cache-Control, and nosniff"),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::sandbox::Profile;
+
+    #[test]
+    fn names_are_unique_and_switches_are_those_of_the_profile() {
+        let names: BTreeSet<_> = FACTS.iter().map(|fact| fact.name).collect();
+        assert_eq!(names.len(), FACTS.len());
+        let named: BTreeSet<_> = FACTS.iter().filter_map(|fact| fact.switch).collect();
+        let switches: BTreeSet<_> = Profile::dialects().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(named, switches);
+        for fact in FACTS {
+            assert!(fact.source != FactSource::Inferred || fact.switch.is_some(), "{fact} has no other way");
+        }
+    }
+
+    #[test]
+    fn the_table_ends_with_its_counts() {
+        let text = table();
+        assert_eq!(text.lines().count(), FACTS.len() + 2);
+        let counts = text.lines().last().unwrap_or_default();
+        assert!(counts.starts_with(&format!("{} rules: ", FACTS.len())), "{counts}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Rate limits, with the two answers that the real service gives.
+//!
+//! Requests are counted in windows of a minute, by user, and by user and operation. Whoever is above the
+//! allowance of a user gets 429 in plain text and headers that say when it ends; whoever is above that of an
+//! operation gets 429 in JSON, of which the headers say nothing but `Retry-After`.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use http::StatusCode;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::answer::{Answer, Failure};
+
+/// How long a window is, in seconds.
+const WINDOW: i64 = 60;
+
+/// How many requests are answered. None means any number, which is how the real service is installed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RateLimits {
+    /// Requests a minute of one user. Callers without a valid token share one allowance.
+    pub user: Option<u32>,
+    /// Requests a minute of one user to one operation.
+    pub operation: Option<u32>,
+}
+
+/// Who asks: a user by id, or nobody known.
+type Caller = Option<i64>;
+
+/// The counts of one window.
+#[derive(Debug, Default)]
+struct Window {
+    number: i64,
+    users: HashMap<Caller, u32>,
+    operations: HashMap<(Caller, usize), u32>,
+}
+
+/// The limits with what was counted.
+#[derive(Debug)]
+pub(crate) struct Limiter {
+    limits: RateLimits,
+    window: Mutex<Window>,
+}
+
+/// What counting one request came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    caller: Caller,
+    /// Requests of the user, this one included.
+    user: u32,
+    /// Requests of the user to the operation, this one included.
+    operation: u32,
+    limits: RateLimits,
+    /// When the window ends, in seconds since 1970, and how far away that is.
+    reset: i64,
+    left: i64,
+}
+
+impl Limiter {
+    /// None when nothing is limited.
+    pub(crate) fn new(limits: RateLimits) -> Option<Self> {
+        (limits != RateLimits::default()).then(|| Self { limits, window: Mutex::default() })
+    }
+
+    /// Counts a request. `operation` tells operations apart.
+    pub(crate) fn count(&self, caller: Caller, operation: usize, now: Timestamp) -> Counted {
+        let number = now.as_second().div_euclid(WINDOW);
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        if window.number != number {
+            *window = Window { number, ..Window::default() };
+        }
+        let add = |count: &mut u32| {
+            *count = count.saturating_add(1);
+            *count
+        };
+        let reset = (number + 1) * WINDOW;
+        Counted {
+            caller,
+            user: add(window.users.entry(caller).or_default()),
+            operation: add(window.operations.entry((caller, operation)).or_default()),
+            limits: self.limits,
+            reset,
+            left: reset - now.as_second(),
+        }
+    }
+}
+
+impl Counted {
+    /// The answer to a request that is too many.
+    pub(crate) fn refusal(&self) -> Option<Answer> {
+        let above = |limit: Option<u32>, count| limit.is_some_and(|limit| count > limit);
+        if above(self.limits.user, self.user) {
+            let mut answer = Answer::json(StatusCode::TOO_MANY_REQUESTS, "Retry later\n".to_owned());
+            let time = Timestamp::from_second(self.reset).unwrap_or_default();
+            answer.headers = vec![
+                ("content-type", "text/plain".to_owned()),
+                ("retry-after", self.left.to_string()),
+                ("ratelimit-resettime", httpdate::fmt_http_date(time.into())),
+            ];
+            return Some(answer);
+        }
+        above(self.limits.operation, self.operation).then(|| {
+            let mut answer = Answer::from(too_many());
+            answer.headers.push(("retry-after", WINDOW.to_string()));
+            answer
+        })
+    }
+
+    /// Adds what every answer says about the allowance of its caller.
+    pub(crate) fn tell(&self, answer: &mut Answer) {
+        let Some(limit) = self.limits.user else { return };
+        let name = if self.caller.is_some() { "throttle_authenticated_api" } else { "throttle_unauthenticated_api" };
+        answer.headers.extend([
+            ("ratelimit-name", name.to_owned()),
+            ("ratelimit-limit", limit.to_string()),
+            ("ratelimit-observed", self.user.to_string()),
+            ("ratelimit-remaining", limit.saturating_sub(self.user).to_string()),
+            ("ratelimit-reset", self.reset.to_string()),
+        ]);
+    }
+}
+
+/// The refusal of the application, as opposed to that of the server in front of it.
+pub(crate) fn too_many() -> Failure {
+    let text = "This endpoint has been requested too many times. Try again later.";
+    Failure::message(StatusCode::TOO_MANY_REQUESTS, json!({ "error": text }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_and_operations_are_counted_apart_until_the_minute_is_over() {
+        let limiter = Limiter::new(RateLimits { user: Some(2), operation: Some(1) }).expect("limits");
+        let at = |second| Timestamp::from_second(second).expect("a time");
+        for (caller, operation, second, status) in [
+            (Some(1), 7, 60, None),
+            (Some(1), 8, 61, None),
+            (Some(1), 9, 62, Some("Retry later\n")),
+            (Some(2), 7, 63, None),
+            (Some(2), 7, 119, Some("{\"message\"")),
+            (None, 7, 119, None),
+            (Some(1), 7, 120, None),
+        ] {
+            let refusal = limiter.count(caller, operation, at(second)).refusal();
+            let body = refusal.and_then(|answer| answer.body);
+            assert_eq!(body.is_some(), status.is_some(), "{caller:?} {operation} {second}");
+            assert!(body.unwrap_or_default().starts_with(status.unwrap_or_default()), "{caller:?} {operation} {second}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_limited_unless_asked_for() {
+        assert!(Limiter::new(RateLimits::default()).is_none());
+    }
+}

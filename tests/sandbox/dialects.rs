@@ -1,0 +1,162 @@
+//! Each dialect answers the other way. That the faithful service answers as its rule says is tested elsewhere.
+
+use serde_json::{Value, json};
+use undrift::sandbox::{Config, Profile, Seed, Tier};
+
+use super::client::{ROOT, Row, World, usual_seed};
+use super::facts::fact;
+
+const NO: Value = Value::Null;
+const SHOP: &str = "/projects/acme%2Fshop";
+const HOOKS: &str = "/projects/acme%2Fshop/hooks";
+const HOOK: &str = "/projects/acme%2Fshop/hooks/1";
+const RULE: &str = "/projects/acme%2Fshop/push_rule";
+const VARIABLES: &str = "/projects/acme%2Fshop/variables";
+const VARIABLE: &str = "/projects/acme%2Fshop/variables/A";
+const STRANGER: &str = "/projects/acme%2Fshop/members/7";
+
+/// Calls that end with the answer of a dialect.
+fn calls(switch: &str) -> Vec<Row> {
+    let member = json!({"user_id": 7, "access_level": 20, "expires_at": "2999-01-31"});
+    match switch {
+        "absent_delete" => vec![
+            (fact("hook-delete-absent"), "mia", "DELETE", HOOK, NO, 404, json!({"message": "404 Not found"})),
+            (fact("push-rule-delete-absent"), "mia", "DELETE", RULE, NO, 404, json!({"message": "404 Push Rule Not Found"})),
+        ],
+        "absent_push_rule" => vec![(fact("push-rule-none"), "mia", "GET", RULE, NO, 404, NO)],
+        "archive_twice_refused" => vec![
+            (fact("archive"), "olive", "POST", "/projects/1/archive", NO, 201, NO),
+            (fact("archive-twice"), "olive", "POST", "/projects/1/archive", NO, 400, json!({"message": "Project is already archived."})),
+        ],
+        "archived_writable" => vec![
+            (fact("archive"), "olive", "POST", "/projects/1/archive", NO, 201, NO),
+            (fact("archived-refuses"), "olive", "PUT", SHOP, json!({"description": "x"}), 200, json!({"description": "x"})),
+            (fact("archived-refuses"), "olive", "POST", HOOKS, json!({"url": "https://x.example"}), 201, NO),
+        ],
+        "former_paths_answer" => vec![
+            (fact("project-edit"), "mia", "PUT", SHOP, json!({"path": "store"}), 200, NO),
+            (fact("project-moved"), "mia", "GET", SHOP, NO, 200, json!({"path": "store"})),
+        ],
+        "import_members_created" => {
+            vec![(fact("import-members"), "mia", "POST", "/projects/1/import_project_members/2", NO, 201, json!({"status": "success"}))]
+        }
+        "last_owner_bad_request" => vec![
+            (fact("last-owner"), "olive", "DELETE", "/groups/acme/members/2", NO, 400, NO),
+            (fact("last-owner"), "olive", "PUT", "/groups/acme/members/2", json!({"access_level": 30}), 400, NO),
+            (fact("last-owner"), "olive", "DELETE", "/groups/acme/billable_members/2", NO, 400, NO),
+        ],
+        "later_errors" => vec![
+            (
+                fact("fork-clash"),
+                "dan",
+                "POST",
+                "/projects/2/fork",
+                json!({"namespace_path": "acme"}),
+                409,
+                json!({"message": ["Name has already been taken", "Path has already been taken"]}),
+            ),
+            (
+                fact("push-rule-update-absent"),
+                "mia",
+                "PUT",
+                RULE,
+                json!({"member_check": true}),
+                404,
+                json!({"message": "404 Push rule Not Found"}),
+            ),
+            (fact("push-rule-defaults"), "mia", "POST", RULE, json!({"member_check": true}), 201, NO),
+            (
+                fact("push-rule-exists"),
+                "mia",
+                "POST",
+                RULE,
+                json!({"member_check": true}),
+                422,
+                json!({"message": "Project push rule exists"}),
+            ),
+        ],
+        "maintainer_grants_owner" => vec![(
+            fact("member-owner-grant"),
+            "mia",
+            "POST",
+            "/projects/1/members",
+            json!({"user_id": 7, "access_level": 50}),
+            201,
+            json!({"access_level": 50}),
+        )],
+        "maintainer_relates_forks" => vec![
+            (fact("fork-relation-right"), "mia", "POST", "/projects/1/fork/2", NO, 201, NO),
+            (fact("fork-relation-right"), "mia", "DELETE", "/projects/1/fork", NO, 204, NO),
+        ],
+        "optional_variable_value" => vec![
+            (fact("variable-shape"), "mia", "POST", VARIABLES, json!({"key": "A", "value": "v"}), 201, NO),
+            (fact("variable-value-required"), "mia", "PUT", VARIABLE, json!({"raw": true}), 200, json!({"value": "v", "raw": true})),
+        ],
+        "owner_in_full" => vec![
+            (fact("project-names"), "dan", "POST", "/projects", json!({"path": "mine"}), 201, NO),
+            (
+                fact("project-owner"),
+                "dan",
+                "GET",
+                "/projects/dan%2Fmine",
+                NO,
+                200,
+                json!({"owner": {"username": "dan", "state": "active"}}),
+            ),
+        ],
+        "put_clears_expiry" => vec![
+            (fact("member-add"), "mia", "POST", "/projects/1/members", member, 201, NO),
+            (fact("member-expiry-kept"), "mia", "PUT", STRANGER, json!({"access_level": 20}), 200, json!({"expires_at": null})),
+        ],
+        "put_resets_omitted_flags" => vec![
+            (fact("variable-shape"), "mia", "POST", VARIABLES, json!({"key": "A", "value": "v", "raw": true}), 201, NO),
+            (fact("variable-update"), "mia", "PUT", VARIABLE, json!({"value": "v"}), 200, json!({"raw": false})),
+            (fact("hook-defaults"), "mia", "POST", HOOKS, json!({"url": "https://x.example", "issues_events": true}), 201, NO),
+            (fact("hook-update"), "mia", "PUT", HOOK, json!({"url": "https://x.example"}), 200, json!({"issues_events": false})),
+        ],
+        "raw_masks_plainly" => {
+            let variable = json!({"key": "M", "value": "$expanded", "masked": true, "raw": true});
+            vec![(fact("variable-masked-raw"), "mia", "POST", VARIABLES, variable, 400, json!({"message": {"value": ["is invalid"]}}))]
+        }
+        "requirements_never_public" => {
+            let body = json!({"requirements_access_level": "public"});
+            vec![(fact("requirements-public"), "mia", "PUT", SHOP, body, 400, NO)]
+        }
+        "star_answers_ok" => vec![(fact("star"), "mia", "POST", "/projects/1/star", NO, 200, json!({"star_count": 1}))],
+        "unlicensed_forbidden" => vec![(fact("push-rule-tier"), "mia", "GET", RULE, NO, 403, NO)],
+        other => panic!("the dialect {other} has no test"),
+    }
+}
+
+#[tokio::test]
+async fn every_dialect_answers_the_other_way() {
+    for (switch, profile) in Profile::dialects() {
+        let tier = if switch == "unlicensed_forbidden" { Tier::Free } else { Tier::Ultimate };
+        let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
+        let world = World::start(Config { seed, profile, tier: Some(tier), ..Config::default() }).await;
+        world.check(calls(switch)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_faithful_service_answers_the_first_way() {
+    let world = World::usual().await;
+    let created = world.get(ROOT, "/users/4").await.body["created_at"].clone();
+    world
+        .check(vec![
+            (fact("project-names"), "dan", "POST", "/projects", json!({"path": "mine"}), 201, NO),
+            (
+                fact("project-edit"),
+                "mia",
+                "PUT",
+                SHOP,
+                json!({"requirements_access_level": "public"}),
+                200,
+                json!({"requirements_access_level": "public"}),
+            ),
+            (fact("requirements-public"), "mia", "GET", SHOP, NO, 200, json!({"requirements_access_level": "public"})),
+        ])
+        .await;
+    let owner = world.get("dan", "/projects/dan%2Fmine").await.body["owner"].clone();
+    assert_eq!(owner, json!({"id": 4, "name": "dan", "created_at": created}), "{}", fact("project-owner"));
+}
