@@ -70,7 +70,7 @@ async fn handle(service: Arc<Service>, operation: Operation, request: Request<Bo
             .unwrap_or_else(|_| Failure::internal(&"a handler panicked").into())
     });
     match work.await {
-        Ok(answer) if route.method == Method::GET => respond(answer.unless_known(known.as_ref())),
+        Ok(answer) if operation.route.method == Method::GET => respond(answer.unless_known(known.as_ref())),
         Ok(answer) => respond(answer),
         Err(error) => respond(Failure::internal(&error).into()),
     }

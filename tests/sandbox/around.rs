@@ -2,13 +2,8 @@
 
 use serde_json::{Value, json};
 
-<<<<<<< HEAD
-use super::Source::{Reference, Service};
 use super::client::{ROOT, World, client, got, kept};
-=======
-use super::client::{ROOT, World, kept};
 use super::facts::fact;
->>>>>>> main
 
 const NO: Value = Value::Null;
 
@@ -32,27 +27,6 @@ async fn users_are_changed_and_filtered() {
                 200,
                 json!({"name": "Dan D", "email": "d@x.example"}),
             ),
-<<<<<<< HEAD
-            (Service, "mia", "PUT", one, json!({"name": "x"}), 403, NO),
-            (Service, ROOT, "PUT", "/users/999", json!({"name": "x"}), 404, json!({"message": "404 User Not Found"})),
-            (Service, ROOT, "PUT", one, json!({"username": "mia"}), 409, json!({"message": "Username has already been taken"})),
-            (Service, ROOT, "PUT", one, json!({"username": "daniel"}), 200, json!({"username": "daniel"})),
-            (Service, "dan", "POST", "/projects", json!({"name": "own"}), 201, json!({"path_with_namespace": "daniel/own"})),
-            (Service, ROOT, "PUT", one, json!({"username": "dan"}), 200, NO),
-            (Service, "dan", "GET", "/projects/dan%2Fown", NO, 200, NO),
-            (Service, ROOT, "POST", kept(format!("{one}/block")), NO, 201, json!(true)),
-            (Service, ROOT, "POST", kept(format!("{one}/block")), NO, 201, NO),
-            (Service, ROOT, "POST", kept(format!("{one}/unblock")), NO, 201, json!(true)),
-            (Service, ROOT, "POST", kept(format!("{one}/unblock")), NO, 201, json!(false)),
-            (Service, ROOT, "POST", kept(format!("{one}/ban")), NO, 201, json!(true)),
-            (Service, ROOT, "GET", one, NO, 200, json!({"state": "banned"})),
-            (Service, ROOT, "POST", kept(format!("{one}/unban")), NO, 201, json!(true)),
-            (Service, ROOT, "POST", kept(format!("{one}/deactivate")), NO, 201, NO),
-            (Service, ROOT, "GET", one, NO, 200, json!({"state": "deactivated"})),
-            (Service, ROOT, "POST", kept(format!("{one}/activate")), NO, 201, NO),
-            (Service, ROOT, "GET", one, NO, 200, json!({"state": "active"})),
-            (Service, ROOT, "GET", "/users?order_by=shoe_size", NO, 400, json!({"error": "order_by does not have a valid value"})),
-=======
             (fact("user-change"), "mia", "PUT", one, json!({"name": "x"}), 403, NO),
             (fact("user-change"), ROOT, "PUT", "/users/999", json!({"name": "x"}), 404, json!({"message": "404 User Not Found"})),
             (fact("user-change"), ROOT, "PUT", one, json!({"username": "mia"}), 409, json!({"message": "Username has already been taken"})),
@@ -60,6 +34,13 @@ async fn users_are_changed_and_filtered() {
             (fact("user-change"), "dan", "POST", "/projects", json!({"name": "own"}), 201, json!({"path_with_namespace": "daniel/own"})),
             (fact("user-change"), ROOT, "PUT", one, json!({"username": "dan"}), 200, NO),
             (fact("user-change"), "dan", "GET", "/projects/dan%2Fown", NO, 200, NO),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/block")), NO, 201, json!(true)),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/block")), NO, 201, NO),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/unblock")), NO, 201, json!(true)),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/unblock")), NO, 201, json!(false)),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/ban")), NO, 201, json!(true)),
+            (fact("user-change"), ROOT, "GET", one, NO, 200, json!({"state": "banned"})),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/unban")), NO, 201, json!(true)),
             (fact("user-change"), ROOT, "POST", kept(format!("{one}/deactivate")), NO, 201, NO),
             (fact("user-change"), ROOT, "GET", one, NO, 200, json!({"state": "deactivated"})),
             (fact("user-change"), ROOT, "POST", kept(format!("{one}/activate")), NO, 201, NO),
@@ -73,7 +54,6 @@ async fn users_are_changed_and_filtered() {
                 400,
                 json!({"error": "order_by does not have a valid value"}),
             ),
->>>>>>> main
         ])
         .await;
     assert_eq!(names(&world.get(ROOT, "/users?blocked=true").await.body, "username"), ["blocked"], "{}", fact("user-change"));
@@ -128,20 +108,24 @@ async fn administrators_manage_the_tokens_of_others() {
     let dan = world.get(ROOT, "/users?username=dan").await.body[0]["id"].clone();
     let tokens = kept(format!("/users/{dan}/impersonation_tokens"));
     let made = world.call(ROOT, "POST", tokens, &json!({"name": "new", "scopes": ["api", "read_user"], "expires_at": "2999-01-01"})).await;
-    assert_eq!((made.status, &made.body["scopes"]), (201, &json!(["api", "read_user"])), "{Service}: {}", made.body);
+    assert_eq!((made.status, &made.body["scopes"]), (201, &json!(["api", "read_user"])), "{}: {}", fact("token-manage"), made.body);
     let one = kept(format!("{tokens}/{}", made.body["id"]));
     let foreign = kept(format!("/users/1/impersonation_tokens/{}", made.body["id"]));
-    assert!(names(&world.get(ROOT, &format!("{tokens}?state=active")).await.body, "name").contains(&"new".to_owned()), "{Service}");
+    assert!(
+        names(&world.get(ROOT, &format!("{tokens}?state=active")).await.body, "name").contains(&"new".to_owned()),
+        "{}",
+        fact("token-manage")
+    );
     world
         .check(vec![
-            (Service, ROOT, "GET", kept(format!("{tokens}?state=inactive")), NO, 200, json!([])),
-            (Service, ROOT, "GET", one, NO, 200, json!({"name": "new", "active": true})),
-            (Service, ROOT, "GET", foreign, NO, 404, NO),
-            (Service, "dan", "GET", tokens, NO, 403, NO),
-            (Service, "dan", "DELETE", one, NO, 403, NO),
-            (Service, ROOT, "DELETE", one, NO, 204, NO),
-            (Service, ROOT, "GET", one, NO, 404, NO),
-            (Service, ROOT, "POST", tokens, json!({"name": "x", "scopes": ["everything"]}), 400, NO),
+            (fact("token-manage"), ROOT, "GET", kept(format!("{tokens}?state=inactive")), NO, 200, json!([])),
+            (fact("token-manage"), ROOT, "GET", one, NO, 200, json!({"name": "new", "active": true})),
+            (fact("token-manage"), ROOT, "GET", foreign, NO, 404, NO),
+            (fact("token-manage"), "dan", "GET", tokens, NO, 403, NO),
+            (fact("token-manage"), "dan", "DELETE", one, NO, 403, NO),
+            (fact("token-manage"), ROOT, "DELETE", one, NO, 204, NO),
+            (fact("token-manage"), ROOT, "GET", one, NO, 404, NO),
+            (fact("token-manage"), ROOT, "POST", tokens, json!({"name": "x", "scopes": ["everything"]}), 400, NO),
         ])
         .await;
 }
@@ -266,16 +250,16 @@ async fn what_was_seen_already_is_not_sent_again() {
     let world = World::usual().await;
     let first = world.get("mia", "/projects/acme%2Fshop").await;
     let tag = first.header("etag").to_owned();
-    assert!(tag.starts_with("W/\""), "{Service}: {tag:?}");
+    assert!(tag.starts_with("W/\""), "{}: {tag:?}", fact("conditional-read"));
     let again = async || {
         let request = world.request("mia", "GET", "/projects/acme%2Fshop").header("if-none-match", &tag);
         got(request.send().await.expect("an answer")).await
     };
     let same = again().await;
-    assert_eq!((same.status, same.body.clone(), same.header("etag")), (304, NO, tag.as_str()), "{Service}");
+    assert_eq!((same.status, same.body.clone(), same.header("etag")), (304, NO, tag.as_str()), "{}", fact("conditional-read"));
     world.call("mia", "PUT", "/projects/acme%2Fshop", &json!({"description": "new"})).await;
     let changed = again().await;
-    assert_eq!((changed.status, &changed.body["description"]), (200, &json!("new")), "{Service}");
+    assert_eq!((changed.status, &changed.body["description"]), (200, &json!("new")), "{}", fact("conditional-read"));
     assert_ne!(changed.header("etag"), tag);
 }
 
@@ -285,10 +269,10 @@ async fn slashes_and_bare_bodies_are_taken_for_what_was_meant() {
     for path in ["//api/v4/projects/acme%2Fshop", "/api/v4/projects/acme%2Fshop/", "/api/v4//projects/acme%2Fshop?simple=true"] {
         let request = client().get(format!("{}{path}", world.running.url())).header("private-token", "mia");
         let got = got(request.send().await.expect("an answer")).await;
-        assert_eq!((got.status, &got.body["path"]), (200, &json!("shop")), "{Service}: {path}");
+        assert_eq!((got.status, &got.body["path"]), (200, &json!("shop")), "{}: {path}", fact("slashes"));
     }
     let bare = got(world.request("mia", "POST", "/projects").body("name=bare").send().await.expect("an answer")).await;
-    assert_eq!((bare.status, &bare.body["path"]), (201, &json!("bare")), "{Service}: a body without a type is a form");
+    assert_eq!((bare.status, &bare.body["path"]), (201, &json!("bare")), "{}: a body without a type is a form", fact("bare-body"));
     let null = world.request("mia", "POST", "/projects/acme%2Fshop/star").header("content-type", "application/json").body("null");
-    assert_eq!(got(null.send().await.expect("an answer")).await.status, 201, "{Service}: null has no parameters");
+    assert_eq!(got(null.send().await.expect("an answer")).await.status, 201, "{}: null has no parameters", fact("bare-body"));
 }
