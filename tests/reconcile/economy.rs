@@ -99,3 +99,21 @@ async fn projects_of_a_person_are_found_in_the_persons_list() {
     );
     assert!(world.requests().iter().any(|request| request.contains("/users/bob/projects")), "{:?}", world.requests());
 }
+
+/// A caller who is no administrator sees every entry only from a certain role on, so its role has to be known before a list counts.
+#[tokio::test]
+async fn a_maintainer_without_the_rights_of_an_administrator_is_enough() {
+    let mut seed = seed(&["a", "b"].map(|name| json!({"path": format!("acme/{name}"), "members": [{"user": "bob", "access_level": 40}]})));
+    seed["users"][1]["token"] = "bobs-token".into();
+    seed["projects"][1]["members"][0]["access_level"] = 30.into();
+    let world = World::new(Profile::default(), seed).await;
+    let sections = json!({"variables": [{"key": "A", "value": "x"}], "members": [{"user": "bob", "access_level": "maintainer"}]});
+    world.declare(&[project("acme/a", sections.clone()), project("acme/b", sections)]);
+    let desired = world.desired();
+    let (observer, settings) = world.connect_as("bobs-token", &desired).await.unwrap();
+    let plan = world.plan_with(&observer, &desired, &settings).await.unwrap();
+    let steps: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
+    assert_eq!(steps, ["acme/a#variables/A@*"]);
+    let unread: Vec<_> = plan.incomplete.iter().map(|scope| scope.address.to_string()).collect();
+    assert_eq!(unread, ["acme/b#members", "acme/b#variables"], "a developer may not see all of them");
+}
