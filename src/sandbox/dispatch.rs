@@ -289,3 +289,45 @@ pub(crate) fn respond(answer: Answer) -> Response {
     *response.body_mut() = answer.body.map_or_else(Body::empty, Body::from);
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::super::attributes::Tier;
+    use super::super::clock::Clock;
+    use super::super::store::{Data, Store};
+    use super::*;
+
+    /// Changes something, then panics.
+    static PANICS: Route = Route {
+        method: Method::POST,
+        path: "/panics",
+        handler: |call| {
+            call.db.execute("INSERT INTO meta (key, value) VALUES ('half', 'done')", [])?;
+            std::panic::panic_any("planted")
+        },
+    };
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_and_changes_nothing() {
+        let store = Store::open(&Data::Memory, false).expect("memory");
+        let service = Arc::new(Service {
+            store,
+            tier: Tier::Free,
+            profile: Profile::default(),
+            clock: Clock::default(),
+            limiter: None,
+            swept: Mutex::new(None),
+        });
+        for _ in 0..2 {
+            let operation = Operation { number: 0, route: &PANICS };
+            let answer = handle(Arc::clone(&service), operation, Request::new(Body::empty())).await;
+            assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+            let body = to_bytes(answer.into_body(), 1_000).await.expect("a body");
+            assert_eq!(body, r#"{"message":"500 Internal Server Error"}"#);
+            let left = service.store.read(|db| Ok(db.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0))?));
+            assert_eq!(left.expect("still usable"), 0);
+        }
+    }
+}

@@ -24,6 +24,7 @@ mod facts;
 mod limit;
 mod page;
 mod params;
+mod patience;
 mod plant;
 mod profile;
 mod routes;

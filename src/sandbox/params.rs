@@ -9,10 +9,12 @@ use serde_json::{Map, Value};
 
 use super::answer::Failure;
 
-/// How many parameters one call may have, and how deep names in brackets may nest. Both only bound the work
+/// How many parameters one call may have, and how deep names in brackets may nest. All of these only bound the work
 /// that a hostile client can cause; real clients stay far below.
 const MOST_PARAMETERS: usize = 2_000;
 const DEEPEST_NAME: usize = 8;
+/// How deep a JSON body may nest.
+const DEEPEST_JSON: usize = 64;
 
 /// A file that was sent as a part of a multipart body.
 #[derive(Debug)]
@@ -54,6 +56,9 @@ impl Params {
             Ok(Value::Null) => return Ok(()),
             _ => return Err(malformed()),
         };
+        if members.values().any(|value| is_deeper(value, DEEPEST_JSON - 1)) {
+            return Err(malformed());
+        }
         members.into_iter().try_for_each(|(name, value)| self.add(&name, value))
     }
 
@@ -203,6 +208,16 @@ pub(crate) fn integer(name: &str, value: &Value) -> Result<Option<i64>, Failure>
         Value::String(text) if text.trim().is_empty() => Ok(None),
         Value::String(text) => text.trim().parse().map(Some).map_err(|_| Failure::invalid(name)),
         Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(Failure::invalid(name)),
+    }
+}
+
+/// Whether a value nests deeper than `levels`.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(_) | Value::Object(_) if levels == 0 => true,
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, levels - 1)),
+        Value::Object(members) => members.values().any(|member| is_deeper(member, levels - 1)),
+        _ => false,
     }
 }
 

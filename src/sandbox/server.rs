@@ -25,11 +25,17 @@ use tower::ServiceExt;
 
 use super::answer::{Answer, Failure};
 use super::clock::{self, Clock};
+use super::patience::Patient;
 use super::profile::{Faults, Misfortune};
 use super::{dispatch, limit};
 
 /// How long a client may take to send the head of a request, and how long an idle connection is kept.
 const HEAD_TIME: Duration = Duration::from_secs(10);
+/// How long a client may take nothing of its answer.
+const WRITE_TIME: Duration = Duration::from_secs(30);
+/// The head of a request has at most this many headers and bytes; else it is 431.
+const MOST_HEADERS: usize = 100;
+const MOST_HEAD: usize = 64 * 1024;
 /// Further connections wait for one of these to end.
 const MOST_CONNECTIONS: usize = 256;
 /// How long requests that are under way may take to finish when the service stops.
@@ -97,8 +103,8 @@ async fn converse(stream: TcpStream, front: Arc<Front>, mut stop: watch::Receive
         async move { answer(&front, request).await }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_headers(100);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_headers(MOST_HEADERS).max_buf_size(MOST_HEAD);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(Patient::new(stream, WRITE_TIME)), service));
     tokio::select! {
         // An error here is the client's or a fault's; there is nobody left to tell.
         _ = connection.as_mut() => return,

@@ -15,6 +15,7 @@ mod members;
 mod operations;
 mod paging;
 mod projects;
+mod robustness;
 mod running;
 mod table;
 mod things;
