@@ -215,6 +215,7 @@ fn begin<'a>(
         time,
         now: OnceCell::new(),
         standing: OnceCell::new(),
+        direct: OnceCell::new(),
     })
 }
 
