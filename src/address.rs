@@ -10,7 +10,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use crate::operation::encode;
+use crate::text::encode;
 
 /// The name of one managed object. Ordered by path, section and entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]

@@ -2,7 +2,7 @@
 //!
 //! A kind's struct says this next to the field itself, as a schema transform:
 //!
-//! ```ignore
+//! ```text
 //! /// Whether people who are not members may see jobs.
 //! #[schemars(transform = FIELD.read_as("public_jobs"))]
 //! pub public_builds: Option<bool>,

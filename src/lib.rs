@@ -12,12 +12,15 @@
 //!
 //! | layer | modules | what they are |
 //! |---|---|---|
-//! | vocabulary | `text`, `diagnostic`, `yaml`, `field`, `address`, `secret`, `value`, `operation`, `page` | words that every layer speaks |
-//! | kinds | `kind`, `schema`, `kinds` | one file for one sort of thing |
-//! | manifest | `manifest` | what people write, checked and resolved to `manifest::Desired` |
-//! | api | `api` | the one place that sends requests |
-//! | reconcile | `live`, `observe`, `diff`, `plan`, `apply` | what is there, what differs, what to do, doing it |
-//! | faces | `report`, `sandbox`, `cli` | what people see |
+//! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`operation`], [`page`], [`origin`], [`address`], [`yaml`], [`diagnostic`] | words that every layer speaks |
+//! | kinds | [`schema`], [`kind`], [`kinds`] | one file for one sort of thing |
+//! | manifest | [`manifest`] | what people write, checked and resolved to [`manifest::Desired`] |
+//! | reconcile, pure | [`live`], [`diff`], [`plan`] | what is there, what differs, what to do |
+//! | api | [`api`] | the one place that sends requests |
+//! | reconcile, with IO | [`observe`], [`apply`] | reading what is there, doing what was planned |
+//! | faces | `sandbox`, [`report`], [`cli`] | the embedded service, and what people see |
+//!
+//! A newcomer reads [`plan`] first, then [`kind`] and one of the [`kinds`], then [`apply`].
 
 pub mod address;
 pub mod api;

@@ -13,6 +13,8 @@ use std::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::text;
+
 /// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` says nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -181,7 +183,7 @@ impl Secrets {
 /// The ways in which a secret may turn up in a text.
 fn forms(secret: &str) -> Vec<String> {
     let json = serde_json::Value::from(secret).to_string();
-    let mut forms = vec![secret.to_owned(), crate::operation::encode(secret).to_string(), json.trim_matches('"').to_owned()];
+    let mut forms = vec![secret.to_owned(), text::encode(secret).to_string(), json.trim_matches('"').to_owned()];
     forms.extend(secret.lines().map(str::to_owned));
     // Base64 of a text depends on where in a group of three bytes it starts; the ends depend on the neighbours and are cut off.
     forms.extend((0..3).filter_map(|offset| base64_core(secret.as_bytes(), offset)));

@@ -1,9 +1,11 @@
-//! Text for people: escaped, counted, compared and stripped of credentials.
+//! Text for people: escaped, counted, compared and stripped of credentials; and text for addresses, percent-encoded.
 //!
 //! Names, values and messages come from manifests and from the service; both may be hostile. Everything that is shown passes
 //! [`escape`] or [`escape_lines`], and every address [`mask_url`].
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// What stands in the place of something that must not be shown.
 pub const MASK: &str = "***";
@@ -147,6 +149,14 @@ pub fn url_secrets(text: &str) -> Vec<Range<usize>> {
         from = end;
     }
     secrets
+}
+
+/// What stays as it is within one path segment or query part (RFC 3986, unreserved).
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// `text` as one path segment or one part of a query: everything but RFC 3986's unreserved characters is percent-encoded.
+pub fn encode(text: &str) -> impl fmt::Display + '_ {
+    utf8_percent_encode(text, UNRESERVED)
 }
 
 #[cfg(test)]

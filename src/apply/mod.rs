@@ -29,6 +29,7 @@ use crate::{
     observe::{Observer, ends_everything},
     operation::{Method, Request, Write},
     plan::{self, Plan, ProjectPlan, Settings, Step},
+    text,
 };
 
 /// What a run of apply works with.
@@ -241,18 +242,23 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Sends the calls of one step, in order.
     async fn execute(&self, step: &Step) -> (Outcome, Option<ApiError>) {
         match self.send_all(&step.requests).await {
-            Ok(()) => (Outcome::Done, None),
+            Ok(outcome) => (outcome, None),
             Err(error) if ends_everything(&error) && !error.maybe_applied() => (Outcome::Failed(error.to_string()), Some(error)),
             Err(error) if error.maybe_applied() => self.look_again(step, error).await,
             Err(error) => (Outcome::Failed(error.to_string()), None),
         }
     }
 
-    async fn send_all(&self, requests: &[Request<Write>]) -> Result<(), ApiError> {
-        for request in requests {
+    /// Sends calls in order; after a signal no further one.
+    async fn send_all(&self, requests: &[Request<Write>]) -> Result<Outcome, ApiError> {
+        for (sent, request) in requests.iter().enumerate() {
+            if sent > 0 && self.apply.stopping() {
+                let all = text::count(requests.len(), "call");
+                return Ok(Outcome::Failed(format!("interrupted after {sent} of {all}; another run takes up the rest")));
+            }
             self.apply.writer.send(request.clone()).await?;
         }
-        Ok(())
+        Ok(Outcome::Done)
     }
 
     /// After an answer was lost: looks whether the step was carried out. If nothing of it was, it is sent once more; if it was not
@@ -281,7 +287,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             }
         };
         match self.send_all(again).await {
-            Ok(()) => (Outcome::Done, None),
+            Ok(outcome) => (outcome, None),
             Err(error) if error.maybe_applied() => (Outcome::Unknown(error.to_string()), None),
             Err(error) => (Outcome::Failed(error.to_string()), ends_everything(&error).then_some(error)),
         }

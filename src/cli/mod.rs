@@ -167,6 +167,7 @@ mod tests {
     use super::*;
     use clap::CommandFactory as _;
 
+    #[cfg(feature = "sandbox")]
     fn arguments(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
     }
@@ -176,6 +177,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    #[cfg(feature = "sandbox")]
     #[test]
     fn the_file_of_a_sandbox_takes_an_equals_sign() {
         for (line, file) in [
@@ -192,6 +194,7 @@ mod tests {
         assert!(is_about(&error, "other") && !is_about(&error, "manifests"));
     }
 
+    #[cfg(feature = "sandbox")]
     #[test]
     fn the_sandbox_excludes_an_address_and_there_is_no_token_option() {
         for line in ["undrift plan --sandbox --url https://x.example", "undrift plan --token abc", "undrift plan --concurrency 0"] {

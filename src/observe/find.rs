@@ -18,6 +18,8 @@ use crate::{
 
 /// The role from which on a caller sees every entry of a list below a project (reference 1, 2.1 and 2.3).
 const SEES_ALL: u64 = 40;
+/// The field of a project object that says what the caller may do.
+const PERMISSIONS: &str = "permissions";
 /// A list of everything is tried for more than this many projects that no group's list brought.
 const KEYSET_FROM: usize = 10;
 
@@ -138,6 +140,11 @@ impl Observer {
             lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
             sections.insert(section.kind.section(), section.kind.read(raw, &|name| names.contains(name)));
         }
+        // Some lists do not say what the caller may do, and without that no list below the project can be trusted to be whole.
+        let has_lists = project.sections.values().any(|section| matches!(section.kind.source(&facts.target), Source::List(_)));
+        if has_lists && !self.caller.administrator && !raw.contains_key(PERMISSIONS) {
+            lacking.push(PERMISSIONS.to_owned());
+        }
         Seen { sees_all: self.caller.administrator || role(raw) >= Some(SEES_ALL), facts, sections, lacking }
     }
 
@@ -214,7 +221,7 @@ fn facts(project: &Project, raw: &Object) -> Facts {
 
 /// The caller's highest level in the project, as the project object says.
 fn role(raw: &Object) -> Option<u64> {
-    let permissions = raw.get("permissions")?;
+    let permissions = raw.get(PERMISSIONS)?;
     let level = |name| permissions[name]["access_level"].as_u64();
     level("project_access").max(level("group_access"))
 }

@@ -14,10 +14,9 @@ mod table;
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-
 use crate::{
     field::{Route, Tier},
+    text::encode,
     value::{Fields, Value},
 };
 
@@ -237,14 +236,6 @@ pub struct Request<E> {
     /// What it carries.
     pub body: Body,
     effect: PhantomData<E>,
-}
-
-/// What stays as it is within one path segment or query part (RFC 3986, unreserved).
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-
-/// `text` as one path segment or one part of a query: everything but RFC 3986's unreserved characters is percent-encoded.
-pub fn encode(text: &str) -> impl fmt::Display + '_ {
-    utf8_percent_encode(text, UNRESERVED)
 }
 
 impl<E> Request<E> {

@@ -4,7 +4,9 @@
 //! real service: `{"message": …}` for what the application says, `{"error": …}` for what the parameter
 //! checks and the router say, and `{"message": {field: [texts]}}` for what a model refuses.
 
-use http::StatusCode;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -44,6 +46,21 @@ impl Answer {
     /// A status that has no body.
     pub(crate) fn empty(status: StatusCode) -> Self {
         Self { status, body: None, headers: Vec::new() }
+    }
+
+    /// A 200 with its `ETag`, or 304 when that is what the client says it knows.
+    pub(crate) fn unless_known(mut self, known: Option<&HeaderValue>) -> Self {
+        let Some(body) = self.body.as_ref().filter(|_| self.status == StatusCode::OK) else {
+            return self;
+        };
+        let mut hasher = DefaultHasher::new();
+        body.hash(&mut hasher);
+        let tag = format!("W/\"{:016x}\"", hasher.finish());
+        if known.is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+            self = Self { headers: self.headers, ..Self::empty(StatusCode::NOT_MODIFIED) };
+        }
+        self.headers.push(("etag", tag));
+        self
     }
 
     /// 204.

@@ -64,7 +64,9 @@ async fn handle(service: Arc<Service>, operation: Operation, request: Request<Bo
         Ok(request) => request,
         Err(failure) => return respond(failure.into()),
     };
+    let known = request.headers.get(header::IF_NONE_MATCH).cloned();
     match tokio::task::spawn_blocking(move || withstand(&service, operation, request)).await {
+        Ok(answer) if operation.route.method == Method::GET => respond(answer.unless_known(known.as_ref())),
         Ok(answer) => respond(answer),
         Err(error) => respond(Failure::internal(&error).into()),
     }
@@ -118,7 +120,8 @@ async fn read_body(request: Request<Body>, params: &mut Params) -> Result<(), Fa
     }
     match media_type.as_str() {
         "application/json" => params.add_json(&body),
-        "application/x-www-form-urlencoded" => params.add_form(&String::from_utf8_lossy(&body)),
+        // Without a type, a body is a form.
+        "application/x-www-form-urlencoded" | "" => params.add_form(&String::from_utf8_lossy(&body)),
         other => Err(Failure::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("The provided content-type '{other}' is not supported."))),
     }
 }

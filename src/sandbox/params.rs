@@ -45,14 +45,16 @@ impl Params {
         Ok(())
     }
 
-    /// Adds the members of a JSON object; an empty text adds nothing.
+    /// Adds the members of a JSON object; an empty text and null add nothing.
     pub(crate) fn add_json(&mut self, text: &[u8]) -> Result<(), Failure> {
         let malformed = || Failure::error(http::StatusCode::BAD_REQUEST, "message body does not match declared format");
         if text.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        let Ok(Value::Object(members)) = serde_json::from_slice(text) else {
-            return Err(malformed());
+        let members = match serde_json::from_slice(text) {
+            Ok(Value::Object(members)) => members,
+            Ok(Value::Null) => return Ok(()),
+            _ => return Err(malformed()),
         };
         if members.values().any(|value| is_deeper(value, DEEPEST_JSON - 1)) {
             return Err(malformed());

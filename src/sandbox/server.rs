@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::response::Response;
-use http::{HeaderValue, Method, Request, StatusCode, header};
+use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -114,8 +114,11 @@ async fn converse(stream: TcpStream, front: Arc<Front>, mut stop: watch::Receive
 }
 
 /// Answers one request, or drops the connection.
-async fn answer(front: &Front, request: Request<Incoming>) -> Result<Response, Dropped> {
+async fn answer(front: &Front, mut request: Request<Incoming>) -> Result<Response, Dropped> {
     let started = Instant::now();
+    if let Some(tidy) = tidied(request.uri()) {
+        *request.uri_mut() = tidy;
+    }
     let id = super::store::random_hex();
     let method = request.method().clone();
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str()).to_owned();
@@ -138,6 +141,18 @@ async fn answer(front: &Front, request: Request<Incoming>) -> Result<Response, D
         headers.insert("x-runtime", header_value(&format!("{:.6}", elapsed.as_secs_f64())));
         response
     })
+}
+
+/// The address without the doubled and trailing slashes in its path, which the service does not mind; none when
+/// there are none.
+fn tidied(uri: &Uri) -> Option<Uri> {
+    let path = uri.path();
+    if !path.contains("//") && !path.ends_with('/') {
+        return None;
+    }
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    format!("/{}{query}", segments.join("/")).parse().ok()
 }
 
 /// Lets the router answer, with the misfortune that strikes this call.
@@ -247,7 +262,8 @@ impl Front {
             "request_id": id,
         });
         let mut file = log.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = writeln!(file, "{line}") {
+        // In one write, so that whoever reads along never sees half a line.
+        if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
             tracing::warn!(%error, "the request log could not be written");
         }
     }

@@ -2,11 +2,12 @@
 //!
 //! A snapshot holds what a run wrote to stdout and to stderr, and its exit code. What differs from run to run is replaced: the folder,
 //! addresses, generated tokens and the version. `INSTA_UPDATE=always` writes the snapshots anew.
+#![cfg(feature = "sandbox")]
 
 mod call;
 mod commands;
 mod harness;
 #[cfg(unix)]
 mod sandbox;
-#[cfg(all(feature = "sandbox", unix))]
+#[cfg(unix)]
 mod secrets;

@@ -64,7 +64,7 @@ projects:
 /// The forms in which a text may leak.
 fn forms(secret: &str) -> Vec<String> {
     let mut forms: Vec<String> = secret.lines().map(str::to_owned).collect();
-    forms.push(undrift::operation::encode(secret).to_string());
+    forms.push(undrift::text::encode(secret).to_string());
     forms.push(serde_json::Value::from(secret).to_string().trim_matches('"').to_owned());
     forms.push(secret.bytes().map(|byte| format!("{byte:02x}")).collect());
     forms.push(secret.chars().rev().collect());

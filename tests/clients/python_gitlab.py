@@ -180,7 +180,6 @@ class Projects(Case):
         self.assertTrue(self.again().archived)
         self.project.unarchive()
         self.project.housekeeping()
-        self.assertEqual(self.project.languages(), {})
         target = new_group()
         fork = self.project.forks.create({"namespace_path": target.full_path, "name": "Copy", "path": "copy"})
         self.assertEqual(fork.forked_from_project["id"], self.project.id)

@@ -73,3 +73,47 @@ async fn a_name_is_looked_up_once() {
     let look_ups = world.requests().iter().filter(|request| request.contains("/users?")).count();
     assert_eq!(look_ups, 1, "{:?}", world.requests());
 }
+
+#[tokio::test]
+async fn projects_of_many_groups_are_found_in_one_list() {
+    let paths: Vec<_> = (0..30).map(|i| format!("group{i}/shop")).collect();
+    let world = World::new(Profile::default(), seed(&paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>())).await;
+    world.declare(&paths.iter().map(|path| project(path, json!({"settings": {"visibility": "private"}}))).collect::<Vec<_>>());
+    let plan = world.plan().await;
+    assert_eq!((plan.projects, plan.steps.len(), plan.problems.len()), (30, 0, 0));
+    assert_eq!(world.requests().len(), 2, "who asks, and one page: {:?}", world.requests());
+    assert!(world.requests()[1].contains("pagination=keyset"), "{:?}", world.requests());
+}
+
+#[tokio::test]
+async fn projects_of_a_person_are_found_in_the_persons_list() {
+    let paths = ["bob/one", "bob/two", "bob/three"];
+    let world = World::new(Profile::default(), seed(&paths.map(|path| json!({"path": path})))).await;
+    let members = json!({"members": [{"user": "carol", "access_level": "guest"}], "unlisted": {"members": "delete"}});
+    world.declare(&paths.map(|path| project(path, members.clone())));
+    let plan = world.converge("a person's projects").await;
+    assert!(
+        plan.steps.iter().all(|step| step.address.to_string().ends_with("#members/carol")),
+        "the owner is left alone: {:#?}",
+        plan.steps
+    );
+    assert!(world.requests().iter().any(|request| request.contains("/users/bob/projects")), "{:?}", world.requests());
+}
+
+/// A caller who is no administrator sees every entry only from a certain role on, so its role has to be known before a list counts.
+#[tokio::test]
+async fn a_maintainer_without_the_rights_of_an_administrator_is_enough() {
+    let mut seed = seed(&["a", "b"].map(|name| json!({"path": format!("acme/{name}"), "members": [{"user": "bob", "access_level": 40}]})));
+    seed["users"][1]["token"] = "bobs-token".into();
+    seed["projects"][1]["members"][0]["access_level"] = 30.into();
+    let world = World::new(Profile::default(), seed).await;
+    let sections = json!({"variables": [{"key": "A", "value": "x"}], "members": [{"user": "bob", "access_level": "maintainer"}]});
+    world.declare(&[project("acme/a", sections.clone()), project("acme/b", sections)]);
+    let desired = world.desired();
+    let (observer, settings) = world.connect_as("bobs-token", &desired).await.unwrap();
+    let plan = world.plan_with(&observer, &desired, &settings).await.unwrap();
+    let steps: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
+    assert_eq!(steps, ["acme/a#variables/A@*"]);
+    let unread: Vec<_> = plan.incomplete.iter().map(|scope| scope.address.to_string()).collect();
+    assert_eq!(unread, ["acme/b#members", "acme/b#variables"], "a developer may not see all of them");
+}

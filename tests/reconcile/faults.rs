@@ -171,3 +171,27 @@ async fn a_read_that_fails_for_good_is_said() {
         }
     }
 }
+
+/// The run ends without a word after any of its writes, whether the last one was answered or not; the next run finishes the work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_killed_anywhere_is_finished_by_the_next() {
+    let (_, documents) = scenario();
+    let all = {
+        let world = World::new(Profile::default(), scenario().0).await;
+        world.declare(&documents);
+        world.converge("without a kill").await;
+        world.writes().len()
+    };
+    for writes in 0..=all {
+        let world = World::new(Profile::default(), scenario().0).await;
+        world.declare(&documents);
+        tokio::select! {
+            outcome = world.try_apply() => drop(outcome),
+            () = async { while world.writes().len() < writes { tokio::task::yield_now().await } } => {}
+        }
+        let second = world.apply().await;
+        let applied = second.applied.unwrap_or_else(|| panic!("killed after {writes} writes: {:#?}", second.plan));
+        assert!(applied.is_complete(), "killed after {writes} writes: {applied:#?}");
+        assert_eq!(wrong(&world).await, [] as [&str; 0], "killed after {writes} writes");
+    }
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{ROOT, World, kept};
+use super::client::{ROOT, World, client, got, kept};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
@@ -34,6 +34,13 @@ async fn users_are_changed_and_filtered() {
             (fact("user-change"), "dan", "POST", "/projects", json!({"name": "own"}), 201, json!({"path_with_namespace": "daniel/own"})),
             (fact("user-change"), ROOT, "PUT", one, json!({"username": "dan"}), 200, NO),
             (fact("user-change"), "dan", "GET", "/projects/dan%2Fown", NO, 200, NO),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/block")), NO, 201, json!(true)),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/block")), NO, 201, NO),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/unblock")), NO, 201, json!(true)),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/unblock")), NO, 201, json!(false)),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/ban")), NO, 201, json!(true)),
+            (fact("user-change"), ROOT, "GET", one, NO, 200, json!({"state": "banned"})),
+            (fact("user-change"), ROOT, "POST", kept(format!("{one}/unban")), NO, 201, json!(true)),
             (fact("user-change"), ROOT, "POST", kept(format!("{one}/deactivate")), NO, 201, NO),
             (fact("user-change"), ROOT, "GET", one, NO, 200, json!({"state": "deactivated"})),
             (fact("user-change"), ROOT, "POST", kept(format!("{one}/activate")), NO, 201, NO),
@@ -93,6 +100,34 @@ async fn tokens_are_listed_and_revoked() {
         assert_eq!(world.call(token, "DELETE", &path, &NO).await.status, 204, "{}", fact("token-manage"));
         assert_eq!(world.get(token, "/user").await.status, 401, "{}: it is of no use any more", fact("token-manage"));
     }
+}
+
+#[tokio::test]
+async fn administrators_manage_the_tokens_of_others() {
+    let world = World::usual().await;
+    let dan = world.get(ROOT, "/users?username=dan").await.body[0]["id"].clone();
+    let tokens = kept(format!("/users/{dan}/impersonation_tokens"));
+    let made = world.call(ROOT, "POST", tokens, &json!({"name": "new", "scopes": ["api", "read_user"], "expires_at": "2999-01-01"})).await;
+    assert_eq!((made.status, &made.body["scopes"]), (201, &json!(["api", "read_user"])), "{}: {}", fact("token-manage"), made.body);
+    let one = kept(format!("{tokens}/{}", made.body["id"]));
+    let foreign = kept(format!("/users/1/impersonation_tokens/{}", made.body["id"]));
+    assert!(
+        names(&world.get(ROOT, &format!("{tokens}?state=active")).await.body, "name").contains(&"new".to_owned()),
+        "{}",
+        fact("token-manage")
+    );
+    world
+        .check(vec![
+            (fact("token-manage"), ROOT, "GET", kept(format!("{tokens}?state=inactive")), NO, 200, json!([])),
+            (fact("token-manage"), ROOT, "GET", one, NO, 200, json!({"name": "new", "active": true})),
+            (fact("token-manage"), ROOT, "GET", foreign, NO, 404, NO),
+            (fact("token-manage"), "dan", "GET", tokens, NO, 403, NO),
+            (fact("token-manage"), "dan", "DELETE", one, NO, 403, NO),
+            (fact("token-manage"), ROOT, "DELETE", one, NO, 204, NO),
+            (fact("token-manage"), ROOT, "GET", one, NO, 404, NO),
+            (fact("token-manage"), ROOT, "POST", tokens, json!({"name": "x", "scopes": ["everything"]}), 400, NO),
+        ])
+        .await;
 }
 
 #[tokio::test]
@@ -208,4 +243,36 @@ async fn rare_filters_of_projects_narrow_the_list() {
     assert_eq!(asked.body["custom_attributes"], json!([]), "{}", fact("custom-attributes"));
     let asked = world.get("mia", "/projects/acme%2Fshop?with_custom_attributes=true").await;
     assert_eq!(asked.body.get("custom_attributes"), None, "{}: for administrators", fact("custom-attributes"));
+}
+
+#[tokio::test]
+async fn what_was_seen_already_is_not_sent_again() {
+    let world = World::usual().await;
+    let first = world.get("mia", "/projects/acme%2Fshop").await;
+    let tag = first.header("etag").to_owned();
+    assert!(tag.starts_with("W/\""), "{}: {tag:?}", fact("conditional-read"));
+    let again = async || {
+        let request = world.request("mia", "GET", "/projects/acme%2Fshop").header("if-none-match", &tag);
+        got(request.send().await.expect("an answer")).await
+    };
+    let same = again().await;
+    assert_eq!((same.status, same.body.clone(), same.header("etag")), (304, NO, tag.as_str()), "{}", fact("conditional-read"));
+    world.call("mia", "PUT", "/projects/acme%2Fshop", &json!({"description": "new"})).await;
+    let changed = again().await;
+    assert_eq!((changed.status, &changed.body["description"]), (200, &json!("new")), "{}", fact("conditional-read"));
+    assert_ne!(changed.header("etag"), tag);
+}
+
+#[tokio::test]
+async fn slashes_and_bare_bodies_are_taken_for_what_was_meant() {
+    let world = World::usual().await;
+    for path in ["//api/v4/projects/acme%2Fshop", "/api/v4/projects/acme%2Fshop/", "/api/v4//projects/acme%2Fshop?simple=true"] {
+        let request = client().get(format!("{}{path}", world.running.url())).header("private-token", "mia");
+        let got = got(request.send().await.expect("an answer")).await;
+        assert_eq!((got.status, &got.body["path"]), (200, &json!("shop")), "{}: {path}", fact("slashes"));
+    }
+    let bare = got(world.request("mia", "POST", "/projects").body("name=bare").send().await.expect("an answer")).await;
+    assert_eq!((bare.status, &bare.body["path"]), (201, &json!("bare")), "{}: a body without a type is a form", fact("bare-body"));
+    let null = world.request("mia", "POST", "/projects/acme%2Fshop/star").header("content-type", "application/json").body("null");
+    assert_eq!(got(null.send().await.expect("an answer")).await.status, 201, "{}: null has no parameters", fact("bare-body"));
 }

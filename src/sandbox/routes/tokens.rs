@@ -15,12 +15,19 @@ use super::{Route, delete, get, post, project_list};
 pub(super) const ROUTES: &[Route] = &[
     post("/users/{user_id}/personal_access_tokens", create),
     post("/users/{user_id}/impersonation_tokens", create),
+    get("/users/{user_id}/impersonation_tokens", list_of_user),
+    get("/users/{user_id}/impersonation_tokens/{id}", show),
+    delete("/users/{user_id}/impersonation_tokens/{id}", revoke),
     get("/personal_access_tokens", list),
     get("/personal_access_tokens/{id}", show),
     delete("/personal_access_tokens/{id}", revoke),
 ];
 
-fn json(token: &Token) -> Value {
+/// What a token may be made for. Here only `api` and `read_api` let anything through.
+const SCOPES: [&str; 8] =
+    ["api", "read_api", "read_user", "read_repository", "write_repository", "read_registry", "write_registry", "sudo"];
+
+fn json(call: &Call<'_>, token: &Token) -> Value {
     json!({
         "id": token.id,
         "name": token.name,
@@ -29,9 +36,13 @@ fn json(token: &Token) -> Value {
         "scopes": token.scopes.split(',').collect::<Vec<_>>(),
         "user_id": token.user_id,
         "last_used_at": null,
-        "active": true,
+        "active": is_active(call, token),
         "expires_at": token.expires_at,
     })
+}
+
+fn is_active(call: &Call<'_>, token: &Token) -> bool {
+    token.expires_at.as_deref().is_none_or(|day| day > call.today())
 }
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -40,14 +51,14 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
     let scopes = call.params.texts("scopes")?.unwrap_or_default();
-    if let Some(unknown) = scopes.iter().find(|scope| !["api", "read_api"].contains(&scope.as_str())) {
+    if let Some(unknown) = scopes.iter().find(|scope| !SCOPES.contains(&scope.as_str())) {
         return Err(Failure::model("scopes", format!("can only contain available scopes, not {unknown}")));
     }
     let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
     let secret = format!("sandbox-{}", random_hex());
     let scopes = scopes.join(",");
     let id = access::add_token(call.db, user.id, &secret, &name, &scopes, expires_at.as_deref(), call.now())?;
-    let mut body = json(&Token { id, user_id: user.id, name, scopes, expires_at, created_at: call.now().to_owned() });
+    let mut body = json(call, &Token { id, user_id: user.id, name, scopes, expires_at, created_at: call.now().to_owned() });
     body["token"] = secret.into();
     Answer::created(&body)
 }
@@ -60,22 +71,46 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
         None if !caller.admin => Some(caller.id),
         user => user,
     };
+    page_of(call, user)
+}
+
+fn list_of_user(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.administrator()?;
+    page_of(call, Some(project_list::user(call)?.id))
+}
+
+/// A page of the tokens of one user or of all, narrowed by `state`.
+fn page_of(call: &Call<'_>, user: Option<i64>) -> Result<Answer, Failure> {
+    let state = call.params.one_of("state", &["all", "active", "inactive"])?.unwrap_or_default();
     let sql = format!("SELECT {} FROM tokens WHERE ?1 IS NULL OR user_id = ?1 ORDER BY id", Token::COLUMNS);
     let mut statement = call.db.prepare_cached(&sql)?;
-    let all: Vec<Value> =
-        statement.query_map([user], Token::from_row)?.map(|token| token.map(|token| json(&token))).collect::<Result<_, _>>()?;
+    let mut all = Vec::new();
+    for token in statement.query_map([user], Token::from_row)? {
+        let token = token?;
+        let wanted = match state.as_str() {
+            "active" => is_active(call, &token),
+            "inactive" => !is_active(call, &token),
+            _ => true,
+        };
+        if wanted {
+            all.push(json(call, &token));
+        }
+    }
     page::list(call, &all)
 }
 
-/// The token of `:id`, which may be `self`. What others have is 401 for all but administrators.
+/// The token of `:id`, which may be `self`. What others have is 401 for all but administrators; below a user, only
+/// they may ask at all.
 fn token(call: &Call<'_>) -> Result<Token, Failure> {
-    let caller = call.user()?;
+    let below_user = !call.segment("user_id").is_empty();
+    let caller = if below_user { call.administrator()? } else { call.user()? };
     let id = match (call.segment("id"), &call.token) {
         ("self", Some(token)) => token.id,
         _ => call.segment_id("id")?,
     };
     let sql = format!("SELECT {} FROM tokens WHERE id = ?1", Token::COLUMNS);
     match call.db.prepare_cached(&sql)?.query_row([id], Token::from_row).optional()? {
+        Some(token) if below_user && token.user_id != call.segment_id("user_id")? => Err(Failure::no_record()),
         Some(token) if caller.admin || token.user_id == caller.id => Ok(token),
         None if caller.admin => Err(Failure::no_record()),
         _ => Err(Failure::unauthorized()),
@@ -83,7 +118,7 @@ fn token(call: &Call<'_>) -> Result<Token, Failure> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
-    Answer::ok(&json(&token(call)?))
+    Answer::ok(&json(call, &token(call)?))
 }
 
 fn revoke(call: &Call<'_>) -> Result<Answer, Failure> {

@@ -19,11 +19,16 @@ pub(super) const ROUTES: &[Route] = &[
     put("/users/{user_id}", update),
     delete("/users/{user_id}", remove),
     post("/users/{user_id}/block", |call| set_state(call, "blocked")),
-    post("/users/{user_id}/unblock", |call| set_state(call, "active")),
+    post("/users/{user_id}/unblock", |call| set_state(call, ACTIVE)),
+    post("/users/{user_id}/ban", |call| set_state(call, "banned")),
+    post("/users/{user_id}/unban", |call| set_state(call, ACTIVE)),
     post("/users/{user_id}/deactivate", |call| set_state(call, "deactivated")),
-    post("/users/{user_id}/activate", |call| set_state(call, "active")),
+    post("/users/{user_id}/activate", |call| set_state(call, ACTIVE)),
     get("/users/{user_id}/memberships", memberships),
 ];
+
+/// The state in which a user may call.
+const ACTIVE: &str = "active";
 
 /// The user with what only they and administrators see.
 fn full(call: &Call<'_>, user: &User) -> Value {
@@ -85,7 +90,7 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     }
     let state = match (params.is_set("blocked")?, params.is_set("active")?) {
         (true, _) => Some("blocked"),
-        (false, true) => Some("active"),
+        (false, true) => Some(ACTIVE),
         (false, false) => None,
     };
     let order = params.one_of("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
@@ -126,7 +131,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let text = |name| Ok::<_, Failure>(call.params.text(name)?.unwrap_or_default());
     let (email, name, username) = (text("email")?, text("name")?, text("username")?);
     check_free(call, &email, &username, None)?;
-    let new = NewUser { username: &username, name: &name, email: &email, state: "active", admin: call.params.is_set("admin")?, bot: false };
+    let new = NewUser { username: &username, name: &name, email: &email, state: ACTIVE, admin: call.params.is_set("admin")?, bot: false };
     let id = User::insert(call.db, new, call.now())?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
     Answer::created(&full(call, &user))
@@ -178,9 +183,13 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 
+/// Answers true when that changed something, else false for active users and null for others.
 fn set_state(call: &Call<'_>, state: &str) -> Result<Answer, Failure> {
     call.administrator()?;
     let user = project_list::user(call)?;
+    if user.state == state {
+        return Answer::created(&(state == ACTIVE).then_some(false));
+    }
     call.db.execute("UPDATE users SET state = ?2 WHERE id = ?1", params![user.id, state])?;
     Answer::created(&true)
 }
