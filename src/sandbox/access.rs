@@ -245,25 +245,38 @@ pub(crate) fn direct_level(db: &Connection, user: i64, project: i64, today: &str
     .optional()
 }
 
-/// The effective level of `user` in a project: 0 without one.
-pub(crate) fn project_level(
+/// The caller's direct level in each of some projects, if any.
+pub(crate) fn direct_levels(
     db: &Connection,
     user: i64,
-    standing: &Standing,
-    project: &Project,
+    projects: &[Project],
     today: &str,
-) -> Result<i64, rusqlite::Error> {
-    if project.namespace.owner_id == Some(user) {
-        return Ok(OWNER);
+) -> Result<HashMap<i64, Option<i64>>, rusqlite::Error> {
+    let ids: Vec<i64> = projects.iter().map(|project| project.id).collect();
+    let mut levels: HashMap<i64, Option<i64>> = ids.iter().map(|id| (*id, None)).collect();
+    let mut statement = db.prepare_cached(
+        "SELECT project_id, access_level FROM members
+         WHERE user_id = ?1 AND project_id IN (SELECT value FROM json_each(?2)) AND state = 'active'
+           AND (expires_at IS NULL OR expires_at > ?3)",
+    )?;
+    let mut rows = statement.query(params![user, serde_json::Value::from(ids).to_string(), today])?;
+    while let Some(row) = rows.next()? {
+        levels.insert(row.get(0)?, Some(row.get(1)?));
     }
-    let direct = direct_level(db, user, project.id, today)?.unwrap_or(0);
-    let inherited = standing.in_namespace(&project.namespace.traversal);
+    Ok(levels)
+}
+
+/// The level that somebody with this standing has in a project through groups: those above and those invited.
+pub(crate) fn inherited_level(db: &Connection, standing: &Standing, project: &Project, today: &str) -> Result<i64, rusqlite::Error> {
+    let mut best = standing.in_namespace(&project.namespace.traversal);
+    if !project.shared {
+        return Ok(best);
+    }
     let mut statement = db.prepare_cached(
         "SELECT s.access_level, n.traversal FROM shares s JOIN namespaces n ON n.id = s.invited_id
          WHERE s.project_id = ?1 AND (s.expires_at IS NULL OR s.expires_at > ?2)",
     )?;
     let mut rows = statement.query(params![project.id, today])?;
-    let mut best = direct.max(inherited);
     while let Some(row) = rows.next()? {
         let (cap, traversal): (i64, String) = (row.get(0)?, row.get(1)?);
         best = best.max(cap.min(standing.in_namespace(&traversal)));

@@ -4,8 +4,6 @@
 //! real service: `{"message": …}` for what the application says, `{"error": …}` for what the parameter
 //! checks and the router say, and `{"message": {field: [texts]}}` for what a model refuses.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -53,9 +51,7 @@ impl Answer {
         let Some(body) = self.body.as_ref().filter(|_| self.status == StatusCode::OK) else {
             return self;
         };
-        let mut hasher = DefaultHasher::new();
-        body.hash(&mut hasher);
-        let tag = format!("W/\"{:016x}\"", hasher.finish());
+        let tag = format!("W/\"{:016x}\"", fingerprint(body.as_bytes()));
         if known.is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
             self = Self { headers: self.headers, ..Self::empty(StatusCode::NOT_MODIFIED) };
         }
@@ -67,6 +63,20 @@ impl Answer {
     pub(crate) fn no_content() -> Self {
         Self::empty(StatusCode::NO_CONTENT)
     }
+}
+
+/// Tells one body from another, eight bytes at a time: a page of projects has half a megabyte, for which the hash of
+/// the standard library takes as long as finding the projects. Bodies that differ in one place never have the same.
+fn fingerprint(body: &[u8]) -> u64 {
+    // Odd, so that multiplying loses nothing.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut hash = body.len() as u64;
+    let mut words = body.chunks_exact(8);
+    for word in &mut words {
+        let word = word.try_into().map_or(0, u64::from_le_bytes);
+        hash = (hash.rotate_left(23) ^ word).wrapping_mul(FACTOR);
+    }
+    words.remainder().iter().fold(hash, |hash, byte| (hash.rotate_left(23) ^ u64::from(*byte)).wrapping_mul(FACTOR))
 }
 
 /// A refused call. What it changed is rolled back.
@@ -185,5 +195,23 @@ impl From<Failure> for Answer {
         let mut answer = Self::json(failure.status, failure.body.to_string());
         answer.headers.extend(failure.location.map(|location| ("location", location)));
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_tell_bodies_apart() {
+        let body = "[{\"id\":1,\"name\":\"one\"},{\"id\":2}]".as_bytes();
+        let mut seen = std::collections::HashSet::from([fingerprint(body)]);
+        for place in 0..body.len() {
+            let mut other = body.to_vec();
+            other[place] ^= 1;
+            assert!(seen.insert(fingerprint(&other)), "changed at {place}");
+            assert!(seen.insert(fingerprint(&body[..place])), "cut at {place}");
+        }
+        assert_eq!(fingerprint(body), fingerprint(body));
     }
 }

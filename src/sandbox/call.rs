@@ -41,6 +41,8 @@ pub(crate) struct Call<'a> {
     pub(crate) unmodified_since: Option<String>,
     pub(crate) now: OnceCell<String>,
     pub(crate) standing: OnceCell<Standing>,
+    /// The caller's direct levels in the projects of a list, if any, once they were read together.
+    pub(crate) direct: OnceCell<HashMap<i64, Option<i64>>>,
 }
 
 impl Call<'_> {
@@ -130,12 +132,35 @@ impl Call<'_> {
         Ok(self.standing.get_or_init(|| read))
     }
 
+    /// Reads the caller's direct levels in all projects of a list at once.
+    pub(crate) fn read_direct_levels(&self, projects: &[Project]) -> Result<(), Failure> {
+        if let Some(user) = &self.caller {
+            let read = access::direct_levels(self.db, user.id, projects, self.today())?;
+            // Only lists ask, and a call lists once.
+            let _ = self.direct.set(read);
+        }
+        Ok(())
+    }
+
+    /// The direct level of a user, the caller, in a project, if any.
+    pub(crate) fn direct_level(&self, user: &User, project: i64) -> Result<Option<i64>, Failure> {
+        // A list also shows other projects: those that forks come from.
+        match self.direct.get().and_then(|levels| levels.get(&project)) {
+            Some(level) => Ok(*level),
+            None => Ok(access::direct_level(self.db, user.id, project, self.today())?),
+        }
+    }
+
     /// The caller's level in a project, 0 without one. Administrators count as owners.
     pub(crate) fn level_in(&self, project: &Project) -> Result<i64, Failure> {
         match &self.caller {
             None => Ok(0),
             Some(user) if user.admin => Ok(OWNER),
-            Some(user) => Ok(access::project_level(self.db, user.id, self.standing()?, project, self.today())?),
+            Some(user) if project.namespace.owner_id == Some(user.id) => Ok(OWNER),
+            Some(user) => {
+                let direct = self.direct_level(user, project.id)?.unwrap_or(0);
+                Ok(direct.max(access::inherited_level(self.db, self.standing()?, project, self.today())?))
+            }
         }
     }
 

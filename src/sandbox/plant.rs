@@ -127,6 +127,7 @@ fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result
         unmodified_since: None,
         now: OnceCell::new(),
         standing: OnceCell::new(),
+        direct: OnceCell::new(),
     };
     for user in &seed.users {
         add_user(&call, user)?;

@@ -7,7 +7,7 @@ use rusqlite::params;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::access::{self, MAINTAINER, REPORTER};
+use super::access::{MAINTAINER, REPORTER};
 use super::answer::Failure;
 use super::call::Call;
 use super::routes::custom_attributes;
@@ -304,7 +304,7 @@ fn permissions(call: &Call<'_>, project: &Project) -> Result<Permissions, Failur
     let Some(user) = &call.caller else {
         return Ok(Permissions { project_access: None, group_access: None });
     };
-    let direct = access::direct_level(call.db, user.id, project.id, call.today())?;
+    let direct = call.direct_level(user, project.id)?;
     let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
     Ok(Permissions { project_access: direct.map(Role::new), group_access: (inherited > 0).then(|| Role::new(inherited)) })
 }

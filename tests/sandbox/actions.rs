@@ -97,6 +97,20 @@ async fn forks_come_in_the_background() {
 }
 
 #[tokio::test]
+async fn a_list_of_forks_tells_where_they_come_from() {
+    let world = World::usual().await;
+    let from =
+        json!([{"forked_from_project": {"path_with_namespace": "acme/shop"}, "permissions": {"project_access": {"access_level": 50}}}]);
+    world
+        .check(vec![
+            (fact("member-add"), "mia", "POST", "/projects/1/members", json!({"user_id": 7, "access_level": 30}), 201, NO),
+            (fact("fork"), "stranger", "POST", "/projects/1/fork", NO, 201, NO),
+            (fact("fork-list"), "stranger", "GET", "/projects/1/forks", NO, 200, from),
+        ])
+        .await;
+}
+
+#[tokio::test]
 async fn groups_are_invited_to_projects() {
     let world = World::usual().await;
     let ops = world.call("stranger", "POST", "/groups", &json!({"name": "ops", "path": "ops"})).await.body["id"].clone();

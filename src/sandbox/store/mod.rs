@@ -26,6 +26,8 @@ const KEPT_READERS: usize = 8;
 const PAGE: i64 = 16_384;
 /// How much of the file is mapped into memory, in bytes.
 const MAPPED: i64 = 1 << 30;
+/// A longer write-ahead log is moved into the file, in bytes.
+const LONGEST_LOG: u64 = 16 << 20;
 /// How many prepared statements a connection keeps: more than there are texts in the handlers.
 const KEPT_STATEMENTS: usize = 256;
 
@@ -52,6 +54,8 @@ pub(crate) struct Store {
 #[derive(Debug)]
 struct Readers {
     path: PathBuf,
+    /// The write-ahead log.
+    log: PathBuf,
     idle: Mutex<Vec<Connection>>,
 }
 
@@ -75,6 +79,7 @@ impl Store {
         // Only heeded while the file is empty.
         writer.pragma_update(None, "page_size", PAGE).map_err(wrap)?;
         writer.pragma_update(None, "journal_mode", "wal").map_err(wrap)?;
+        writer.pragma_update(None, "wal_autocheckpoint", 0).map_err(wrap)?;
         if durable {
             writer.pragma_update(None, "synchronous", "full").map_err(wrap)?;
         }
@@ -83,7 +88,7 @@ impl Store {
         upgrade(&writer, missing.ok_or_else(|| StartError::OtherVersion { path: path.to_owned(), version })?).map_err(wrap)?;
         Ok(Self {
             writer: Mutex::new(writer),
-            readers: Some(Readers { path: path.to_owned(), idle: Mutex::new(Vec::new()) }),
+            readers: Some(Readers { path: path.to_owned(), log: beside(path, "-wal"), idle: Mutex::new(Vec::new()) }),
             _lock: Some(lock),
         })
     }
@@ -117,7 +122,20 @@ impl Store {
         let transaction = Transaction::new_unchecked(&writer, TransactionBehavior::Immediate)?;
         let answer = work(&transaction)?;
         transaction.commit()?;
+        self.shorten_log(&writer);
         Ok(answer)
+    }
+
+    /// Moves the write-ahead log into the file once it is long. SQLite's own way tries it after each commit for as
+    /// long as readers come and go, which flushes each time and never shortens the log; this waits for the readers
+    /// that are under way instead.
+    fn shorten_log(&self, writer: &Connection) {
+        let Some(readers) = &self.readers else { return };
+        let long = std::fs::metadata(&readers.log).is_ok_and(|log| log.len() > LONGEST_LOG);
+        if long && let Err(error) = writer.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
+            // What was written is safe in the log; the next write tries again.
+            tracing::warn!(%error, "the write-ahead log could not be shortened");
+        }
     }
 
     /// Whether every commit is flushed to the disk, as SQLite tells.
@@ -166,11 +184,17 @@ fn upgrade(connection: &Connection, steps: &[&str]) -> Result<(), rusqlite::Erro
     transaction.commit()
 }
 
+/// The path of a file beside the data.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
 /// Takes `FILE.lock` for this process. The lock goes with the process, however it ends; the file stays.
 fn lock(path: &Path) -> Result<File, StartError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let wrap = |source| StartError::Lock { path: PathBuf::from(&name), source };
+    let name = beside(path, ".lock");
+    let wrap = |source| StartError::Lock { path: name.clone(), source };
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&name).map_err(wrap)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -234,6 +258,19 @@ mod tests {
         });
         assert_eq!(seen.expect("read"), 0);
         assert_eq!(store.read(count).expect("read"), 1);
+    }
+
+    #[test]
+    fn the_log_stays_short_while_readers_come_and_go() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("data.db");
+        let store = Store::open(&Data::File(path.clone()), false).expect("a file");
+        for number in 0..40 {
+            store.write(|db| Ok(db.execute("INSERT INTO meta VALUES (?1, hex(zeroblob(1000000)))", [number])?)).expect("written");
+            assert_eq!(store.read(count).expect("read"), number + 1);
+        }
+        let log = std::fs::metadata(beside(&path, "-wal")).expect("a log").len();
+        assert!(log <= LONGEST_LOG, "80 MB were written, and the log has {log} bytes");
     }
 
     #[test]
