@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::Service;
 use super::access::{self, Token};
@@ -52,6 +53,27 @@ pub(crate) fn router(service: &Arc<Service>) -> Router {
         .method_not_allowed_fallback(async || respond(Failure::error(StatusCode::METHOD_NOT_ALLOWED, "405 Not Allowed").into()))
 }
 
+/// Who is at work: as many reads as there are processors, and one write. Others wait here, where waiting takes no
+/// thread and everybody comes to their turn; more threads would only push aside the one that has the database.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    reads: Semaphore,
+    write: Semaphore,
+}
+
+impl Turns {
+    fn of(&self, method: &Method) -> &Semaphore {
+        if *method == Method::GET { &self.reads } else { &self.write }
+    }
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self { reads: Semaphore::new(processors), write: Semaphore::new(1) }
+    }
+}
+
 /// A route with its place in the table.
 #[derive(Clone, Copy)]
 struct Operation {
@@ -65,7 +87,11 @@ async fn handle(service: Arc<Service>, operation: Operation, request: Request<Bo
         Err(failure) => return respond(failure.into()),
     };
     let known = request.headers.get(header::IF_NONE_MATCH).cloned();
-    match tokio::task::spawn_blocking(move || withstand(&service, operation, request)).await {
+    let turn = service.turns.of(&operation.route.method);
+    // The permits are never closed; without one the call would only be less orderly.
+    let _turn = turn.acquire().await.ok();
+    let shared = Arc::clone(&service);
+    match tokio::task::spawn_blocking(move || withstand(&shared, operation, request)).await {
         Ok(answer) if operation.route.method == Method::GET => respond(answer.unless_known(known.as_ref())),
         Ok(answer) => respond(answer),
         Err(error) => respond(Failure::internal(&error).into()),
@@ -322,6 +348,7 @@ mod tests {
             clock: Clock::default(),
             limiter: None,
             swept: Mutex::new(None),
+            turns: Turns::default(),
         };
         for _ in 0..2 {
             let operation = Operation { number: 0, route: &PANICS };

@@ -55,6 +55,7 @@ pub use seed::{Seed, SeedError};
 pub use store::Data;
 
 use answer::Failure;
+use dispatch::Turns;
 use limit::Limiter;
 use profile::Faults;
 use store::Store;
@@ -188,6 +189,7 @@ pub(crate) struct Service {
     limiter: Option<Limiter>,
     /// The day on which projects were last looked for whose deletion has been due.
     swept: Mutex<Option<Date>>,
+    turns: Turns,
 }
 
 impl Service {
@@ -244,6 +246,7 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
         clock: config.clock.clone(),
         limiter: Limiter::new(config.rate_limits),
         swept: Mutex::new(None),
+        turns: Turns::default(),
     });
     let token_was_generated = config.token.is_none();
     let token = config.token.unwrap_or_else(|| format!("sandbox-{}", store::random_hex()));
