@@ -99,8 +99,10 @@ pub struct Pager {
     /// How many objects the pages held, those that came twice counted twice.
     received: usize,
     asked: BTreeSet<Vec<(&'static str, String)>>,
+    /// Whether pages are kept for the whole collection, or only passed on.
+    keeps: bool,
     objects: Vec<Object>,
-    /// Where in `objects` an identity stands.
+    /// Where in `objects` an identity stands; nothing that counts if pages are only passed on.
     known: BTreeMap<String, usize>,
     total_pages: Option<u64>,
     /// Whether the end was proven.
@@ -124,11 +126,18 @@ impl Pager {
             received: 0,
             keyset,
             asked: BTreeSet::new(),
+            keeps: true,
             objects: Vec::new(),
             known: BTreeMap::new(),
             total_pages: None,
             ended: false,
         }
+    }
+
+    /// As [`new`](Self::new), for a list that is only looked through: each page is passed on and forgotten, so that a long one takes no more
+    /// memory than a short one. Such a pager never makes a whole collection.
+    pub fn passing(request: Request<Read>) -> Self {
+        Self { keeps: false, ..Self::new(request) }
     }
 
     /// What to ask next; `None` at the end.
@@ -148,6 +157,9 @@ impl Pager {
         self.total_pages = header(headers, "x-total-pages").and_then(|v| v.parse().ok()).or(self.total_pages);
         let next = self.find_next(headers, &asked, &page)?;
         let empty = page.is_empty();
+        if !self.keeps {
+            self.objects.clear();
+        }
         let before = self.objects.len();
         for object in page {
             self.add(object)?;
@@ -172,17 +184,12 @@ impl Pager {
         self.total_pages
     }
 
-    /// Stops early: what was read so far, which proves nothing about what was not.
-    pub fn abandon(self) -> Vec<Object> {
-        self.objects
-    }
-
     /// The whole collection, each object once.
     ///
     /// # Errors
-    /// [`PageError::Unfinished`] if there is still something to ask, or a page was refused.
+    /// [`PageError::Unfinished`] if there is still something to ask, a page was refused, or pages were only passed on.
     pub fn finish(self) -> Result<Complete<Object>, PageError> {
-        if self.ended { Ok(Complete(self.objects)) } else { Err(PageError::Unfinished) }
+        if self.ended && self.keeps { Ok(Complete(self.objects)) } else { Err(PageError::Unfinished) }
     }
 
     fn add(&mut self, object: Object) -> Result<(), PageError> {
@@ -193,6 +200,8 @@ impl Pager {
                 self.objects.push(object);
                 Ok(())
             }
+            // Whoever looks through a list has seen this one, and what was seen first counts.
+            Some(_) if !self.keeps => Ok(()),
             // An object that was added while the list was read moves its neighbour to the next page.
             Some(&at) if self.objects[at] == object => Ok(()),
             Some(_) => Err(PageError::Changed(identity)),
@@ -323,6 +332,18 @@ mod tests {
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
         pairs.iter().map(|(n, v)| (HeaderName::try_from(*n).unwrap(), HeaderValue::from_str(v).unwrap())).collect()
+    }
+
+    #[test]
+    fn a_list_that_is_only_looked_through_is_not_kept_and_proves_nothing() {
+        let mut pager = Pager::passing(HOOK_LIST.request().arg("id", 1));
+        let hook = |id: u32, url: &str| object(&json!({"id": id, "url": url}));
+        let first = pager.accept(&headers(&[("x-next-page", "2")]), vec![hook(1, "a"), hook(2, "b")]).unwrap();
+        assert_eq!(first.len(), 2);
+        let second = pager.accept(&headers(&[("x-next-page", "")]), vec![hook(2, "changed"), hook(3, "c")]).unwrap();
+        assert_eq!(second, [hook(3, "c")], "what was seen is not passed on again");
+        assert_eq!((pager.objects.len(), pager.next().is_none()), (1, true));
+        assert_eq!(pager.finish(), Err(PageError::Unfinished));
     }
 
     fn hooks() -> Pager {

@@ -84,7 +84,7 @@ impl Observer {
     /// Takes out of `sought` what the list brings, and stops when going on would cost more calls than it saves. `false` if there
     /// is no such list.
     async fn find_in_list<'p>(&self, list: Request<Read>, sought: &mut Sought<'p>, sender: &Sender<'p>) -> Result<bool, ApiError> {
-        let mut pager = Pager::new(list);
+        let mut pager = Pager::passing(list);
         let (mut pages, mut hits) = (0, 0);
         loop {
             match self.client.page(&mut pager).await {
