@@ -70,10 +70,10 @@ fn say(line: &str) {
 }
 
 fn run(args: &Args) -> Fallible<()> {
-    let folder = Folder::new()?;
-    let mut service = Service::start(folder.0.as_path(), args.latency)?;
+    let folder = tempfile::tempdir()?;
+    let mut service = Service::start(folder.path(), args.latency)?;
     service.fill()?;
-    let manifests = folder.0.join("manifests");
+    let manifests = folder.path().join("manifests");
     write_manifests(&manifests, args.projects)?;
     say(&format!("{} projects, {} ms latency, {} in flight", args.projects, args.latency, args.concurrency));
     let apply = service.phase(&manifests, &["apply", "--yes"], args.concurrency)?;
@@ -86,23 +86,6 @@ fn run(args: &Args) -> Fallible<()> {
         }
     }
     Ok(())
-}
-
-/// A folder that goes with the run.
-struct Folder(std::path::PathBuf);
-
-impl Folder {
-    fn new() -> Fallible<Self> {
-        let path = std::env::temp_dir().join(format!("undrift-bench-{}", std::process::id()));
-        fs::create_dir_all(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// The sandbox in a process of its own.

@@ -12,7 +12,7 @@ use std::{
     error::Error,
     fs,
     io::{BufRead as _, BufReader, Write as _},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command, ExitCode, Stdio},
     sync::Arc,
     time::{Duration, Instant},
@@ -68,13 +68,13 @@ fn say(line: &str) {
 }
 
 async fn measure(args: &Args) -> Fallible<()> {
-    let folder = Folder::new()?;
-    let file = folder.0.join("data.db");
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("data.db");
     let start = Instant::now();
     fill(&file, args.projects).await?;
     let size = fs::metadata(&file)?.len() as f64 / 1_048_576.0;
     say(&format!("{} projects in {size:.0} MiB, filled in {:.1} s", args.projects, start.elapsed().as_secs_f64()));
-    say(&format!("{:>8.0} flushes of 4 KiB a second", flushes(&folder.0)?));
+    say(&format!("{:>8.0} flushes of 4 KiB a second", flushes(folder.path())?));
 
     let start = Instant::now();
     let service = Service::start(&file, args.durable)?;
@@ -210,23 +210,6 @@ fn flushes(folder: &Path) -> Fallible<f64> {
         count += 1;
     }
     Ok(f64::from(count) / start.elapsed().as_secs_f64())
-}
-
-/// A folder that goes with the run.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Fallible<Self> {
-        let path = std::env::temp_dir().join(format!("undrift-load-{}", std::process::id()));
-        fs::create_dir_all(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// The sandbox in a process of its own.
