@@ -212,7 +212,9 @@ impl Observer {
 
     /// The ids of the users whom entries of `section` name and who have none there yet.
     async fn users_of(&self, section: &Section, live: &Collection) -> Result<Users, ApiError> {
-        let known: BTreeSet<String> = live.entries().unwrap_or_default().iter().map(|entry| section.kind.key(&entry.fields)).collect();
+        // Nothing is planned in a section that was not read, so nobody is looked up for it.
+        let Ok(live) = live.entries() else { return Ok(Users::new()) };
+        let known: BTreeSet<String> = live.iter().map(|entry| section.kind.key(&entry.fields)).collect();
         let mut users = Users::new();
         for entry in section.entries.iter().filter(|entry| entry.state == State::Present && !known.contains(&entry.key)) {
             let values = entry.values();

@@ -1,7 +1,7 @@
 //! What a plan costs, held on the log of requests.
 
 use serde_json::{Value as Json, json};
-use undrift::sandbox::Profile;
+use undrift::sandbox::{Fault, Misfortune, Profile};
 
 use crate::world::{World, project, seed};
 
@@ -116,4 +116,15 @@ async fn a_maintainer_without_the_rights_of_an_administrator_is_enough() {
     assert_eq!(steps, ["acme/a#variables/A@*"]);
     let unread: Vec<_> = plan.incomplete.iter().map(|scope| scope.address.to_string()).collect();
     assert_eq!(unread, ["acme/b#members", "acme/b#variables"], "a developer may not see all of them");
+}
+
+#[tokio::test]
+async fn nobody_is_looked_up_for_members_that_could_not_be_read() {
+    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
+    let what = Misfortune::StatusBefore(403);
+    world.sandbox.add_fault(Fault { method: None, path_contains: "/members".into(), nth: 0, what });
+    world.declare(&[project("acme/shop", json!({"members": [{"user": "alice", "access_level": "guest"}]}))]);
+    let plan = world.plan().await;
+    assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1));
+    assert!(!world.requests().iter().any(|request| request.contains("/users?")), "{:?}", world.requests());
 }
