@@ -123,6 +123,11 @@ pub const FACTS: &[Fact] = &[
     reference("keyset-id", "1, 8", "keyset paging works for order_by=id only"),
     service("keyset-end", "keyset pages are not counted, and end with an empty page without a link"),
     reference("offset-limit", "1, 8", "offset paging of projects ends at 50,000"),
+    reference(
+        "project-list-parameters",
+        "2, 4.1",
+        "each list takes its own parameters and orders: another order is 400, other parameters are ignored",
+    ),
     reference("project-list", "2, 4.1", "lists of projects show what the caller may see, narrowed by each parameter"),
     reference("simple-form", "1, 2.8", "anonymous callers and simple=true get the simple form"),
     reference("user-projects", "2, 4.1", "a user's projects are those in the own namespace"),

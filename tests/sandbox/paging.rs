@@ -136,6 +136,10 @@ async fn lists_show_what_the_caller_may_see_and_asks_for() {
         (ROOT, "/projects?topic=a,b", &[1]),
         (ROOT, "/projects?order_by=path&sort=asc", &[5, 4, 1, 3, 2]),
         (ROOT, "/projects?owned=true", &[]),
+        ("", "/projects?owned=true", &[]),
+        ("", "/projects?membership=true", &[]),
+        ("", "/projects?min_access_level=10", &[]),
+        ("", "/projects?starred=true", &[]),
         (ROOT, "/groups/acme/projects?sort=asc", &[1, 2, 3, 4]),
         (ROOT, "/groups/acme/projects?include_subgroups=true&sort=asc", &[1, 2, 3, 4, 5]),
         ("una", "/groups/acme/projects?sort=asc", &[1, 2]),
@@ -144,6 +148,34 @@ async fn lists_show_what_the_caller_may_see_and_asks_for() {
         let got = world.get(token, path).await;
         assert_eq!(ids(&got.body), expected, "{}: {token} {path}", fact("project-list"));
     }
+}
+
+#[tokio::test]
+async fn each_list_takes_its_own_parameters() {
+    let world = five().await;
+    for project in ["1", "2"] {
+        world.call("una", "POST", &format!("/projects/{project}/star"), &NO).await;
+    }
+    let starred = "/users/una/starred_projects";
+    for ignored in
+        ["id_after=1", "id_before=2", "topic=b", "topic_id=1", "imported=true", "with_programming_language=x", "last_activity_after=x"]
+    {
+        let got = world.get("una", &format!("{starred}?{ignored}")).await;
+        assert_eq!(ids(&got.body), [2, 1], "{}: {ignored}", fact("project-list-parameters"));
+    }
+    let got = world.get("una", &format!("{starred}?search=acme&search_namespaces=true")).await;
+    assert_eq!(got.body, json!([]), "{}", fact("project-list-parameters"));
+    for list in [starred, "/users/una/projects", "/projects/1/forks"] {
+        for order in ["similarity", "repository_size", "storage_size", "packages_size", "wiki_size"] {
+            let got = world.get(ROOT, &format!("{list}?order_by={order}&search=a")).await;
+            assert_eq!(got.status, 400, "{}: {list} {order}", fact("project-list-parameters"));
+            assert_eq!(world.get(ROOT, &format!("/projects?order_by={order}&search=a")).await.status, 200, "{order}");
+        }
+        let got = world.get(ROOT, &format!("{list}?min_access_level=33")).await;
+        assert_eq!(got.body, json!({"error": "min_access_level does not have a valid value"}), "{}: {list}", fact("parameter-values"));
+    }
+    let got = world.get(ROOT, "/projects/1/groups?shared_min_access_level=33").await;
+    assert_eq!(got.body, json!({"error": "shared_min_access_level does not have a valid value"}), "{}", fact("parameter-values"));
 }
 
 /// The fields of the simple form (reference 1, 2.8).

@@ -64,8 +64,8 @@ fn groups(call: &Call<'_>) -> Result<Answer, Failure> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
     let mut found: Vec<i64> = super::super::access::ids(&project.namespace.traversal).collect();
+    let least = members::level(call, "shared_min_access_level")?.unwrap_or(0);
     if call.params.is_set("with_shared")? {
-        let least = call.params.integer("shared_min_access_level")?.unwrap_or(0);
         let mut statement = call.db.prepare_cached("SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2")?;
         for invited in statement.query_map([project.id, least], |row| row.get(0))? {
             found.push(invited?);
