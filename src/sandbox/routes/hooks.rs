@@ -34,7 +34,7 @@ const FLAGS: [(&str, Value); 14] = [
     ("merge_requests_events", Value::Bool(false)),
     ("tag_push_events", Value::Bool(false)),
     ("note_events", Value::Bool(false)),
-    ("confidential_note_events", Value::Null),
+    ("confidential_note_events", Value::Bool(false)),
     ("job_events", Value::Bool(false)),
     ("pipeline_events", Value::Bool(false)),
     ("wiki_page_events", Value::Bool(false)),
@@ -54,7 +54,7 @@ struct Hook {
 impl Hook {
     fn new(now: String) -> Self {
         let mut hook = Self { id: 0, settings: Map::new(), token: None, created_at: now };
-        hook.settings.insert("push_events_branch_filter".to_owned(), Value::Null);
+        hook.settings.insert("push_events_branch_filter".to_owned(), "".into());
         hook.reset_flags();
         hook
     }
@@ -106,8 +106,8 @@ impl Hook {
             }
         }
         if params.has("push_events_branch_filter") {
-            let filter = params.text("push_events_branch_filter")?;
-            if filter.as_deref().is_some_and(|filter| !is_branch_filter(filter)) {
+            let filter = params.text("push_events_branch_filter")?.unwrap_or_default();
+            if !is_branch_filter(&filter) {
                 return Err(Failure::unprocessable("Invalid branch filter given"));
             }
             self.settings.insert("push_events_branch_filter".to_owned(), filter.into());
