@@ -161,6 +161,7 @@ pub const FACTS: &[Fact] = &[
     reference("requirements-public", "2, 4.3", "requirements_access_level may be public").or("requirements_never_public"),
     service("project-delete", "DELETE is 202, and the project is gone"),
     reference("project-restore", "1, 3", "where deletion waits, a project is marked and can be restored"),
+    service("project-delete-marked", "deleting what is marked for deletion changes nothing"),
     service("restore-unmarked", "restoring what is not marked is 400"),
     service("project-moved", "a former path redirects reads to the id and refuses writes with 405").or("former_paths_answer"),
     reference("archive", "2, 4.4", "archive and unarchive answer with the project"),

@@ -398,8 +398,10 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     let updated: String =
         call.db.prepare_cached("SELECT updated_at FROM projects WHERE id = ?1")?.query_row([project.id], |row| row.get(0))?;
     call.check_unmodified(&updated)?;
-    if call.service.deletion_delay().is_some() && project.marked_for_deletion_on.is_none() {
-        call.db.execute("UPDATE projects SET marked_for_deletion_on = ?2 WHERE id = ?1", params![project.id, call.today()])?;
+    if call.service.deletion_delay().is_some() {
+        // Deleting again changes nothing: a repeated call must not take the time to restore away.
+        let sql = "UPDATE projects SET marked_for_deletion_on = coalesce(marked_for_deletion_on, ?2) WHERE id = ?1";
+        call.db.execute(sql, params![project.id, call.today()])?;
     } else {
         call.db.execute("DELETE FROM projects WHERE id = ?1", [project.id])?;
     }
