@@ -205,7 +205,11 @@ fn name_and_path(params: &Params) -> Result<(String, String), Failure> {
             let path = path_from(&name);
             (name, path)
         }
-        (None, Some(path)) => (path.clone(), path),
+        (None, Some(path)) => {
+            // The complaint is about what was sent.
+            check_path(&path)?;
+            (path.clone(), path)
+        }
         (None, None) => return Err(Failure::model("name", "can't be blank")),
     };
     check_name(&name)?;
