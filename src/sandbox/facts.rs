@@ -129,7 +129,7 @@ pub const FACTS: &[Fact] = &[
         "each list takes its own parameters and orders: another order is 400, other parameters are ignored",
     ),
     reference("project-list", "2, 4.1", "lists of projects show what the caller may see, narrowed by each parameter"),
-    reference("simple-form", "1, 2.8", "anonymous callers and simple=true get the simple form"),
+    reference("simple-form", "1, 2.8", "lists have the simple form for anonymous callers and with simple=true"),
     reference("user-projects", "2, 4.1", "a user's projects are those in the own namespace"),
     reference("starred-projects", "2, 4.1", "starred projects are listed as far as the caller sees them"),
     reference("custom-attributes", "2, 4.1", "with_custom_attributes shows custom attributes to administrators only"),
@@ -137,7 +137,7 @@ pub const FACTS: &[Fact] = &[
     // Projects
     reference("project-fields", "1, 2.8", "the full object has every field that the reference lists, and no other attribute"),
     reference("project-owner", "1, 2.8", "`owner` of a personal project is an object of id, name and created_at").or("owner_in_full"),
-    reference("project-public", "2, 4.2", "a public project is readable without a token"),
+    reference("project-public", "2, 4.2", "a public project is readable without a token, in full"),
     reference("permissions", "1, 2.8", "permissions tell the direct and the inherited role, each null without one"),
     reference("tier-attributes", "1, 2.8", "attributes above the tier are dropped and not shown"),
     reference("project-names", "2, 4.3", "name and path default from each other; a path is made in lower case with dashes"),

@@ -188,7 +188,7 @@ async fn the_simple_form_has_exactly_the_fields_of_the_reference() {
     let world = five().await;
     let mut expected: Vec<&str> = SIMPLE.split_whitespace().collect();
     expected.sort_unstable();
-    for (token, path) in [("", "/projects"), (ROOT, "/projects?simple=true"), ("", "/projects/1")] {
+    for (token, path) in [("", "/projects"), (ROOT, "/projects?simple=true")] {
         let body = world.get(token, path).await.body;
         let item = body.get(0).unwrap_or(&body);
         let mut keys: Vec<&String> = item.as_object().expect("an object").keys().collect();
