@@ -131,6 +131,7 @@ pub const FACTS: &[Fact] = &[
     reference("project-list", "2, 4.1", "lists of projects show what the caller may see, narrowed by each parameter"),
     reference("simple-form", "1, 2.8", "lists have the simple form for anonymous callers and with simple=true"),
     reference("user-projects", "2, 4.1", "a user's projects are those in the own namespace"),
+    reference("private-profile", "2, 4.1", "others find no projects of a user whose profile is private"),
     reference("starred-projects", "2, 4.1", "starred projects are listed as far as the caller sees them"),
     reference("custom-attributes", "2, 4.1", "with_custom_attributes shows custom attributes to administrators only"),
     service("user-unknown", "lists of an unknown user are 404 User Not Found"),

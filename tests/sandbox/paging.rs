@@ -151,6 +151,24 @@ async fn lists_show_what_the_caller_may_see_and_asks_for() {
 }
 
 #[tokio::test]
+async fn a_private_profile_hides_the_lists_of_a_user() {
+    let world = five().await;
+    world.call("una", "POST", "/projects/1/star", &NO).await;
+    world.call("una", "POST", "/projects", &json!({"name": "own", "visibility": "public"})).await;
+    let una = world.get("una", "/user").await.body["id"].clone();
+    for private in [true, false] {
+        let set = world.call(ROOT, "PUT", &format!("/users/{una}"), &json!({"private_profile": private})).await;
+        assert_eq!(set.body["private_profile"], private, "{}", fact("private-profile"));
+        for (list, found) in [("/users/una/projects", 6), ("/users/una/starred_projects", 1)] {
+            for (caller, hidden) in [("", private), ("mem", private), ("una", false), (ROOT, false)] {
+                let expected: &[i64] = if hidden { &[] } else { &[found] };
+                assert_eq!(ids(&world.get(caller, list).await.body), expected, "{}: {caller} {list}", fact("private-profile"));
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn each_list_takes_its_own_parameters() {
     let world = five().await;
     for project in ["1", "2"] {

@@ -113,17 +113,28 @@ pub(crate) fn user(call: &Call<'_>) -> Result<User, Failure> {
     User::by_reference(call.db, call.segment("user_id"))?.ok_or_else(|| Failure::not_found("User"))
 }
 
+/// Others find nothing while the user's profile is private.
+fn respect_privacy(call: &Call<'_>, user: &User, query: &mut Query) {
+    if !call.caller.as_ref().is_some_and(|caller| caller.admin || caller.id == user.id) {
+        query.and("NOT EXISTS (SELECT 1 FROM users WHERE id = :of AND private_profile)").bind(":of", user.id);
+    }
+}
+
 /// Only what is in the user's own namespace (reference 2, 4.1 rule 3).
 fn of_user(call: &Call<'_>) -> Result<Answer, Failure> {
-    let namespace = Namespace::of_user(call.db, user(call)?.id)?;
+    let user = user(call)?;
+    let namespace = Namespace::of_user(call.db, user.id)?;
     let mut query = Query::taking(Takes::OfUser);
+    respect_privacy(call, &user, &mut query);
     query.and("p.namespace_id = :namespace").bind(":namespace", namespace.map(|namespace| namespace.id));
     respond(call, query)
 }
 
 fn starred_by(call: &Call<'_>) -> Result<Answer, Failure> {
+    let user = user(call)?;
     let mut query = Query::taking(Takes::Common);
-    query.and("p.id IN (SELECT project_id FROM stars WHERE user_id = :starrer)").bind(":starrer", user(call)?.id);
+    respect_privacy(call, &user, &mut query);
+    query.and("p.id IN (SELECT project_id FROM stars WHERE user_id = :starrer)").bind(":starrer", user.id);
     respond(call, query)
 }
 
