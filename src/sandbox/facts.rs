@@ -150,6 +150,7 @@ pub const FACTS: &[Fact] = &[
     reference("project-readme-import", "1, 7", "initialize_with_readme with an import URL fails: not a git repository"),
     service("project-import-url", "a project with an import URL is imported in the background"),
     service("project-template", "an unknown template is 400"),
+    reference("project-custom-template", "2, 4.3", "with use_custom_template a project starts as another one, or by any name; Premium"),
     reference("create-for-user", "2, 4.3", "administrators create projects for users; name is required"),
     reference("create-for-user-right", "1, 5", "nobody else creates projects for users"),
     reference("project-edit", "2, 4.3", "PUT changes the attributes that it names"),

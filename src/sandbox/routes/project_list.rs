@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::access::{GUEST, OWNER};
 use super::super::answer::{Answer, Failure};
-use super::super::attributes::VISIBILITIES;
+use super::super::attributes::{Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::page::{self, COUNTED, Page};
 use super::super::store::namespace::Namespace;
@@ -308,7 +308,8 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<(), Failure
         let importer = call.caller.as_ref().map(|user| user.id);
         query.and("p.import_status <> 'none' AND p.forked_from_id IS NULL AND p.creator_id = :importer").bind(":importer", importer);
     }
-    if params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")? || params.integer("topic_id")?.is_some() {
+    let wrong_sums = params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")?;
+    if wrong_sums && call.tier() >= Tier::Premium || params.integer("topic_id")?.is_some() {
         // No checksum ever fails, and topics have no ids here.
         query.and("0");
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
-use super::super::attributes::{ATTRIBUTES, Route as Accepts, VISIBILITIES};
+use super::super::attributes::{ATTRIBUTES, Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Params;
@@ -127,18 +127,14 @@ pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespac
     check_visibility(namespace, &visibility)?;
     let readme = params.is_set("initialize_with_readme")?;
     let import_url = params.text("import_url")?.filter(|url| !url.is_empty());
-    let template = params.text("template_name")?.filter(|name| !name.is_empty());
-    if readme && (import_url.is_some() || template.is_some()) {
+    let from_template = from_template(call, accepts, params)?;
+    if readme && (import_url.is_some() || from_template) {
         return Err(Failure::model("base", "not a git repository"));
-    }
-    let custom = params.is_set("use_custom_template")?;
-    if let Some(template) = template.as_deref().filter(|name| !custom && !TEMPLATES.contains(name)) {
-        return Err(Failure::model("template_name", format!("'{template}' is unknown or invalid")));
     }
     check_import_url(import_url.as_deref())?;
     let mut attributes = settings::presets();
     settings::apply(accepts, params, call.rights(false), &mut attributes)?;
-    let empty_repo = !readme && import_url.is_none() && template.is_none();
+    let empty_repo = !readme && import_url.is_none() && !from_template;
     // Without contents there is no branch to be the default (reference 2, 4.3).
     attributes.insert("default_branch".to_owned(), default_branch(&attributes, readme, empty_repo));
     let new = NewProject {
@@ -158,6 +154,25 @@ pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespac
     let id = store(call, new)?;
     take_avatar(call, id, params)?;
     Ok(id)
+}
+
+/// Whether a new project starts with the contents of a template, which has to be known. The names of custom ones are
+/// not: groups have none here.
+fn from_template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<bool, Failure> {
+    let unknown = |template: &str| Failure::model("template_name", format!("'{template}' is unknown or invalid"));
+    let custom = params.is_set("use_custom_template")? && call.tier() >= Tier::Premium;
+    params.integer("group_with_project_templates_id")?;
+    // It is preferred over the name.
+    if let Some(id) = params.integer("template_project_id")?.filter(|_| custom && accepts == Accepts::Create) {
+        return match Project::by_id(call.db, id)? {
+            Some(project) if call.sees(&project)? => Ok(true),
+            _ => Err(unknown(&id.to_string())),
+        };
+    }
+    match params.text("template_name")?.filter(|name| !name.is_empty()) {
+        Some(name) if !custom && !TEMPLATES.contains(&name.as_str()) => Err(unknown(&name)),
+        name => Ok(name.is_some()),
+    }
 }
 
 /// Inserts the project with its first members.
