@@ -31,7 +31,7 @@ pub(crate) const FULL: &str = "id name name_with_namespace path path_with_namesp
     permissions license shared_with_groups statistics mirror mirror_trigger_builds only_mirror_protected_branches
     mirror_overwrites_diverged_branches mirror_user_id repository_storage
     external_authorization_classification_label compliance_frameworks service_desk_address issues_template
-    merge_requests_template";
+    merge_requests_template marked_for_deletion_at marked_for_deletion_on";
 
 async fn group_id(world: &World, path: &str) -> i64 {
     world.get(ROOT, &format!("/groups/{path}")).await.body["id"].as_i64().expect("an id")
