@@ -268,12 +268,15 @@ pub const FACTS: &[Fact] = &[
     reference("override", "1, 4.3", "the override is set and removed, by POST, PUT and DELETE"),
     // Imports
     reference("import", "1, 4.2", "an import answers id, name, full_path and full_name at once"),
-    service("import-target", "a blank target_namespace is 400"),
+    service("import-target", "a blank target_namespace, or anything else that is required, is 400"),
+    reference("import-stages", "1, 4.2", "optional stages are an object of booleans"),
+    service("import-taken", "a taken name or path is 422, under `errors`"),
     service("import-right", "a target without right is 422, for extserver 401, under `errors`"),
     reference("import-cancel", "1, 4.2", "a running import is canceled"),
     reference("import-cancel-late", "1, 7", "what is not running is not canceled: 400"),
     reference("import-cancel-unknown", "1, 7", "an unknown import is 404"),
     reference("gists", "1, 7", "gists are imported in the background: 202, meanwhile 422"),
+    reference("gists-refused", "1, 7", "a token that is blank or starts with `invalid` is 401, one that starts with `rate-limited` 429"),
     reference("gists-flag", "1, 9", "importing gists is behind a flag that is off by default"),
     reference("import-server", "1, 4.2", "an import from a server goes to the personal namespace unless said otherwise"),
     // Around the reference
