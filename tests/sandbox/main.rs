@@ -11,6 +11,7 @@ mod client;
 mod crash;
 mod dialects;
 mod facts;
+mod hierarchy;
 mod imports;
 mod members;
 mod operations;

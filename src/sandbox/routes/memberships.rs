@@ -3,6 +3,8 @@
 //! Except for overrides these are for owners of root groups; for anybody and anything else the service answers
 //! 400.
 
+use std::cmp::Reverse;
+
 use http::StatusCode;
 use rusqlite::{Row, params};
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use super::super::call::Call;
 use super::super::page;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::User;
-use super::members::remove_below;
+use super::members::{Member, STATES, Scope, remove_below};
 use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -113,8 +115,7 @@ fn billable(call: &Call<'_>) -> Result<Answer, Failure> {
     let mut seats: Vec<(Membership, i64)> = Vec::new();
     for membership in Membership::all(call, &group)? {
         let user = &membership.user;
-        let named = [&user.username, &user.name].iter().any(|text| text.to_lowercase().contains(&search));
-        if user.bot || !named {
+        if user.bot || !user.is_found_by(&search) {
             continue;
         }
         match seats.iter_mut().find(|(known, _)| known.user.id == user.id) {
@@ -128,9 +129,11 @@ fn billable(call: &Call<'_>) -> Result<Answer, Failure> {
     match sort.as_str() {
         "access_level_asc" => seats.sort_by_key(|(_, level)| *level),
         "access_level_desc" => seats.sort_by_key(|(_, level)| -level),
-        "name_asc" => seats.sort_by(|(left, _), (right, _)| left.user.name.cmp(&right.user.name)),
-        "name_desc" => seats.sort_by(|(left, _), (right, _)| right.user.name.cmp(&left.user.name)),
-        // Nobody signs in here, and memberships come in the order in which people joined.
+        "name_asc" => seats.sort_by_key(|(seat, _)| seat.user.name.to_lowercase()),
+        "name_desc" => seats.sort_by_key(|(seat, _)| Reverse(seat.user.name.to_lowercase())),
+        "oldest_sign_in" | "last_activity_on_asc" => seats.sort_by_key(|(seat, _)| seat.user.id),
+        "recent_sign_in" | "last_activity_on_desc" => seats.sort_by_key(|(seat, _)| Reverse(seat.user.id)),
+        // Memberships come in the order in which people joined.
         "last_joined" => seats.reverse(),
         _ => {}
     }
@@ -138,13 +141,15 @@ fn billable(call: &Call<'_>) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
+/// Nobody signs in here; people count as having done so, and done something, when they were created.
 fn billable_json(call: &Call<'_>, membership: &Membership) -> Value {
+    let created_at = membership.user.created_at.as_str();
     let mut body = membership.user.brief(&call.base);
-    body["last_activity_on"] = Value::Null;
+    body["last_activity_on"] = created_at.get(..10).into();
     body["membership_type"] = "group_member".into();
     body["removable"] = true.into();
-    body["created_at"] = membership.user.created_at.as_str().into();
-    body["last_login_at"] = Value::Null;
+    body["created_at"] = created_at.into();
+    body["last_login_at"] = created_at.into();
     body
 }
 
@@ -196,8 +201,9 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer, Failure> {
 fn set_state(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
     call.params.require(&["state"])?;
-    let state = call.params.one_of("state", &["awaiting", "active"])?.unwrap_or_default();
-    match change_state(call, &group, Some(call.segment_id("user_id")?), &state)? {
+    let state = call.params.one_of("state", &STATES)?.unwrap_or_default();
+    let user = User::by_id(call.db, call.segment_id("user_id")?)?.ok_or_else(|| Failure::not_found("User"))?;
+    match change_state(call, &group, Some(user.id), &state)? {
         0 => Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, "No memberships found")),
         _ => Answer::ok(&json!({ "success": true })),
     }
@@ -213,7 +219,7 @@ fn change_state(call: &Call<'_>, group: &Namespace, user: Option<i64>, state: &s
 /// `:member_id` is the id of the membership, as the list of pending members has it; a user's id is taken as well.
 fn approve(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
-    let id = call.segment_id("user_id")?;
+    let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::invalid("member_id"))?;
     let all = Membership::all(call, &group)?;
     let waiting = |membership: &&Membership| membership.state == "awaiting";
     let found = all
@@ -260,14 +266,8 @@ fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer,
     if changed == 0 {
         return Err(Failure::no_record());
     }
-    let (level, expires_at, created_at): (i64, Option<String>, String) = call
-        .db
-        .prepare_cached("SELECT access_level, expires_at, created_at FROM members WHERE group_id = ?1 AND user_id = ?2")?
-        .query_row(params![group.id, user], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let mut body = User::by_id(call.db, user)?.ok_or_else(Failure::no_record)?.brief(&call.base);
-    body["access_level"] = level.into();
-    body["expires_at"] = expires_at.into();
-    body["created_at"] = created_at.into();
+    let member = Member::one(call, &Scope::Group(Box::new(group)), user)?.ok_or_else(Failure::no_record)?;
+    let mut body = member.json(call)?;
     body["override"] = on.into();
     Answer::with(status, &body)
 }
