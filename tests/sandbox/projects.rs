@@ -245,6 +245,8 @@ async fn the_full_object_has_every_field_of_the_reference() {
     for field in FULL.split_whitespace() {
         assert!(project.get(field).is_some(), "{}: {field}", fact("project-fields"));
     }
+    // Where the reference shows a text, it shows no null.
+    assert_eq!(project["ci_config_path"], "", "{}", fact("project-fields"));
     for field in ["import_url", "mr_default_target_self", "forked_from_project", "emails_disabled", "public_builds"] {
         assert!(project.get(field).is_none(), "{}: {field}", fact("project-fields"));
     }
