@@ -262,6 +262,7 @@ pub const FACTS: &[Fact] = &[
     inferred("last-owner", "the last owner of a group stays, and the owner of a personal project: 403", "last_owner_bad_request"),
     reference("personal-owner", "1, 2.1", "the owner of a personal project has level 50"),
     reference("billable", "1, 4.3", "billable members are those of the whole hierarchy"),
+    reference("billable-invited", "1, 2.4", "members of invited groups are billable too, as group_invite, and not removable"),
     reference("billable-activity", "1, 2.4", "billable members have a last activity and a last login: when they were created"),
     reference("billable-memberships", "1, 4.3", "their direct memberships are listed"),
     reference("billable-remove", "1, 4.3", "removing one removes every membership in the hierarchy"),

@@ -182,3 +182,25 @@ async fn billable_members_are_searched_and_sorted() {
         assert_eq!(sorted[0]["username"], first, "{}: {sort}", fact("billable"));
     }
 }
+
+#[tokio::test]
+async fn members_of_invited_groups_are_billable() {
+    let world = World::with(json!({
+        "users": [{"username": "ann", "token": "ann"}, {"username": "bob"}, {"username": "eve"}, {"username": "zoe"}],
+        "groups": [
+            {"path": "acme", "members": [{"user": "ann", "access_level": "owner"}]},
+            {"path": "ops", "visibility": "public", "members": [{"user": "bob", "access_level": "owner"}]},
+            {"path": "ops/night", "members": [{"user": "ann", "access_level": "guest"}, {"user": "eve", "access_level": "guest"}]},
+            {"path": "other", "members": [{"user": "zoe", "access_level": "guest"}]},
+        ],
+        "projects": [{"path": "acme/deep/er"}],
+    }))
+    .await;
+    let night = world.get(ROOT, "/groups/ops%2Fnight").await.body["id"].clone();
+    world.call(ROOT, "POST", "/projects/1/share", &json!({"group_id": night, "group_access": 20})).await;
+    let seat = |user: &str, kind: &str, removable: bool| json!({"username": user, "membership_type": kind, "removable": removable});
+    let seats = json!([seat("eve", "group_invite", false), seat("bob", "group_invite", false), seat("ann", "group_member", true)]);
+    world
+        .check(vec![(fact("billable-invited"), "ann", "GET", "/groups/acme/billable_members?sort=access_level_asc", NO, 200, seats)])
+        .await;
+}

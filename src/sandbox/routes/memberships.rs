@@ -82,6 +82,59 @@ impl Membership {
     }
 }
 
+/// Somebody who takes a seat, with the highest level.
+struct Seat {
+    user: User,
+    level: i64,
+    /// Whether the only way here is the invitation of a group.
+    invited: bool,
+}
+
+impl Seat {
+    /// Everybody at and below a group, in the order in which they joined; those of invited groups come last.
+    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
+        let direct = Membership::all(call, group)?.into_iter();
+        let direct = direct.map(|member| Self { user: member.user, level: member.access_level, invited: false });
+        let mut seats: Vec<Self> = Vec::new();
+        for seat in direct.chain(Self::invited(call, group)?).filter(|seat| !seat.user.bot) {
+            match seats.iter_mut().find(|known| known.user.id == seat.user.id) {
+                Some(known) => known.level = known.level.max(seat.level),
+                None => seats.push(seat),
+            }
+        }
+        Ok(seats)
+    }
+
+    /// The members of the groups that are invited at and below a group, and of the groups above these.
+    fn invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
+        let sql = format!(
+            "SELECT {}, min(i.access_level, m.access_level)
+             FROM shares m JOIN namespaces n ON n.id = m.invited_id
+                  JOIN json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']') above
+                  JOIN members i ON i.group_id = above.value JOIN users u ON u.id = i.user_id
+             WHERE {IN_HIERARCHY} ORDER BY i.id",
+            User::COLUMNS
+        );
+        let (first, end) = group.range();
+        let mut statement = call.db.prepare_cached(&sql)?;
+        let rows = statement.query_map([first, end], |row| Ok(Self { user: User::from_row(row)?, level: row.get(8)?, invited: true }))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// As the reference shows a billable member (1, 2.4). Nobody signs in here; people count as having done so, and
+    /// done something, when they were created.
+    fn json(&self, call: &Call<'_>) -> Value {
+        let created_at = self.user.created_at.as_str();
+        let mut body = self.user.brief(&call.base);
+        body["last_activity_on"] = created_at.get(..10).into();
+        body["membership_type"] = if self.invited { "group_invite" } else { "group_member" }.into();
+        body["removable"] = (!self.invited).into();
+        body["created_at"] = created_at.into();
+        body["last_login_at"] = created_at.into();
+        body
+    }
+}
+
 fn bad() -> Failure {
     Failure::message(StatusCode::BAD_REQUEST, "400 Bad request")
 }
@@ -112,45 +165,21 @@ fn billable(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
     let sort = call.params.one_of("sort", &SORTS)?.unwrap_or_default();
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let mut seats: Vec<(Membership, i64)> = Vec::new();
-    for membership in Membership::all(call, &group)? {
-        let user = &membership.user;
-        if user.bot || !user.is_found_by(&search) {
-            continue;
-        }
-        match seats.iter_mut().find(|(known, _)| known.user.id == user.id) {
-            Some((_, best)) => *best = membership.access_level.max(*best),
-            None => {
-                let level = membership.access_level;
-                seats.push((membership, level));
-            }
-        }
-    }
+    let mut seats = Seat::all(call, &group)?;
+    seats.retain(|seat| seat.user.is_found_by(&search));
     match sort.as_str() {
-        "access_level_asc" => seats.sort_by_key(|(_, level)| *level),
-        "access_level_desc" => seats.sort_by_key(|(_, level)| -level),
-        "name_asc" => seats.sort_by_key(|(seat, _)| seat.user.name.to_lowercase()),
-        "name_desc" => seats.sort_by_key(|(seat, _)| Reverse(seat.user.name.to_lowercase())),
-        "oldest_sign_in" | "last_activity_on_asc" => seats.sort_by_key(|(seat, _)| seat.user.id),
-        "recent_sign_in" | "last_activity_on_desc" => seats.sort_by_key(|(seat, _)| Reverse(seat.user.id)),
+        "access_level_asc" => seats.sort_by_key(|seat| seat.level),
+        "access_level_desc" => seats.sort_by_key(|seat| Reverse(seat.level)),
+        "name_asc" => seats.sort_by_key(|seat| seat.user.name.to_lowercase()),
+        "name_desc" => seats.sort_by_key(|seat| Reverse(seat.user.name.to_lowercase())),
+        "oldest_sign_in" | "last_activity_on_asc" => seats.sort_by_key(|seat| seat.user.id),
+        "recent_sign_in" | "last_activity_on_desc" => seats.sort_by_key(|seat| Reverse(seat.user.id)),
         // Memberships come in the order in which people joined.
         "last_joined" => seats.reverse(),
         _ => {}
     }
-    let all: Vec<Value> = seats.iter().map(|(membership, _)| billable_json(call, membership)).collect();
+    let all: Vec<Value> = seats.iter().map(|seat| seat.json(call)).collect();
     page::list(call, &all)
-}
-
-/// Nobody signs in here; people count as having done so, and done something, when they were created.
-fn billable_json(call: &Call<'_>, membership: &Membership) -> Value {
-    let created_at = membership.user.created_at.as_str();
-    let mut body = membership.user.brief(&call.base);
-    body["last_activity_on"] = created_at.get(..10).into();
-    body["membership_type"] = "group_member".into();
-    body["removable"] = true.into();
-    body["created_at"] = created_at.into();
-    body["last_login_at"] = created_at.into();
-    body
 }
 
 fn billable_memberships(call: &Call<'_>) -> Result<Answer, Failure> {
