@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{MAINTAINER, REPORTER};
 use super::answer::Failure;
+use super::attributes::Tier;
 use super::call::Call;
 use super::routes::custom_attributes;
 use super::settings;
@@ -140,9 +141,9 @@ fn optional_members(call: &Call<'_>, project: &Project, object: &mut Object<'_>)
     if let Some(id) = project.namespace.owner_id {
         object.value("owner", owner(call, id, &project.namespace)?)?;
     }
-    if let Some(day) = &project.marked_for_deletion_on {
-        object.plain("marked_for_deletion_at", &[day]);
-        object.plain("marked_for_deletion_on", &[day]);
+    if call.tier() >= Tier::Premium {
+        object.value("marked_for_deletion_at", project.marked_for_deletion_on.as_deref())?;
+        object.value("marked_for_deletion_on", project.marked_for_deletion_on.as_deref())?;
     }
     if call.level_in(project)? >= MAINTAINER {
         object.plain("runners_token", &[&project.runners_token]);
@@ -178,6 +179,8 @@ fn upstream_of(call: &Call<'_>, id: i64) -> Result<Option<Value>, Failure> {
     simple(call, &upstream, &mut text)?;
     let mut brief: Value = serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))?;
     brief["forks_count"] = upstream.forks_count.into();
+    brief["license_url"] = Value::Null;
+    brief["license"] = Value::Null;
     Ok(Some(brief))
 }
 
@@ -206,7 +209,7 @@ pub(crate) fn requested(call: &Call<'_>, project: &Project) -> Result<Map<String
         let sizes = STATISTICS.iter().map(|key| ((*key).to_owned(), 0.into()));
         more.insert("statistics".to_owned(), Value::Object(sizes.collect()));
     }
-    if call.is_administrator() && call.params.is_set("with_custom_attributes")? {
+    if call.params.is_set("with_custom_attributes")? && call.is_administrator() {
         more.insert("custom_attributes".to_owned(), custom_attributes::of(call.db, project.id)?);
     }
     Ok(more)
