@@ -239,7 +239,7 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
         Kind::Number(600, 2_678_400, "needs to be between 10 minutes and 1 month"),
         Preset::Number(3_600),
     ),
-    text("ci_config_path", SHORT),
+    row("ci_config_path", Kind::Text(SHORT), Preset::Text("")),
     row("ci_default_git_depth", Kind::Number(0, 1_000, "must be between 0 and 1000"), Preset::Number(20)).on("E"),
     flag("ci_forward_deployment_enabled", true).on("E"),
     flag("ci_allow_fork_pipelines_to_run_in_parent_project", true).on("E"),

@@ -211,10 +211,10 @@ fn perform(service: &Service, operation: Operation, request: Received) -> Answer
     }
     if service.profile.changes_answers()
         && let Some(text) = &answer.body
-        && let Ok(mut value) = serde_json::from_str(text)
+        && let Ok(mut value) = serde_json::from_slice::<Value>(text)
     {
         distort(&mut value, &service.profile);
-        answer.body = Some(value.to_string());
+        answer.body = Some(value.to_string().into_bytes());
     }
     answer
 }
@@ -356,7 +356,7 @@ mod tests {
                 Received { headers: HeaderMap::new(), target: String::new(), segments: HashMap::new(), params: Params::default() };
             let answer = withstand(&service, operation, request);
             assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
-            assert_eq!(answer.body.as_deref(), Some(r#"{"message":"500 Internal Server Error"}"#));
+            assert_eq!(answer.body.as_deref(), Some(br#"{"message":"500 Internal Server Error"}"#.as_slice()));
             let left = service.store.read(|db| Ok(db.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0))?));
             assert_eq!(left.expect("still usable"), 0);
         }

@@ -91,7 +91,7 @@ impl Counted {
     pub(crate) fn refusal(&self) -> Option<Answer> {
         let above = |limit: Option<u32>, count| limit.is_some_and(|limit| count > limit);
         if above(self.limits.user, self.user) {
-            let mut answer = Answer::json(StatusCode::TOO_MANY_REQUESTS, "Retry later\n".to_owned());
+            let mut answer = Answer::json(StatusCode::TOO_MANY_REQUESTS, b"Retry later\n".to_vec());
             let time = Timestamp::from_second(self.reset).unwrap_or_default();
             answer.headers = vec![
                 ("content-type", "text/plain".to_owned()),
@@ -147,7 +147,7 @@ mod tests {
             let refusal = limiter.count(caller, operation, at(second)).refusal();
             let body = refusal.and_then(|answer| answer.body);
             assert_eq!(body.is_some(), status.is_some(), "{caller:?} {operation} {second}");
-            assert!(body.unwrap_or_default().starts_with(status.unwrap_or_default()), "{caller:?} {operation} {second}");
+            assert!(body.unwrap_or_default().starts_with(status.unwrap_or_default().as_bytes()), "{caller:?} {operation} {second}");
         }
     }
 

@@ -52,13 +52,12 @@ impl Page {
     }
 
     /// The answer with this page's items and the headers. `total` above [`COUNTED`] means "more than counted".
-    pub(crate) fn answer(self, call: &Call<'_>, items: &[String], total: i64) -> Answer {
-        let mut answer = Answer::json(StatusCode::OK, array(items));
+    pub(crate) fn answer(self, call: &Call<'_>, items: Items, total: i64) -> Answer {
         let last = ((total + self.size - 1) / self.size).max(1);
         let counted = total <= COUNTED;
         let next = match counted {
             true => (self.number < last).then_some(self.number.saturating_add(1)),
-            false => (items.len() as i64 == self.size).then_some(self.number.saturating_add(1)),
+            false => (items.count == self.size).then_some(self.number.saturating_add(1)),
         };
         let previous = (self.number > 1).then(|| self.number - 1);
         let spelled = |page: Option<i64>| page.map(|page| page.to_string()).unwrap_or_default();
@@ -74,6 +73,7 @@ impl Page {
         if counted {
             links.push(link(last, "last"));
         }
+        let mut answer = items.answer();
         answer.headers = vec![
             ("link", links.join(", ")),
             ("x-next-page", spelled(next)),
@@ -89,37 +89,47 @@ impl Page {
     }
 }
 
+/// The items of a page, written one after the other into the text of the answer: a page of a hundred projects has half
+/// a megabyte, which is never copied.
+#[derive(Debug, Default)]
+pub(crate) struct Items {
+    text: Vec<u8>,
+    count: i64,
+}
+
+impl Items {
+    /// Adds the item that `write` writes as JSON.
+    pub(crate) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>) -> Result<(), Failure> {
+        self.text.push(if self.count == 0 { b'[' } else { b',' });
+        self.count += 1;
+        write(&mut self.text)
+    }
+
+    fn answer(mut self) -> Answer {
+        self.text.extend_from_slice(if self.count == 0 { b"[]" } else { b"]" });
+        Answer::json(StatusCode::OK, self.text)
+    }
+}
+
 /// Answers one page of a list that is at hand as a whole.
 pub(crate) fn list(call: &Call<'_>, all: &[Value]) -> Result<Answer, Failure> {
     let page = Page::of(call)?;
-    let items: Vec<String> = all
-        .iter()
-        .skip(usize::try_from(page.offset()).unwrap_or(usize::MAX))
-        .take(usize::try_from(page.size).unwrap_or(0))
-        .map(Value::to_string)
-        .collect();
-    Ok(page.answer(call, &items, all.len() as i64))
+    let own = all.iter().skip(usize::try_from(page.offset()).unwrap_or(usize::MAX)).take(usize::try_from(page.size).unwrap_or(0));
+    let mut items = Items::default();
+    for item in own {
+        items.add(|text| serde_json::to_writer(text, item).map_err(|error| Failure::internal(&error)))?;
+    }
+    Ok(page.answer(call, items, all.len() as i64))
 }
 
 /// Answers one keyset page; `cursor` names the parameter and value that continue after its last item.
-pub(crate) fn keyset(call: &Call<'_>, items: &[String], cursor: Option<(&'static str, i64)>) -> Answer {
-    let mut answer = Answer::json(StatusCode::OK, array(items));
+pub(crate) fn keyset(call: &Call<'_>, items: Items, cursor: Option<(&'static str, i64)>) -> Answer {
+    let mut answer = items.answer();
     if let Some((name, value)) = cursor {
         let link = address(call, &[(name, value.to_string())]);
         answer.headers.push(("link", format!("<{link}>; rel=\"next\"")));
     }
     answer
-}
-
-/// A page of a hundred projects has half a megabyte, so it is copied once.
-fn array(items: &[String]) -> String {
-    let mut text = String::with_capacity(items.iter().map(|item| item.len() + 1).sum::<usize>() + 2);
-    for item in items {
-        text.push(if text.is_empty() { '[' } else { ',' });
-        text.push_str(item);
-    }
-    text.push_str(if items.is_empty() { "[]" } else { "]" });
-    text
 }
 
 /// The call's own address with some query parameters replaced.

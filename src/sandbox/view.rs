@@ -9,184 +9,156 @@ use serde_json::{Map, Value, json};
 
 use super::access::{MAINTAINER, REPORTER};
 use super::answer::Failure;
+use super::attributes::Tier;
 use super::call::Call;
 use super::routes::custom_attributes;
 use super::settings;
-use super::store::namespace::{Brief, Namespace};
+use super::store::namespace::Namespace;
 use super::store::project::Project;
 use super::store::user::User;
 
-/// The part of the simple form that is not prepared.
-#[derive(Serialize)]
-struct Simple<'a> {
-    id: i64,
-    name: &'a str,
-    name_with_namespace: String,
-    path: &'a str,
-    path_with_namespace: &'a str,
-    created_at: &'a str,
-    ssh_url_to_repo: String,
-    http_url_to_repo: String,
-    web_url: &'a str,
-    avatar_url: Option<String>,
-    star_count: i64,
-    last_activity_at: &'a str,
-    namespace: Brief<'a>,
+/// A JSON object that is written member by member to the end of a text. A page has a hundred projects with sixty
+/// members each, so nothing is put together elsewhere first.
+struct Object<'a> {
+    text: &'a mut Vec<u8>,
+    empty: bool,
 }
 
-/// The part of the full form that is not prepared.
-#[derive(Serialize)]
-struct Full<'a> {
-    creator_id: i64,
-    visibility: &'a str,
-    archived: bool,
-    empty_repo: bool,
-    forks_count: i64,
-    readme_url: Option<String>,
-    container_registry_image_prefix: String,
-    import_status: &'a str,
-    import_error: Option<&'a str>,
-    _links: Links,
-    shared_with_groups: Vec<Value>,
-    permissions: Permissions,
-}
-
-/// What only some projects or callers have.
-#[derive(Serialize)]
-struct Optional<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    marked_for_deletion_at: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    marked_for_deletion_on: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    runners_token: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    forked_from_project: Option<Value>,
-}
-
-/// The addresses of what belongs to a project.
-#[derive(Serialize)]
-struct Links {
-    #[serde(rename = "self")]
-    own: String,
-    issues: String,
-    merge_requests: String,
-    repo_branches: String,
-    labels: String,
-    events: String,
-    members: String,
-    cluster_agents: String,
-}
-
-/// The caller's direct and inherited roles, each null without one.
-#[derive(Serialize)]
-struct Permissions {
-    project_access: Option<Role>,
-    group_access: Option<Role>,
-}
-
-#[derive(Serialize)]
-struct Role {
-    access_level: i64,
-    notification_level: i64,
-}
-
-impl Role {
-    /// The notification level is the usual one: nobody can change it here.
-    fn new(access_level: i64) -> Self {
-        Self { access_level, notification_level: 3 }
-    }
-}
-
-/// A JSON object that is put together from parts, as text.
-struct Object(Vec<u8>);
-
-impl Object {
-    /// An object with the members of `part`, and room for about `more` bytes of others.
-    fn new(part: &impl Serialize, more: usize) -> Result<Self, Failure> {
-        let mut text = Vec::with_capacity(more + 2_048);
-        serde_json::to_writer(&mut text, part).map_err(|error| Failure::internal(&error))?;
-        Ok(Self(text))
+impl<'a> Object<'a> {
+    fn open(text: &'a mut Vec<u8>) -> Self {
+        text.push(b'{');
+        Self { text, empty: true }
     }
 
-    /// Adds the members of `part`.
-    fn add(&mut self, part: &impl Serialize) -> Result<(), Failure> {
-        self.0.pop();
-        let joint = self.0.len();
-        serde_json::to_writer(&mut self.0, part).map_err(|error| Failure::internal(&error))?;
-        // The part's own opening brace becomes the comma; an empty part leaves nothing but the closing one.
-        if self.0.len() == joint + 2 {
-            self.0.remove(joint);
-        } else {
-            self.0[joint] = b',';
+    fn close(self) {
+        self.text.push(b'}');
+    }
+
+    /// Starts a member; its value follows. Names are plain words.
+    fn name(&mut self, name: &str) {
+        self.text.extend_from_slice(if self.empty { b"\"" } else { b",\"" });
+        self.empty = false;
+        self.text.extend_from_slice(name.as_bytes());
+        self.text.extend_from_slice(b"\":");
+    }
+
+    fn value(&mut self, name: &str, value: impl Serialize) -> Result<(), Failure> {
+        self.name(name);
+        serde_json::to_writer(&mut *self.text, &value).map_err(|error| Failure::internal(&error))
+    }
+
+    /// A text from parts that have no character to escape: hosts, paths and words.
+    fn plain(&mut self, name: &str, parts: &[&str]) {
+        self.name(name);
+        self.text.push(b'"');
+        for part in parts {
+            self.text.extend_from_slice(part.as_bytes());
         }
-        Ok(())
+        self.text.push(b'"');
     }
 
-    /// Adds members that are JSON text already; there is at least one.
-    fn add_text(&mut self, members: &str) {
-        self.0.pop();
-        self.0.push(b',');
-        self.0.extend_from_slice(members.as_bytes());
-        self.0.push(b'}');
+    /// An object as a member.
+    fn object(&mut self, name: &str) -> Object<'_> {
+        self.name(name);
+        Object::open(self.text)
     }
 
-    fn finish(self) -> Result<String, Failure> {
-        String::from_utf8(self.0).map_err(|error| Failure::internal(&error))
+    /// Members that are JSON text already.
+    fn prepared(&mut self, members: &str) {
+        if !members.is_empty() {
+            self.text.extend_from_slice(if self.empty { b"" } else { b"," });
+            self.empty = false;
+            self.text.extend_from_slice(members.as_bytes());
+        }
     }
 }
 
-/// The simple form, as JSON text.
-pub(crate) fn simple(call: &Call<'_>, project: &Project) -> Result<String, Failure> {
-    simple_object(call, project)?.finish()
+/// Writes the simple form to the end of a JSON text.
+pub(crate) fn simple(call: &Call<'_>, project: &Project, text: &mut Vec<u8>) -> Result<(), Failure> {
+    let mut object = Object::open(text);
+    simple_members(call, project, &mut object)?;
+    object.close();
+    Ok(())
 }
 
-/// The full form, as JSON text. `extra` are members that only some answers have.
-pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value>) -> Result<String, Failure> {
-    let web_url = format!("{}/{}", call.base, project.full_path);
-    let host = call.base.split("://").nth(1).unwrap_or_default();
-    let own = Full {
-        creator_id: project.creator_id,
-        visibility: &project.visibility,
-        archived: project.archived,
-        empty_repo: project.empty_repo,
-        forks_count: project.forks_count,
-        readme_url: (!project.empty_repo).then(|| format!("{web_url}/-/blob/HEAD/README.md")),
-        container_registry_image_prefix: format!("{host}/{}", project.full_path.to_lowercase()),
-        import_status: project.import_status_at(call.now()),
-        import_error: project.import_error.as_deref(),
-        _links: links(&call.base, project.id),
-        shared_with_groups: if project.shared { shared_with_groups(call, project)? } else { Vec::new() },
-        permissions: permissions(call, project)?,
-    };
-    let mut object = simple_object(call, project)?;
-    object.add(&own)?;
-    object.add_text(&project.shown);
-    object.add(&optional(call, project)?)?;
-    object.add(extra)?;
+/// Writes the full form to the end of a JSON text. `extra` are members that only some answers have.
+pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value>, text: &mut Vec<u8>) -> Result<(), Failure> {
+    let mut object = Object::open(text);
+    simple_members(call, project, &mut object)?;
+    object.value("creator_id", project.creator_id)?;
+    object.plain("visibility", &[&project.visibility]);
+    object.value("archived", project.archived)?;
+    object.value("empty_repo", project.empty_repo)?;
+    object.value("forks_count", project.forks_count)?;
+    match project.empty_repo {
+        true => object.value("readme_url", Value::Null)?,
+        false => object.plain("readme_url", &[&call.base, "/", &project.full_path, "/-/blob/HEAD/README.md"]),
+    }
+    object.plain("container_registry_image_prefix", &[host(call), "/", &project.full_path.to_lowercase()]);
+    object.plain("import_status", &[project.import_status_at(call.now())]);
+    object.value("import_error", project.import_error.as_deref())?;
+    links(call, project.id, object.object("_links"));
+    object.value("shared_with_groups", if project.shared { shared_with_groups(call, project)? } else { Vec::new() })?;
+    permissions(call, project, object.object("permissions"))?;
+    object.prepared(&project.shown);
+    optional_members(call, project, &mut object)?;
+    for (name, value) in extra {
+        object.value(name, value)?;
+    }
     if call.service.profile.hidden_attributes_shown {
-        object.add(&settings::hidden(&project.attributes(call.db)?, call.tier()))?;
+        for (name, value) in settings::hidden(&project.attributes(call.db)?, call.tier()) {
+            object.value(&name, value)?;
+        }
     }
-    object.finish()
+    object.close();
+    Ok(())
+}
+
+/// The members of the simple form.
+fn simple_members(call: &Call<'_>, project: &Project, object: &mut Object<'_>) -> Result<(), Failure> {
+    let host = host(call);
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let (base, path) = (call.base.as_str(), project.full_path.as_str());
+    object.value("id", project.id)?;
+    object.value("name", &project.name)?;
+    object.value("name_with_namespace", format_args!("{} / {}", project.namespace.full_name, project.name))?;
+    object.plain("path", &[&project.path]);
+    object.plain("path_with_namespace", &[path]);
+    object.plain("created_at", &[&project.created_at]);
+    object.plain("ssh_url_to_repo", &["git@", name, ":", path, ".git"]);
+    object.plain("http_url_to_repo", &[base, "/", path, ".git"]);
+    object.plain("web_url", &[base, "/", path]);
+    object.value("avatar_url", avatar_url(call, project))?;
+    object.value("star_count", project.star_count)?;
+    object.plain("last_activity_at", &[&project.last_activity_at]);
+    object.value("namespace", project.namespace.brief(base))?;
+    object.prepared(&project.brief);
+    Ok(())
 }
 
 /// What only some projects or callers have.
-fn optional<'a>(call: &Call<'_>, project: &'a Project) -> Result<Optional<'a>, Failure> {
-    let namespace = &project.namespace;
-    let deletion = project.marked_for_deletion_on.as_deref();
-    let forked_from_project = match project.forked_from_id {
-        Some(upstream) => upstream_of(call, upstream)?,
-        None => None,
-    };
-    Ok(Optional {
-        owner: namespace.owner_id.map(|id| owner(call, id, namespace)).transpose()?,
-        marked_for_deletion_at: deletion,
-        marked_for_deletion_on: deletion,
-        runners_token: (call.level_in(project)? >= MAINTAINER).then_some(project.runners_token.as_str()),
-        forked_from_project,
-    })
+fn optional_members(call: &Call<'_>, project: &Project, object: &mut Object<'_>) -> Result<(), Failure> {
+    if let Some(id) = project.namespace.owner_id {
+        object.value("owner", owner(call, id, &project.namespace)?)?;
+    }
+    if call.tier() >= Tier::Premium {
+        object.value("marked_for_deletion_at", project.marked_for_deletion_on.as_deref())?;
+        object.value("marked_for_deletion_on", project.marked_for_deletion_on.as_deref())?;
+    }
+    if call.level_in(project)? >= MAINTAINER {
+        object.plain("runners_token", &[&project.runners_token]);
+    }
+    if let Some(upstream) = project.forked_from_id
+        && let Some(upstream) = upstream_of(call, upstream)?
+    {
+        object.value("forked_from_project", upstream)?;
+    }
+    Ok(())
+}
+
+/// The host that the client used, with its port.
+fn host<'a>(call: &'a Call<'_>) -> &'a str {
+    call.base.split_once("://").map_or("", |(_, host)| host)
 }
 
 /// The owner of a personal namespace.
@@ -203,8 +175,12 @@ fn upstream_of(call: &Call<'_>, id: i64) -> Result<Option<Value>, Failure> {
         Some(upstream) if call.sees(&upstream)? => upstream,
         _ => return Ok(None),
     };
-    let mut brief: Value = serde_json::from_str(&simple(call, &upstream)?).map_err(|error| Failure::internal(&error))?;
+    let mut text = Vec::new();
+    simple(call, &upstream, &mut text)?;
+    let mut brief: Value = serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))?;
     brief["forks_count"] = upstream.forks_count.into();
+    brief["license_url"] = Value::Null;
+    brief["license"] = Value::Null;
     Ok(Some(brief))
 }
 
@@ -233,34 +209,10 @@ pub(crate) fn requested(call: &Call<'_>, project: &Project) -> Result<Map<String
         let sizes = STATISTICS.iter().map(|key| ((*key).to_owned(), 0.into()));
         more.insert("statistics".to_owned(), Value::Object(sizes.collect()));
     }
-    if call.is_administrator() && call.params.is_set("with_custom_attributes")? {
+    if call.params.is_set("with_custom_attributes")? && call.is_administrator() {
         more.insert("custom_attributes".to_owned(), custom_attributes::of(call.db, project.id)?);
     }
     Ok(more)
-}
-
-fn simple_object(call: &Call<'_>, project: &Project) -> Result<Object, Failure> {
-    let web_url = format!("{}/{}", call.base, project.full_path);
-    let host = call.base.split("://").nth(1).unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    let own = Simple {
-        id: project.id,
-        name: &project.name,
-        name_with_namespace: format!("{} / {}", project.namespace.full_name, project.name),
-        path: &project.path,
-        path_with_namespace: &project.full_path,
-        created_at: &project.created_at,
-        ssh_url_to_repo: format!("git@{name}:{}.git", project.full_path),
-        http_url_to_repo: format!("{web_url}.git"),
-        avatar_url: avatar_url(call, project),
-        web_url: &web_url,
-        star_count: project.star_count,
-        last_activity_at: &project.last_activity_at,
-        namespace: project.namespace.brief(&call.base),
-    };
-    let mut object = Object::new(&own, project.brief.len() + project.shown.len())?;
-    object.add_text(&project.brief);
-    Ok(object)
 }
 
 /// Where the avatar would be downloaded.
@@ -269,18 +221,22 @@ pub(crate) fn avatar_url(call: &Call<'_>, project: &Project) -> Option<String> {
     Some(format!("{}/uploads/-/system/project/avatar/{}/{name}", call.base, project.id))
 }
 
-fn links(base: &str, id: i64) -> Links {
-    let own = format!("{base}/api/v4/projects/{id}");
-    Links {
-        issues: format!("{own}/issues"),
-        merge_requests: format!("{own}/merge_requests"),
-        repo_branches: format!("{own}/repository/branches"),
-        labels: format!("{own}/labels"),
-        events: format!("{own}/events"),
-        members: format!("{own}/members"),
-        cluster_agents: format!("{own}/cluster_agents"),
-        own,
+/// The addresses of what belongs to a project.
+fn links(call: &Call<'_>, id: i64, mut object: Object<'_>) {
+    let own = format!("{}/api/v4/projects/{id}", call.base);
+    object.plain("self", &[&own]);
+    for (name, path) in [
+        ("issues", "/issues"),
+        ("merge_requests", "/merge_requests"),
+        ("repo_branches", "/repository/branches"),
+        ("labels", "/labels"),
+        ("events", "/events"),
+        ("members", "/members"),
+        ("cluster_agents", "/cluster_agents"),
+    ] {
+        object.plain(name, &[&own, path]);
     }
+    object.close();
 }
 
 fn shared_with_groups(call: &Call<'_>, project: &Project) -> Result<Vec<Value>, Failure> {
@@ -300,13 +256,18 @@ fn shared_with_groups(call: &Call<'_>, project: &Project) -> Result<Vec<Value>, 
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn permissions(call: &Call<'_>, project: &Project) -> Result<Permissions, Failure> {
-    let Some(user) = &call.caller else {
-        return Ok(Permissions { project_access: None, group_access: None });
+/// The caller's direct and inherited roles, each null without one.
+fn permissions(call: &Call<'_>, project: &Project, mut object: Object<'_>) -> Result<(), Failure> {
+    let (direct, inherited) = match &call.caller {
+        None => (None, 0),
+        Some(user) => (call.direct_level(user, project.id)?, call.standing()?.in_namespace(&project.namespace.traversal)),
     };
-    let direct = call.direct_level(user, project.id)?;
-    let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
-    Ok(Permissions { project_access: direct.map(Role::new), group_access: (inherited > 0).then(|| Role::new(inherited)) })
+    // The notification level is the usual one: nobody can change it here.
+    let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
+    object.value("project_access", direct.map(role))?;
+    object.value("group_access", (inherited > 0).then(|| role(inherited)))?;
+    object.close();
+    Ok(())
 }
 
 /// The projects that somebody is a member of, for the `WHERE` of a list over projects `p`. `:user`, `:namespaces`

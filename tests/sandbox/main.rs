@@ -11,6 +11,8 @@ mod client;
 mod crash;
 mod dialects;
 mod facts;
+mod hierarchy;
+mod imports;
 mod members;
 mod operations;
 mod paging;

@@ -31,7 +31,7 @@ pub(crate) const FULL: &str = "id name name_with_namespace path path_with_namesp
     permissions license shared_with_groups statistics mirror mirror_trigger_builds only_mirror_protected_branches
     mirror_overwrites_diverged_branches mirror_user_id repository_storage
     external_authorization_classification_label compliance_frameworks service_desk_address issues_template
-    merge_requests_template";
+    merge_requests_template marked_for_deletion_at marked_for_deletion_on";
 
 async fn group_id(world: &World, path: &str) -> i64 {
     world.get(ROOT, &format!("/groups/{path}")).await.body["id"].as_i64().expect("an id")
@@ -291,6 +291,8 @@ async fn the_full_object_has_every_field_of_the_reference() {
     for field in FULL.split_whitespace() {
         assert!(project.get(field).is_some(), "{}: {field}", fact("project-fields"));
     }
+    // Where the reference shows a text, it shows no null.
+    assert_eq!(project["ci_config_path"], "", "{}", fact("project-fields"));
     for field in ["import_url", "mr_default_target_self", "forked_from_project", "emails_disabled", "public_builds"] {
         assert!(project.get(field).is_none(), "{}: {field}", fact("project-fields"));
     }

@@ -26,7 +26,7 @@ async fn variables_live_and_die() {
                 VARIABLES,
                 json!({"key": "A", "value": "x"}),
                 400,
-                json!({"message": {"key": ["(A) has already been taken"]}}),
+                json!({"message": {"key": ["A has already been taken"]}}),
             ),
             (
                 fact("variable-scopes"),
@@ -187,7 +187,8 @@ async fn hooks_live_and_die() {
                 json!({"url": url, "token": "s", "issues_events": "true"}),
                 201,
                 json!({"id": 1, "url": url, "push_events": true, "issues_events": true, "tag_push_events": false,
-                       "enable_ssl_verification": true, "confidential_note_events": false, "push_events_branch_filter": ""}),
+                       "enable_ssl_verification": true, "confidential_note_events": false,
+                       "push_events_branch_filter": ""}),
             ),
             (
                 fact("hook-update"),

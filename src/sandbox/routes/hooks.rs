@@ -27,21 +27,21 @@ pub(super) const ROUTES: &[Route] = &[
 const MOST: i64 = 100;
 
 /// The flags with what a new hook has when the call does not say. The last one is the real service's alone.
-const FLAGS: [(&str, Value); 14] = [
-    ("push_events", Value::Bool(true)),
-    ("issues_events", Value::Bool(false)),
-    ("confidential_issues_events", Value::Bool(false)),
-    ("merge_requests_events", Value::Bool(false)),
-    ("tag_push_events", Value::Bool(false)),
-    ("note_events", Value::Bool(false)),
-    ("confidential_note_events", Value::Bool(false)),
-    ("job_events", Value::Bool(false)),
-    ("pipeline_events", Value::Bool(false)),
-    ("wiki_page_events", Value::Bool(false)),
-    ("deployment_events", Value::Bool(false)),
-    ("releases_events", Value::Bool(false)),
-    ("enable_ssl_verification", Value::Bool(true)),
-    ("repository_update_events", Value::Bool(false)),
+const FLAGS: [(&str, bool); 14] = [
+    ("push_events", true),
+    ("issues_events", false),
+    ("confidential_issues_events", false),
+    ("merge_requests_events", false),
+    ("tag_push_events", false),
+    ("note_events", false),
+    ("confidential_note_events", false),
+    ("job_events", false),
+    ("pipeline_events", false),
+    ("wiki_page_events", false),
+    ("deployment_events", false),
+    ("releases_events", false),
+    ("enable_ssl_verification", true),
+    ("repository_update_events", false),
 ];
 
 struct Hook {
@@ -70,8 +70,8 @@ impl Hook {
     }
 
     fn reset_flags(&mut self) {
-        for (name, preset) in &FLAGS {
-            self.settings.insert((*name).to_owned(), preset.clone());
+        for (name, preset) in FLAGS {
+            self.settings.insert(name.to_owned(), preset.into());
         }
     }
 

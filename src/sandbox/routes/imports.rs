@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::super::access::DEVELOPER;
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
+use super::super::params::flag;
 use super::super::settings;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
@@ -26,13 +27,12 @@ fn errors(status: StatusCode, text: &str) -> Failure {
 
 fn extgit(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?;
-    call.params.require(&["personal_access_token", "repo_id", "target_namespace"])?;
+    require(call, &["personal_access_token", "repo_id", "target_namespace"])?;
+    check_stages(call)?;
     let repository = call.params.integer("repo_id")?.unwrap_or(0);
     let target = call.params.text("target_namespace")?.unwrap_or_default();
-    if target.trim().is_empty() {
-        return Err(Failure::parameter("target_namespace", "is empty"));
-    }
     let host = call.params.text("extgit_hostname")?.unwrap_or_else(|| "extgit".to_owned());
+    let host = host.split_once("://").map_or(host.as_str(), |(_, host)| host);
     let name = call.params.text("new_name")?.unwrap_or_else(|| format!("repository-{repository}"));
     let namespace = namespace(call, &target, StatusCode::UNPROCESSABLE_ENTITY)?;
     let source = format!("{host}/{repository}");
@@ -40,9 +40,35 @@ fn extgit(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&result(&project))
 }
 
+/// The required parameters of an import, none of which may be blank.
+fn require(call: &Call<'_>, names: &[&str]) -> Result<(), Failure> {
+    call.params.require(names)?;
+    for name in names {
+        if call.params.text(name)?.is_none_or(|text| text.trim().is_empty()) {
+            return Err(Failure::parameter(name, "is empty"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks what else shall be imported; nothing comes of it, as there is nothing to import from.
+fn check_stages(call: &Call<'_>) -> Result<(), Failure> {
+    let stages = match call.params.get("optional_stages") {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Object(stages)) => stages,
+        Some(_) => return Err(Failure::invalid("optional_stages")),
+    };
+    for stage in ["single_endpoint_issue_events_import", "single_endpoint_notes_import", "attachments_import"] {
+        if let Some(value) = stages.get(stage) {
+            flag(&format!("optional_stages[{stage}]"), value)?;
+        }
+    }
+    Ok(())
+}
+
 fn extserver(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?;
-    call.params.require(&["extserver_url", "extserver_username", "personal_access_token", "extserver_project", "extserver_repo"])?;
+    require(call, &["extserver_url", "extserver_username", "personal_access_token", "extserver_project", "extserver_repo"])?;
     let key = call.params.text("extserver_project")?.unwrap_or_default();
     let repository = call.params.text("extserver_repo")?.unwrap_or_default();
     let name = call.params.text("new_name")?.unwrap_or_else(|| repository.clone());
@@ -66,8 +92,9 @@ fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespa
 
 fn import(call: &Call<'_>, creator: i64, namespace: &Namespace, name: &str, source: &str) -> Result<Project, Failure> {
     let path = projects::path_from(name);
-    projects::check_path(&path)?;
-    projects::check_free(call, namespace, name, &path, None)?;
+    projects::check_path(&path)
+        .and_then(|()| projects::check_free(call, namespace, name, &path, None))
+        .map_err(|failure| in_words(&failure))?;
     let mut attributes = settings::presets();
     attributes.insert("default_branch".to_owned(), "main".into());
     let new = NewProject {
@@ -83,6 +110,17 @@ fn import(call: &Call<'_>, creator: i64, namespace: &Namespace, name: &str, sour
     };
     let id = projects::store(call, new)?;
     Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))
+}
+
+/// What is wrong with the fields of a project, as an import says it: in one text.
+fn in_words(failure: &Failure) -> Failure {
+    let mut texts = Vec::new();
+    for (field, complaints) in failure.body["message"].as_object().into_iter().flatten() {
+        let (first, rest) = field.split_at(1);
+        let complaints = complaints.as_array().into_iter().flatten().filter_map(Value::as_str);
+        texts.extend(complaints.map(|complaint| format!("{}{rest} {complaint}", first.to_uppercase())));
+    }
+    errors(StatusCode::UNPROCESSABLE_ENTITY, &texts.join(", "))
 }
 
 fn result(project: &Project) -> Value {
@@ -116,13 +154,21 @@ fn cancel(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&body)
 }
 
-/// One import of gists a user at a time. Behind a flag that is off by default.
+/// One import of gists a user at a time. Behind a flag that is off by default. The external host that would refuse
+/// a credential is not there, so that some credentials stand for those that it would refuse.
 fn gists(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?.id;
     if !call.service.profile.gists {
         return Err(Failure::no_route());
     }
     call.params.require(&["personal_access_token"])?;
+    let token = call.params.text("personal_access_token")?.unwrap_or_default();
+    if token.trim().is_empty() || token.starts_with("invalid") {
+        return Err(errors(StatusCode::UNAUTHORIZED, "Access denied to the external account"));
+    }
+    if token.starts_with("rate-limited") {
+        return Err(errors(StatusCode::TOO_MANY_REQUESTS, "The rate limit of the external host was exceeded"));
+    }
     if !call.take_lease(&format!("gists of user {user}"))? {
         return Err(errors(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::access::{GUEST, LEVELS, MAINTAINER, OWNER, ids, level_name};
 use super::super::answer::{Answer, Failure};
+use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::clock;
 use super::super::page;
@@ -35,6 +36,9 @@ pub(super) const ROUTES: &[Route] = &[
     put("/groups/{id}/members/{user_id}", |call| edit(call, &Scope::group(call, OWNER)?)),
     delete("/groups/{id}/members/{user_id}", |call| call.user().and_then(|_| remove(call, &Scope::group(call, 0)?))),
 ];
+
+/// The states of a membership.
+pub(super) const STATES: [&str; 2] = ["awaiting", "active"];
 
 /// What somebody is a member of.
 pub(crate) enum Scope {
@@ -99,7 +103,7 @@ impl Scope {
 
 /// One membership with its user.
 #[derive(Clone, Debug)]
-struct Member {
+pub(super) struct Member {
     id: i64,
     user: User,
     access_level: i64,
@@ -142,21 +146,25 @@ impl Member {
         }
     }
 
-    fn one(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<Self>, Failure> {
+    pub(super) fn one(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<Self>, Failure> {
         Ok(Self::direct(call, scope)?.into_iter().find(|member| member.user.id == user))
     }
 
-    /// Everybody with a role here, once, with the highest.
+    /// Whether this gives a role; one that waits does not.
+    fn is_active(&self) -> bool {
+        self.state == "active"
+    }
+
+    /// Everybody who is a member here, once, with the highest role; a membership that waits counts for those who
+    /// have no other.
     fn effective(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>, Failure> {
         let mut best: BTreeMap<i64, Self> = BTreeMap::new();
         let mut take = |members: Vec<Self>, cap: i64| {
-            for mut member in members.into_iter().filter(|member| member.state == "active") {
+            let rank = |member: &Self| (member.is_active(), member.access_level);
+            for mut member in members {
                 member.access_level = member.access_level.min(cap);
-                match best.get(&member.user.id) {
-                    Some(known) if known.access_level >= member.access_level => {}
-                    _ => {
-                        best.insert(member.user.id, member);
-                    }
+                if best.get(&member.user.id).is_none_or(|known| rank(known) < rank(&member)) {
+                    best.insert(member.user.id, member);
                 }
             }
         };
@@ -196,12 +204,12 @@ impl Member {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn json(&self, call: &Call<'_>) -> Result<Value, Failure> {
+    /// As the reference shows a member (1, 2.3).
+    pub(super) fn json(&self, call: &Call<'_>) -> Result<Value, Failure> {
         let mut body = self.user.brief(&call.base);
         body["access_level"] = self.access_level.into();
         body["created_at"] = self.created_at.as_str().into();
         body["expires_at"] = self.expires_at.clone().into();
-        body["membership_state"] = self.state.as_str().into();
         if let Some(by) = self.created_by.filter(|by| *by != self.user.id)
             && let Some(by) = User::by_id(call.db, by)?
         {
@@ -214,7 +222,7 @@ impl Member {
 /// Everybody with a role here.
 pub(crate) fn users(call: &Call<'_>, scope: &Scope) -> Result<Vec<User>, Failure> {
     let members = Member::effective(call, scope)?;
-    Ok(members.into_iter().map(|member| member.user).collect())
+    Ok(members.into_iter().filter(Member::is_active).map(|member| member.user).collect())
 }
 
 /// Inserts a membership without any check but uniqueness; false when there is one already.
@@ -242,23 +250,25 @@ pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>, Failure>
     }
 }
 
-/// What `query`, `user_ids` and `skip_users` leave of a list.
+/// What `query`, `user_ids` and `skip_users` leave of a list. `show_seat_info` adds who uses a seat.
 fn filtered(call: &Call<'_>, members: Vec<Member>) -> Result<Vec<Value>, Failure> {
     let query = call.params.text("query")?.unwrap_or_default().to_lowercase();
     let wanted = call.params.integers("user_ids")?;
     let skipped = call.params.integers("skip_users")?.unwrap_or_default();
-    let state = call.params.one_of("state", &["awaiting", "active"])?;
+    let seats = call.params.is_set("show_seat_info")?;
     members
         .into_iter()
         .filter(|member| {
             let user = &member.user;
-            let named = [&user.username, &user.name, &user.email];
-            named.iter().any(|text| text.to_lowercase().contains(&query))
-                && wanted.as_ref().is_none_or(|wanted| wanted.contains(&user.id))
-                && !skipped.contains(&user.id)
-                && state.as_ref().is_none_or(|state| *state == member.state)
+            user.is_found_by(&query) && wanted.as_ref().is_none_or(|wanted| wanted.contains(&user.id)) && !skipped.contains(&user.id)
         })
-        .map(|member| member.json(call))
+        .map(|member| {
+            let mut body = member.json(call)?;
+            if seats {
+                body["is_using_seat"] = (member.is_active() && !member.user.bot).into();
+            }
+            Ok(body)
+        })
         .collect()
 }
 
@@ -268,7 +278,10 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 }
 
 fn list_all(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
-    let all = filtered(call, Member::effective(call, scope)?)?;
+    let state = call.params.one_of("state", &STATES)?.filter(|_| call.tier() >= Tier::Premium);
+    let mut members = Member::effective(call, scope)?;
+    members.retain(|member| state.as_ref().is_none_or(|state| *state == member.state));
+    let all = filtered(call, members)?;
     page::list(call, &all)
 }
 
@@ -327,8 +340,22 @@ fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Res
     Ok(())
 }
 
+/// Checks what a new member shall do first. That is behind a flag that is off (reference 1, 9), so nothing comes of it.
+fn check_tasks(call: &Call<'_>) -> Result<(), Failure> {
+    let tasks = call.params.texts("tasks_to_be_done")?.unwrap_or_default();
+    if tasks.iter().any(|task| !["ci", "code", "issues"].contains(&task.as_str())) {
+        return Err(Failure::no_valid_value("tasks_to_be_done"));
+    }
+    match (tasks.is_empty(), call.params.integer("tasks_project_id")?) {
+        (false, None) => Err(Failure::parameter("tasks_project_id", "is missing")),
+        (true, Some(_)) => Err(Failure::parameter("tasks_to_be_done", "is missing")),
+        _ => Ok(()),
+    }
+}
+
 fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     call.params.require(&["user_id", "access_level"])?;
+    check_tasks(call)?;
     let level = wanted_level(call, scope)?;
     let expires_at = wanted_expiry(call)?.flatten();
     let wanted = call.params.texts("user_id")?.unwrap_or_default();
@@ -412,6 +439,9 @@ fn is_last_owner(call: &Call<'_>, scope: &Scope, member: &Member) -> Result<bool
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let caller = call.user()?;
     let user = call.segment_id("user_id")?;
+    let keeps_below = call.params.is_set("skip_subresources")?;
+    // There are no issues and merge requests here that somebody could be assigned to.
+    call.params.flag("unassign_issuables")?;
     let level = scope.level(call)?;
     let leaves = caller.id == user;
     if !leaves && level < scope.manager() {
@@ -430,7 +460,7 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     call.check_unmodified(&member.created_at)?;
     call.db.execute("DELETE FROM members WHERE id = ?1", [member.id])?;
     if let Scope::Group(group) = scope
-        && !call.params.is_set("skip_subresources")?
+        && !keeps_below
     {
         remove_below(call, group, user)?;
     }

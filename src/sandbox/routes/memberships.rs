@@ -3,6 +3,8 @@
 //! Except for overrides these are for owners of root groups; for anybody and anything else the service answers
 //! 400.
 
+use std::cmp::Reverse;
+
 use http::StatusCode;
 use rusqlite::{Row, params};
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use super::super::call::Call;
 use super::super::page;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::User;
-use super::members::remove_below;
+use super::members::{Member, STATES, Scope, remove_below};
 use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -80,6 +82,59 @@ impl Membership {
     }
 }
 
+/// Somebody who takes a seat, with the highest level.
+struct Seat {
+    user: User,
+    level: i64,
+    /// Whether the only way here is the invitation of a group.
+    invited: bool,
+}
+
+impl Seat {
+    /// Everybody at and below a group, in the order in which they joined; those of invited groups come last.
+    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
+        let direct = Membership::all(call, group)?.into_iter();
+        let direct = direct.map(|member| Self { user: member.user, level: member.access_level, invited: false });
+        let mut seats: Vec<Self> = Vec::new();
+        for seat in direct.chain(Self::invited(call, group)?).filter(|seat| !seat.user.bot) {
+            match seats.iter_mut().find(|known| known.user.id == seat.user.id) {
+                Some(known) => known.level = known.level.max(seat.level),
+                None => seats.push(seat),
+            }
+        }
+        Ok(seats)
+    }
+
+    /// The members of the groups that are invited at and below a group, and of the groups above these.
+    fn invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
+        let sql = format!(
+            "SELECT {}, min(i.access_level, m.access_level)
+             FROM shares m JOIN namespaces n ON n.id = m.invited_id
+                  JOIN json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']') above
+                  JOIN members i ON i.group_id = above.value JOIN users u ON u.id = i.user_id
+             WHERE {IN_HIERARCHY} ORDER BY i.id",
+            User::COLUMNS
+        );
+        let (first, end) = group.range();
+        let mut statement = call.db.prepare_cached(&sql)?;
+        let rows = statement.query_map([first, end], |row| Ok(Self { user: User::from_row(row)?, level: row.get(8)?, invited: true }))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// As the reference shows a billable member (1, 2.4). Nobody signs in here; people count as having done so, and
+    /// done something, when they were created.
+    fn json(&self, call: &Call<'_>) -> Value {
+        let created_at = self.user.created_at.as_str();
+        let mut body = self.user.brief(&call.base);
+        body["last_activity_on"] = created_at.get(..10).into();
+        body["membership_type"] = if self.invited { "group_invite" } else { "group_member" }.into();
+        body["removable"] = (!self.invited).into();
+        body["created_at"] = created_at.into();
+        body["last_login_at"] = created_at.into();
+        body
+    }
+}
+
 fn bad() -> Failure {
     Failure::message(StatusCode::BAD_REQUEST, "400 Bad request")
 }
@@ -110,42 +165,21 @@ fn billable(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
     let sort = call.params.one_of("sort", &SORTS)?.unwrap_or_default();
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let mut seats: Vec<(Membership, i64)> = Vec::new();
-    for membership in Membership::all(call, &group)? {
-        let user = &membership.user;
-        let named = [&user.username, &user.name].iter().any(|text| text.to_lowercase().contains(&search));
-        if user.bot || !named {
-            continue;
-        }
-        match seats.iter_mut().find(|(known, _)| known.user.id == user.id) {
-            Some((_, best)) => *best = membership.access_level.max(*best),
-            None => {
-                let level = membership.access_level;
-                seats.push((membership, level));
-            }
-        }
-    }
+    let mut seats = Seat::all(call, &group)?;
+    seats.retain(|seat| seat.user.is_found_by(&search));
     match sort.as_str() {
-        "access_level_asc" => seats.sort_by_key(|(_, level)| *level),
-        "access_level_desc" => seats.sort_by_key(|(_, level)| -level),
-        "name_asc" => seats.sort_by(|(left, _), (right, _)| left.user.name.cmp(&right.user.name)),
-        "name_desc" => seats.sort_by(|(left, _), (right, _)| right.user.name.cmp(&left.user.name)),
-        // Nobody signs in here, and memberships come in the order in which people joined.
+        "access_level_asc" => seats.sort_by_key(|seat| seat.level),
+        "access_level_desc" => seats.sort_by_key(|seat| Reverse(seat.level)),
+        "name_asc" => seats.sort_by_key(|seat| seat.user.name.to_lowercase()),
+        "name_desc" => seats.sort_by_key(|seat| Reverse(seat.user.name.to_lowercase())),
+        "oldest_sign_in" | "last_activity_on_asc" => seats.sort_by_key(|seat| seat.user.id),
+        "recent_sign_in" | "last_activity_on_desc" => seats.sort_by_key(|seat| Reverse(seat.user.id)),
+        // Memberships come in the order in which people joined.
         "last_joined" => seats.reverse(),
         _ => {}
     }
-    let all: Vec<Value> = seats.iter().map(|(membership, _)| billable_json(call, membership)).collect();
+    let all: Vec<Value> = seats.iter().map(|seat| seat.json(call)).collect();
     page::list(call, &all)
-}
-
-fn billable_json(call: &Call<'_>, membership: &Membership) -> Value {
-    let mut body = membership.user.brief(&call.base);
-    body["last_activity_on"] = Value::Null;
-    body["membership_type"] = "group_member".into();
-    body["removable"] = true.into();
-    body["created_at"] = membership.user.created_at.as_str().into();
-    body["last_login_at"] = Value::Null;
-    body
 }
 
 fn billable_memberships(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -196,8 +230,9 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer, Failure> {
 fn set_state(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
     call.params.require(&["state"])?;
-    let state = call.params.one_of("state", &["awaiting", "active"])?.unwrap_or_default();
-    match change_state(call, &group, Some(call.segment_id("user_id")?), &state)? {
+    let state = call.params.one_of("state", &STATES)?.unwrap_or_default();
+    let user = User::by_id(call.db, call.segment_id("user_id")?)?.ok_or_else(|| Failure::not_found("User"))?;
+    match change_state(call, &group, Some(user.id), &state)? {
         0 => Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, "No memberships found")),
         _ => Answer::ok(&json!({ "success": true })),
     }
@@ -213,7 +248,7 @@ fn change_state(call: &Call<'_>, group: &Namespace, user: Option<i64>, state: &s
 /// `:member_id` is the id of the membership, as the list of pending members has it; a user's id is taken as well.
 fn approve(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
-    let id = call.segment_id("user_id")?;
+    let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::invalid("member_id"))?;
     let all = Membership::all(call, &group)?;
     let waiting = |membership: &&Membership| membership.state == "awaiting";
     let found = all
@@ -260,14 +295,8 @@ fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer,
     if changed == 0 {
         return Err(Failure::no_record());
     }
-    let (level, expires_at, created_at): (i64, Option<String>, String) = call
-        .db
-        .prepare_cached("SELECT access_level, expires_at, created_at FROM members WHERE group_id = ?1 AND user_id = ?2")?
-        .query_row(params![group.id, user], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let mut body = User::by_id(call.db, user)?.ok_or_else(Failure::no_record)?.brief(&call.base);
-    body["access_level"] = level.into();
-    body["expires_at"] = expires_at.into();
-    body["created_at"] = created_at.into();
+    let member = Member::one(call, &Scope::Group(Box::new(group)), user)?.ok_or_else(Failure::no_record)?;
+    let mut body = member.json(call)?;
     body["override"] = on.into();
     Answer::with(status, &body)
 }

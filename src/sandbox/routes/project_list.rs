@@ -8,7 +8,7 @@ use super::super::access::{GUEST, OWNER};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::{Tier, VISIBILITIES};
 use super::super::call::Call;
-use super::super::page::{self, COUNTED, Page};
+use super::super::page::{self, COUNTED, Items, Page};
 use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
 use super::super::store::user::User;
@@ -196,7 +196,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failu
         let projects = query.fetch(call, &format!("p.id {direction}"), page.size, 0)?;
         let name = if descending { "id_before" } else { "id_after" };
         let cursor = projects.last().map(|last| (name, last.id));
-        return Ok(page::keyset(call, &rendered(call, &projects)?, cursor));
+        return Ok(page::keyset(call, rendered(call, &projects)?, cursor));
     }
     let page = page.bounded()?;
     let total = query.count(call)?;
@@ -210,7 +210,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failu
         _ => format!("p.id {direction}"),
     };
     let projects = query.fetch(call, &order, page.size, page.offset())?;
-    Ok(page.answer(call, &rendered(call, &projects)?, total))
+    Ok(page.answer(call, rendered(call, &projects)?, total))
 }
 
 fn order(call: &Call<'_>, takes: Takes) -> Result<String, Failure> {
@@ -341,16 +341,17 @@ fn time(call: &Call<'_>, name: &'static str) -> Result<Option<String>, Failure> 
     }
 }
 
-fn rendered(call: &Call<'_>, projects: &[Project]) -> Result<Vec<String>, Failure> {
+fn rendered(call: &Call<'_>, projects: &[Project]) -> Result<Items, Failure> {
     let simple = call.caller.is_none() || call.params.is_set("simple")?;
     if !simple {
         call.read_direct_levels(projects)?;
     }
-    projects
-        .iter()
-        .map(|project| match simple {
-            true => view::simple(call, project),
-            false => view::full(call, project, &view::requested(call, project)?),
-        })
-        .collect()
+    let mut items = Items::default();
+    for project in projects {
+        items.add(|text| match simple {
+            true => view::simple(call, project, text),
+            false => view::full(call, project, &view::requested(call, project)?, text),
+        })?;
+    }
+    Ok(items)
 }

@@ -41,13 +41,17 @@ const TEMPLATES: [&str; 8] = ["rails", "spring", "express", "iosswift", "dotnetc
 /// In full also for anonymous callers: only lists are simple for them (reference 1, 2.8).
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project()?;
-    Ok(Answer::json(StatusCode::OK, view::full(call, &project, &view::requested(call, &project)?)?))
+    let mut text = Vec::new();
+    view::full(call, &project, &view::requested(call, &project)?, &mut text)?;
+    Ok(Answer::json(StatusCode::OK, text))
 }
 
 /// The project as it is now, in the full form.
 pub(crate) fn answer(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer, Failure> {
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
-    Ok(Answer::json(status, view::full(call, &project, &Map::new())?))
+    let mut text = Vec::new();
+    view::full(call, &project, &Map::new(), &mut text)?;
+    Ok(Answer::json(status, text))
 }
 
 fn languages(call: &Call<'_>) -> Result<Answer, Failure> {

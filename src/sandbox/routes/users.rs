@@ -111,7 +111,7 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     let mut all = Vec::new();
     for user in statement.query_map(params![username, state], User::from_row)? {
         let user = user?;
-        if [&user.username, &user.name, &user.email].iter().any(|text| text.to_lowercase().contains(&search)) {
+        if user.is_found_by(&search) {
             all.push(if call.is_administrator() { full(call, &user)? } else { user.brief(&call.base) });
         }
     }

@@ -137,7 +137,7 @@ impl Variable {
             )?
             .query_row(params![project, self.key, self.environment_scope, self.id], |row| row.get(0))?;
         if taken {
-            return Err(Failure::model("key", format!("({}) has already been taken", self.key)));
+            return Err(Failure::model("key", format!("{} has already been taken", self.key)));
         }
         self.id = call
             .db

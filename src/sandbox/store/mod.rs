@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::StartError;
@@ -168,6 +169,8 @@ fn configure(connection: Connection) -> Result<Connection, rusqlite::Error> {
     // Readers share the file through the page cache of the system instead of each filling a cache of its own.
     connection.pragma_update(None, "mmap_size", MAPPED)?;
     connection.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
+    // Otherwise a statement is prepared anew whenever its LIMIT or OFFSET is bound to another number, for each page.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 

@@ -61,6 +61,12 @@ impl User {
         }
     }
 
+    /// Whether a search for this text, in lower case, finds the user: by a part of the names, or by the whole e-mail
+    /// address.
+    pub(crate) fn is_found_by(&self, text: &str) -> bool {
+        [&self.username, &self.name].iter().any(|name| name.to_lowercase().contains(text)) || self.email.to_lowercase() == text
+    }
+
     fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>, rusqlite::Error> {
         let sql = format!("SELECT {} FROM users u WHERE {condition}", Self::COLUMNS);
         db.prepare_cached(&sql)?.query_row([key], Self::from_row).optional()
