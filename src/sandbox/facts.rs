@@ -147,6 +147,7 @@ pub const FACTS: &[Fact] = &[
     service("project-name-or-path", "creating with neither name nor path is 400"),
     service("project-namespace", "creating in a group without the right is 400"),
     reference("project-readme", "2, 4.3", "default_branch on create needs initialize_with_readme"),
+    service("project-default-branch", "a default branch that is null or blank leaves the one that is there"),
     reference("project-readme-import", "1, 7", "initialize_with_readme with an import URL fails: not a git repository"),
     service("project-import-url", "a project with an import URL is imported in the background"),
     service("project-template", "an unknown template is 400"),

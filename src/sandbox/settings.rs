@@ -89,12 +89,12 @@ fn set(
             None => return Ok(()),
         },
         Kind::Text(most) => match text(name, value)? {
-            Some(text) if text.chars().count() > most => {
-                let complaint = format!("is too long (maximum is {most} characters)");
-                return Err(Failure::model(name, complaint));
-            }
-            Some(text) => text.into(),
+            Some(text) => bounded(name, text, most)?,
             None => row.preset(),
+        },
+        Kind::Name(most) => match text(name, value)?.filter(|text| !text.is_empty()) {
+            Some(text) => bounded(name, text, most)?,
+            None => return Ok(()),
         },
         Kind::Number(least, most, complaint) => match integer(name, value)? {
             Some(number) if !(least..=most).contains(&number) => {
@@ -125,6 +125,14 @@ fn set(
     };
     stored.insert(row.name.to_owned(), new);
     Ok(())
+}
+
+/// A text of at most `most` characters.
+fn bounded(name: &str, text: String, most: usize) -> Result<Value, Failure> {
+    if text.chars().count() > most {
+        return Err(Failure::model(name, format!("is too long (maximum is {most} characters)")));
+    }
+    Ok(text.into())
 }
 
 /// Topics are a set: sorted, each once.
@@ -269,7 +277,7 @@ mod tests {
     fn other(row: &Attribute) -> Value {
         match row.kind {
             Kind::Flag => json!(row.preset() != json!(true)),
-            Kind::Text(_) => json!("other"),
+            Kind::Text(_) | Kind::Name(_) => json!("other"),
             Kind::Number(least, _, _) => json!(least.max(700)),
             Kind::OneOf(values) => {
                 let preset = row.preset();
