@@ -142,6 +142,7 @@ pub const FACTS: &[Fact] = &[
     reference("permissions", "1, 2.8", "permissions tell the direct and the inherited role, each null without one"),
     reference("tier-attributes", "1, 2.8", "attributes above the tier are dropped and not shown"),
     reference("project-names", "2, 4.3", "name and path default from each other; a path is made in lower case with dashes"),
+    service("project-name-rules", "a name begins with a letter, digit, emoji or `_`, and has no other marks than . + - and blanks"),
     reference("project-path-rules", "1, 8", "a path has no leading, trailing or consecutive special characters"),
     service("project-taken", "a taken name or path is 400 with a list a field"),
     service("project-name-or-path", "creating with neither name nor path is 400"),
