@@ -15,7 +15,7 @@ use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
 use super::super::store::random_hex;
 use super::super::store::user::{NewUser, User};
-use super::super::view;
+use super::super::view::{self, Wanted};
 use super::members::{self, Scope};
 use super::{Route, delete, get, post, put};
 
@@ -43,7 +43,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     let mut text = Vec::new();
     match &call.caller {
         None => view::simple(call, &project, &mut text)?,
-        Some(_) => view::full(call, &project, &view::requested(call, &project)?, &mut text)?,
+        Some(_) => view::full(call, &project, Wanted::of(call)?, &mut text)?,
     }
     Ok(Answer::json(StatusCode::OK, text))
 }
@@ -52,7 +52,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 pub(crate) fn answer(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer, Failure> {
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     let mut text = Vec::new();
-    view::full(call, &project, &Map::new(), &mut text)?;
+    view::full(call, &project, Wanted::default(), &mut text)?;
     Ok(Answer::json(status, text))
 }
 
