@@ -326,8 +326,9 @@ impl Core {
                     Err((outcome, why)) => Verdict { outcome, asked: None, result: Err(Kind::Malformed { status, why, request_id }) },
                 }
             }
-            // The star was there, or was not, already (reference 2, 4.4).
-            304 if class == Class::Idempotent && operation.path.ends_with("star") => {
+            // The star was there, or was not, already (reference 2, 4.4). What is deleted by 304 was absent: the real
+            // service answers so where a project is no fork.
+            304 if class == Class::Idempotent && (operation.path.ends_with("star") || operation.method == Method::Delete) => {
                 let answer = Answer { status: 304, headers: response.headers, body: Json::Null };
                 Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
             }

@@ -75,6 +75,7 @@ fn what_is_so_already_is_a_success_and_said() {
         ("project-unstar id=acme/shop", ""),
         ("project-unstar id=acme/shop", "nothing was changed: it was so already\n"),
         ("variable-delete id=acme/shop key=ABSENT", "nothing was changed: it was absent already\n"),
+        ("fork-relation-delete id=acme/shop", "nothing was changed: it was so already\n"),
         ("project-delete id=acme/quiet", ""),
     ] {
         let (code, _, stderr) = call(&place, &format!("{arguments} --yes"));

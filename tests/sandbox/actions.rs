@@ -37,6 +37,15 @@ async fn forks_come_in_the_background() {
         .check(vec![
             (fact("unseen"), "stranger", "POST", kept(format!("{SHOP}/fork")), NO, 404, json!({"message": "404 Project Not Found"})),
             (
+                fact("parameter-type"),
+                "stranger",
+                "POST",
+                kept(format!("{site}/fork")),
+                json!({"namespace_id": "acme"}),
+                400,
+                json!({"error": "namespace_id is invalid"}),
+            ),
+            (
                 fact("fork-target"),
                 "stranger",
                 "POST",

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::client::{ROOT, World, got};
+use super::client::{ROOT, World, got, usual_seed};
 use super::facts::fact;
-use undrift::sandbox::{Config, Tier};
+use undrift::sandbox::{Config, Seed, Tier};
 
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
@@ -75,7 +75,15 @@ async fn names_and_paths_default_from_each_other() {
                 400,
                 json!({"error": "name, path are missing, at least one parameter must be provided"}),
             ),
-            (fact("project-path-rules"), "dan", "POST", "/projects", json!({"path": "-x"}), 400, NO),
+            (
+                fact("project-path-rules"),
+                "dan",
+                "POST",
+                "/projects",
+                json!({"path": "-x"}),
+                400,
+                json!({"message": {"path": ["must not start or end with a special character and must not contain consecutive special characters."]}}),
+            ),
             (fact("project-path-rules"), "dan", "POST", "/projects", json!({"path": "x..y"}), 400, NO),
             (fact("project-namespace"), "gus", "POST", "/projects", json!({"path": "x", "namespace_id": group}), 400, NO),
             (fact("authentication"), "", "POST", "/projects", json!({"path": "x"}), 401, json!({"message": "401 Unauthorized"})),
@@ -131,6 +139,37 @@ async fn names_and_paths_default_from_each_other() {
 }
 
 #[tokio::test]
+async fn a_custom_template_is_a_project_or_any_name() {
+    let rule = fact("project-custom-template");
+    let unknown = |name: &str| json!({"message": {"template_name": [format!("'{name}' is unknown or invalid")]}});
+    let invalid = |name: &str| json!({"error": format!("{name} is invalid")});
+    let no_repository = json!({"message": {"base": ["not a git repository"]}});
+    let premium = [
+        (json!({"template_project_id": 2, "template_name": "preferred less"}), 201, json!({"empty_repo": false, "default_branch": "main"})),
+        (json!({"template_name": "ours"}), 201, json!({"empty_repo": false})),
+        (json!({"template_project_id": 1}), 400, unknown("1")),
+        (json!({"template_project_id": 99}), 400, unknown("99")),
+        (json!({"template_project_id": 2, "initialize_with_readme": true}), 400, no_repository),
+        (json!({"template_project_id": "x"}), 400, invalid("template_project_id")),
+        (json!({"group_with_project_templates_id": "x"}), 400, invalid("group_with_project_templates_id")),
+    ];
+    let free =
+        [(json!({"template_project_id": 2}), 201, json!({"empty_repo": true})), (json!({"template_name": "ours"}), 400, unknown("ours"))];
+    for (tier, rows) in [(Tier::Premium, premium.to_vec()), (Tier::Free, free.to_vec())] {
+        let world =
+            World::start(Config { seed: Some(Seed::from_json(usual_seed()).expect("a seed")), tier: Some(tier), ..Config::default() })
+                .await;
+        let rows = rows.into_iter().enumerate().map(|(number, (mut body, status, expected))| {
+            body["path"] = format!("t{number}").into();
+            body["use_custom_template"] = true.into();
+            // Project 1 is private: this caller does not see it.
+            (rule, "stranger", "POST", "/projects", body, status, expected)
+        });
+        world.check(rows.collect()).await;
+    }
+}
+
+#[tokio::test]
 async fn who_sees_and_changes_a_project() {
     let world = World::usual().await;
     let unseen = json!({"message": "404 Project Not Found"});
@@ -144,7 +183,15 @@ async fn who_sees_and_changes_a_project() {
             (fact("unknown-route"), "mia", "GET", "/projects/acme/shop", NO, 404, json!({"error": "404 Not Found"})),
             (fact("authentication"), "nobody", "GET", SHOP, NO, 401, json!({"message": "401 Unauthorized"})),
             (fact("blocked-user"), "blocked", "GET", SHOP, NO, 403, NO),
-            (fact("project-public"), "", "GET", "/projects/acme%2Fsite", NO, 200, json!({"name": "site"})),
+            (
+                fact("project-public"),
+                "",
+                "GET",
+                "/projects/acme%2Fsite",
+                NO,
+                200,
+                json!({"name": "site", "visibility": "public", "permissions": {"project_access": null, "group_access": null}}),
+            ),
             (fact("role"), "dan", "PUT", SHOP, json!({"description": "x"}), 403, json!({"message": "403 Forbidden"})),
             (fact("project-edit"), "mia", "PUT", SHOP, json!({"description": "x"}), 200, json!({"description": "x"})),
             (fact("visibility-right"), "mia", "PUT", SHOP, json!({"visibility": "internal"}), 403, NO),
@@ -213,12 +260,9 @@ async fn parameters_come_in_every_form() {
 
 #[tokio::test]
 async fn a_free_tier_drops_what_it_does_not_have() {
-    let world = World::start(Config {
-        tier: Some(Tier::Free),
-        seed: Some(undrift::sandbox::Seed::from_json(super::client::usual_seed()).expect("a seed")),
-        ..Config::default()
-    })
-    .await;
+    let world =
+        World::start(Config { tier: Some(Tier::Free), seed: Some(Seed::from_json(usual_seed()).expect("a seed")), ..Config::default() })
+            .await;
     world
         .check(vec![(
             fact("tier-attributes"),
@@ -234,6 +278,8 @@ async fn a_free_tier_drops_what_it_does_not_have() {
     for name in ["mirror", "approvals_before_merge", "only_allow_merge_if_all_status_checks_passed"] {
         assert!(project.get(name).is_none(), "{}: {name}", fact("tier-attributes"));
     }
+    let list = world.get("mia", "/projects?repository_checksum_failed=true&wiki_checksum_failed=true").await.body;
+    assert_ne!(list, json!([]), "{}: filters above the tier too", fact("tier-attributes"));
     let rule = world.get("mia", &format!("{SHOP}/push_rule")).await;
     assert_eq!(rule.status, 404, "{}", fact("push-rule-tier"));
 }

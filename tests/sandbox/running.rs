@@ -374,6 +374,8 @@ async fn too_many_requests_are_refused_in_two_ways() {
 async fn a_deleted_project_can_be_restored_where_deletion_waits() {
     let world = with_profile(Profile { deletion_delay: Some(7), ..Profile::default() }).await;
     assert_eq!(world.call("olive", "DELETE", SHOP, &Value::Null).await.status, 202);
+    let again = world.call("olive", "DELETE", SHOP, &Value::Null).await;
+    assert_eq!(again.status, 202, "{}", fact("project-delete-marked"));
     let marked = world.get("olive", SHOP).await.body;
     assert!(marked["marked_for_deletion_on"].is_string());
     let restored = world.call("olive", "POST", &format!("{SHOP}/restore"), &Value::Null).await;

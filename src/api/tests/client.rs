@@ -329,11 +329,12 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn not_modified_is_success_for_a_star_only() {
+async fn not_modified_is_success_for_stars_and_deletes_only() {
     let client = reads(&Script::new([]), settings());
     let table = [
         (op::PROJECT_STAR, Outcome::Success),
         (op::PROJECT_UNSTAR, Outcome::Success),
+        (op::FORK_RELATION_DELETE, Outcome::Success),
         (op::PROJECT_FORK, Outcome::Refused),
         (op::PROJECT_ARCHIVE, Outcome::Refused),
     ];

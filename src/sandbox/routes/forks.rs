@@ -69,8 +69,8 @@ fn clash(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
 /// Where the fork goes: `namespace_id`, else `namespace_path`, else the deprecated `namespace`, else the caller's.
 fn target(call: &Call<'_>, user: i64) -> Result<Namespace, Failure> {
     let absent = || Failure::not_found("Target Namespace");
-    let mut wanted = None;
-    for name in ["namespace_id", "namespace_path", "namespace"] {
+    let mut wanted = call.params.integer("namespace_id")?.map(|id| id.to_string());
+    for name in ["namespace_path", "namespace"] {
         wanted = wanted.or(call.params.text(name)?);
     }
     let found = match wanted {

@@ -106,11 +106,11 @@ impl Hook {
             }
         }
         if params.has("push_events_branch_filter") {
-            let filter = params.text("push_events_branch_filter")?;
-            if filter.as_deref().is_some_and(|filter| !is_branch_filter(filter)) {
+            let filter = params.text("push_events_branch_filter")?.unwrap_or_default();
+            if !is_branch_filter(&filter) {
                 return Err(Failure::unprocessable("Invalid branch filter given"));
             }
-            self.settings.insert("push_events_branch_filter".to_owned(), filter.unwrap_or_default().into());
+            self.settings.insert("push_events_branch_filter".to_owned(), filter.into());
         }
         Ok(())
     }

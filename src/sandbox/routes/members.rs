@@ -242,6 +242,14 @@ pub(crate) fn valid_level(level: i64, group: bool) -> bool {
     LEVELS.iter().any(|(value, _)| *value == level && (group || *value >= GUEST))
 }
 
+/// The role that a parameter asks for, one of those of the reference (1, 2.1).
+pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>, Failure> {
+    match call.params.integer(name)? {
+        Some(level) if level != 0 && !valid_level(level, true) => Err(Failure::no_valid_value(name)),
+        level => Ok(level),
+    }
+}
+
 /// What `query`, `user_ids` and `skip_users` leave of a list. `show_seat_info` adds who uses a seat.
 fn filtered(call: &Call<'_>, members: Vec<Member>) -> Result<Vec<Value>, Failure> {
     let query = call.params.text("query")?.unwrap_or_default().to_lowercase();

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::super::access::{GUEST, OWNER};
 use super::super::answer::{Answer, Failure};
-use super::super::attributes::VISIBILITIES;
+use super::super::attributes::{Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::page::{self, COUNTED, Items, Page};
 use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
 use super::super::store::user::User;
 use super::super::view::{self, Wanted};
-use super::{Route, get};
+use super::{Route, get, members};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects", all),
@@ -25,14 +25,31 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/search", search_group),
 ];
 
+/// Which of the parameters a list takes (reference 2, 4.1); others are ignored. Each takes those of the ones before it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Takes {
+    /// Those of every list: forks, starred projects.
+    Common,
+    /// Those of a user's projects.
+    OfUser,
+    /// Those of the list of all projects.
+    #[default]
+    All,
+}
+
 /// The conditions of a list, with what they bind.
 #[derive(Default)]
 pub(crate) struct Query {
+    takes: Takes,
     conditions: Vec<&'static str>,
     bound: Vec<(&'static str, Box<dyn ToSql>)>,
 }
 
 impl Query {
+    fn taking(takes: Takes) -> Self {
+        Self { takes, ..Self::default() }
+    }
+
     pub(crate) fn and(&mut self, condition: &'static str) -> &mut Self {
         self.conditions.push(condition);
         self
@@ -86,7 +103,7 @@ fn all(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn forks(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project()?;
-    let mut query = Query::default();
+    let mut query = Query::taking(Takes::Common);
     query.and("p.forked_from_id = :upstream").bind(":upstream", project.id);
     respond(call, query)
 }
@@ -96,17 +113,28 @@ pub(crate) fn user(call: &Call<'_>) -> Result<User, Failure> {
     User::by_reference(call.db, call.segment("user_id"))?.ok_or_else(|| Failure::not_found("User"))
 }
 
+/// Others find nothing while the user's profile is private.
+fn respect_privacy(call: &Call<'_>, user: &User, query: &mut Query) {
+    if !call.caller.as_ref().is_some_and(|caller| caller.admin || caller.id == user.id) {
+        query.and("NOT EXISTS (SELECT 1 FROM users WHERE id = :of AND private_profile)").bind(":of", user.id);
+    }
+}
+
 /// Only what is in the user's own namespace (reference 2, 4.1 rule 3).
 fn of_user(call: &Call<'_>) -> Result<Answer, Failure> {
-    let namespace = Namespace::of_user(call.db, user(call)?.id)?;
-    let mut query = Query::default();
+    let user = user(call)?;
+    let namespace = Namespace::of_user(call.db, user.id)?;
+    let mut query = Query::taking(Takes::OfUser);
+    respect_privacy(call, &user, &mut query);
     query.and("p.namespace_id = :namespace").bind(":namespace", namespace.map(|namespace| namespace.id));
     respond(call, query)
 }
 
 fn starred_by(call: &Call<'_>) -> Result<Answer, Failure> {
-    let mut query = Query::default();
-    query.and("p.id IN (SELECT project_id FROM stars WHERE user_id = :starrer)").bind(":starrer", user(call)?.id);
+    let user = user(call)?;
+    let mut query = Query::taking(Takes::Common);
+    respect_privacy(call, &user, &mut query);
+    query.and("p.id IN (SELECT project_id FROM stars WHERE user_id = :starrer)").bind(":starrer", user.id);
     respond(call, query)
 }
 
@@ -151,9 +179,15 @@ fn search_group(call: &Call<'_>) -> Result<Answer, Failure> {
 pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failure> {
     narrow_to_visible(call, &mut query)?;
     narrow_by_filters(call, &mut query)?;
+    if query.takes >= Takes::OfUser {
+        narrow_users_projects(call, &mut query)?;
+    }
+    if query.takes == Takes::All {
+        narrow_all_projects(call, &mut query)?;
+    }
     let descending = call.params.one_of("sort", &["asc", "desc"])?.as_deref() != Some("asc");
     let direction = if descending { "DESC" } else { "ASC" };
-    let order_by = order(call)?;
+    let order_by = order(call, query.takes)?;
     let page = Page::of(call)?;
     if call.params.text("pagination")?.as_deref() == Some("keyset") {
         if order_by != "id" {
@@ -179,28 +213,29 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failu
     Ok(page.answer(call, rendered(call, &projects)?, total))
 }
 
-fn order(call: &Call<'_>) -> Result<String, Failure> {
-    const ANYBODY: [&str; 7] = ["id", "name", "path", "created_at", "updated_at", "last_activity_at", "similarity"];
-    const ADMINISTRATORS: [&str; 4] = ["repository_size", "storage_size", "packages_size", "wiki_size"];
+fn order(call: &Call<'_>, takes: Takes) -> Result<String, Failure> {
+    const ANY_LIST: &[&str] = &["id", "name", "path", "created_at", "updated_at", "last_activity_at"];
+    const ADMINISTRATORS: &[&str] = &["repository_size", "storage_size", "packages_size", "wiki_size"];
     let wanted = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
-    let known = ANYBODY.contains(&wanted.as_str()) || ADMINISTRATORS.contains(&wanted.as_str());
-    if !known {
+    let sizes = ADMINISTRATORS.contains(&wanted.as_str());
+    if !ANY_LIST.contains(&wanted.as_str()) && !(takes == Takes::All && (sizes || wanted == "similarity")) {
         return Err(Failure::no_valid_value("order_by"));
     }
-    let allowed = call.is_administrator() || !ADMINISTRATORS.contains(&wanted.as_str());
-    Ok(if allowed { wanted } else { "created_at".to_owned() })
+    Ok(if sizes && !call.is_administrator() { "created_at".to_owned() } else { wanted })
 }
 
 fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
     let params = &call.params;
+    let least = members::level(call, "min_access_level")?;
+    let owned = params.is_set("owned")?;
+    let membership = params.is_set("membership")? || least.is_some() || owned;
     let Some(user) = &call.caller else {
-        query.and("p.visibility = 'public'");
+        // Without a caller nothing is theirs.
+        query.and(if membership { "0" } else { "p.visibility = 'public'" });
         return Ok(());
     };
-    let least = params.integer("min_access_level")?;
-    let owned = params.is_set("owned")?;
     let similar = params.has("search") && params.text("order_by")?.as_deref() == Some("similarity");
-    let membership = params.is_set("membership")? || least.is_some() || owned || similar;
+    let membership = membership || similar;
     if !membership && user.admin {
         return Ok(());
     }
@@ -214,16 +249,11 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     Ok(())
 }
 
+/// The filters of every list.
 fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
     let params = &call.params;
     if let Some(archived) = params.flag("archived")? {
         query.and("p.archived = :archived").bind(":archived", archived);
-    }
-    if let Some(id) = params.integer("id_after")? {
-        query.and("p.id > :id_after").bind(":id_after", id);
-    }
-    if let Some(id) = params.integer("id_before")? {
-        query.and("p.id < :id_before").bind(":id_before", id);
     }
     if let Some(visibility) = params.one_of("visibility", VISIBILITIES)? {
         query.and("p.visibility = :visibility").bind(":visibility", visibility);
@@ -231,19 +261,14 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
         let pattern = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         query.bind(":search", format!("%{pattern}%"));
-        query.and(match params.is_set("search_namespaces")? {
+        query.and(match query.takes == Takes::All && params.is_set("search_namespaces")? {
             true => "(p.full_path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')",
             false => "(p.path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')",
         });
     }
-    if let Some(topics) = params.texts("topic")? {
-        query.bind(":topics", Value::from(topics).to_string()).and(
-            "NOT EXISTS (SELECT 1 FROM json_each(:topics) wanted WHERE wanted.value NOT IN
-                 (SELECT value FROM json_each(p.attributes, '$.topics')))",
-        );
-    }
-    if let (Some(user), true) = (&call.caller, params.is_set("starred")?) {
-        query.and("p.id IN (SELECT project_id FROM stars WHERE user_id = :me)").bind(":me", user.id);
+    if params.is_set("starred")? {
+        let me = call.caller.as_ref().map(|user| user.id);
+        query.and("p.id IN (SELECT project_id FROM stars WHERE user_id = :me)").bind(":me", me);
     }
     if params.is_set("with_issues_enabled")? {
         query.and("json_extract(p.attributes, '$.issues_access_level') <> 'disabled'");
@@ -251,11 +276,41 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     if params.is_set("with_merge_requests_enabled")? {
         query.and("json_extract(p.attributes, '$.merge_requests_access_level') <> 'disabled'");
     }
+    Ok(())
+}
+
+/// The filters that a user's projects have besides.
+fn narrow_users_projects(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
+    let params = &call.params;
+    if let Some(id) = params.integer("id_after")? {
+        query.and("p.id > :id_after").bind(":id_after", id);
+    }
+    if let Some(id) = params.integer("id_before")? {
+        query.and("p.id < :id_before").bind(":id_before", id);
+    }
+    if params.text("with_programming_language")?.is_some() {
+        // No repository has contents.
+        query.and("0");
+    }
+    Ok(())
+}
+
+/// The filters that the list of all projects has besides.
+fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
+    let params = &call.params;
+    if let Some(topics) = params.texts("topic")? {
+        query.bind(":topics", Value::from(topics).to_string()).and(
+            "NOT EXISTS (SELECT 1 FROM json_each(:topics) wanted WHERE wanted.value NOT IN
+                 (SELECT value FROM json_each(p.attributes, '$.topics')))",
+        );
+    }
     if params.is_set("imported")? {
         let importer = call.caller.as_ref().map(|user| user.id);
         query.and("p.import_status <> 'none' AND p.forked_from_id IS NULL AND p.creator_id = :importer").bind(":importer", importer);
     }
-    if params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")? {
+    let wrong_sums = params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")?;
+    if wrong_sums && call.tier() >= Tier::Premium || params.integer("topic_id")?.is_some() {
+        // No checksum ever fails, and topics have no ids here.
         query.and("0");
     }
     if let (Some(wanted @ Value::Object(_)), true) = (params.get("custom_attributes"), call.is_administrator()) {
@@ -269,10 +324,6 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     }
     if let Some(time) = time(call, "last_activity_before")? {
         query.and("p.last_activity_at < :before").bind(":before", time);
-    }
-    if params.text("with_programming_language")?.is_some() || params.integer("topic_id")?.is_some() {
-        // No repository has contents, and topics have no ids here.
-        query.and("0");
     }
     if let (Some(storage), true) = (params.text("repository_storage")?, call.is_administrator()) {
         query.and("json_extract(p.attributes, '$.repository_storage') = :storage").bind(":storage", storage);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
-use super::super::attributes::{ATTRIBUTES, Route as Accepts, VISIBILITIES};
+use super::super::attributes::{ATTRIBUTES, Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Params;
@@ -38,13 +38,11 @@ const MOST_AVATAR: usize = 200 * 1024;
 const IMAGES: [&str; 9] = ["png", "jpg", "jpeg", "gif", "bmp", "tiff", "ico", "webp", "tif"];
 const TEMPLATES: [&str; 8] = ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
 
+/// In full also for anonymous callers: only lists are simple for them (reference 1, 2.8).
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project()?;
     let mut text = Vec::new();
-    match &call.caller {
-        None => view::simple(call, &project, &mut text)?,
-        Some(_) => view::full(call, &project, Wanted::of(call)?, &mut text)?,
-    }
+    view::full(call, &project, Wanted::of(call)?, &mut text)?;
     Ok(Answer::json(StatusCode::OK, text))
 }
 
@@ -67,8 +65,8 @@ fn groups(call: &Call<'_>) -> Result<Answer, Failure> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
     let mut found: Vec<i64> = super::super::access::ids(&project.namespace.traversal).collect();
+    let least = members::level(call, "shared_min_access_level")?.unwrap_or(0);
     if call.params.is_set("with_shared")? {
-        let least = call.params.integer("shared_min_access_level")?.unwrap_or(0);
         let mut statement = call.db.prepare_cached("SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2")?;
         for invited in statement.query_map([project.id, least], |row| row.get(0))? {
             found.push(invited?);
@@ -133,18 +131,14 @@ pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespac
     check_visibility(namespace, &visibility)?;
     let readme = params.is_set("initialize_with_readme")?;
     let import_url = params.text("import_url")?.filter(|url| !url.is_empty());
-    let template = params.text("template_name")?.filter(|name| !name.is_empty());
-    if readme && (import_url.is_some() || template.is_some()) {
+    let from_template = from_template(call, accepts, params)?;
+    if readme && (import_url.is_some() || from_template) {
         return Err(Failure::model("base", "not a git repository"));
-    }
-    let custom = params.is_set("use_custom_template")?;
-    if let Some(template) = template.as_deref().filter(|name| !custom && !TEMPLATES.contains(name)) {
-        return Err(Failure::model("template_name", format!("'{template}' is unknown or invalid")));
     }
     check_import_url(import_url.as_deref())?;
     let mut attributes = settings::presets();
     settings::apply(accepts, params, call.rights(false), &mut attributes)?;
-    let empty_repo = !readme && import_url.is_none() && template.is_none();
+    let empty_repo = !readme && import_url.is_none() && !from_template;
     // Without contents there is no branch to be the default (reference 2, 4.3).
     attributes.insert("default_branch".to_owned(), default_branch(&attributes, readme, empty_repo));
     let new = NewProject {
@@ -164,6 +158,25 @@ pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespac
     let id = store(call, new)?;
     take_avatar(call, id, params)?;
     Ok(id)
+}
+
+/// Whether a new project starts with the contents of a template, which has to be known. The names of custom ones are
+/// not: groups have none here.
+fn from_template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<bool, Failure> {
+    let unknown = |template: &str| Failure::model("template_name", format!("'{template}' is unknown or invalid"));
+    let custom = params.is_set("use_custom_template")? && call.tier() >= Tier::Premium;
+    params.integer("group_with_project_templates_id")?;
+    // It is preferred over the name.
+    if let Some(id) = params.integer("template_project_id")?.filter(|_| custom && accepts == Accepts::Create) {
+        return match Project::by_id(call.db, id)? {
+            Some(project) if call.sees(&project)? => Ok(true),
+            _ => Err(unknown(&id.to_string())),
+        };
+    }
+    match params.text("template_name")?.filter(|name| !name.is_empty()) {
+        Some(name) if !custom && !TEMPLATES.contains(&name.as_str()) => Err(unknown(&name)),
+        name => Ok(name.is_some()),
+    }
 }
 
 /// Inserts the project with its first members.
@@ -208,7 +221,11 @@ fn name_and_path(params: &Params) -> Result<(String, String), Failure> {
             let path = path_from(&name);
             (name, path)
         }
-        (None, Some(path)) => (path.clone(), path),
+        (None, Some(path)) => {
+            // The complaint is about what was sent.
+            check_path(&path)?;
+            (path.clone(), path)
+        }
         (None, None) => return Err(Failure::model("name", "can't be blank")),
     };
     check_name(&name)?;
@@ -401,8 +418,10 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     let updated: String =
         call.db.prepare_cached("SELECT updated_at FROM projects WHERE id = ?1")?.query_row([project.id], |row| row.get(0))?;
     call.check_unmodified(&updated)?;
-    if call.service.deletion_delay().is_some() && project.marked_for_deletion_on.is_none() {
-        call.db.execute("UPDATE projects SET marked_for_deletion_on = ?2 WHERE id = ?1", params![project.id, call.today()])?;
+    if call.service.deletion_delay().is_some() {
+        // Deleting again changes nothing: a repeated call must not take the time to restore away.
+        let sql = "UPDATE projects SET marked_for_deletion_on = coalesce(marked_for_deletion_on, ?2) WHERE id = ?1";
+        call.db.execute(sql, params![project.id, call.today()])?;
     } else {
         call.db.execute("DELETE FROM projects WHERE id = ?1", [project.id])?;
     }

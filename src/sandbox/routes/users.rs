@@ -31,8 +31,10 @@ pub(super) const ROUTES: &[Route] = &[
 const ACTIVE: &str = "active";
 
 /// The user with what only they and administrators see.
-fn full(call: &Call<'_>, user: &User) -> Value {
+fn full(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
     let mut body = public(call, user);
+    let private: bool =
+        call.db.prepare_cached("SELECT private_profile FROM users WHERE id = ?1")?.query_row([user.id], |row| row.get(0))?;
     let more = json!({
         "email": user.email,
         "commit_email": user.email,
@@ -45,7 +47,7 @@ fn full(call: &Call<'_>, user: &User) -> Value {
         "can_create_project": true,
         "two_factor_enabled": false,
         "external": false,
-        "private_profile": false,
+        "private_profile": private,
         "last_sign_in_at": null,
         "current_sign_in_at": null,
         "confirmed_at": user.created_at,
@@ -54,7 +56,7 @@ fn full(call: &Call<'_>, user: &User) -> Value {
     if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
         body.extend(more);
     }
-    body
+    Ok(body)
 }
 
 fn public(call: &Call<'_>, user: &User) -> Value {
@@ -78,7 +80,7 @@ fn public(call: &Call<'_>, user: &User) -> Value {
 }
 
 fn me(call: &Call<'_>) -> Result<Answer, Failure> {
-    Answer::ok(&full(call, call.user()?))
+    Answer::ok(&full(call, call.user()?)?)
 }
 
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -110,7 +112,7 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     for user in statement.query_map(params![username, state], User::from_row)? {
         let user = user?;
         if user.is_found_by(&search) {
-            all.push(if call.is_administrator() { full(call, &user) } else { user.brief(&call.base) });
+            all.push(if call.is_administrator() { full(call, &user)? } else { user.brief(&call.base) });
         }
     }
     page::list(call, &all)
@@ -120,7 +122,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = User::by_id(call.db, call.segment_id("user_id")?)?.ok_or_else(|| Failure::not_found("User"))?;
     let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     match call.is_administrator() || own {
-        true => Answer::ok(&full(call, &user)),
+        true => Answer::ok(&full(call, &user)?),
         false => Answer::ok(&public(call, &user)),
     }
 }
@@ -134,7 +136,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let new = NewUser { username: &username, name: &name, email: &email, state: ACTIVE, admin: call.params.is_set("admin")?, bot: false };
     let id = User::insert(call.db, new, call.now())?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
-    Answer::created(&full(call, &user))
+    Answer::created(&full(call, &user)?)
 }
 
 /// Refuses a name or address that another user or a group has.
@@ -162,15 +164,16 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     let admin = call.params.flag("admin")?.unwrap_or(user.admin);
     check_free(call, &email, &username, Some(user.id))?;
     call.db.execute(
-        "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5 WHERE id = ?1",
-        params![user.id, name, email, username, admin],
+        "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5, private_profile = coalesce(?6, private_profile)
+         WHERE id = ?1",
+        params![user.id, name, email, username, admin, call.params.flag("private_profile")?],
     )?;
     if let Some(namespace) = Namespace::of_user(call.db, user.id)? {
         call.db.execute("UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1", params![namespace.id, name, username])?;
         groups::rename_below(call, &namespace)?;
     }
     let user = User::by_id(call.db, user.id)?.ok_or_else(|| Failure::not_found("User"))?;
-    Answer::ok(&full(call, &user))
+    Answer::ok(&full(call, &user)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
