@@ -51,21 +51,26 @@ impl Call<'_> {
         self.now.get_or_init(|| clock::spell(self.time))
     }
 
-    /// When an import or fork that starts now has finished: never within the call that starts it.
+    /// When an import or fork that starts now has finished.
     pub(crate) fn import_done_at(&self) -> String {
-        let delay = self.service.profile.import_delay.max(Duration::from_millis(1));
+        self.done_after(self.service.profile.import_delay)
+    }
+
+    /// When something that starts now has finished: never within the call that starts it.
+    fn done_after(&self, delay: Duration) -> String {
+        let delay = delay.max(Duration::from_millis(1));
         clock::spell(self.time.checked_add(delay).unwrap_or(self.time))
     }
 
-    /// Starts something that runs in the background as long as an import; false while it still runs.
-    pub(crate) fn take_lease(&self, name: &str) -> Result<bool, Failure> {
+    /// Starts something that runs in the background for so long; false while it still runs.
+    pub(crate) fn take_lease(&self, name: &str, length: Duration) -> Result<bool, Failure> {
         let started = self
             .db
             .prepare_cached(
                 "INSERT INTO meta (key, value) VALUES (?1, ?2)
                  ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <= ?3",
             )?
-            .execute([name, &self.import_done_at(), self.now()])?;
+            .execute([name, &self.done_after(length), self.now()])?;
         Ok(started > 0)
     }
 

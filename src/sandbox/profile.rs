@@ -38,6 +38,8 @@ pub struct Profile {
     pub deletion_delay: Option<u32>,
     /// How long forks and imports take, by the sandbox's clock.
     pub import_delay: Duration,
+    /// How long housekeeping keeps others from starting it again.
+    pub housekeeping_lease: Duration,
     /// Whether gists can be imported; the reference has this off by default (1, 9).
     pub gists: bool,
     /// Starring and unstarring answer 200 instead of 201.

@@ -373,7 +373,12 @@ async fn gists_need_their_flag() {
 async fn imports_can_be_canceled_while_they_run() {
     let world = World::start(Config {
         seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        profile: Profile { import_delay: Duration::from_secs(3600), gists: true, ..Profile::default() },
+        profile: Profile {
+            import_delay: Duration::from_secs(3600),
+            housekeeping_lease: Duration::from_secs(3600),
+            gists: true,
+            ..Profile::default()
+        },
         ..Config::default()
     })
     .await;

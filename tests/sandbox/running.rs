@@ -342,6 +342,21 @@ async fn the_clock_finishes_imports() {
 }
 
 #[tokio::test]
+async fn the_clock_ends_what_runs_in_the_background() {
+    let (clock, seconds) = clock_at(1_900_000_000);
+    let lasting =
+        Profile { import_delay: Duration::from_secs(60), housekeeping_lease: Duration::from_secs(5), gists: true, ..Profile::default() };
+    let world = World::start(Config { seed: seed(usual_seed()), profile: lasting, clock, ..Config::default() }).await;
+    for (later, housekeeping, gists) in [(0, 201, 202), (4, 409, 422), (5, 201, 422), (59, 201, 422), (60, 409, 202)] {
+        seconds.store(1_900_000_000 + later, Ordering::SeqCst);
+        let tidied = world.call("olive", "POST", "/projects/1/housekeeping", &Value::Null).await;
+        assert_eq!(tidied.status, housekeeping, "{} after {later} s", fact("housekeeping"));
+        let imported = world.call("olive", "POST", "/import/extgit/gists", &json!({"personal_access_token": "s"})).await;
+        assert_eq!(imported.status, gists, "{} after {later} s", fact("gists"));
+    }
+}
+
+#[tokio::test]
 async fn too_many_requests_are_refused_in_two_ways() {
     let (clock, seconds) = clock_at(1_900_000_020);
     let rate_limits = RateLimits { user: Some(3), operation: Some(2) };

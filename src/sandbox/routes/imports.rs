@@ -169,7 +169,7 @@ fn gists(call: &Call<'_>) -> Result<Answer, Failure> {
     if token.starts_with("rate-limited") {
         return Err(errors(StatusCode::TOO_MANY_REQUESTS, "The rate limit of the external host was exceeded"));
     }
-    if !call.take_lease(&format!("gists of user {user}"))? {
+    if !call.take_lease(&format!("gists of user {user}"), call.service.profile.import_delay)? {
         return Err(errors(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
     }
     Ok(Answer::empty(StatusCode::ACCEPTED))

@@ -404,8 +404,8 @@ fn add_one(call: &Call<'_>, scope: &Scope, user: &User, level: i64, expires_at: 
 
 fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let user = call.segment_id("user_id")?;
-    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
     call.params.require(&["access_level"])?;
+    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
     let level = wanted_level(call, scope)?;
     if member.access_level > scope.level(call)? {
         return Err(Failure::forbidden());
