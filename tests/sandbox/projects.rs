@@ -71,7 +71,7 @@ async fn names_and_paths_default_from_each_other() {
                 "dan",
                 "POST",
                 "/projects",
-                json!({"description": "x"}),
+                json!({"description": "x", "name": null, "path": null}),
                 400,
                 json!({"error": "name, path are missing, at least one parameter must be provided"}),
             ),

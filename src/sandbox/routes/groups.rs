@@ -51,24 +51,25 @@ fn json(call: &Call<'_>, group: &Namespace) -> Value {
 }
 
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {
-    let owned = call.params.is_set("owned")?;
     let top = call.params.is_set("top_level_only")?;
-    respond(call, |group| Ok((!top || group.parent_id.is_none()) && (!owned || call.level_in_group(group)? >= OWNER)))
+    respond(call, |group| !top || group.parent_id.is_none())
 }
 
 fn below(call: &Call<'_>, all: bool) -> Result<Answer, Failure> {
     let parent = call.group()?;
     respond(call, |group| {
         let inside = group.id != parent.id && group.traversal.starts_with(&parent.traversal);
-        Ok(inside && (all || group.parent_id == Some(parent.id)))
+        inside && (all || group.parent_id == Some(parent.id))
     })
 }
 
 /// Answers a page of the groups that the caller may see and `wanted` accepts.
-fn respond(call: &Call<'_>, wanted: impl Fn(&Namespace) -> Result<bool, Failure>) -> Result<Answer, Failure> {
+fn respond(call: &Call<'_>, wanted: impl Fn(&Namespace) -> bool) -> Result<Answer, Failure> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
-    let least = call.params.integer("min_access_level")?.unwrap_or(0);
+    // What is asked of the caller's own role; that of an administrator does not count.
+    let own = if call.params.is_set("owned")? { OWNER } else { i64::from(call.params.flag("all_available")? == Some(false)) };
+    let least = members::level(call, "min_access_level")?.unwrap_or(0).max(own);
     let column = match call.params.one_of("order_by", &["name", "path", "id", "similarity"])?.as_deref() {
         Some("id") => "n.id",
         Some("path") => "n.path COLLATE NOCASE",
@@ -81,7 +82,8 @@ fn respond(call: &Call<'_>, wanted: impl Fn(&Namespace) -> Result<bool, Failure>
     for group in statement.query_map([], |row| Namespace::from_row(row, 0))? {
         let group = group?;
         let named = [&group.name, &group.path].iter().any(|text| text.to_lowercase().contains(&search));
-        if named && !skipped.contains(&group.id) && call.sees_group(&group)? && call.level_in_group(&group)? >= least && wanted(&group)? {
+        let enough = call.standing()?.in_namespace(&group.traversal) >= least;
+        if named && enough && wanted(&group) && !skipped.contains(&group.id) && call.sees_group(&group)? {
             all.push(json(call, &group));
         }
     }

@@ -95,7 +95,7 @@ fn groups(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?;
-    if !call.params.has("name") && !call.params.has("path") {
+    if ["name", "path"].iter().all(|name| call.params.get(name).is_none_or(Value::is_null)) {
         return Err(Failure::parameter("name, path", "are missing, at least one parameter must be provided"));
     }
     let namespace = match call.params.integer("namespace_id")? {
