@@ -197,9 +197,9 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
     let mut full = Map::new();
     for row in ATTRIBUTES.iter().filter(|row| row.tier <= tier) {
         let key = match row.reads {
-            Reads::Same => row.name,
+            Reads::Same | Reads::Unlisted => row.name,
             Reads::As(key) => key,
-            Reads::Hidden => continue,
+            Reads::Never => continue,
         };
         let here = match row.kind {
             Kind::TwinOf(target) => is_on(target).into(),
@@ -229,13 +229,11 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
     Shown { brief: members(brief), full: members(full) }
 }
 
-/// The attributes that are stored but, by the reference, not read back.
-pub(crate) fn hidden(stored: &Map<String, Value>, tier: Tier) -> Map<String, Value> {
-    ATTRIBUTES
-        .iter()
-        .filter(|row| row.reads == Reads::Hidden && row.tier <= tier)
-        .filter_map(|row| Some((row.name.to_owned(), stored.get(row.name)?.clone())))
-        .collect()
+/// A full answer without the attributes that the reference does not list.
+pub(crate) fn without_unlisted(answer: &str) -> Result<String, serde_json::Error> {
+    let mut object: Map<String, Value> = serde_json::from_str(answer)?;
+    object.retain(|key, _| !ATTRIBUTES.iter().any(|row| row.reads == Reads::Unlisted && row.name == key));
+    serde_json::to_string(&object)
 }
 
 /// An object's JSON text without its braces.
@@ -282,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_read_back_unless_it_is_hidden() {
+    fn what_is_set_is_read_back() {
         for row in ATTRIBUTES {
             let value = other(row);
             if value.is_null() || !row.accepted_on(Route::Edit) {
@@ -290,12 +288,8 @@ mod tests {
             }
             let answer = edited(&json!({ row.name: value }), anybody()).expect(row.name);
             let key = match row.reads {
-                Reads::Same => row.name,
                 Reads::As(key) => key,
-                Reads::Hidden => {
-                    assert!(!answer.contains_key(row.name), "{}", row.name);
-                    continue;
-                }
+                _ => row.name,
             };
             match row.kind {
                 Kind::Topics => assert_eq!(answer[key], json!(["a", "b"])),

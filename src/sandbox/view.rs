@@ -166,10 +166,11 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value
     object.add_text(&project.shown);
     object.add(&optional(call, project)?)?;
     object.add(extra)?;
-    if call.service.profile.hidden_attributes_shown {
-        object.add(&settings::hidden(&project.attributes(call.db)?, call.tier()))?;
+    let answer = object.finish()?;
+    if call.service.profile.unlisted_attributes_hidden {
+        return settings::without_unlisted(&answer).map_err(|error| Failure::internal(&error));
     }
-    object.finish()
+    Ok(answer)
 }
 
 /// What only some projects or callers have.

@@ -151,7 +151,7 @@ fn upload(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// There is no repository to clean; the lease is held as long as an import would take.
 fn housekeeping(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(MAINTAINER)?;
+    let project = call.writable_project_as(MAINTAINER)?;
     if !call.take_lease(&format!("housekeeping of project {}", project.id))? {
         return Err(Failure::conflict("Somebody already triggered housekeeping for this resource in the past 1440 minutes"));
     }

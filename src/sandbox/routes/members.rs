@@ -47,7 +47,7 @@ impl Scope {
     fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
         let project = match level {
             0 => call.project()?,
-            level => call.active_project_as(level)?,
+            level => call.writable_project_as(level)?,
         };
         Ok(Self::Project(Box::new(project)))
     }
@@ -410,7 +410,7 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         return Err(Failure::forbidden());
     }
     if let Scope::Project(project) = scope {
-        call.check_active(project)?;
+        call.check_writable(project)?;
     }
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
     if member.user.bot || member.access_level > level {

@@ -350,7 +350,7 @@ fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<bool, F
 /// The upload of an avatar also answers the whole project: clients go on with it, where the reference names only
 /// `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(MAINTAINER)?;
+    let project = call.writable_project_as(MAINTAINER)?;
     let known: Vec<&str> = ATTRIBUTES.iter().filter(|row| row.accepted_on(Accepts::Edit) && row.name != "id").map(|row| row.name).collect();
     if !known.iter().any(|name| call.params.has(name)) {
         return Err(Failure::parameter(&known.join(", "), "are missing, at least one parameter must be provided"));
@@ -439,7 +439,7 @@ fn commit_file(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// The reference names transfer only as a gap (2, 4.7); this is the real service's.
 fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(OWNER)?;
+    let project = call.writable_project_as(OWNER)?;
     call.params.require(&["namespace"])?;
     let wanted = call.params.text("namespace")?.unwrap_or_default();
     let namespace = match Namespace::by_reference(call.db, &wanted)? {
