@@ -129,7 +129,7 @@ impl Attribute {
         self
     }
 
-    const fn premium(mut self) -> Self {
+    pub(super) const fn premium(mut self) -> Self {
         self.tier = Tier::Premium;
         self
     }
@@ -154,19 +154,19 @@ impl Attribute {
     }
 }
 
-const fn row(name: &'static str, kind: Kind, preset: Preset) -> Attribute {
+pub(super) const fn row(name: &'static str, kind: Kind, preset: Preset) -> Attribute {
     Attribute { name, tier: Tier::Free, on: "CUE", kind, reads: Reads::Same, preset, administrators: false }
 }
 
-const fn flag(name: &'static str, preset: bool) -> Attribute {
+pub(super) const fn flag(name: &'static str, preset: bool) -> Attribute {
     row(name, Kind::Flag, Preset::Flag(preset))
 }
 
-const fn text(name: &'static str, most: usize) -> Attribute {
+pub(super) const fn text(name: &'static str, most: usize) -> Attribute {
     row(name, Kind::Text(most), Preset::Null)
 }
 
-const fn one_of(name: &'static str, values: &'static [&'static str], preset: &'static str) -> Attribute {
+pub(super) const fn one_of(name: &'static str, values: &'static [&'static str], preset: &'static str) -> Attribute {
     row(name, Kind::OneOf(values), Preset::Text(preset))
 }
 

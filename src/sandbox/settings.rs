@@ -81,36 +81,14 @@ fn set(
 ) -> Result<(), Failure> {
     let new = match row.kind {
         Kind::Elsewhere | Kind::TwinOf(_) => return Ok(()),
-        Kind::Flag => match flag(name, value)? {
+        Kind::Flag | Kind::Text(_) | Kind::Number(..) | Kind::OneOf(_) => match plain(row, name, value)? {
             Some(_) if name == "mr_default_target_self" && !rights.fork => {
                 return Err(Failure::bad_request("mr_default_target_self is only for forks"));
             }
-            Some(on) => Value::Bool(on),
-            None => return Ok(()),
-        },
-        Kind::Text(most) => match text(name, value)? {
-            Some(text) if text.chars().count() > most => {
-                let complaint = format!("is too long (maximum is {most} characters)");
-                return Err(Failure::model(name, complaint));
-            }
-            Some(text) => text.into(),
-            None => row.preset(),
-        },
-        Kind::Number(least, most, complaint) => match integer(name, value)? {
-            Some(number) if !(least..=most).contains(&number) => {
-                return Err(Failure::model(name, complaint));
-            }
-            Some(number) => number.into(),
-            None => return Ok(()),
-        },
-        Kind::OneOf(values) => match text(name, value)? {
-            Some(text) if !values.contains(&text.as_str()) => {
+            Some(new) if name == "requirements_access_level" && new == "public" && rights.profile.requirements_never_public => {
                 return Err(Failure::no_valid_value(name));
             }
-            Some(text) if name == "requirements_access_level" && text == "public" && rights.profile.requirements_never_public => {
-                return Err(Failure::no_valid_value(name));
-            }
-            Some(text) => text.into(),
+            Some(new) => new,
             None => return Ok(()),
         },
         Kind::Topics => match params.texts(name)? {
@@ -125,6 +103,30 @@ fn set(
     };
     stored.insert(row.name.to_owned(), new);
     Ok(())
+}
+
+/// The checked value of an attribute that stands alone; none where null means to leave it.
+pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>, Failure> {
+    Ok(match row.kind {
+        Kind::Flag => flag(name, value)?.map(Value::Bool),
+        Kind::Text(most) => match text(name, value)? {
+            Some(text) if text.chars().count() > most => {
+                let complaint = format!("is too long (maximum is {most} characters)");
+                return Err(Failure::model(name, complaint));
+            }
+            Some(text) => Some(text.into()),
+            None => Some(row.preset()),
+        },
+        Kind::Number(least, most, complaint) => match integer(name, value)? {
+            Some(number) if !(least..=most).contains(&number) => return Err(Failure::model(name, complaint)),
+            number => number.map(Value::from),
+        },
+        Kind::OneOf(values) => match text(name, value)? {
+            Some(text) if !values.contains(&text.as_str()) => return Err(Failure::no_valid_value(name)),
+            text => text.map(Value::from),
+        },
+        Kind::Topics | Kind::CleanupPolicy | Kind::TwinOf(_) | Kind::Elsewhere => None,
+    })
 }
 
 /// Topics are a set: sorted, each once.

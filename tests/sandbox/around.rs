@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::client::{ROOT, World, client, got, kept};
+use undrift::sandbox::{Config, Seed, Tier};
+
+use super::client::{ROOT, World, client, got, kept, usual_seed};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
@@ -275,4 +277,39 @@ async fn slashes_and_bare_bodies_are_taken_for_what_was_meant() {
     assert_eq!((bare.status, &bare.body["path"]), (201, &json!("bare")), "{}: a body without a type is a form", fact("bare-body"));
     let null = world.request("mia", "POST", "/projects/acme%2Fshop/star").header("content-type", "application/json").body("null");
     assert_eq!(got(null.send().await.expect("an answer")).await.status, 201, "{}: null has no parameters", fact("bare-body"));
+}
+
+#[tokio::test]
+async fn a_group_keeps_its_settings_and_its_avatar() {
+    let world = World::usual().await;
+    let wrong = json!({"subgroup_creation_level": "anybody"});
+    world
+        .check(vec![
+            (fact("group-settings"), "olive", "GET", "/groups/acme", NO, 200, json!({"lfs_enabled": true, "auto_devops_enabled": null})),
+            (fact("group-settings"), "olive", "PUT", "/groups/acme", json!({"lfs_enabled": "false", "membership_lock": true}), 200, NO),
+            (fact("group-settings"), "olive", "PUT", "/groups/acme", wrong, 400, NO),
+            (fact("group-settings"), "olive", "GET", "/groups/acme", NO, 200, json!({"lfs_enabled": false, "membership_lock": true})),
+            (
+                fact("group-settings"),
+                "olive",
+                "POST",
+                "/groups",
+                json!({"name": "new", "path": "new", "project_creation_level": "noone"}),
+                201,
+                json!({"project_creation_level": "noone", "avatar_url": null}),
+            ),
+        ])
+        .await;
+    let picture = reqwest::multipart::Part::bytes(b"x".to_vec()).file_name("logo.png");
+    let form = reqwest::multipart::Form::new().part("avatar", picture);
+    let answer = got(world.request("olive", "PUT", "/groups/acme").multipart(form).send().await.expect("an answer")).await;
+    let address = format!("{}/uploads/-/system/group/avatar/{}/logo.png", world.running.url(), answer.body["id"]);
+    assert_eq!(answer.body["avatar_url"], address, "{}", fact("group-settings"));
+    let answer = world.call("olive", "PUT", "/groups/acme", &json!({"avatar": ""})).await;
+    assert_eq!(answer.body["avatar_url"], NO, "{}", fact("group-settings"));
+    let free =
+        World::start(Config { tier: Some(Tier::Free), seed: Some(Seed::from_json(usual_seed()).expect("a seed")), ..Config::default() })
+            .await;
+    let answer = free.call("olive", "PUT", "/groups/acme", &json!({"membership_lock": true})).await;
+    assert_eq!((answer.status, answer.body.get("membership_lock")), (200, None), "{}", fact("group-settings"));
 }

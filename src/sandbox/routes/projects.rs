@@ -9,7 +9,7 @@ use super::super::answer::{Answer, Failure};
 use super::super::attributes::{ATTRIBUTES, Route as Accepts, VISIBILITIES};
 use super::super::call::Call;
 use super::super::page;
-use super::super::params::Params;
+use super::super::params::{Params, Upload};
 use super::super::settings;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
@@ -316,33 +316,37 @@ fn check_import_url(url: Option<&str>) -> Result<(), Failure> {
     }
 }
 
-/// Stores the avatar of a multipart body, or removes it for a blank value; false when the call has neither.
-fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<bool, Failure> {
-    let name = if let Some(file) = params.file("avatar") {
-        let extension = file.file_name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
-        if !IMAGES.contains(&extension.as_str()) {
-            let text = format!("file format is not supported. Please try one of the following supported formats: {}", IMAGES.join(", "));
-            return Err(Failure::model("avatar", text));
-        }
-        if file.bytes.len() > MOST_AVATAR {
-            return Err(Failure::model("avatar", "is too big (should be at most 200 KiB)"));
-        }
-        Some(file)
-    } else {
-        match params.text("avatar")? {
-            None => return Ok(false),
-            Some(text) if text.is_empty() => None,
-            Some(_) => return Err(Failure::invalid("avatar")),
-        }
+/// The avatar of a multipart body: `None` when the call has none, `Some(None)` for a blank value, which removes it.
+pub(super) fn avatar(params: &Params) -> Result<Option<Option<&Upload>>, Failure> {
+    let Some(file) = params.file("avatar") else {
+        return match params.text("avatar")? {
+            None => Ok(None),
+            Some(text) if text.is_empty() => Ok(Some(None)),
+            Some(_) => Err(Failure::invalid("avatar")),
+        };
     };
+    let extension = file.file_name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    if !IMAGES.contains(&extension.as_str()) {
+        let text = format!("file format is not supported. Please try one of the following supported formats: {}", IMAGES.join(", "));
+        return Err(Failure::model("avatar", text));
+    }
+    if file.bytes.len() > MOST_AVATAR {
+        return Err(Failure::model("avatar", "is too big (should be at most 200 KiB)"));
+    }
+    Ok(Some(Some(file)))
+}
+
+/// Stores or removes the avatar; false when the call does neither.
+fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<bool, Failure> {
+    let Some(file) = avatar(params)? else { return Ok(false) };
     call.db.execute("DELETE FROM files WHERE project_id = ?1 AND purpose = 'avatar'", [project])?;
-    if let Some(file) = name {
+    if let Some(file) = file {
         call.db.execute(
             "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'avatar', '', ?2, ?3)",
             params![project, file.file_name, &file.bytes[..]],
         )?;
     }
-    let name = name.map(|file| file.file_name.as_str());
+    let name = file.map(|file| file.file_name.as_str());
     call.db.execute("UPDATE projects SET avatar = ?2 WHERE id = ?1", params![project, name])?;
     Ok(true)
 }
