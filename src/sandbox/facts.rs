@@ -287,6 +287,7 @@ pub const FACTS: &[Fact] = &[
     service("user", "callers learn who they are"),
     service("user-create", "administrators create and remove users; a taken e-mail is 409"),
     service("user-change", "administrators change, filter, block and deactivate users"),
+    service("user-settings", "the settings of a user are kept"),
     service("token-manage", "tokens are listed without their secret, and revoked"),
     service("group-transfer", "a group moves below another, or to the top, with all below it"),
     service("look-up", "groups are searched, also for shared projects; whether a namespace exists can be asked"),

@@ -21,7 +21,7 @@ mod call;
 mod clock;
 mod dispatch;
 mod facts;
-mod group_settings;
+mod kept;
 mod limit;
 mod page;
 mod params;

@@ -313,3 +313,19 @@ async fn a_group_keeps_its_settings_and_its_avatar() {
     let answer = free.call("olive", "PUT", "/groups/acme", &json!({"membership_lock": true})).await;
     assert_eq!((answer.status, answer.body.get("membership_lock")), (200, None), "{}", fact("group-settings"));
 }
+
+#[tokio::test]
+async fn a_user_keeps_settings() {
+    let world = World::usual().await;
+    let sent = json!({"bio": "hello", "external": true, "can_create_group": false, "note": "ignored"});
+    let kept = json!({"bio": "hello", "external": true, "can_create_group": false, "projects_limit": 100_000});
+    world
+        .check(vec![
+            (fact("user-settings"), ROOT, "PUT", "/users/4", sent, 200, kept),
+            (fact("user-settings"), "dan", "GET", "/user", NO, 200, json!({"bio": "hello", "external": true})),
+            (fact("user-settings"), "mia", "GET", "/users/4", NO, 200, json!({"bio": "hello"})),
+            (fact("user-settings"), ROOT, "PUT", "/users/4", json!({"projects_limit": "many"}), 400, NO),
+        ])
+        .await;
+    assert_eq!(world.get("mia", "/users/4").await.body.get("external"), None, "{}", fact("user-settings"));
+}

@@ -8,7 +8,7 @@ use super::super::access::OWNER;
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::VISIBILITIES;
 use super::super::call::Call;
-use super::super::group_settings;
+use super::super::kept::OF_GROUPS;
 use super::super::page;
 use super::super::store::namespace::{Namespace, NewGroup};
 use super::members::{self, Scope};
@@ -32,7 +32,7 @@ pub(super) const ROUTES: &[Route] = &[
 fn json(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
     let avatar: Option<String> =
         call.db.prepare_cached("SELECT avatar FROM namespaces WHERE id = ?1")?.query_row([group.id], |row| row.get(0))?;
-    let mut body = group_settings::of(call.db, group.id, call.tier())?;
+    let mut body = OF_GROUPS.all(call.db, group.id, call.tier())?;
     let own = json!({
         "id": group.id,
         "web_url": group.web_url(&call.base),
@@ -54,7 +54,7 @@ fn json(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
 
 /// Keeps the settings and the avatar that the call has.
 fn take_settings(call: &Call<'_>, group: i64) -> Result<(), Failure> {
-    group_settings::take(call.db, group, call.tier(), &call.params)?;
+    OF_GROUPS.take(call.db, group, call.tier(), &call.params)?;
     if let Some(file) = avatar(&call.params)? {
         // The picture itself is never asked for.
         let name = file.map(|file| file.file_name.as_str());

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
+use super::super::kept::OF_USERS;
 use super::super::page;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::{NewUser, User};
@@ -31,7 +32,7 @@ pub(super) const ROUTES: &[Route] = &[
 const ACTIVE: &str = "active";
 
 /// The user with what only they and administrators see.
-fn full(call: &Call<'_>, user: &User) -> Value {
+fn full(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
     let mut body = public(call, user);
     let more = json!({
         "email": user.email,
@@ -54,7 +55,17 @@ fn full(call: &Call<'_>, user: &User) -> Value {
     if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
         body.extend(more);
     }
-    body
+    with_settings(call, user, body)
+}
+
+/// An answer with what was set of the user in the place of what it has of a new one.
+fn with_settings(call: &Call<'_>, user: &User, mut body: Value) -> Result<Value, Failure> {
+    for (key, value) in OF_USERS.set(call.db, user.id)? {
+        if let Some(shown) = body.get_mut(&key) {
+            *shown = value;
+        }
+    }
+    Ok(body)
 }
 
 fn public(call: &Call<'_>, user: &User) -> Value {
@@ -78,7 +89,7 @@ fn public(call: &Call<'_>, user: &User) -> Value {
 }
 
 fn me(call: &Call<'_>) -> Result<Answer, Failure> {
-    Answer::ok(&full(call, call.user()?))
+    Answer::ok(&full(call, call.user()?)?)
 }
 
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -110,7 +121,7 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     for user in statement.query_map(params![username, state], User::from_row)? {
         let user = user?;
         if [&user.username, &user.name, &user.email].iter().any(|text| text.to_lowercase().contains(&search)) {
-            all.push(if call.is_administrator() { full(call, &user) } else { user.brief(&call.base) });
+            all.push(if call.is_administrator() { full(call, &user)? } else { user.brief(&call.base) });
         }
     }
     page::list(call, &all)
@@ -120,8 +131,8 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = User::by_id(call.db, call.segment_id("user_id")?)?.ok_or_else(|| Failure::not_found("User"))?;
     let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     match call.is_administrator() || own {
-        true => Answer::ok(&full(call, &user)),
-        false => Answer::ok(&public(call, &user)),
+        true => Answer::ok(&full(call, &user)?),
+        false => Answer::ok(&with_settings(call, &user, public(call, &user))?),
     }
 }
 
@@ -133,8 +144,9 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     check_free(call, &email, &username, None)?;
     let new = NewUser { username: &username, name: &name, email: &email, state: ACTIVE, admin: call.params.is_set("admin")?, bot: false };
     let id = User::insert(call.db, new, call.now())?;
+    OF_USERS.take(call.db, id, call.tier(), &call.params)?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
-    Answer::created(&full(call, &user))
+    Answer::created(&full(call, &user)?)
 }
 
 /// Refuses a name or address that another user or a group has.
@@ -169,8 +181,9 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
         call.db.execute("UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1", params![namespace.id, name, username])?;
         groups::rename_below(call, &namespace)?;
     }
+    OF_USERS.take(call.db, user.id, call.tier(), &call.params)?;
     let user = User::by_id(call.db, user.id)?.ok_or_else(|| Failure::not_found("User"))?;
-    Answer::ok(&full(call, &user))
+    Answer::ok(&full(call, &user)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {

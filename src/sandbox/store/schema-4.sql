@@ -1,3 +1,4 @@
--- What was set of a group, a JSON object, and the file name of its avatar.
+-- What was set of groups and users, JSON objects, and the file name of a group's avatar.
 ALTER TABLE namespaces ADD COLUMN settings TEXT NOT NULL DEFAULT '{}';
 ALTER TABLE namespaces ADD COLUMN avatar TEXT;
+ALTER TABLE users ADD COLUMN settings TEXT NOT NULL DEFAULT '{}';
