@@ -289,6 +289,7 @@ pub const FACTS: &[Fact] = &[
     service("user-change", "administrators change, filter, block and deactivate users"),
     service("user-settings", "the settings of a user are kept"),
     service("token-manage", "tokens are listed without their secret, and revoked"),
+    service("bot-tokens", "a token of a project or group is of a bot, which is a member there until the token is revoked"),
     service("group-transfer", "a group moves below another, or to the top, with all below it"),
     service("look-up", "groups are searched, also for shared projects; whether a namespace exists can be asked"),
     service("user-memberships", "administrators list the memberships of a user"),

@@ -8,6 +8,7 @@ use super::client::{ROOT, World, client, got, kept, usual_seed};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
+const SHOP: &str = "/projects/acme%2Fshop";
 
 fn names(list: &Value, key: &str) -> Vec<String> {
     list.as_array().expect("a list").iter().map(|item| item[key].as_str().expect("text").to_owned()).collect()
@@ -328,4 +329,36 @@ async fn a_user_keeps_settings() {
         ])
         .await;
     assert_eq!(world.get("mia", "/users/4").await.body.get("external"), None, "{}", fact("user-settings"));
+}
+
+#[tokio::test]
+async fn a_token_of_a_project_is_of_a_bot_among_its_members() {
+    let world = World::usual().await;
+    for place in [SHOP, "/groups/acme"] {
+        let tokens = kept(format!("{place}/access_tokens"));
+        let members = || async { names(&world.get("olive", &format!("{place}/members")).await.body, "username") };
+        let before = members().await;
+        let made = world.call("olive", "POST", tokens, &json!({"name": "ci", "scopes": ["api"], "access_level": 30})).await.body;
+        assert_eq!((&made["access_level"], &made["active"]), (&json!(30), &json!(true)), "{}", fact("bot-tokens"));
+        assert_eq!(members().await.len(), before.len() + 1, "{}", fact("bot-tokens"));
+        let secret = kept(made["token"].as_str().expect("a token").to_owned());
+        let one = kept(format!("{tokens}/{}", made["id"]));
+        let unknown = kept(format!("{tokens}/999"));
+        world
+            .check(vec![
+                (fact("bot-tokens"), secret, "GET", "/user", NO, 200, json!({"id": made["user_id"], "bot": true})),
+                (fact("bot-tokens"), "olive", "GET", tokens, NO, 200, json!([{"name": "ci", "access_level": 30}])),
+                (fact("bot-tokens"), "olive", "GET", one, NO, 200, json!({"name": "ci"})),
+                (fact("bot-tokens"), "olive", "GET", unknown, NO, 404, NO),
+                (fact("role"), "dan", "POST", tokens, json!({"name": "ci", "scopes": ["api"]}), 403, NO),
+                (fact("bot-tokens"), "olive", "POST", tokens, json!({"name": "x", "scopes": ["api"], "access_level": 35}), 400, NO),
+                (fact("bot-tokens"), "olive", "DELETE", one, NO, 204, NO),
+                (fact("bot-tokens"), secret, "GET", "/user", NO, 401, NO),
+            ])
+            .await;
+        assert_eq!(members().await, before, "{}", fact("bot-tokens"));
+    }
+    let more = json!({"name": "x", "scopes": ["api"], "access_level": 50});
+    let answer = world.call("mia", "POST", &format!("{SHOP}/access_tokens"), &more).await;
+    assert_eq!(answer.status, 400, "{}", fact("bot-tokens"));
 }

@@ -52,20 +52,20 @@ impl Scope {
         Ok(Self::Project(Box::new(project)))
     }
 
-    fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+    pub(super) fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
         let group = if level == 0 { call.group()? } else { call.group_as(level)? };
         Ok(Self::Group(Box::new(group)))
     }
 
     /// The column that holds its id.
-    fn column(&self) -> &'static str {
+    pub(super) fn column(&self) -> &'static str {
         match self {
             Self::Group(_) => "group_id",
             Self::Project(_) => "project_id",
         }
     }
 
-    fn id(&self) -> i64 {
+    pub(super) fn id(&self) -> i64 {
         match self {
             Self::Group(group) => group.id,
             Self::Project(project) => project.id,
@@ -81,7 +81,7 @@ impl Scope {
         }
     }
 
-    fn level(&self, call: &Call<'_>) -> Result<i64, Failure> {
+    pub(super) fn level(&self, call: &Call<'_>) -> Result<i64, Failure> {
         match self {
             Self::Group(group) => call.level_in_group(group),
             Self::Project(project) => call.level_in(project),

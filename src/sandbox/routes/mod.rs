@@ -1,6 +1,7 @@
 //! The operations: one table a subject, one function an operation.
 
 pub(crate) mod actions;
+pub(crate) mod bots;
 pub(crate) mod custom_attributes;
 pub(crate) mod forks;
 pub(crate) mod groups;
@@ -54,6 +55,7 @@ const fn route(method: Method, path: &'static str, handler: Handler) -> Route {
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
     [
         actions::ROUTES,
+        bots::ROUTES,
         custom_attributes::ROUTES,
         forks::ROUTES,
         groups::ROUTES,

@@ -13,11 +13,10 @@ use super::super::params::{Params, Upload};
 use super::super::settings;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
-use super::super::store::random_hex;
-use super::super::store::user::{NewUser, User};
+use super::super::store::user::User;
 use super::super::view;
 use super::members::{self, Scope};
-use super::{Route, delete, get, post, put};
+use super::{Route, bots, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}", show),
@@ -172,17 +171,7 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure
         members::insert(call, &scope, owner, OWNER, None)?;
     }
     if call.service.profile.bots_among_members {
-        let username = format!("project_{id}_bot_{}", &random_hex()[..8]);
-        let bot = NewUser {
-            username: &username,
-            name: "access token",
-            email: &format!("{username}@noreply.localhost"),
-            state: "active",
-            admin: false,
-            bot: true,
-        };
-        let bot = User::insert(call.db, bot, call.now())?;
-        members::insert(call, &scope, bot, MAINTAINER, None)?;
+        bots::insert(call, &scope, "access token", MAINTAINER)?;
     }
     Ok(id)
 }
