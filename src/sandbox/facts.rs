@@ -294,6 +294,8 @@ pub const FACTS: &[Fact] = &[
     service("look-up", "groups are searched, also for shared projects; whether a namespace exists can be asked"),
     service("user-memberships", "administrators list the memberships of a user"),
     service("version", "version, licence and the own token can be read"),
+    service("application-settings", "administrators read and change the settings of the service"),
+    service("nothing-there", "what cannot be made here is listed as nothing"),
     service("conditional-read", "a GET that names the ETag of its answer is 304"),
     service("slashes", "doubled and trailing slashes of a path do not count"),
     service("bare-body", "a body without a type is a form, and null has no parameters"),

@@ -362,3 +362,30 @@ async fn a_token_of_a_project_is_of_a_bot_among_its_members() {
     let answer = world.call("mia", "POST", &format!("{SHOP}/access_tokens"), &more).await;
     assert_eq!(answer.status, 400, "{}", fact("bot-tokens"));
 }
+
+#[tokio::test]
+async fn clients_set_the_service_up_and_clean_up_behind_them() {
+    let world = World::usual().await;
+    let sent = json!({"signup_enabled": "false", "default_projects_limit": 42, "asset_proxy_allowlist": ["a", "b"], "other": 1});
+    let kept = json!({"signup_enabled": false, "default_projects_limit": 42, "asset_proxy_allowlist": ["a", "b"], "max_import_size": 50});
+    const SETTINGS: &str = "/application/settings";
+    world
+        .check(vec![
+            (fact("role"), "olive", "GET", SETTINGS, NO, 403, NO),
+            (fact("role"), "olive", "PUT", SETTINGS, NO, 403, NO),
+            (fact("application-settings"), ROOT, "PUT", SETTINGS, sent, 200, kept.clone()),
+            (fact("application-settings"), ROOT, "PUT", SETTINGS, json!({"signup_enabled": "perhaps"}), 400, NO),
+            (fact("application-settings"), ROOT, "GET", SETTINGS, NO, 200, kept),
+            (fact("nothing-there"), "mia", "GET", "/projects/1/deploy_tokens", NO, 200, json!([])),
+            (fact("nothing-there"), "mia", "GET", "/projects/99/deploy_tokens", NO, 404, NO),
+            (fact("nothing-there"), "mia", "GET", "/projects/1/merge_requests", NO, 200, json!([])),
+            (fact("nothing-there"), "mia", "GET", "/groups/acme/deploy_tokens", NO, 200, json!([])),
+            (fact("nothing-there"), "mia", "GET", "/topics", NO, 200, json!([])),
+            (fact("nothing-there"), "mia", "GET", "/deploy_tokens", NO, 403, NO),
+            (fact("nothing-there"), "mia", "GET", "/admin/ci/variables", NO, 403, NO),
+            (fact("nothing-there"), ROOT, "GET", "/admin/ci/variables", NO, 200, json!([])),
+            (fact("version"), ROOT, "POST", "/license", json!({"license": "x"}), 400, NO),
+            (fact("look-up"), "mia", "GET", "/search?scope=users&search=dan", NO, 200, json!([{"username": "dan"}])),
+        ])
+        .await;
+}

@@ -7,6 +7,7 @@ pub(crate) mod forks;
 pub(crate) mod groups;
 pub(crate) mod hooks;
 pub(crate) mod imports;
+pub(crate) mod instance;
 pub(crate) mod members;
 pub(crate) mod memberships;
 pub(crate) mod project_list;
@@ -61,6 +62,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
         groups::ROUTES,
         hooks::ROUTES,
         imports::ROUTES,
+        instance::ROUTES,
         members::ROUTES,
         memberships::ROUTES,
         project_list::ROUTES,

@@ -92,7 +92,7 @@ fn me(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&full(call, call.user()?)?)
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     let params = &call.params;
     let username = params.text("username")?;
     let search = params.text("search")?.unwrap_or_default().to_lowercase();
