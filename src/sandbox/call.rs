@@ -225,16 +225,25 @@ impl Call<'_> {
         Ok(project)
     }
 
-    /// As [`Call::project_as`], for something that an archived project refuses.
+    /// As [`Call::project_as`], for contents and variables, which an archived project closes: 403.
     pub(crate) fn active_project_as(&self, level: i64) -> Result<Project, Failure> {
         let project = self.project_as(level)?;
-        self.check_active(&project)?;
+        if project.archived {
+            return Err(Failure::forbidden());
+        }
         Ok(project)
     }
 
-    /// 403 for an archived project.
-    pub(crate) fn check_active(&self, project: &Project) -> Result<(), Failure> {
-        match project.archived && !self.service.profile.archived_writable {
+    /// As [`Call::project_as`], for changes that an archived project accepts, unless a dialect says otherwise.
+    pub(crate) fn writable_project_as(&self, level: i64) -> Result<Project, Failure> {
+        let project = self.project_as(level)?;
+        self.check_writable(&project)?;
+        Ok(project)
+    }
+
+    /// 403 for an archived project, in a dialect.
+    pub(crate) fn check_writable(&self, project: &Project) -> Result<(), Failure> {
+        match project.archived && self.service.profile.archived_read_only {
             true => Err(Failure::forbidden()),
             false => Ok(()),
         }

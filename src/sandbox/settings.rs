@@ -81,36 +81,14 @@ fn set(
 ) -> Result<(), Failure> {
     let new = match row.kind {
         Kind::Elsewhere | Kind::TwinOf(_) => return Ok(()),
-        Kind::Flag => match flag(name, value)? {
+        Kind::Flag | Kind::Text(_) | Kind::Number(..) | Kind::OneOf(_) => match plain(row, name, value)? {
             Some(_) if name == "mr_default_target_self" && !rights.fork => {
                 return Err(Failure::bad_request("mr_default_target_self is only for forks"));
             }
-            Some(on) => Value::Bool(on),
-            None => return Ok(()),
-        },
-        Kind::Text(most) => match text(name, value)? {
-            Some(text) if text.chars().count() > most => {
-                let complaint = format!("is too long (maximum is {most} characters)");
-                return Err(Failure::model(name, complaint));
-            }
-            Some(text) => text.into(),
-            None => row.preset(),
-        },
-        Kind::Number(least, most, complaint) => match integer(name, value)? {
-            Some(number) if !(least..=most).contains(&number) => {
-                return Err(Failure::model(name, complaint));
-            }
-            Some(number) => number.into(),
-            None => return Ok(()),
-        },
-        Kind::OneOf(values) => match text(name, value)? {
-            Some(text) if !values.contains(&text.as_str()) => {
+            Some(new) if name == "requirements_access_level" && new == "public" && rights.profile.requirements_never_public => {
                 return Err(Failure::no_valid_value(name));
             }
-            Some(text) if name == "requirements_access_level" && text == "public" && rights.profile.requirements_never_public => {
-                return Err(Failure::no_valid_value(name));
-            }
-            Some(text) => text.into(),
+            Some(new) => new,
             None => return Ok(()),
         },
         Kind::Topics => match params.texts(name)? {
@@ -125,6 +103,30 @@ fn set(
     };
     stored.insert(row.name.to_owned(), new);
     Ok(())
+}
+
+/// The checked value of an attribute that stands alone; none where null means to leave it.
+pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>, Failure> {
+    Ok(match row.kind {
+        Kind::Flag => flag(name, value)?.map(Value::Bool),
+        Kind::Text(most) => match text(name, value)? {
+            Some(text) if text.chars().count() > most => {
+                let complaint = format!("is too long (maximum is {most} characters)");
+                return Err(Failure::model(name, complaint));
+            }
+            Some(text) => Some(text.into()),
+            None => Some(row.preset()),
+        },
+        Kind::Number(least, most, complaint) => match integer(name, value)? {
+            Some(number) if !(least..=most).contains(&number) => return Err(Failure::model(name, complaint)),
+            number => number.map(Value::from),
+        },
+        Kind::OneOf(values) => match text(name, value)? {
+            Some(text) if !values.contains(&text.as_str()) => return Err(Failure::no_valid_value(name)),
+            text => text.map(Value::from),
+        },
+        Kind::Topics | Kind::CleanupPolicy | Kind::TwinOf(_) | Kind::Elsewhere => None,
+    })
 }
 
 /// Topics are a set: sorted, each once.
@@ -197,9 +199,9 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
     let mut full = Map::new();
     for row in ATTRIBUTES.iter().filter(|row| row.tier <= tier) {
         let key = match row.reads {
-            Reads::Same => row.name,
+            Reads::Same | Reads::Unlisted => row.name,
             Reads::As(key) => key,
-            Reads::Hidden => continue,
+            Reads::Never => continue,
         };
         let here = match row.kind {
             Kind::TwinOf(target) => is_on(target).into(),
@@ -229,13 +231,12 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
     Shown { brief: members(brief), full: members(full) }
 }
 
-/// The attributes that are stored but, by the reference, not read back.
-pub(crate) fn hidden(stored: &Map<String, Value>, tier: Tier) -> Map<String, Value> {
-    ATTRIBUTES
-        .iter()
-        .filter(|row| row.reads == Reads::Hidden && row.tier <= tier)
-        .filter_map(|row| Some((row.name.to_owned(), stored.get(row.name)?.clone())))
-        .collect()
+/// Takes the attributes that the reference does not list out of the full form that `text` has from `start` on.
+pub(crate) fn hide_unlisted(text: &mut Vec<u8>, start: usize) -> Result<(), serde_json::Error> {
+    let mut object: Map<String, Value> = serde_json::from_slice(&text[start..])?;
+    object.retain(|key, _| !ATTRIBUTES.iter().any(|row| row.reads == Reads::Unlisted && row.name == key));
+    text.truncate(start);
+    serde_json::to_writer(text, &object)
 }
 
 /// An object's JSON text without its braces.
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_read_back_unless_it_is_hidden() {
+    fn what_is_set_is_read_back() {
         for row in ATTRIBUTES {
             let value = other(row);
             if value.is_null() || !row.accepted_on(Route::Edit) {
@@ -290,12 +291,8 @@ mod tests {
             }
             let answer = edited(&json!({ row.name: value }), anybody()).expect(row.name);
             let key = match row.reads {
-                Reads::Same => row.name,
                 Reads::As(key) => key,
-                Reads::Hidden => {
-                    assert!(!answer.contains_key(row.name), "{}", row.name);
-                    continue;
-                }
+                _ => row.name,
             };
             match row.kind {
                 Kind::Topics => assert_eq!(answer[key], json!(["a", "b"])),

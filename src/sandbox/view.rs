@@ -102,6 +102,7 @@ pub(crate) fn simple(call: &Call<'_>, project: &Project, text: &mut Vec<u8>) -> 
 
 /// Writes the full form to the end of a JSON text.
 pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Wanted, text: &mut Vec<u8>) -> Result<(), Failure> {
+    let start = text.len();
     let mut object = Object::open(text);
     simple_members(call, project, &mut object)?;
     object.value("creator_id", project.creator_id)?;
@@ -122,12 +123,10 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Wanted, text: &mu
     object.prepared(&project.shown);
     optional_members(call, project, &mut object)?;
     wanted_members(call, project, wanted, &mut object)?;
-    if call.service.profile.hidden_attributes_shown {
-        for (name, value) in settings::hidden(&project.attributes(call.db)?, call.tier()) {
-            object.value(&name, value)?;
-        }
-    }
     object.close();
+    if call.service.profile.unlisted_attributes_hidden {
+        settings::hide_unlisted(text, start).map_err(|error| Failure::internal(&error))?;
+    }
     Ok(())
 }
 

@@ -293,9 +293,25 @@ async fn the_full_object_has_every_field_of_the_reference() {
     }
     // Where the reference shows a text, it shows no null.
     assert_eq!(project["ci_config_path"], "", "{}", fact("project-fields"));
-    for field in ["import_url", "mr_default_target_self", "forked_from_project", "emails_disabled", "public_builds"] {
+    for field in ["import_url", "mr_default_target_self", "forked_from_project", "public_builds"] {
         assert!(project.get(field).is_none(), "{}: {field}", fact("project-fields"));
     }
+}
+
+#[tokio::test]
+async fn what_the_list_of_the_reference_leaves_out_is_shown_too() {
+    let world = World::usual().await;
+    world
+        .check(vec![(
+            fact("project-unlisted"),
+            "mia",
+            "PUT",
+            SHOP,
+            json!({"monitor_access_level": "private", "emails_disabled": true}),
+            200,
+            json!({"monitor_access_level": "private", "emails_disabled": true, "build_git_strategy": "fetch"}),
+        )])
+        .await;
 }
 
 #[tokio::test]

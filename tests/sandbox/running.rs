@@ -257,12 +257,9 @@ async fn dialects_change_answers() {
         bots_among_members: true,
         drop_attribute: Some("description".to_owned()),
         put_resets_omitted_flags: true,
-        hidden_attributes_shown: true,
         ..Profile::default()
     })
     .await;
-    let shown = world.call("mia", "PUT", SHOP, &json!({"monitor_access_level": "private"})).await.body;
-    assert_eq!((&shown["monitor_access_level"], &shown["build_git_strategy"]), (&json!("private"), &json!("fetch")));
     let page = world.get("mia", "/projects?per_page=50").await;
     assert_eq!((page.body.as_array().map(Vec::len), page.header("x-per-page")), (Some(1), "1"));
     let project = world.call("mia", "PUT", SHOP, &json!({"description": "x", "topics": "a,b"})).await;
