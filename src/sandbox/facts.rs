@@ -99,6 +99,7 @@ pub const FACTS: &[Fact] = &[
     // Callers and calls
     service("authentication", "no token where one is needed, or a wrong one, is 401"),
     service("token-spellings", "a token comes as PRIVATE-TOKEN or as Authorization: Bearer"),
+    service("token-blank", "a blank token is none: the caller is anonymous"),
     service("token-scope", "a token whose scope is too small gets 403 insufficient_scope"),
     service("blocked-user", "a blocked user gets 403 everywhere"),
     service("sudo", "administrators act for others with sudo; anybody else gets 403"),

@@ -206,6 +206,9 @@ async fn parameters_come_in_every_form() {
     assert_eq!(send(other).await.status, 415, "{}", fact("parameter-media-type"));
     let bearer = world.request("", "GET", SHOP).header("authorization", "Bearer mia");
     assert_eq!(send(bearer).await.status, 200, "{}", fact("token-spellings"));
+    let blank = |path| send(world.request("", "GET", path).header("private-token", ""));
+    assert_eq!(blank("/projects").await.body, world.get("", "/projects").await.body, "{}", fact("token-blank"));
+    assert_eq!(blank("/user").await.status, 401, "{}", fact("token-blank"));
     let sudo = send(world.request(ROOT, "GET", "/user?sudo=dan")).await;
     assert_eq!(sudo.body["username"], "dan", "{}", fact("sudo"));
     assert_eq!(send(world.request("mia", "GET", "/user?sudo=dan")).await.status, 403, "{}", fact("sudo"));
