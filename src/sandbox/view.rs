@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{MAINTAINER, REPORTER};
 use super::answer::Failure;
+use super::attributes::Tier;
 use super::call::Call;
 use super::routes::custom_attributes;
 use super::settings;
@@ -57,9 +58,9 @@ struct Optional<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    marked_for_deletion_at: Option<&'a str>,
+    marked_for_deletion_at: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    marked_for_deletion_on: Option<&'a str>,
+    marked_for_deletion_on: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     runners_token: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,7 +176,7 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value
 /// What only some projects or callers have.
 fn optional<'a>(call: &Call<'_>, project: &'a Project) -> Result<Optional<'a>, Failure> {
     let namespace = &project.namespace;
-    let deletion = project.marked_for_deletion_on.as_deref();
+    let deletion = (call.tier() >= Tier::Premium).then_some(project.marked_for_deletion_on.as_deref());
     let forked_from_project = match project.forked_from_id {
         Some(upstream) => upstream_of(call, upstream)?,
         None => None,

@@ -11,7 +11,7 @@ const SHOP: &str = "/projects/acme%2Fshop";
 
 /// The fields of the full object (reference 1, 2.8), with those that are there on request only.
 pub(crate) const FULL: &str = "id name name_with_namespace path path_with_namespace description created_at last_activity_at creator_id
-    default_branch ssh_url_to_repo http_url_to_repo web_url readme_url avatar_url license_url
+    default_branch ssh_url_to_repo http_url_to_repo web_url readme_url avatar_url license_url marked_for_deletion_at marked_for_deletion_on
     container_registry_image_prefix topics tag_list namespace _links forks_count star_count open_issues_count
     issues_enabled merge_requests_enabled wiki_enabled jobs_enabled snippets_enabled container_registry_enabled
     packages_enabled service_desk_enabled shared_runners_enabled lfs_enabled public_jobs request_access_enabled
@@ -234,7 +234,13 @@ async fn a_free_tier_drops_what_it_does_not_have() {
         )])
         .await;
     let project = world.get("mia", SHOP).await.body;
-    for name in ["mirror", "approvals_before_merge", "only_allow_merge_if_all_status_checks_passed"] {
+    for name in [
+        "mirror",
+        "approvals_before_merge",
+        "marked_for_deletion_at",
+        "marked_for_deletion_on",
+        "only_allow_merge_if_all_status_checks_passed",
+    ] {
         assert!(project.get(name).is_none(), "{}: {name}", fact("tier-attributes"));
     }
     let rule = world.get("mia", &format!("{SHOP}/push_rule")).await;
