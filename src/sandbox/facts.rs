@@ -175,6 +175,7 @@ pub const FACTS: &[Fact] = &[
     reference("transfer-locations", "2, 4.2", "transfer locations are the groups that would take the project"),
     service("transfer", "PUT transfer moves the project to a namespace"),
     service("repository-file", "the first file makes a repository, whose branch becomes the default"),
+    service("transfer-to-group", "administrators also move a project through the group that takes it"),
     reference("upload", "1, 2.11", "an upload answers alt, url, full_path and markdown"),
     reference("upload-file", "2, 4.4", "an upload needs the field `file`"),
     service("upload-names", "file names are made plain: no folders, no special characters"),
