@@ -23,6 +23,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/projects", of_group),
     get("/groups/{id}/projects/shared", shared_with_group),
     get("/groups/{id}/search", search_group),
+    get("/groups/{id}/-/search", search_group),
 ];
 
 /// The conditions of a list, with what they bind.
