@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::{ROOT, World, got};
 use super::facts::fact;
-use undrift::sandbox::{Config, Tier};
+use undrift::sandbox::{Clock, Config, Tier};
 
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
@@ -256,6 +256,20 @@ async fn the_full_object_has_every_field_of_the_reference() {
     }
     for field in ["import_url", "mr_default_target_self", "forked_from_project", "emails_disabled", "public_builds"] {
         assert!(project.get(field).is_none(), "{}: {field}", fact("project-fields"));
+    }
+}
+
+#[tokio::test]
+async fn a_cleanup_runs_one_cadence_after_its_policy_was_set() {
+    let clock = Clock::new(|| "2030-01-31T12:00:00Z".parse().expect("a time"));
+    let world = World::start(Config { clock, ..Config::default() }).await;
+    let made = world.call(ROOT, "POST", "/projects", &json!({"name": "p"})).await.body;
+    assert_eq!(made["container_expiration_policy"]["next_run_at"], "2030-02-01T12:00:00.000Z", "{}", fact("cleanup-next-run"));
+    for (cadence, next) in [("7d", "2030-02-07"), ("14d", "2030-02-14"), ("1month", "2030-03-02"), ("3month", "2030-05-01")] {
+        let body = json!({"container_expiration_policy_attributes": {"cadence": cadence}});
+        let edited = world.call(ROOT, "PUT", "/projects/1", &body).await.body;
+        let expected = format!("{next}T12:00:00.000Z");
+        assert_eq!(edited["container_expiration_policy"]["next_run_at"], json!(expected), "{}", fact("cleanup-next-run"));
     }
 }
 

@@ -68,7 +68,7 @@ fn import(call: &Call<'_>, creator: i64, namespace: &Namespace, name: &str, sour
     let path = projects::path_from(name);
     projects::check_path(&path)?;
     projects::check_free(call, namespace, name, &path, None)?;
-    let mut attributes = settings::presets();
+    let mut attributes = settings::presets(call.time);
     attributes.insert("default_branch".to_owned(), "main".into());
     let new = NewProject {
         namespace,

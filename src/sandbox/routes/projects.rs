@@ -139,7 +139,7 @@ pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespac
         return Err(Failure::model("template_name", format!("'{template}' is unknown or invalid")));
     }
     check_import_url(import_url.as_deref())?;
-    let mut attributes = settings::presets();
+    let mut attributes = settings::presets(call.time);
     settings::apply(accepts, params, call.rights(false), &mut attributes)?;
     let empty_repo = !readme && import_url.is_none() && template.is_none();
     // Without contents there is no branch to be the default (reference 2, 4.3).
