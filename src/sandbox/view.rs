@@ -57,7 +57,6 @@ struct Full<'a> {
 struct Optional<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<Value>,
-    /// Null while the project is not marked, and not there at a tier that deletes at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     marked_for_deletion_at: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ const SHOP: &str = "/projects/acme%2Fshop";
 
 /// The fields of the full object (reference 1, 2.8), with those that are there on request only.
 pub(crate) const FULL: &str = "id name name_with_namespace path path_with_namespace description created_at last_activity_at creator_id
-    default_branch ssh_url_to_repo http_url_to_repo web_url readme_url avatar_url license_url marked_for_deletion_at marked_for_deletion_on
+    default_branch ssh_url_to_repo http_url_to_repo web_url readme_url avatar_url license_url
     container_registry_image_prefix topics tag_list namespace _links forks_count star_count open_issues_count
     issues_enabled merge_requests_enabled wiki_enabled jobs_enabled snippets_enabled container_registry_enabled
     packages_enabled service_desk_enabled shared_runners_enabled lfs_enabled public_jobs request_access_enabled
@@ -31,7 +31,7 @@ pub(crate) const FULL: &str = "id name name_with_namespace path path_with_namesp
     permissions license shared_with_groups statistics mirror mirror_trigger_builds only_mirror_protected_branches
     mirror_overwrites_diverged_branches mirror_user_id repository_storage
     external_authorization_classification_label compliance_frameworks service_desk_address issues_template
-    merge_requests_template";
+    merge_requests_template marked_for_deletion_at marked_for_deletion_on";
 
 async fn group_id(world: &World, path: &str) -> i64 {
     world.get(ROOT, &format!("/groups/{path}")).await.body["id"].as_i64().expect("an id")

@@ -377,8 +377,7 @@ async fn a_deleted_project_can_be_restored_where_deletion_waits() {
     let marked = world.get("olive", SHOP).await.body;
     assert!(marked["marked_for_deletion_on"].is_string());
     let restored = world.call("olive", "POST", &format!("{SHOP}/restore"), &Value::Null).await;
-    let mark = restored.body.get("marked_for_deletion_on");
-    assert_eq!((restored.status, mark), (201, Some(&Value::Null)), "{}", fact("project-restore"));
+    assert_eq!((restored.status, restored.body.get("marked_for_deletion_on")), (201, Some(&Value::Null)), "{}", fact("project-restore"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
