@@ -122,7 +122,7 @@ impl Call<'_> {
 
     /// For whom attributes are set.
     pub(crate) fn rights(&self, fork: bool) -> Rights<'_> {
-        Rights { tier: self.tier(), administrator: self.is_administrator(), fork, profile: &self.service.profile }
+        Rights { tier: self.tier(), administrator: self.is_administrator(), fork, profile: &self.service.profile, time: self.time }
     }
 
     /// The caller's memberships of groups, read once.

@@ -99,6 +99,7 @@ pub const FACTS: &[Fact] = &[
     // Callers and calls
     service("authentication", "no token where one is needed, or a wrong one, is 401"),
     service("token-spellings", "a token comes as PRIVATE-TOKEN or as Authorization: Bearer"),
+    service("token-blank", "a blank token is none: the caller is anonymous"),
     service("token-scope", "a token whose scope is too small gets 403 insufficient_scope"),
     service("blocked-user", "a blocked user gets 403 everywhere"),
     service("sudo", "administrators act for others with sudo; anybody else gets 403"),
@@ -159,6 +160,7 @@ pub const FACTS: &[Fact] = &[
     service("visibility-right", "only owners change the visibility"),
     service("visibility-group", "nothing is more visible than its group"),
     service("twin-fields", "an access level and its deprecated boolean follow each other"),
+    service("cleanup-next-run", "the cleanup of the registry runs next one cadence after its policy was set"),
     service("topics-sorted", "topics are answered sorted, each once, also as tag_list"),
     reference("avatar", "2, 4.3", "an avatar is sent as multipart and answered with its address; a blank value removes it"),
     reference("requirements-public", "2, 4.3", "requirements_access_level may be public").or("requirements_never_public"),
@@ -183,6 +185,7 @@ pub const FACTS: &[Fact] = &[
     reference("project-users", "2, 4.2", "the users of a project can be searched"),
     reference("transfer-locations", "2, 4.2", "transfer locations are the groups that would take the project"),
     service("transfer", "PUT transfer moves the project to a namespace"),
+    service("transfer-to-group", "administrators also move a project through the group that takes it"),
     service("repository-file", "the first file makes a repository, whose branch becomes the default"),
     reference("upload", "1, 2.11", "an upload answers alt, url, full_path and markdown"),
     reference("upload-file", "2, 4.4", "an upload needs the field `file`"),

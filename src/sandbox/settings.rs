@@ -2,14 +2,16 @@
 //!
 //! Everything here walks [`ATTRIBUTES`]; the rules of single attributes are in its rows.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::answer::Failure;
 use super::attributes::{ATTRIBUTES, Attribute, Kind, Reads, Route, Tier};
+use super::clock;
 use super::params::{Params, flag, integer, text};
 use super::profile::Profile;
 
-/// On whose behalf attributes are set.
+/// On whose behalf attributes are set, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rights<'a> {
     pub(crate) tier: Tier,
@@ -18,6 +20,7 @@ pub(crate) struct Rights<'a> {
     pub(crate) fork: bool,
     /// The dialect: it may drop attributes, or refuse values.
     pub(crate) profile: &'a Profile,
+    pub(crate) time: Timestamp,
 }
 
 /// The two texts of an answer that follow from the attributes: members of a JSON object without its braces.
@@ -29,12 +32,16 @@ pub(crate) struct Shown {
     pub(crate) full: String,
 }
 
-/// The attributes of a new project.
-pub(crate) fn presets() -> Map<String, Value> {
+/// The attributes of a project that is made at this time.
+pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
+    let preset = |row: &Attribute| match row.kind {
+        Kind::CleanupPolicy => scheduled(row.preset(), time),
+        _ => row.preset(),
+    };
     ATTRIBUTES
         .iter()
         .filter(|row| !matches!(row.kind, Kind::Elsewhere | Kind::TwinOf(_)))
-        .map(|row| (row.name.to_owned(), row.preset()))
+        .map(|row| (row.name.to_owned(), preset(row)))
         .collect()
 }
 
@@ -98,7 +105,7 @@ fn set(
         Kind::CleanupPolicy => {
             let mut policy = stored.get(row.name).cloned().unwrap_or_else(|| row.preset());
             set_policy(name, value, &mut policy)?;
-            policy
+            scheduled(policy, rights.time)
         }
     };
     stored.insert(row.name.to_owned(), new);
@@ -186,6 +193,19 @@ fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<(), Failu
     Ok(())
 }
 
+/// The policy with its next run: one cadence after this time, whether it is enabled or not. Months have 30 days.
+fn scheduled(mut policy: Value, time: Timestamp) -> Value {
+    let days = match policy["cadence"].as_str() {
+        Some("7d") => 7,
+        Some("14d") => 14,
+        Some("1month") => 30,
+        Some("3month") => 90,
+        _ => 1,
+    };
+    policy["next_run_at"] = clock::spell(time.checked_add(SignedDuration::from_hours(24 * days)).unwrap_or(time)).into();
+    policy
+}
+
 /// What is read back of the attributes at this tier.
 pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Shown {
     let value = |name: &str| stored.get(name).cloned().unwrap_or(Value::Null);
@@ -211,9 +231,6 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
         if !brief.contains_key(key) {
             full.insert(key.to_owned(), here);
         }
-    }
-    if let Some(Value::Object(policy)) = full.get_mut("container_expiration_policy") {
-        policy.insert("next_run_at".to_owned(), Value::Null);
     }
     let derived = json!({
         "requirements_enabled": is_on("requirements_access_level"),
@@ -253,13 +270,13 @@ mod tests {
 
     fn anybody() -> Rights<'static> {
         static FAITHFUL: LazyLock<Profile> = LazyLock::new(Profile::default);
-        Rights { tier: Tier::Ultimate, administrator: true, fork: true, profile: &FAITHFUL }
+        Rights { tier: Tier::Ultimate, administrator: true, fork: true, profile: &FAITHFUL, time: Timestamp::UNIX_EPOCH }
     }
 
     fn edited(body: &Value, rights: Rights<'_>) -> Result<Map<String, Value>, Failure> {
         let mut params = Params::default();
         params.add_json(body.to_string().as_bytes())?;
-        let mut stored = presets();
+        let mut stored = presets(rights.time);
         apply(Route::Edit, &params, rights, &mut stored)?;
         let shown = shown(&stored, rights.tier, rights.fork);
         let text = format!("{{{},{}}}", shown.brief, shown.full);

@@ -249,6 +249,10 @@ async fn small_actions_answer() {
                 200,
                 json!({"path_with_namespace": "new/shop"}),
             ),
+            (fact("transfer-to-group"), "olive", "POST", "/groups/acme/projects/new%2Fshop", NO, 403, NO),
+            (fact("transfer-to-group"), ROOT, "POST", "/groups/acme/projects/new%2Fshop", NO, 201, json!({"full_path": "acme"})),
+            (fact("transfer-to-group"), ROOT, "POST", "/groups/acme/projects/acme%2Fshop", NO, 400, NO),
+            (fact("transfer-to-group"), ROOT, "POST", "/groups/new/projects/acme%2Fshop", NO, 201, NO),
             (
                 fact("repository-file"),
                 "olive",

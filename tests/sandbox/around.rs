@@ -190,6 +190,7 @@ async fn groups_and_namespaces_are_looked_up() {
             (fact("look-up"), "mia", "POST", "/projects/acme%2Fshop/share", json!({"group_id": ops, "group_access": 30}), 201, NO),
             (fact("look-up"), "mia", "GET", shared, NO, 200, json!([{"path": "shop"}])),
             (fact("look-up"), "mia", "GET", "/groups/acme/search?scope=projects&search=SHO", NO, 200, json!([{"path": "shop"}])),
+            (fact("look-up"), "mia", "GET", "/groups/acme/-/search?scope=projects&search=SHO", NO, 200, json!([{"path": "shop"}])),
             (fact("look-up"), "mia", "GET", kept(format!("/groups/{ops}/search?scope=projects&search=shop")), NO, 200, json!([])),
             (fact("look-up"), "mia", "GET", "/namespaces/acme/exists", NO, 200, json!({"exists": true, "suggests": ["acme1"]})),
             (fact("look-up"), "mia", "GET", "/namespaces/free/exists", NO, 200, json!({"exists": false, "suggests": []})),

@@ -12,7 +12,7 @@ use super::super::kept::OF_GROUPS;
 use super::super::page;
 use super::super::store::namespace::{Namespace, NewGroup};
 use super::members::{self, Scope};
-use super::projects::{avatar, check_path, check_visibility};
+use super::projects::{self, avatar, check_path, check_visibility};
 use super::{Route, actions, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -25,6 +25,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/descendant_groups", |call| below(call, true)),
     post("/groups/{id}/transfer", transfer),
     get("/groups/{id}/transfer_locations", transfer_locations),
+    post("/groups/{id}/projects/{project_id}", take_project),
     post("/groups/{id}/share", share),
     delete("/groups/{id}/share/{group_id}", unshare),
 ];
@@ -284,6 +285,16 @@ fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
 fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group_as(OWNER)?;
     actions::locations(call, OWNER, |other| group.parent_id != Some(other.id) && !other.traversal.starts_with(&group.traversal))
+}
+
+/// The other way to transfer a project, for administrators.
+fn take_project(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.administrator()?;
+    let group = call.group()?;
+    let project = call.visible_project(call.segment("project_id"))?;
+    call.check_writable(&project)?;
+    projects::move_to(call, &project, &group)?;
+    detailed(call, StatusCode::CREATED, &group)
 }
 
 /// An invitation as a call says it: the group, the level, the last day.

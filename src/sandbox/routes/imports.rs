@@ -95,7 +95,7 @@ fn import(call: &Call<'_>, creator: i64, namespace: &Namespace, name: &str, sour
     projects::check_path(&path)
         .and_then(|()| projects::check_free(call, namespace, name, &path, None))
         .map_err(|failure| in_words(&failure))?;
-    let mut attributes = settings::presets();
+    let mut attributes = settings::presets(call.time);
     attributes.insert("default_branch".to_owned(), "main".into());
     let new = NewProject {
         namespace,

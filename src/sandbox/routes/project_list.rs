@@ -23,6 +23,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/projects", of_group),
     get("/groups/{id}/projects/shared", shared_with_group),
     get("/groups/{id}/search", search_group),
+    get("/groups/{id}/-/search", search_group),
 ];
 
 /// Which of the parameters a list takes (reference 2, 4.1); others are ignored. Each takes those of the ones before it.

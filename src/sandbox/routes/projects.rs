@@ -135,7 +135,7 @@ pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespac
         return Err(Failure::model("base", "not a git repository"));
     }
     check_import_url(import_url.as_deref())?;
-    let mut attributes = settings::presets();
+    let mut attributes = settings::presets(call.time);
     settings::apply(accepts, params, call.rights(false), &mut attributes)?;
     let empty_repo = !readme && import_url.is_none() && !from_template;
     // Without contents there is no branch to be the default (reference 2, 4.3).
@@ -461,17 +461,22 @@ fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
         Some(namespace) if call.level_in_group(&namespace)? >= MAINTAINER => namespace,
         _ => return Err(Failure::not_found("Namespace")),
     };
-    let (name_taken, path_taken) = taken(call, &namespace, &project.name, &project.path, None)?;
+    move_to(call, &project, &namespace)?;
+    answer(call, StatusCode::OK, project.id)
+}
+
+/// Moves a project to another namespace. The caller's rights in both have been checked.
+pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace) -> Result<(), Failure> {
+    let (name_taken, path_taken) = taken(call, namespace, &project.name, &project.path, None)?;
     if namespace.id == project.namespace.id || name_taken || path_taken {
         return Err(Failure::bad_request("the project cannot be transferred to this namespace"));
     }
-    check_visibility(&namespace, &project.visibility)?;
+    check_visibility(namespace, &project.visibility)?;
     call.db.execute(
         "UPDATE projects SET namespace_id = ?2, full_path = ?3 WHERE id = ?1",
         params![project.id, namespace.id, format!("{}/{}", namespace.full_path, project.path)],
     )?;
-    view::touch(call, project.id)?;
-    answer(call, StatusCode::OK, project.id)
+    view::touch(call, project.id)
 }
 
 #[cfg(test)]
