@@ -1,8 +1,9 @@
 //! Independent clients of the service against the sandbox: what neither side of this project wrote has to work.
 //!
 //! The clients come from the registries of their languages. `UNDRIFT_CLIENTS` names the folder in which they are
-//! installed: a Python environment `venv` with `python-gitlab`, and `node_modules` with `@gitbeaker/rest`. Without
-//! it these tests say that they did not run. `.ci/run` installs the clients and sets it.
+//! installed: a Python environment `venv` with `python-gitlab`, `node_modules` with `@gitbeaker/rest`, and `go`, a
+//! Go workspace whose `src` has `github.com/xanzy/go-gitlab`. A test without its client says that it did not run.
+//! `.ci/run` installs what it can and sets the variable.
 #![cfg(feature = "sandbox")]
 
 use std::{
@@ -13,12 +14,12 @@ use std::{
 use tokio::process::Command;
 use undrift::sandbox::{Config, Running, Tier, start};
 
-/// The folder of the clients; without one, says on standard error why `client` is not run.
-fn installed(client: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("UNDRIFT_CLIENTS").map(PathBuf::from);
+/// The folder of the clients, if `client` is at `place` in it; else says on standard error that it is not run.
+fn installed(client: &str, place: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("UNDRIFT_CLIENTS").map(PathBuf::from).filter(|folder| folder.join(place).exists());
     if folder.is_none() {
         // Not through the captured macros, so that a run without `--nocapture` says it as well.
-        let _ = writeln!(std::io::stderr(), "not run: {client}, because UNDRIFT_CLIENTS is not set (see .ci/run)");
+        let _ = writeln!(std::io::stderr(), "not run: {client}, because there is no {place} in UNDRIFT_CLIENTS (see .ci/run)");
     }
     folder
 }
@@ -39,7 +40,7 @@ async fn run(mut client: Command) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn python_gitlab() {
-    let Some(clients) = installed("python-gitlab") else { return };
+    let Some(clients) = installed("python-gitlab", "venv") else { return };
     let mut client = Command::new(clients.join("venv/bin/python"));
     client.arg(script("python_gitlab.py"));
     run(client).await;
@@ -47,8 +48,17 @@ async fn python_gitlab() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gitbeaker() {
-    let Some(clients) = installed("@gitbeaker/rest") else { return };
+    let Some(clients) = installed("@gitbeaker/rest", "node_modules/@gitbeaker/rest") else { return };
     let mut client = Command::new("node");
     client.arg(script("gitbeaker.cjs")).env("NODE_PATH", clients.join("node_modules"));
+    run(client).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn go_gitlab() {
+    let Some(clients) = installed("go-gitlab", "go/src/github.com/xanzy/go-gitlab") else { return };
+    let mut client = Command::new("go");
+    client.args(["test", "-count=1"]).arg(script("go_gitlab_test.go"));
+    client.env("GO111MODULE", "off").env("GOPATH", clients.join("go"));
     run(client).await;
 }

@@ -45,9 +45,12 @@ pub(super) struct Args {
     /// How many requests a minute one user may make to one operation [default: any number]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     operation_rate_limit: Option<u32>,
-    /// How long forks, imports and housekeeping take
-    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    /// How long forks and imports take: the default is long enough to meet one that is running, and to cancel it
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 2_000)]
     import_delay: u64,
+    /// How long after housekeeping nobody can start it again
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    housekeeping_lease: u64,
     /// How many days a deleted project can be restored; without it deletion is immediate
     #[arg(long, value_name = "DAYS")]
     deletion_delay: Option<u32>,
@@ -92,6 +95,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         durable: args.durable,
         profile: Profile {
             import_delay: Duration::from_millis(args.import_delay),
+            housekeeping_lease: Duration::from_millis(args.housekeeping_lease),
             deletion_delay: args.deletion_delay,
             gists: args.flags.contains(&Flag::ExtgitImportGists),
             ..Profile::default()

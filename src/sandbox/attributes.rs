@@ -68,8 +68,11 @@ pub(crate) enum Kind {
 pub(crate) enum Reads {
     Same,
     As(&'static str),
-    /// Stored, but in no answer (reference 1, 2.8 does not list it).
-    Hidden,
+    /// As [`Reads::Same`], though the reference does not list it. Its list is not the whole (1, 2.8: "the complete
+    /// set of fields a given role sees: not shown"), and the real service shows it.
+    Unlisted,
+    /// In no answer, or put there by a handler.
+    Never,
 }
 
 /// What a new project has.
@@ -128,7 +131,7 @@ impl Attribute {
         self
     }
 
-    const fn premium(mut self) -> Self {
+    pub(super) const fn premium(mut self) -> Self {
         self.tier = Tier::Premium;
         self
     }
@@ -143,8 +146,8 @@ impl Attribute {
         self
     }
 
-    const fn hidden(self) -> Self {
-        self.reads(Reads::Hidden)
+    const fn unlisted(self) -> Self {
+        self.reads(Reads::Unlisted)
     }
 
     const fn administrators(mut self) -> Self {
@@ -153,19 +156,19 @@ impl Attribute {
     }
 }
 
-const fn row(name: &'static str, kind: Kind, preset: Preset) -> Attribute {
+pub(super) const fn row(name: &'static str, kind: Kind, preset: Preset) -> Attribute {
     Attribute { name, tier: Tier::Free, on: "CUE", kind, reads: Reads::Same, preset, administrators: false }
 }
 
-const fn flag(name: &'static str, preset: bool) -> Attribute {
+pub(super) const fn flag(name: &'static str, preset: bool) -> Attribute {
     row(name, Kind::Flag, Preset::Flag(preset))
 }
 
-const fn text(name: &'static str, most: usize) -> Attribute {
+pub(super) const fn text(name: &'static str, most: usize) -> Attribute {
     row(name, Kind::Text(most), Preset::Null)
 }
 
-const fn one_of(name: &'static str, values: &'static [&'static str], preset: &'static str) -> Attribute {
+pub(super) const fn one_of(name: &'static str, values: &'static [&'static str], preset: &'static str) -> Attribute {
     row(name, Kind::OneOf(values), Preset::Text(preset))
 }
 
@@ -179,7 +182,7 @@ const fn twin(name: &'static str, of: &'static str) -> Attribute {
 }
 
 const fn elsewhere(name: &'static str) -> Attribute {
-    row(name, Kind::Elsewhere, Preset::Null).hidden()
+    row(name, Kind::Elsewhere, Preset::Null).reads(Reads::Never)
 }
 
 const LEVELS: &[&str] = &["disabled", "private", "enabled"];
@@ -224,8 +227,8 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
     one_of("squash_option", &["never", "always", "default_on", "default_off"], "default_off"),
     text("suggestion_commit_message", SHORT).on("UE"),
     text("issue_branch_template", SHORT).on("UE"),
-    flag("merge_pipelines_enabled", false).on("CE").hidden(),
-    flag("merge_trains_enabled", false).on("CE").hidden(),
+    flag("merge_pipelines_enabled", false).on("CE").unlisted(),
+    flag("merge_trains_enabled", false).on("CE").unlisted(),
     flag("remove_source_branch_after_merge", true),
     flag("resolve_outdated_diff_discussions", false),
     flag("autoclose_referenced_issues", true),
@@ -234,7 +237,7 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
     one_of("auto_cancel_pending_pipelines", &["enabled", "disabled"], "enabled"),
     flag("auto_devops_enabled", true),
     one_of("auto_devops_deploy_strategy", &["continuous", "manual", "timed_incremental"], "continuous"),
-    one_of("build_git_strategy", &["fetch", "clone"], "fetch").hidden(),
+    one_of("build_git_strategy", &["fetch", "clone"], "fetch").unlisted(),
     row(
         "build_timeout",
         // Ten minutes to a month, in seconds.
@@ -262,12 +265,12 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
     level("repository_access_level"),
     level("snippets_access_level"),
     level("wiki_access_level"),
-    level("releases_access_level").hidden(),
-    level("environments_access_level").hidden(),
-    level("feature_flags_access_level").hidden(),
-    level("infrastructure_access_level").hidden(),
-    level("monitor_access_level").hidden(),
-    level("operations_access_level").hidden(),
+    level("releases_access_level").unlisted(),
+    level("environments_access_level").unlisted(),
+    level("feature_flags_access_level").unlisted(),
+    level("infrastructure_access_level").unlisted(),
+    level("monitor_access_level").unlisted(),
+    level("operations_access_level").unlisted(),
     one_of("pages_access_level", PUBLIC_LEVELS, "private"),
     // The descriptions differ on `public` (reference 2, 4.3), so both readings are accepted.
     one_of("requirements_access_level", PUBLIC_LEVELS, "enabled"),
@@ -278,7 +281,7 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
     twin("merge_requests_enabled", "merge_requests_access_level"),
     twin("snippets_enabled", "snippets_access_level"),
     twin("wiki_enabled", "wiki_access_level"),
-    row("emails_disabled", Kind::Flag, Preset::Null).hidden(),
+    row("emails_disabled", Kind::Flag, Preset::Null).unlisted(),
     flag("enforce_auth_checks_on_uploads", true).on("UE"),
     text("external_authorization_classification_label", SHORT).premium(),
     flag("lfs_enabled", true),

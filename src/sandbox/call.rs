@@ -51,21 +51,26 @@ impl Call<'_> {
         self.now.get_or_init(|| clock::spell(self.time))
     }
 
-    /// When an import or fork that starts now has finished: never within the call that starts it.
+    /// When an import or fork that starts now has finished.
     pub(crate) fn import_done_at(&self) -> String {
-        let delay = self.service.profile.import_delay.max(Duration::from_millis(1));
+        self.done_after(self.service.profile.import_delay)
+    }
+
+    /// When something that starts now has finished: never within the call that starts it.
+    fn done_after(&self, delay: Duration) -> String {
+        let delay = delay.max(Duration::from_millis(1));
         clock::spell(self.time.checked_add(delay).unwrap_or(self.time))
     }
 
-    /// Starts something that runs in the background as long as an import; false while it still runs.
-    pub(crate) fn take_lease(&self, name: &str) -> Result<bool, Failure> {
+    /// Starts something that runs in the background for so long; false while it still runs.
+    pub(crate) fn take_lease(&self, name: &str, length: Duration) -> Result<bool, Failure> {
         let started = self
             .db
             .prepare_cached(
                 "INSERT INTO meta (key, value) VALUES (?1, ?2)
                  ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <= ?3",
             )?
-            .execute([name, &self.import_done_at(), self.now()])?;
+            .execute([name, &self.done_after(length), self.now()])?;
         Ok(started > 0)
     }
 
@@ -117,7 +122,7 @@ impl Call<'_> {
 
     /// For whom attributes are set.
     pub(crate) fn rights(&self, fork: bool) -> Rights<'_> {
-        Rights { tier: self.tier(), administrator: self.is_administrator(), fork, profile: &self.service.profile }
+        Rights { tier: self.tier(), administrator: self.is_administrator(), fork, profile: &self.service.profile, time: self.time }
     }
 
     /// The caller's memberships of groups, read once.
@@ -220,16 +225,25 @@ impl Call<'_> {
         Ok(project)
     }
 
-    /// As [`Call::project_as`], for something that an archived project refuses.
+    /// As [`Call::project_as`], for contents and variables, which an archived project closes: 403.
     pub(crate) fn active_project_as(&self, level: i64) -> Result<Project, Failure> {
         let project = self.project_as(level)?;
-        self.check_active(&project)?;
+        if project.archived {
+            return Err(Failure::forbidden());
+        }
         Ok(project)
     }
 
-    /// 403 for an archived project.
-    pub(crate) fn check_active(&self, project: &Project) -> Result<(), Failure> {
-        match project.archived && !self.service.profile.archived_writable {
+    /// As [`Call::project_as`], for changes that an archived project accepts, unless a dialect says otherwise.
+    pub(crate) fn writable_project_as(&self, level: i64) -> Result<Project, Failure> {
+        let project = self.project_as(level)?;
+        self.check_writable(&project)?;
+        Ok(project)
+    }
+
+    /// 403 for an archived project, in a dialect.
+    pub(crate) fn check_writable(&self, project: &Project) -> Result<(), Failure> {
+        match project.archived && self.service.profile.archived_read_only {
             true => Err(Failure::forbidden()),
             false => Ok(()),
         }

@@ -21,6 +21,7 @@ mod call;
 mod clock;
 mod dispatch;
 mod facts;
+mod kept;
 mod limit;
 mod page;
 mod params;

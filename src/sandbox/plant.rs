@@ -88,9 +88,13 @@ fn set_meta(db: &Connection, key: &str, value: &str) -> Result<(), rusqlite::Err
     Ok(())
 }
 
-/// The prepared answers of projects depend on the tier, so another tier makes them anew.
+/// What the prepared answers of projects have in them. To be counted up when that changes.
+const PREPARED: u32 = 2;
+
+/// The prepared answers of projects depend on the tier, so another tier makes them anew, and so does another release.
 fn follow_tier(db: &Connection, tier: Tier) -> Result<(), rusqlite::Error> {
-    if meta(db, "tier")?.as_deref() == Some(tier.name()) {
+    let prepared = format!("{PREPARED} {}", tier.name());
+    if meta(db, "prepared")?.as_deref() == Some(&prepared) {
         return Ok(());
     }
     let ids: Vec<i64> = db.prepare("SELECT id FROM projects")?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -100,7 +104,8 @@ fn follow_tier(db: &Connection, tier: Tier) -> Result<(), rusqlite::Error> {
             project.save_attributes(db, &project.attributes(db)?, tier, &updated)?;
         }
     }
-    set_meta(db, "tier", tier.name())
+    set_meta(db, "tier", tier.name())?;
+    set_meta(db, "prepared", &prepared)
 }
 
 fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> Result<(), rusqlite::Error> {

@@ -30,14 +30,16 @@ pub struct Profile {
     pub bots_among_members: bool,
     /// This project attribute is accepted with 200 and dropped. Name, path, visibility and avatar cannot be.
     pub drop_attribute: Option<String>,
-    /// The full form of a project also has the attributes that the reference does not list as readable.
-    pub hidden_attributes_shown: bool,
+    /// The full form of a project has no attribute but those that the reference lists (1, 2.8).
+    pub unlisted_attributes_hidden: bool,
     /// PUT of a variable needs no `value`, as newer releases have it.
     pub optional_variable_value: bool,
     /// DELETE of a project only marks it; it can be restored until it is gone after this many days. Premium.
     pub deletion_delay: Option<u32>,
     /// How long forks and imports take, by the sandbox's clock.
     pub import_delay: Duration,
+    /// How long housekeeping keeps others from starting it again.
+    pub housekeeping_lease: Duration,
     /// Whether gists can be imported; the reference has this off by default (1, 9).
     pub gists: bool,
     /// Starring and unstarring answer 200 instead of 201.
@@ -46,8 +48,8 @@ pub struct Profile {
     pub import_members_created: bool,
     /// Archiving what is archived is 400, as releases from 18 on have it. The reference calls it idempotent.
     pub archive_twice_refused: bool,
-    /// Settings, hooks, variables and members of an archived project can be changed.
-    pub archived_writable: bool,
+    /// Settings, hooks, members and push rules of an archived project are refused with 403, like its variables.
+    pub archived_read_only: bool,
     /// Maintainers of a project may add owners to it.
     pub maintainer_grants_owner: bool,
     /// Maintainers may set and remove the relation of a fork.
@@ -87,7 +89,7 @@ impl Profile {
             ("absent_delete", with(|profile| profile.absent_delete = AbsentDelete::NotFound)),
             ("absent_push_rule", with(|profile| profile.absent_push_rule = AbsentPushRule::NotFound)),
             ("archive_twice_refused", with(|profile| profile.archive_twice_refused = true)),
-            ("archived_writable", with(|profile| profile.archived_writable = true)),
+            ("archived_read_only", with(|profile| profile.archived_read_only = true)),
             ("former_paths_answer", with(|profile| profile.former_paths_answer = true)),
             ("import_members_created", with(|profile| profile.import_members_created = true)),
             ("last_owner_bad_request", with(|profile| profile.last_owner_bad_request = true)),
@@ -101,6 +103,7 @@ impl Profile {
             ("raw_masks_plainly", with(|profile| profile.raw_masks_plainly = true)),
             ("requirements_never_public", with(|profile| profile.requirements_never_public = true)),
             ("star_answers_ok", with(|profile| profile.star_answers_ok = true)),
+            ("unlisted_attributes_hidden", with(|profile| profile.unlisted_attributes_hidden = true)),
             ("unlicensed_forbidden", with(|profile| profile.unlicensed_forbidden = true)),
         ]
     }

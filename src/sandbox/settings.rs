@@ -2,14 +2,16 @@
 //!
 //! Everything here walks [`ATTRIBUTES`]; the rules of single attributes are in its rows.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::answer::Failure;
 use super::attributes::{ATTRIBUTES, Attribute, Kind, Reads, Route, Tier};
+use super::clock;
 use super::params::{Params, flag, integer, text};
 use super::profile::Profile;
 
-/// On whose behalf attributes are set.
+/// On whose behalf attributes are set, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rights<'a> {
     pub(crate) tier: Tier,
@@ -18,6 +20,7 @@ pub(crate) struct Rights<'a> {
     pub(crate) fork: bool,
     /// The dialect: it may drop attributes, or refuse values.
     pub(crate) profile: &'a Profile,
+    pub(crate) time: Timestamp,
 }
 
 /// The two texts of an answer that follow from the attributes: members of a JSON object without its braces.
@@ -29,12 +32,16 @@ pub(crate) struct Shown {
     pub(crate) full: String,
 }
 
-/// The attributes of a new project.
-pub(crate) fn presets() -> Map<String, Value> {
+/// The attributes of a project that is made at this time.
+pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
+    let preset = |row: &Attribute| match row.kind {
+        Kind::CleanupPolicy => scheduled(row.preset(), time),
+        _ => row.preset(),
+    };
     ATTRIBUTES
         .iter()
         .filter(|row| !matches!(row.kind, Kind::Elsewhere | Kind::TwinOf(_)))
-        .map(|row| (row.name.to_owned(), row.preset()))
+        .map(|row| (row.name.to_owned(), preset(row)))
         .collect()
 }
 
@@ -81,36 +88,14 @@ fn set(
 ) -> Result<(), Failure> {
     let new = match row.kind {
         Kind::Elsewhere | Kind::TwinOf(_) => return Ok(()),
-        Kind::Flag => match flag(name, value)? {
+        Kind::Flag | Kind::Text(_) | Kind::Name(_) | Kind::Number(..) | Kind::OneOf(_) => match plain(row, name, value)? {
             Some(_) if name == "mr_default_target_self" && !rights.fork => {
                 return Err(Failure::bad_request("mr_default_target_self is only for forks"));
             }
-            Some(on) => Value::Bool(on),
-            None => return Ok(()),
-        },
-        Kind::Text(most) => match text(name, value)? {
-            Some(text) => bounded(name, text, most)?,
-            None => row.preset(),
-        },
-        Kind::Name(most) => match text(name, value)?.filter(|text| !text.is_empty()) {
-            Some(text) => bounded(name, text, most)?,
-            None => return Ok(()),
-        },
-        Kind::Number(least, most, complaint) => match integer(name, value)? {
-            Some(number) if !(least..=most).contains(&number) => {
-                return Err(Failure::model(name, complaint));
-            }
-            Some(number) => number.into(),
-            None => return Ok(()),
-        },
-        Kind::OneOf(values) => match text(name, value)? {
-            Some(text) if !values.contains(&text.as_str()) => {
+            Some(new) if name == "requirements_access_level" && new == "public" && rights.profile.requirements_never_public => {
                 return Err(Failure::no_valid_value(name));
             }
-            Some(text) if name == "requirements_access_level" && text == "public" && rights.profile.requirements_never_public => {
-                return Err(Failure::no_valid_value(name));
-            }
-            Some(text) => text.into(),
+            Some(new) => new,
             None => return Ok(()),
         },
         Kind::Topics => match params.texts(name)? {
@@ -120,19 +105,36 @@ fn set(
         Kind::CleanupPolicy => {
             let mut policy = stored.get(row.name).cloned().unwrap_or_else(|| row.preset());
             set_policy(name, value, &mut policy)?;
-            policy
+            scheduled(policy, rights.time)
         }
     };
     stored.insert(row.name.to_owned(), new);
     Ok(())
 }
 
-/// A text of at most `most` characters.
-fn bounded(name: &str, text: String, most: usize) -> Result<Value, Failure> {
-    if text.chars().count() > most {
-        return Err(Failure::model(name, format!("is too long (maximum is {most} characters)")));
-    }
-    Ok(text.into())
+/// The checked value of an attribute that stands alone; none where null means to leave it.
+pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>, Failure> {
+    Ok(match row.kind {
+        Kind::Flag => flag(name, value)?.map(Value::Bool),
+        Kind::Text(most) | Kind::Name(most) => match text(name, value)? {
+            Some(text) if text.chars().count() > most => {
+                let complaint = format!("is too long (maximum is {most} characters)");
+                return Err(Failure::model(name, complaint));
+            }
+            Some(text) if !text.is_empty() => Some(text.into()),
+            _ if matches!(row.kind, Kind::Name(_)) => None,
+            text => Some(text.map_or_else(|| row.preset(), Value::from)),
+        },
+        Kind::Number(least, most, complaint) => match integer(name, value)? {
+            Some(number) if !(least..=most).contains(&number) => return Err(Failure::model(name, complaint)),
+            number => number.map(Value::from),
+        },
+        Kind::OneOf(values) => match text(name, value)? {
+            Some(text) if !values.contains(&text.as_str()) => return Err(Failure::no_valid_value(name)),
+            text => text.map(Value::from),
+        },
+        Kind::Topics | Kind::CleanupPolicy | Kind::TwinOf(_) | Kind::Elsewhere => None,
+    })
 }
 
 /// Topics are a set: sorted, each once.
@@ -192,6 +194,19 @@ fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<(), Failu
     Ok(())
 }
 
+/// The policy with its next run: one cadence after this time, whether it is enabled or not. Months have 30 days.
+fn scheduled(mut policy: Value, time: Timestamp) -> Value {
+    let days = match policy["cadence"].as_str() {
+        Some("7d") => 7,
+        Some("14d") => 14,
+        Some("1month") => 30,
+        Some("3month") => 90,
+        _ => 1,
+    };
+    policy["next_run_at"] = clock::spell(time.checked_add(SignedDuration::from_hours(24 * days)).unwrap_or(time)).into();
+    policy
+}
+
 /// What is read back of the attributes at this tier.
 pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Shown {
     let value = |name: &str| stored.get(name).cloned().unwrap_or(Value::Null);
@@ -205,9 +220,9 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
     let mut full = Map::new();
     for row in ATTRIBUTES.iter().filter(|row| row.tier <= tier) {
         let key = match row.reads {
-            Reads::Same => row.name,
+            Reads::Same | Reads::Unlisted => row.name,
             Reads::As(key) => key,
-            Reads::Hidden => continue,
+            Reads::Never => continue,
         };
         let here = match row.kind {
             Kind::TwinOf(target) => is_on(target).into(),
@@ -217,9 +232,6 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
         if !brief.contains_key(key) {
             full.insert(key.to_owned(), here);
         }
-    }
-    if let Some(Value::Object(policy)) = full.get_mut("container_expiration_policy") {
-        policy.insert("next_run_at".to_owned(), Value::Null);
     }
     let derived = json!({
         "requirements_enabled": is_on("requirements_access_level"),
@@ -237,13 +249,12 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
     Shown { brief: members(brief), full: members(full) }
 }
 
-/// The attributes that are stored but, by the reference, not read back.
-pub(crate) fn hidden(stored: &Map<String, Value>, tier: Tier) -> Map<String, Value> {
-    ATTRIBUTES
-        .iter()
-        .filter(|row| row.reads == Reads::Hidden && row.tier <= tier)
-        .filter_map(|row| Some((row.name.to_owned(), stored.get(row.name)?.clone())))
-        .collect()
+/// Takes the attributes that the reference does not list out of the full form that `text` has from `start` on.
+pub(crate) fn hide_unlisted(text: &mut Vec<u8>, start: usize) -> Result<(), serde_json::Error> {
+    let mut object: Map<String, Value> = serde_json::from_slice(&text[start..])?;
+    object.retain(|key, _| !ATTRIBUTES.iter().any(|row| row.reads == Reads::Unlisted && row.name == key));
+    text.truncate(start);
+    serde_json::to_writer(text, &object)
 }
 
 /// An object's JSON text without its braces.
@@ -260,13 +271,13 @@ mod tests {
 
     fn anybody() -> Rights<'static> {
         static FAITHFUL: LazyLock<Profile> = LazyLock::new(Profile::default);
-        Rights { tier: Tier::Ultimate, administrator: true, fork: true, profile: &FAITHFUL }
+        Rights { tier: Tier::Ultimate, administrator: true, fork: true, profile: &FAITHFUL, time: Timestamp::UNIX_EPOCH }
     }
 
     fn edited(body: &Value, rights: Rights<'_>) -> Result<Map<String, Value>, Failure> {
         let mut params = Params::default();
         params.add_json(body.to_string().as_bytes())?;
-        let mut stored = presets();
+        let mut stored = presets(rights.time);
         apply(Route::Edit, &params, rights, &mut stored)?;
         let shown = shown(&stored, rights.tier, rights.fork);
         let text = format!("{{{},{}}}", shown.brief, shown.full);
@@ -290,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_read_back_unless_it_is_hidden() {
+    fn what_is_set_is_read_back() {
         for row in ATTRIBUTES {
             let value = other(row);
             if value.is_null() || !row.accepted_on(Route::Edit) {
@@ -298,12 +309,8 @@ mod tests {
             }
             let answer = edited(&json!({ row.name: value }), anybody()).expect(row.name);
             let key = match row.reads {
-                Reads::Same => row.name,
                 Reads::As(key) => key,
-                Reads::Hidden => {
-                    assert!(!answer.contains_key(row.name), "{}", row.name);
-                    continue;
-                }
+                _ => row.name,
             };
             match row.kind {
                 Kind::Topics => assert_eq!(answer[key], json!(["a", "b"])),

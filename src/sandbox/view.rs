@@ -5,7 +5,7 @@
 
 use rusqlite::params;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::access::{MAINTAINER, REPORTER};
 use super::answer::Failure;
@@ -73,6 +73,25 @@ impl<'a> Object<'a> {
     }
 }
 
+/// What a call asks to have in full forms besides what is always there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    license: bool,
+    statistics: bool,
+    custom_attributes: bool,
+}
+
+impl Wanted {
+    /// Reads `license`, `statistics` and `with_custom_attributes`, the last for administrators.
+    pub(crate) fn of(call: &Call<'_>) -> Result<Self, Failure> {
+        Ok(Self {
+            license: call.params.is_set("license")?,
+            statistics: call.params.is_set("statistics")?,
+            custom_attributes: call.params.is_set("with_custom_attributes")? && call.is_administrator(),
+        })
+    }
+}
+
 /// Writes the simple form to the end of a JSON text.
 pub(crate) fn simple(call: &Call<'_>, project: &Project, text: &mut Vec<u8>) -> Result<(), Failure> {
     let mut object = Object::open(text);
@@ -81,8 +100,9 @@ pub(crate) fn simple(call: &Call<'_>, project: &Project, text: &mut Vec<u8>) -> 
     Ok(())
 }
 
-/// Writes the full form to the end of a JSON text. `extra` are members that only some answers have.
-pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value>, text: &mut Vec<u8>) -> Result<(), Failure> {
+/// Writes the full form to the end of a JSON text.
+pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Wanted, text: &mut Vec<u8>) -> Result<(), Failure> {
+    let start = text.len();
     let mut object = Object::open(text);
     simple_members(call, project, &mut object)?;
     object.value("creator_id", project.creator_id)?;
@@ -102,15 +122,11 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, extra: &Map<String, Value
     permissions(call, project, object.object("permissions"))?;
     object.prepared(&project.shown);
     optional_members(call, project, &mut object)?;
-    for (name, value) in extra {
-        object.value(name, value)?;
-    }
-    if call.service.profile.hidden_attributes_shown {
-        for (name, value) in settings::hidden(&project.attributes(call.db)?, call.tier()) {
-            object.value(&name, value)?;
-        }
-    }
+    wanted_members(call, project, wanted, &mut object)?;
     object.close();
+    if call.service.profile.unlisted_attributes_hidden {
+        settings::hide_unlisted(text, start).map_err(|error| Failure::internal(&error))?;
+    }
     Ok(())
 }
 
@@ -156,6 +172,25 @@ fn optional_members(call: &Call<'_>, project: &Project, object: &mut Object<'_>)
     Ok(())
 }
 
+/// What the call asks for.
+fn wanted_members(call: &Call<'_>, project: &Project, wanted: Wanted, object: &mut Object<'_>) -> Result<(), Failure> {
+    if wanted.license {
+        object.value("license_url", Value::Null)?;
+        object.value("license", Value::Null)?;
+    }
+    if wanted.statistics && call.level_in(project)? >= REPORTER {
+        let mut sizes = object.object("statistics");
+        for name in STATISTICS {
+            sizes.value(name, 0)?;
+        }
+        sizes.close();
+    }
+    if wanted.custom_attributes {
+        object.value("custom_attributes", custom_attributes::of(call.db, project.id)?)?;
+    }
+    Ok(())
+}
+
 /// The host that the client used, with its port.
 fn host<'a>(call: &'a Call<'_>) -> &'a str {
     call.base.split_once("://").map_or("", |(_, host)| host)
@@ -197,23 +232,6 @@ const STATISTICS: [&str; 10] = [
     "snippets_size",
     "uploads_size",
 ];
-
-/// Members that a call asks for: `statistics=true`, `license=true` and `with_custom_attributes=true`.
-pub(crate) fn requested(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>, Failure> {
-    let mut more = Map::new();
-    if call.params.is_set("license")? {
-        more.insert("license_url".to_owned(), Value::Null);
-        more.insert("license".to_owned(), Value::Null);
-    }
-    if call.params.is_set("statistics")? && call.level_in(project)? >= REPORTER {
-        let sizes = STATISTICS.iter().map(|key| ((*key).to_owned(), 0.into()));
-        more.insert("statistics".to_owned(), Value::Object(sizes.collect()));
-    }
-    if call.params.is_set("with_custom_attributes")? && call.is_administrator() {
-        more.insert("custom_attributes".to_owned(), custom_attributes::of(call.db, project.id)?);
-    }
-    Ok(more)
-}
 
 /// Where the avatar would be downloaded.
 pub(crate) fn avatar_url(call: &Call<'_>, project: &Project) -> Option<String> {

@@ -250,6 +250,10 @@ async fn small_actions_answer() {
                 200,
                 json!({"path_with_namespace": "new/shop"}),
             ),
+            (fact("transfer-to-group"), "olive", "POST", "/groups/acme/projects/new%2Fshop", NO, 403, NO),
+            (fact("transfer-to-group"), ROOT, "POST", "/groups/acme/projects/new%2Fshop", NO, 201, json!({"full_path": "acme"})),
+            (fact("transfer-to-group"), ROOT, "POST", "/groups/acme/projects/acme%2Fshop", NO, 400, NO),
+            (fact("transfer-to-group"), ROOT, "POST", "/groups/new/projects/acme%2Fshop", NO, 201, NO),
             (
                 fact("repository-file"),
                 "olive",
@@ -374,7 +378,12 @@ async fn gists_need_their_flag() {
 async fn imports_can_be_canceled_while_they_run() {
     let world = World::start(Config {
         seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        profile: Profile { import_delay: Duration::from_secs(3600), gists: true, ..Profile::default() },
+        profile: Profile {
+            import_delay: Duration::from_secs(3600),
+            housekeeping_lease: Duration::from_secs(3600),
+            gists: true,
+            ..Profile::default()
+        },
         ..Config::default()
     })
     .await;

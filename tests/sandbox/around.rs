@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::client::{ROOT, World, client, got, kept};
+use undrift::sandbox::{Config, Seed, Tier};
+
+use super::client::{ROOT, World, client, got, kept, usual_seed};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
+const SHOP: &str = "/projects/acme%2Fshop";
 
 fn names(list: &Value, key: &str) -> Vec<String> {
     list.as_array().expect("a list").iter().map(|item| item[key].as_str().expect("text").to_owned()).collect()
@@ -187,6 +190,7 @@ async fn groups_and_namespaces_are_looked_up() {
             (fact("look-up"), "mia", "POST", "/projects/acme%2Fshop/share", json!({"group_id": ops, "group_access": 30}), 201, NO),
             (fact("look-up"), "mia", "GET", shared, NO, 200, json!([{"path": "shop"}])),
             (fact("look-up"), "mia", "GET", "/groups/acme/search?scope=projects&search=SHO", NO, 200, json!([{"path": "shop"}])),
+            (fact("look-up"), "mia", "GET", "/groups/acme/-/search?scope=projects&search=SHO", NO, 200, json!([{"path": "shop"}])),
             (fact("look-up"), "mia", "GET", kept(format!("/groups/{ops}/search?scope=projects&search=shop")), NO, 200, json!([])),
             (fact("look-up"), "mia", "GET", "/namespaces/acme/exists", NO, 200, json!({"exists": true, "suggests": ["acme1"]})),
             (fact("look-up"), "mia", "GET", "/namespaces/free/exists", NO, 200, json!({"exists": false, "suggests": []})),
@@ -275,4 +279,114 @@ async fn slashes_and_bare_bodies_are_taken_for_what_was_meant() {
     assert_eq!((bare.status, &bare.body["path"]), (201, &json!("bare")), "{}: a body without a type is a form", fact("bare-body"));
     let null = world.request("mia", "POST", "/projects/acme%2Fshop/star").header("content-type", "application/json").body("null");
     assert_eq!(got(null.send().await.expect("an answer")).await.status, 201, "{}: null has no parameters", fact("bare-body"));
+}
+
+#[tokio::test]
+async fn a_group_keeps_its_settings_and_its_avatar() {
+    let world = World::usual().await;
+    let wrong = json!({"subgroup_creation_level": "anybody"});
+    world
+        .check(vec![
+            (fact("group-settings"), "olive", "GET", "/groups/acme", NO, 200, json!({"lfs_enabled": true, "auto_devops_enabled": null})),
+            (fact("group-settings"), "olive", "PUT", "/groups/acme", json!({"lfs_enabled": "false", "membership_lock": true}), 200, NO),
+            (fact("group-settings"), "olive", "PUT", "/groups/acme", wrong, 400, NO),
+            (fact("group-settings"), "olive", "GET", "/groups/acme", NO, 200, json!({"lfs_enabled": false, "membership_lock": true})),
+            (
+                fact("group-settings"),
+                "olive",
+                "POST",
+                "/groups",
+                json!({"name": "new", "path": "new", "project_creation_level": "noone"}),
+                201,
+                json!({"project_creation_level": "noone", "avatar_url": null}),
+            ),
+        ])
+        .await;
+    let picture = reqwest::multipart::Part::bytes(b"x".to_vec()).file_name("logo.png");
+    let form = reqwest::multipart::Form::new().part("avatar", picture);
+    let answer = got(world.request("olive", "PUT", "/groups/acme").multipart(form).send().await.expect("an answer")).await;
+    let address = format!("{}/uploads/-/system/group/avatar/{}/logo.png", world.running.url(), answer.body["id"]);
+    assert_eq!(answer.body["avatar_url"], address, "{}", fact("group-settings"));
+    let answer = world.call("olive", "PUT", "/groups/acme", &json!({"avatar": ""})).await;
+    assert_eq!(answer.body["avatar_url"], NO, "{}", fact("group-settings"));
+    let free =
+        World::start(Config { tier: Some(Tier::Free), seed: Some(Seed::from_json(usual_seed()).expect("a seed")), ..Config::default() })
+            .await;
+    let answer = free.call("olive", "PUT", "/groups/acme", &json!({"membership_lock": true})).await;
+    assert_eq!((answer.status, answer.body.get("membership_lock")), (200, None), "{}", fact("group-settings"));
+}
+
+#[tokio::test]
+async fn a_user_keeps_settings() {
+    let world = World::usual().await;
+    let sent = json!({"bio": "hello", "external": true, "can_create_group": false, "note": "ignored"});
+    let kept = json!({"bio": "hello", "external": true, "can_create_group": false, "projects_limit": 100_000});
+    world
+        .check(vec![
+            (fact("user-settings"), ROOT, "PUT", "/users/4", sent, 200, kept),
+            (fact("user-settings"), "dan", "GET", "/user", NO, 200, json!({"bio": "hello", "external": true})),
+            (fact("user-settings"), "mia", "GET", "/users/4", NO, 200, json!({"bio": "hello"})),
+            (fact("user-settings"), ROOT, "PUT", "/users/4", json!({"projects_limit": "many"}), 400, NO),
+        ])
+        .await;
+    assert_eq!(world.get("mia", "/users/4").await.body.get("external"), None, "{}", fact("user-settings"));
+}
+
+#[tokio::test]
+async fn a_token_of_a_project_is_of_a_bot_among_its_members() {
+    let world = World::usual().await;
+    for place in [SHOP, "/groups/acme"] {
+        let tokens = kept(format!("{place}/access_tokens"));
+        let members = || async { names(&world.get("olive", &format!("{place}/members")).await.body, "username") };
+        let before = members().await;
+        let made = world.call("olive", "POST", tokens, &json!({"name": "ci", "scopes": ["api"], "access_level": 30})).await.body;
+        assert_eq!((&made["access_level"], &made["active"]), (&json!(30), &json!(true)), "{}", fact("bot-tokens"));
+        assert_eq!(members().await.len(), before.len() + 1, "{}", fact("bot-tokens"));
+        let secret = kept(made["token"].as_str().expect("a token").to_owned());
+        let one = kept(format!("{tokens}/{}", made["id"]));
+        let unknown = kept(format!("{tokens}/999"));
+        world
+            .check(vec![
+                (fact("bot-tokens"), secret, "GET", "/user", NO, 200, json!({"id": made["user_id"], "bot": true})),
+                (fact("bot-tokens"), "olive", "GET", tokens, NO, 200, json!([{"name": "ci", "access_level": 30}])),
+                (fact("bot-tokens"), "olive", "GET", one, NO, 200, json!({"name": "ci"})),
+                (fact("bot-tokens"), "olive", "GET", unknown, NO, 404, NO),
+                (fact("role"), "dan", "POST", tokens, json!({"name": "ci", "scopes": ["api"]}), 403, NO),
+                (fact("bot-tokens"), "olive", "POST", tokens, json!({"name": "x", "scopes": ["api"], "access_level": 35}), 400, NO),
+                (fact("bot-tokens"), "olive", "DELETE", one, NO, 204, NO),
+                (fact("bot-tokens"), secret, "GET", "/user", NO, 401, NO),
+            ])
+            .await;
+        assert_eq!(members().await, before, "{}", fact("bot-tokens"));
+    }
+    let more = json!({"name": "x", "scopes": ["api"], "access_level": 50});
+    let answer = world.call("mia", "POST", &format!("{SHOP}/access_tokens"), &more).await;
+    assert_eq!(answer.status, 400, "{}", fact("bot-tokens"));
+}
+
+#[tokio::test]
+async fn clients_set_the_service_up_and_clean_up_behind_them() {
+    let world = World::usual().await;
+    let sent = json!({"signup_enabled": "false", "default_projects_limit": 42, "asset_proxy_allowlist": ["a", "b"], "other": 1});
+    let kept = json!({"signup_enabled": false, "default_projects_limit": 42, "asset_proxy_allowlist": ["a", "b"], "max_import_size": 50});
+    const SETTINGS: &str = "/application/settings";
+    world
+        .check(vec![
+            (fact("role"), "olive", "GET", SETTINGS, NO, 403, NO),
+            (fact("role"), "olive", "PUT", SETTINGS, NO, 403, NO),
+            (fact("application-settings"), ROOT, "PUT", SETTINGS, sent, 200, kept.clone()),
+            (fact("application-settings"), ROOT, "PUT", SETTINGS, json!({"signup_enabled": "perhaps"}), 400, NO),
+            (fact("application-settings"), ROOT, "GET", SETTINGS, NO, 200, kept),
+            (fact("nothing-there"), "mia", "GET", "/projects/1/deploy_tokens", NO, 200, json!([])),
+            (fact("nothing-there"), "mia", "GET", "/projects/99/deploy_tokens", NO, 404, NO),
+            (fact("nothing-there"), "mia", "GET", "/projects/1/merge_requests", NO, 200, json!([])),
+            (fact("nothing-there"), "mia", "GET", "/groups/acme/deploy_tokens", NO, 200, json!([])),
+            (fact("nothing-there"), "mia", "GET", "/topics", NO, 200, json!([])),
+            (fact("nothing-there"), "mia", "GET", "/deploy_tokens", NO, 403, NO),
+            (fact("nothing-there"), "mia", "GET", "/admin/ci/variables", NO, 403, NO),
+            (fact("nothing-there"), ROOT, "GET", "/admin/ci/variables", NO, 200, json!([])),
+            (fact("version"), ROOT, "POST", "/license", json!({"license": "x"}), 400, NO),
+            (fact("look-up"), "mia", "GET", "/search?scope=users&search=dan", NO, 200, json!([{"username": "dan"}])),
+        ])
+        .await;
 }

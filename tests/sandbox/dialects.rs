@@ -28,10 +28,11 @@ fn calls(switch: &str) -> Vec<Row> {
             (fact("archive"), "olive", "POST", "/projects/1/archive", NO, 201, NO),
             (fact("archive-twice"), "olive", "POST", "/projects/1/archive", NO, 400, json!({"message": "Project is already archived."})),
         ],
-        "archived_writable" => vec![
+        "archived_read_only" => vec![
             (fact("archive"), "olive", "POST", "/projects/1/archive", NO, 201, NO),
-            (fact("archived-refuses"), "olive", "PUT", SHOP, json!({"description": "x"}), 200, json!({"description": "x"})),
-            (fact("archived-refuses"), "olive", "POST", HOOKS, json!({"url": "https://x.example"}), 201, NO),
+            (fact("archived-writable"), "olive", "PUT", SHOP, json!({"description": "x"}), 403, NO),
+            (fact("archived-writable"), "olive", "POST", HOOKS, json!({"url": "https://x.example"}), 403, NO),
+            (fact("archived-writable"), "olive", "DELETE", "/projects/1/members/4", NO, 403, NO),
         ],
         "former_paths_answer" => vec![
             (fact("project-edit"), "mia", "PUT", SHOP, json!({"path": "store"}), 200, NO),
@@ -123,6 +124,9 @@ fn calls(switch: &str) -> Vec<Row> {
             vec![(fact("requirements-public"), "mia", "PUT", SHOP, body, 400, NO)]
         }
         "star_answers_ok" => vec![(fact("star"), "mia", "POST", "/projects/1/star", NO, 200, json!({"star_count": 1}))],
+        "unlisted_attributes_hidden" => {
+            vec![(fact("project-unlisted"), "mia", "PUT", SHOP, json!({"monitor_access_level": "private"}), 200, NO)]
+        }
         "unlicensed_forbidden" => vec![(fact("push-rule-tier"), "mia", "GET", RULE, NO, 403, NO)],
         other => panic!("the dialect {other} has no test"),
     }
@@ -136,6 +140,16 @@ async fn every_dialect_answers_the_other_way() {
         let world = World::start(Config { seed, profile, tier: Some(tier), ..Config::default() }).await;
         world.check(calls(switch)).await;
     }
+}
+
+#[tokio::test]
+async fn what_the_reference_does_not_list_is_hidden_in_a_dialect() {
+    let profile = Profile { unlisted_attributes_hidden: true, ..Profile::default() };
+    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
+    let world = World::start(Config { seed, profile, ..Config::default() }).await;
+    let project = world.call("mia", "PUT", SHOP, &json!({"monitor_access_level": "private", "lfs_enabled": false})).await.body;
+    assert_eq!(project["lfs_enabled"], false);
+    assert_eq!(project.get("monitor_access_level"), None, "{}", fact("project-unlisted"));
 }
 
 #[tokio::test]

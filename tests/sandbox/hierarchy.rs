@@ -130,6 +130,15 @@ async fn parameters_are_checked_before_anything_is_looked_for() {
             bad("DELETE", "/projects/1/members/7", json!({"unassign_issuables": "x"}), "unassign_issuables"),
             bad("PUT", "/groups/acme/members/x/approve", NO, "member_id"),
             (
+                fact("member-level-required"),
+                "olive",
+                "PUT",
+                "/groups/acme/members/7",
+                json!({}),
+                400,
+                json!({"error": "access_level is missing"}),
+            ),
+            (
                 fact("member-state-unknown"),
                 "olive",
                 "PUT",

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::{ROOT, World, got, usual_seed};
 use super::facts::fact;
-use undrift::sandbox::{Config, Seed, Tier};
+use undrift::sandbox::{Clock, Config, Seed, Tier};
 
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
@@ -271,6 +271,9 @@ async fn parameters_come_in_every_form() {
     assert_eq!(send(other).await.status, 415, "{}", fact("parameter-media-type"));
     let bearer = world.request("", "GET", SHOP).header("authorization", "Bearer mia");
     assert_eq!(send(bearer).await.status, 200, "{}", fact("token-spellings"));
+    let blank = |path| send(world.request("", "GET", path).header("private-token", ""));
+    assert_eq!(blank("/projects").await.body, world.get("", "/projects").await.body, "{}", fact("token-blank"));
+    assert_eq!(blank("/user").await.status, 401, "{}", fact("token-blank"));
     let sudo = send(world.request(ROOT, "GET", "/user?sudo=dan")).await;
     assert_eq!(sudo.body["username"], "dan", "{}", fact("sudo"));
     assert_eq!(send(world.request("mia", "GET", "/user?sudo=dan")).await.status, 403, "{}", fact("sudo"));
@@ -293,7 +296,13 @@ async fn a_free_tier_drops_what_it_does_not_have() {
         )])
         .await;
     let project = world.get("mia", SHOP).await.body;
-    for name in ["mirror", "approvals_before_merge", "only_allow_merge_if_all_status_checks_passed"] {
+    for name in [
+        "mirror",
+        "approvals_before_merge",
+        "marked_for_deletion_at",
+        "marked_for_deletion_on",
+        "only_allow_merge_if_all_status_checks_passed",
+    ] {
         assert!(project.get(name).is_none(), "{}: {name}", fact("tier-attributes"));
     }
     let list = world.get("mia", "/projects?repository_checksum_failed=true&wiki_checksum_failed=true").await.body;
@@ -311,8 +320,38 @@ async fn the_full_object_has_every_field_of_the_reference() {
     }
     // Where the reference shows a text, it shows no null.
     assert_eq!(project["ci_config_path"], "", "{}", fact("project-fields"));
-    for field in ["import_url", "mr_default_target_self", "forked_from_project", "emails_disabled", "public_builds"] {
+    for field in ["import_url", "mr_default_target_self", "forked_from_project", "public_builds"] {
         assert!(project.get(field).is_none(), "{}: {field}", fact("project-fields"));
+    }
+}
+
+#[tokio::test]
+async fn what_the_list_of_the_reference_leaves_out_is_shown_too() {
+    let world = World::usual().await;
+    world
+        .check(vec![(
+            fact("project-unlisted"),
+            "mia",
+            "PUT",
+            SHOP,
+            json!({"monitor_access_level": "private", "emails_disabled": true}),
+            200,
+            json!({"monitor_access_level": "private", "emails_disabled": true, "build_git_strategy": "fetch"}),
+        )])
+        .await;
+}
+
+#[tokio::test]
+async fn a_cleanup_runs_one_cadence_after_its_policy_was_set() {
+    let clock = Clock::new(|| "2030-01-31T12:00:00Z".parse().expect("a time"));
+    let world = World::start(Config { clock, ..Config::default() }).await;
+    let made = world.call(ROOT, "POST", "/projects", &json!({"name": "p"})).await.body;
+    assert_eq!(made["container_expiration_policy"]["next_run_at"], "2030-02-01T12:00:00.000Z", "{}", fact("cleanup-next-run"));
+    for (cadence, next) in [("7d", "2030-02-07"), ("14d", "2030-02-14"), ("1month", "2030-03-02"), ("3month", "2030-05-01")] {
+        let body = json!({"container_expiration_policy_attributes": {"cadence": cadence}});
+        let edited = world.call(ROOT, "PUT", "/projects/1", &body).await.body;
+        let expected = format!("{next}T12:00:00.000Z");
+        assert_eq!(edited["container_expiration_policy"]["next_run_at"], json!(expected), "{}", fact("cleanup-next-run"));
     }
 }
 

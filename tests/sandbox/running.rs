@@ -257,12 +257,9 @@ async fn dialects_change_answers() {
         bots_among_members: true,
         drop_attribute: Some("description".to_owned()),
         put_resets_omitted_flags: true,
-        hidden_attributes_shown: true,
         ..Profile::default()
     })
     .await;
-    let shown = world.call("mia", "PUT", SHOP, &json!({"monitor_access_level": "private"})).await.body;
-    assert_eq!((&shown["monitor_access_level"], &shown["build_git_strategy"]), (&json!("private"), &json!("fetch")));
     let page = world.get("mia", "/projects?per_page=50").await;
     assert_eq!((page.body.as_array().map(Vec::len), page.header("x-per-page")), (Some(1), "1"));
     let project = world.call("mia", "PUT", SHOP, &json!({"description": "x", "topics": "a,b"})).await;
@@ -338,6 +335,21 @@ async fn the_clock_finishes_imports() {
     for (later, status) in [(59, "scheduled"), (60, "finished")] {
         seconds.store(1_900_000_000 + later, Ordering::SeqCst);
         assert_eq!(world.get("dan", "/projects/dan%2Fsite").await.body["import_status"], status, "{}", fact("fork"));
+    }
+}
+
+#[tokio::test]
+async fn the_clock_ends_what_runs_in_the_background() {
+    let (clock, seconds) = clock_at(1_900_000_000);
+    let lasting =
+        Profile { import_delay: Duration::from_secs(60), housekeeping_lease: Duration::from_secs(5), gists: true, ..Profile::default() };
+    let world = World::start(Config { seed: seed(usual_seed()), profile: lasting, clock, ..Config::default() }).await;
+    for (later, housekeeping, gists) in [(0, 201, 202), (4, 409, 422), (5, 201, 422), (59, 201, 422), (60, 409, 202)] {
+        seconds.store(1_900_000_000 + later, Ordering::SeqCst);
+        let tidied = world.call("olive", "POST", "/projects/1/housekeeping", &Value::Null).await;
+        assert_eq!(tidied.status, housekeeping, "{} after {later} s", fact("housekeeping"));
+        let imported = world.call("olive", "POST", "/import/extgit/gists", &json!({"personal_access_token": "s"})).await;
+        assert_eq!(imported.status, gists, "{} after {later} s", fact("gists"));
     }
 }
 

@@ -187,8 +187,7 @@ async fn hooks_live_and_die() {
                 json!({"url": url, "token": "s", "issues_events": "true"}),
                 201,
                 json!({"id": 1, "url": url, "push_events": true, "issues_events": true, "tag_push_events": false,
-                       "enable_ssl_verification": true, "confidential_note_events": false,
-                       "push_events_branch_filter": ""}),
+                       "enable_ssl_verification": true, "confidential_note_events": false, "push_events_branch_filter": ""}),
             ),
             (
                 fact("hook-update"),
@@ -293,15 +292,36 @@ async fn push_rules_live_and_die() {
 }
 
 #[tokio::test]
-async fn an_archived_project_refuses_writes_below_it() {
+async fn an_archived_project_is_closed_for_contents_and_open_for_settings() {
     let world = World::usual().await;
     world
         .check(vec![
             (fact("archive"), "olive", "POST", "/projects/acme%2Fshop/archive", NO, 201, json!({"archived": true})),
             (fact("archive-twice"), "olive", "POST", "/projects/acme%2Fshop/archive", NO, 201, json!({"archived": true})),
             (fact("archived-variables"), "olive", "GET", VARIABLES, NO, 403, json!({"message": "403 Forbidden"})),
-            (fact("archived-refuses"), "olive", "PUT", "/projects/acme%2Fshop", json!({"description": "x"}), 403, NO),
-            (fact("archived-refuses"), "olive", "POST", "/projects/acme%2Fshop/hooks", json!({"url": "https://x.example"}), 403, NO),
+            (fact("archived-refuses"), "olive", "POST", "/projects/acme%2Fshop/uploads", NO, 403, NO),
+            (fact("archived-refuses"), "olive", "POST", "/projects/acme%2Fshop/repository/files/README.md", NO, 403, NO),
+            (
+                fact("archived-writable"),
+                "olive",
+                "PUT",
+                "/projects/acme%2Fshop",
+                json!({"description": "x"}),
+                200,
+                json!({"description": "x"}),
+            ),
+            (fact("archived-writable"), "olive", "POST", "/projects/acme%2Fshop/push_rule", json!({"member_check": true}), 201, NO),
+            (fact("archived-writable"), "olive", "POST", "/projects/acme%2Fshop/hooks", json!({"url": "https://x.example"}), 201, NO),
+            (fact("archived-writable"), "olive", "DELETE", "/projects/acme%2Fshop/hooks/1", NO, 204, NO),
+            (
+                fact("archived-writable"),
+                "olive",
+                "POST",
+                "/projects/acme%2Fshop/members",
+                json!({"user_id": 7, "access_level": 20}),
+                201,
+                NO,
+            ),
             (fact("archived-readable"), "olive", "GET", "/projects/acme%2Fshop/hooks", NO, 200, json!([])),
             (fact("archive-right"), "mia", "POST", "/projects/acme%2Fshop/unarchive", NO, 403, NO),
             (fact("archive"), "olive", "POST", "/projects/acme%2Fshop/unarchive", NO, 201, json!({"archived": false})),

@@ -149,10 +149,10 @@ fn upload(call: &Call<'_>) -> Result<Answer, Failure> {
     }))
 }
 
-/// There is no repository to clean; the lease is held as long as an import would take.
+/// There is no repository to clean, so only the lease is left of it.
 fn housekeeping(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(MAINTAINER)?;
-    if !call.take_lease(&format!("housekeeping of project {}", project.id))? {
+    let project = call.writable_project_as(MAINTAINER)?;
+    if !call.take_lease(&format!("housekeeping of project {}", project.id), call.service.profile.housekeeping_lease)? {
         return Err(Failure::conflict("Somebody already triggered housekeeping for this resource in the past 1440 minutes"));
     }
     Answer::created(&json!({ "message": "201 Created" }))

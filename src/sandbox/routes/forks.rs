@@ -99,7 +99,7 @@ fn relator(call: &Call<'_>) -> i64 {
 }
 
 fn relate(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(relator(call))?;
+    let project = call.writable_project_as(relator(call))?;
     let upstream = call.visible_project(call.segment("forked_from_id"))?;
     if project.forked_from_id.is_some() {
         return Err(Failure::conflict("Project already forked"));
@@ -112,7 +112,7 @@ fn relate(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn unrelate(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(relator(call))?;
+    let project = call.writable_project_as(relator(call))?;
     if project.forked_from_id.is_none() {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }

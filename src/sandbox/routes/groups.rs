@@ -8,10 +8,11 @@ use super::super::access::OWNER;
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::VISIBILITIES;
 use super::super::call::Call;
+use super::super::kept::OF_GROUPS;
 use super::super::page;
 use super::super::store::namespace::{Namespace, NewGroup};
 use super::members::{self, Scope};
-use super::projects::{check_path, check_visibility};
+use super::projects::{self, avatar, check_path, check_visibility};
 use super::{Route, actions, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -24,30 +25,43 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/descendant_groups", |call| below(call, true)),
     post("/groups/{id}/transfer", transfer),
     get("/groups/{id}/transfer_locations", transfer_locations),
+    post("/groups/{id}/projects/{project_id}", take_project),
     post("/groups/{id}/share", share),
     delete("/groups/{id}/share/{group_id}", unshare),
 ];
 
-fn json(call: &Call<'_>, group: &Namespace) -> Value {
-    json!({
+fn json(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
+    let avatar: Option<String> =
+        call.db.prepare_cached("SELECT avatar FROM namespaces WHERE id = ?1")?.query_row([group.id], |row| row.get(0))?;
+    let mut body = OF_GROUPS.all(call.db, group.id, call.tier())?;
+    let own = json!({
         "id": group.id,
         "web_url": group.web_url(&call.base),
         "name": group.name,
         "path": group.path,
         "description": group.description,
         "visibility": group.visibility,
-        "share_with_group_lock": false,
-        "require_two_factor_authentication": false,
-        "project_creation_level": "developer",
-        "subgroup_creation_level": "maintainer",
-        "lfs_enabled": true,
-        "request_access_enabled": true,
-        "avatar_url": null,
+        "avatar_url": avatar.map(|name| format!("{}/uploads/-/system/group/avatar/{}/{name}", call.base, group.id)),
         "full_name": group.full_name,
         "full_path": group.full_path,
         "created_at": group.created_at,
         "parent_id": group.parent_id,
-    })
+    });
+    if let Value::Object(own) = own {
+        body.extend(own);
+    }
+    Ok(body.into())
+}
+
+/// Keeps the settings and the avatar that the call has.
+fn take_settings(call: &Call<'_>, group: i64) -> Result<(), Failure> {
+    OF_GROUPS.take(call.db, group, call.tier(), &call.params)?;
+    if let Some(file) = avatar(&call.params)? {
+        // The picture itself is never asked for.
+        let name = file.map(|file| file.file_name.as_str());
+        call.db.execute("UPDATE namespaces SET avatar = ?2 WHERE id = ?1", params![group, name])?;
+    }
+    Ok(())
 }
 
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -83,8 +97,8 @@ fn respond(call: &Call<'_>, wanted: impl Fn(&Namespace) -> bool) -> Result<Answe
         let group = group?;
         let named = [&group.name, &group.path].iter().any(|text| text.to_lowercase().contains(&search));
         let enough = call.standing()?.in_namespace(&group.traversal) >= least;
-        if named && enough && wanted(&group) && !skipped.contains(&group.id) && call.sees_group(&group)? {
-            all.push(json(call, &group));
+        if named && enough && !skipped.contains(&group.id) && call.sees_group(&group)? && wanted(&group) {
+            all.push(json(call, &group)?);
         }
     }
     page::list(call, &all)
@@ -97,7 +111,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// The group with the groups invited to it.
 fn detailed(call: &Call<'_>, status: StatusCode, group: &Namespace) -> Result<Answer, Failure> {
-    let mut body = json(call, group);
+    let mut body = json(call, group)?;
     let mut statement = call.db.prepare_cached(
         "SELECT n.id, n.name, n.full_path, s.access_level, s.expires_at
          FROM shares s JOIN namespaces n ON n.id = s.invited_id WHERE s.group_id = ?1 ORDER BY s.id",
@@ -141,6 +155,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     };
     let group = insert(call, new)?;
     members::insert(call, &Scope::Group(Box::new(group.clone())), user.id, OWNER, None)?;
+    take_settings(call, group.id)?;
     detailed(call, StatusCode::CREATED, &group)
 }
 
@@ -195,6 +210,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
         "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4, description = ?5 WHERE id = ?1",
         params![group.id, name, path, visibility, description],
     )?;
+    take_settings(call, group.id)?;
     rename_below(call, &group)?;
     let group = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
     detailed(call, StatusCode::OK, &group)
@@ -269,6 +285,16 @@ fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
 fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group_as(OWNER)?;
     actions::locations(call, OWNER, |other| group.parent_id != Some(other.id) && !other.traversal.starts_with(&group.traversal))
+}
+
+/// The other way to transfer a project, for administrators.
+fn take_project(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.administrator()?;
+    let group = call.group()?;
+    let project = call.visible_project(call.segment("project_id"))?;
+    call.check_writable(&project)?;
+    projects::move_to(call, &project, &group)?;
+    detailed(call, StatusCode::CREATED, &group)
 }
 
 /// An invitation as a call says it: the group, the level, the last day.

@@ -201,7 +201,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(MAINTAINER)?;
+    let project = call.writable_project_as(MAINTAINER)?;
     call.params.require(&["url"])?;
     let mut hook = Hook::new(call.now().to_owned());
     hook.take(&call.params)?;
@@ -216,7 +216,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(MAINTAINER)?;
+    let project = call.writable_project_as(MAINTAINER)?;
     let mut hook = find(call, project.id)?.ok_or_else(Failure::no_record)?;
     call.params.require(&["url"])?;
     if call.service.profile.put_resets_omitted_flags {
@@ -228,7 +228,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(MAINTAINER)?;
+    let project = call.writable_project_as(MAINTAINER)?;
     match find(call, project.id)? {
         Some(hook) => {
             call.check_unmodified(&hook.created_at)?;

@@ -95,7 +95,7 @@ fn import(call: &Call<'_>, creator: i64, namespace: &Namespace, name: &str, sour
     projects::check_path(&path)
         .and_then(|()| projects::check_free(call, namespace, name, &path, None))
         .map_err(|failure| in_words(&failure))?;
-    let mut attributes = settings::presets();
+    let mut attributes = settings::presets(call.time);
     attributes.insert("default_branch".to_owned(), "main".into());
     let new = NewProject {
         namespace,
@@ -169,7 +169,7 @@ fn gists(call: &Call<'_>) -> Result<Answer, Failure> {
     if token.starts_with("rate-limited") {
         return Err(errors(StatusCode::TOO_MANY_REQUESTS, "The rate limit of the external host was exceeded"));
     }
-    if !call.take_lease(&format!("gists of user {user}"))? {
+    if !call.take_lease(&format!("gists of user {user}"), call.service.profile.import_delay)? {
         return Err(errors(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
     }
     Ok(Answer::empty(StatusCode::ACCEPTED))

@@ -51,25 +51,25 @@ impl Scope {
     fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
         let project = match level {
             0 => call.project()?,
-            level => call.active_project_as(level)?,
+            level => call.writable_project_as(level)?,
         };
         Ok(Self::Project(Box::new(project)))
     }
 
-    fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+    pub(super) fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
         let group = if level == 0 { call.group()? } else { call.group_as(level)? };
         Ok(Self::Group(Box::new(group)))
     }
 
     /// The column that holds its id.
-    fn column(&self) -> &'static str {
+    pub(super) fn column(&self) -> &'static str {
         match self {
             Self::Group(_) => "group_id",
             Self::Project(_) => "project_id",
         }
     }
 
-    fn id(&self) -> i64 {
+    pub(super) fn id(&self) -> i64 {
         match self {
             Self::Group(group) => group.id,
             Self::Project(project) => project.id,
@@ -85,7 +85,7 @@ impl Scope {
         }
     }
 
-    fn level(&self, call: &Call<'_>) -> Result<i64, Failure> {
+    pub(super) fn level(&self, call: &Call<'_>) -> Result<i64, Failure> {
         match self {
             Self::Group(group) => call.level_in_group(group),
             Self::Project(project) => call.level_in(project),
@@ -404,8 +404,8 @@ fn add_one(call: &Call<'_>, scope: &Scope, user: &User, level: i64, expires_at: 
 
 fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let user = call.segment_id("user_id")?;
-    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
     call.params.require(&["access_level"])?;
+    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
     let level = wanted_level(call, scope)?;
     if member.access_level > scope.level(call)? {
         return Err(Failure::forbidden());
@@ -448,7 +448,7 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         return Err(Failure::forbidden());
     }
     if let Scope::Project(project) = scope {
-        call.check_active(project)?;
+        call.check_writable(project)?;
     }
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
     if member.user.bot || member.access_level > level {

@@ -1,11 +1,13 @@
 //! The operations: one table a subject, one function an operation.
 
 pub(crate) mod actions;
+pub(crate) mod bots;
 pub(crate) mod custom_attributes;
 pub(crate) mod forks;
 pub(crate) mod groups;
 pub(crate) mod hooks;
 pub(crate) mod imports;
+pub(crate) mod instance;
 pub(crate) mod members;
 pub(crate) mod memberships;
 pub(crate) mod project_list;
@@ -54,11 +56,13 @@ const fn route(method: Method, path: &'static str, handler: Handler) -> Route {
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
     [
         actions::ROUTES,
+        bots::ROUTES,
         custom_attributes::ROUTES,
         forks::ROUTES,
         groups::ROUTES,
         hooks::ROUTES,
         imports::ROUTES,
+        instance::ROUTES,
         members::ROUTES,
         memberships::ROUTES,
         project_list::ROUTES,

@@ -12,7 +12,7 @@ use super::super::page::{self, COUNTED, Items, Page};
 use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
 use super::super::store::user::User;
-use super::super::view;
+use super::super::view::{self, Wanted};
 use super::{Route, get, members};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -23,6 +23,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/projects", of_group),
     get("/groups/{id}/projects/shared", shared_with_group),
     get("/groups/{id}/search", search_group),
+    get("/groups/{id}/-/search", search_group),
 ];
 
 /// Which of the parameters a list takes (reference 2, 4.1); others are ignored. Each takes those of the ones before it.
@@ -347,11 +348,12 @@ fn rendered(call: &Call<'_>, projects: &[Project]) -> Result<Items, Failure> {
     if !simple {
         call.read_direct_levels(projects)?;
     }
+    let wanted = Wanted::of(call)?;
     let mut items = Items::default();
     for project in projects {
         items.add(|text| match simple {
             true => view::simple(call, project, text),
-            false => view::full(call, project, &view::requested(call, project)?, text),
+            false => view::full(call, project, wanted, text),
         })?;
     }
     Ok(items)

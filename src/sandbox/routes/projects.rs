@@ -9,15 +9,14 @@ use super::super::answer::{Answer, Failure};
 use super::super::attributes::{ATTRIBUTES, Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::page;
-use super::super::params::Params;
+use super::super::params::{Params, Upload};
 use super::super::settings;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
-use super::super::store::random_hex;
-use super::super::store::user::{NewUser, User};
-use super::super::view;
+use super::super::store::user::User;
+use super::super::view::{self, Wanted};
 use super::members::{self, Scope};
-use super::{Route, delete, get, post, put};
+use super::{Route, bots, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}", show),
@@ -42,7 +41,7 @@ const TEMPLATES: [&str; 8] = ["rails", "spring", "express", "iosswift", "dotnetc
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project()?;
     let mut text = Vec::new();
-    view::full(call, &project, &view::requested(call, &project)?, &mut text)?;
+    view::full(call, &project, Wanted::of(call)?, &mut text)?;
     Ok(Answer::json(StatusCode::OK, text))
 }
 
@@ -50,7 +49,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 pub(crate) fn answer(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer, Failure> {
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     let mut text = Vec::new();
-    view::full(call, &project, &Map::new(), &mut text)?;
+    view::full(call, &project, Wanted::default(), &mut text)?;
     Ok(Answer::json(status, text))
 }
 
@@ -136,7 +135,7 @@ pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespac
         return Err(Failure::model("base", "not a git repository"));
     }
     check_import_url(import_url.as_deref())?;
-    let mut attributes = settings::presets();
+    let mut attributes = settings::presets(call.time);
     settings::apply(accepts, params, call.rights(false), &mut attributes)?;
     let empty_repo = !readme && import_url.is_none() && !from_template;
     // Without contents there is no branch to be the default (reference 2, 4.3).
@@ -188,17 +187,7 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure
         members::insert(call, &scope, owner, OWNER, None)?;
     }
     if call.service.profile.bots_among_members {
-        let username = format!("project_{id}_bot_{}", &random_hex()[..8]);
-        let bot = NewUser {
-            username: &username,
-            name: "access token",
-            email: &format!("{username}@noreply.localhost"),
-            state: "active",
-            admin: false,
-            bot: true,
-        };
-        let bot = User::insert(call.db, bot, call.now())?;
-        members::insert(call, &scope, bot, MAINTAINER, None)?;
+        bots::insert(call, &scope, "access token", MAINTAINER)?;
     }
     Ok(id)
 }
@@ -337,33 +326,37 @@ fn check_import_url(url: Option<&str>) -> Result<(), Failure> {
     }
 }
 
-/// Stores the avatar of a multipart body, or removes it for a blank value; false when the call has neither.
-fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<bool, Failure> {
-    let name = if let Some(file) = params.file("avatar") {
-        let extension = file.file_name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
-        if !IMAGES.contains(&extension.as_str()) {
-            let text = format!("file format is not supported. Please try one of the following supported formats: {}", IMAGES.join(", "));
-            return Err(Failure::model("avatar", text));
-        }
-        if file.bytes.len() > MOST_AVATAR {
-            return Err(Failure::model("avatar", "is too big (should be at most 200 KiB)"));
-        }
-        Some(file)
-    } else {
-        match params.text("avatar")? {
-            None => return Ok(false),
-            Some(text) if text.is_empty() => None,
-            Some(_) => return Err(Failure::invalid("avatar")),
-        }
+/// The avatar of a multipart body: `None` when the call has none, `Some(None)` for a blank value, which removes it.
+pub(super) fn avatar(params: &Params) -> Result<Option<Option<&Upload>>, Failure> {
+    let Some(file) = params.file("avatar") else {
+        return match params.text("avatar")? {
+            None => Ok(None),
+            Some(text) if text.is_empty() => Ok(Some(None)),
+            Some(_) => Err(Failure::invalid("avatar")),
+        };
     };
+    let extension = file.file_name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    if !IMAGES.contains(&extension.as_str()) {
+        let text = format!("file format is not supported. Please try one of the following supported formats: {}", IMAGES.join(", "));
+        return Err(Failure::model("avatar", text));
+    }
+    if file.bytes.len() > MOST_AVATAR {
+        return Err(Failure::model("avatar", "is too big (should be at most 200 KiB)"));
+    }
+    Ok(Some(Some(file)))
+}
+
+/// Stores or removes the avatar; false when the call does neither.
+fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<bool, Failure> {
+    let Some(file) = avatar(params)? else { return Ok(false) };
     call.db.execute("DELETE FROM files WHERE project_id = ?1 AND purpose = 'avatar'", [project])?;
-    if let Some(file) = name {
+    if let Some(file) = file {
         call.db.execute(
             "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'avatar', '', ?2, ?3)",
             params![project, file.file_name, &file.bytes[..]],
         )?;
     }
-    let name = name.map(|file| file.file_name.as_str());
+    let name = file.map(|file| file.file_name.as_str());
     call.db.execute("UPDATE projects SET avatar = ?2 WHERE id = ?1", params![project, name])?;
     Ok(true)
 }
@@ -371,7 +364,7 @@ fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<bool, F
 /// The upload of an avatar also answers the whole project: clients go on with it, where the reference names only
 /// `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(MAINTAINER)?;
+    let project = call.writable_project_as(MAINTAINER)?;
     let known: Vec<&str> = ATTRIBUTES.iter().filter(|row| row.accepted_on(Accepts::Edit) && row.name != "id").map(|row| row.name).collect();
     if !known.iter().any(|name| call.params.has(name)) {
         return Err(Failure::parameter(&known.join(", "), "are missing, at least one parameter must be provided"));
@@ -462,24 +455,29 @@ fn commit_file(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// The reference names transfer only as a gap (2, 4.7); this is the real service's.
 fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(OWNER)?;
+    let project = call.writable_project_as(OWNER)?;
     call.params.require(&["namespace"])?;
     let wanted = call.params.text("namespace")?.unwrap_or_default();
     let namespace = match Namespace::by_reference(call.db, &wanted)? {
         Some(namespace) if call.level_in_group(&namespace)? >= MAINTAINER => namespace,
         _ => return Err(Failure::not_found("Namespace")),
     };
-    let (name_taken, path_taken) = taken(call, &namespace, &project.name, &project.path, None)?;
+    move_to(call, &project, &namespace)?;
+    answer(call, StatusCode::OK, project.id)
+}
+
+/// Moves a project to another namespace. The caller's rights in both have been checked.
+pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace) -> Result<(), Failure> {
+    let (name_taken, path_taken) = taken(call, namespace, &project.name, &project.path, None)?;
     if namespace.id == project.namespace.id || name_taken || path_taken {
         return Err(Failure::bad_request("the project cannot be transferred to this namespace"));
     }
-    check_visibility(&namespace, &project.visibility)?;
+    check_visibility(namespace, &project.visibility)?;
     call.db.execute(
         "UPDATE projects SET namespace_id = ?2, full_path = ?3 WHERE id = ?1",
         params![project.id, namespace.id, format!("{}/{}", namespace.full_path, project.path)],
     )?;
-    view::touch(call, project.id)?;
-    answer(call, StatusCode::OK, project.id)
+    view::touch(call, project.id)
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()
 /// The project, whose caller has to be a maintainer; 404 where push rules are not licensed.
 fn project(call: &Call<'_>, writes: bool) -> Result<Project, Failure> {
     let project = match writes {
-        true => call.active_project_as(MAINTAINER)?,
+        true => call.writable_project_as(MAINTAINER)?,
         false => call.project_as(MAINTAINER)?,
     };
     call.require_tier(Tier::Premium)?;

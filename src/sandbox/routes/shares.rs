@@ -16,7 +16,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 fn share(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(MAINTAINER)?;
+    let project = call.writable_project_as(MAINTAINER)?;
     let (invited, level, expires_at) = groups::invitation(call)?;
     if level > call.level_in(&project)? {
         return Err(Failure::forbidden());
@@ -40,7 +40,7 @@ fn share(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn unshare(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(MAINTAINER)?;
+    let project = call.writable_project_as(MAINTAINER)?;
     let group = call.segment_id("group_id")?;
     let level: Option<i64> = call
         .db
@@ -59,7 +59,7 @@ fn unshare(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// Copies the direct members that are not members yet. The reference has 200 where the real service has 201.
 fn import_members(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(MAINTAINER)?;
+    let project = call.writable_project_as(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;
     if call.level_in(&source)? < MAINTAINER {
         return Err(Failure::forbidden_because("Project"));

@@ -6,12 +6,13 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::namespace::Namespace;
-use super::{Route, get, project_list};
+use super::{Route, get, post, project_list, users};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/version", version),
     get("/metadata", version),
     get("/license", license),
+    post("/license", |call| call.administrator().and(Err(Failure::bad_request("The license key is invalid.")))),
     get("/namespaces", namespaces),
     get("/namespaces/{id}", namespace),
     get("/namespaces/{id}/exists", namespace_exists),
@@ -34,7 +35,9 @@ fn license(call: &Call<'_>) -> Result<Answer, Failure> {
     call.administrator()?;
     match call.tier() {
         super::super::Tier::Free => Answer::ok(&Value::Null),
-        tier => Answer::ok(&json!({ "plan": tier.name(), "expired": false, "expires_at": null })),
+        tier => Answer::ok(&json!({
+            "id": 1, "plan": tier.name(), "expired": false, "expires_at": null, "user_limit": 0, "active_users": 0, "overage": 0,
+        })),
     }
 }
 
@@ -77,6 +80,8 @@ fn namespace_exists(call: &Call<'_>) -> Result<Answer, Failure> {
 fn search(call: &Call<'_>) -> Result<Answer, Failure> {
     call.user()?;
     call.params.require(&["scope", "search"])?;
-    call.params.one_of("scope", &["projects"])?;
-    project_list::respond(call, project_list::Query::default())
+    match call.params.one_of("scope", &["projects", "users"])?.as_deref() {
+        Some("users") => users::list(call),
+        _ => project_list::respond(call, project_list::Query::default()),
+    }
 }

@@ -27,7 +27,7 @@ pub(super) const ROUTES: &[Route] = &[
 const SCOPES: [&str; 8] =
     ["api", "read_api", "read_user", "read_repository", "write_repository", "read_registry", "write_registry", "sudo"];
 
-fn json(call: &Call<'_>, token: &Token) -> Value {
+pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
     json!({
         "id": token.id,
         "name": token.name,
@@ -48,6 +48,11 @@ fn is_active(call: &Call<'_>, token: &Token) -> bool {
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     call.administrator()?;
     let user = project_list::user(call)?;
+    Answer::created(&issue(call, user.id)?)
+}
+
+/// Makes the token that the call describes and answers it with its secret.
+pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value, Failure> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
     let scopes = call.params.texts("scopes")?.unwrap_or_default();
@@ -57,10 +62,10 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
     let secret = format!("sandbox-{}", random_hex());
     let scopes = scopes.join(",");
-    let id = access::add_token(call.db, user.id, &secret, &name, &scopes, expires_at.as_deref(), call.now())?;
-    let mut body = json(call, &Token { id, user_id: user.id, name, scopes, expires_at, created_at: call.now().to_owned() });
+    let id = access::add_token(call.db, user, &secret, &name, &scopes, expires_at.as_deref(), call.now())?;
+    let mut body = json(call, &Token { id, user_id: user, name, scopes, expires_at, created_at: call.now().to_owned() });
     body["token"] = secret.into();
-    Answer::created(&body)
+    Ok(body)
 }
 
 /// Administrators see everybody's, others their own.

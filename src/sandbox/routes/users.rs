@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
+use super::super::kept::OF_USERS;
 use super::super::page;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::{NewUser, User};
@@ -56,6 +57,16 @@ fn full(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
     if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
         body.extend(more);
     }
+    with_settings(call, user, body)
+}
+
+/// An answer with what was set of the user in the place of what it has of a new one.
+fn with_settings(call: &Call<'_>, user: &User, mut body: Value) -> Result<Value, Failure> {
+    for (key, value) in OF_USERS.set(call.db, user.id)? {
+        if let Some(shown) = body.get_mut(&key) {
+            *shown = value;
+        }
+    }
     Ok(body)
 }
 
@@ -83,7 +94,7 @@ fn me(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&full(call, call.user()?)?)
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     let params = &call.params;
     let username = params.text("username")?;
     let search = params.text("search")?.unwrap_or_default().to_lowercase();
@@ -123,7 +134,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     match call.is_administrator() || own {
         true => Answer::ok(&full(call, &user)?),
-        false => Answer::ok(&public(call, &user)),
+        false => Answer::ok(&with_settings(call, &user, public(call, &user))?),
     }
 }
 
@@ -135,6 +146,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     check_free(call, &email, &username, None)?;
     let new = NewUser { username: &username, name: &name, email: &email, state: ACTIVE, admin: call.params.is_set("admin")?, bot: false };
     let id = User::insert(call.db, new, call.now())?;
+    OF_USERS.take(call.db, id, call.tier(), &call.params)?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
     Answer::created(&full(call, &user)?)
 }
@@ -172,6 +184,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
         call.db.execute("UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1", params![namespace.id, name, username])?;
         groups::rename_below(call, &namespace)?;
     }
+    OF_USERS.take(call.db, user.id, call.tier(), &call.params)?;
     let user = User::by_id(call.db, user.id)?.ok_or_else(|| Failure::not_found("User"))?;
     Answer::ok(&full(call, &user)?)
 }

@@ -1,0 +1,102 @@
+//! Access tokens of projects and groups. Each belongs to a bot, a user that is a member there: whoever keeps members
+//! in order meets bots in the lists and has to leave them alone.
+
+use rusqlite::params;
+use serde_json::Value;
+
+use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER, REPORTER, Token};
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::page;
+use super::super::store::random_hex;
+use super::super::store::user::{NewUser, User};
+use super::members::{self, Scope};
+use super::{Route, delete, get, post, tokens};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/access_tokens", |call| list(call, &project(call)?)),
+    post("/projects/{id}/access_tokens", |call| create(call, &project(call)?)),
+    get("/projects/{id}/access_tokens/{token_id}", |call| show(call, &project(call)?)),
+    delete("/projects/{id}/access_tokens/{token_id}", |call| revoke(call, &project(call)?)),
+    get("/groups/{id}/access_tokens", |call| list(call, &Scope::group(call, OWNER)?)),
+    post("/groups/{id}/access_tokens", |call| create(call, &Scope::group(call, OWNER)?)),
+    get("/groups/{id}/access_tokens/{token_id}", |call| show(call, &Scope::group(call, OWNER)?)),
+    delete("/groups/{id}/access_tokens/{token_id}", |call| revoke(call, &Scope::group(call, OWNER)?)),
+];
+
+fn project(call: &Call<'_>) -> Result<Scope, Failure> {
+    Ok(Scope::Project(Box::new(call.project_as(MAINTAINER)?)))
+}
+
+/// A bot that is a member with this level; answers its id.
+pub(super) fn insert(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> Result<i64, Failure> {
+    let kind = if matches!(scope, Scope::Project(_)) { "project" } else { "group" };
+    let username = format!("{kind}_{}_bot_{}", scope.id(), &random_hex()[..8]);
+    let email = format!("{username}@noreply.localhost");
+    let bot = NewUser { username: &username, name, email: &email, state: "active", admin: false, bot: true };
+    let bot = User::insert(call.db, bot, call.now())?;
+    members::insert(call, scope, bot, level, None)?;
+    Ok(bot)
+}
+
+fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    call.params.require(&["name", "scopes"])?;
+    let name = call.params.text("name")?.unwrap_or_default();
+    let level = call.params.integer("access_level")?.unwrap_or(MAINTAINER);
+    if ![GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER].contains(&level) {
+        return Err(Failure::no_valid_value("access_level"));
+    }
+    if level > scope.level(call)? {
+        return Err(Failure::bad_request("User does not have permission to create a token with this access level"));
+    }
+    let bot = insert(call, scope, &name, level)?;
+    let mut body = tokens::issue(call, bot)?;
+    body["access_level"] = level.into();
+    Answer::created(&body)
+}
+
+/// The tokens of the bots that are members here.
+fn all(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>, Failure> {
+    let column = scope.column();
+    let sql = format!(
+        "SELECT {}, (SELECT m.access_level FROM members m WHERE m.user_id = tokens.user_id AND m.{column} = ?1) AS access_level
+         FROM tokens WHERE user_id IN
+             (SELECT m.user_id FROM members m JOIN users u ON u.id = m.user_id WHERE m.{column} = ?1 AND u.bot = 1)
+         ORDER BY id",
+        Token::COLUMNS
+    );
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let rows = statement.query_map([scope.id()], |row| Ok((Token::from_row(row)?, row.get::<_, i64>("access_level")?)))?;
+    let mut all = Vec::new();
+    for row in rows {
+        let (token, level) = row?;
+        let mut body = tokens::json(call, &token);
+        body["access_level"] = level.into();
+        all.push((token, body));
+    }
+    Ok(all)
+}
+
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let all: Vec<Value> = all(call, scope)?.into_iter().map(|(_, body)| body).collect();
+    page::list(call, &all)
+}
+
+fn one(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value), Failure> {
+    let id = call.segment_id("token_id")?;
+    all(call, scope)?
+        .into_iter()
+        .find(|(token, _)| token.id == id)
+        .ok_or_else(|| Failure::not_found(&format!("Could not find access token with token_id: {id}")))
+}
+
+fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    Answer::ok(&one(call, scope)?.1)
+}
+
+/// The bot goes with its token.
+fn revoke(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let (token, _) = one(call, scope)?;
+    call.db.execute("DELETE FROM users WHERE id = ?1", params![token.user_id])?;
+    Ok(Answer::no_content())
+}

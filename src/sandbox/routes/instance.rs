@@ -1,0 +1,90 @@
+//! The settings of the whole service, and lists of what cannot be made here. Clients set the first up before they
+//! begin, and look through the second when they clean up; nothing else follows either.
+
+use rusqlite::OptionalExtension;
+use serde_json::{Map, Value, json};
+
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::page;
+use super::{Route, get, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/application/settings", show),
+    put("/application/settings", update),
+    get("/admin/ci/variables", |call| nothing(call, call.administrator().map(drop))),
+    get("/topics", |call| nothing(call, Ok(()))),
+    get("/deploy_tokens", |call| nothing(call, call.administrator().map(drop))),
+    get("/projects/{id}/deploy_tokens", |call| nothing(call, call.project().map(drop))),
+    get("/projects/{id}/merge_requests", |call| nothing(call, call.project().map(drop))),
+    get("/groups/{id}/deploy_tokens", |call| nothing(call, call.group().map(drop))),
+];
+
+/// The settings of a new service; the sort of each value is that of its setting.
+fn presets() -> Map<String, Value> {
+    let presets = json!({
+        "allow_local_requests_from_web_hooks_and_services": false,
+        "asset_proxy_allowlist": [],
+        "asset_proxy_enabled": false,
+        "default_branch_name": "",
+        "default_branch_protection": 2,
+        "default_group_visibility": "private",
+        "default_project_visibility": "private",
+        "default_projects_limit": 100_000,
+        "default_snippet_visibility": "private",
+        "deletion_adjourned_period": 7,
+        "gravatar_enabled": true,
+        "max_attachment_size": 100,
+        "max_import_size": 50,
+        "require_two_factor_authentication": false,
+        "restricted_visibility_levels": [],
+        "send_user_confirmation_email": false,
+        "session_expire_delay": 10_080,
+        "signup_enabled": true,
+        "two_factor_grace_period": 48,
+        "user_default_external": false,
+    });
+    match presets {
+        Value::Object(presets) => presets,
+        _ => Map::new(),
+    }
+}
+
+fn settings(call: &Call<'_>) -> Result<Map<String, Value>, Failure> {
+    call.administrator()?;
+    let stored: Option<String> =
+        call.db.prepare_cached("SELECT value FROM meta WHERE key = 'application settings'")?.query_row([], |row| row.get(0)).optional()?;
+    let mut settings = presets();
+    if let Some(text) = stored {
+        let set: Map<String, Value> = serde_json::from_str(&text).map_err(|error| Failure::internal(&error))?;
+        settings.extend(set);
+    }
+    Ok(settings)
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    Answer::ok(&settings(call)?)
+}
+
+fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+    let mut settings = settings(call)?;
+    for (name, value) in &mut settings {
+        let new = match value {
+            Value::Bool(_) => call.params.flag(name)?.map(Value::from),
+            Value::Number(_) => call.params.integer(name)?.map(Value::from),
+            Value::Array(_) => call.params.texts(name)?.map(Value::from),
+            _ => call.params.text(name)?.map(Value::from),
+        };
+        if let Some(new) = new {
+            *value = new;
+        }
+    }
+    let text = serde_json::to_string(&settings).map_err(|error| Failure::internal(&error))?;
+    call.db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('application settings', ?1)", [text])?;
+    Answer::ok(&settings)
+}
+
+/// A list without items, for whoever may ask.
+fn nothing(call: &Call<'_>, allowed: Result<(), Failure>) -> Result<Answer, Failure> {
+    allowed.and_then(|()| page::list(call, &[]))
+}
