@@ -48,6 +48,8 @@ pub(crate) enum Kind {
     Flag,
     /// A text of at most this many characters; null clears it.
     Text(usize),
+    /// A text of at most this many characters that is never cleared: null and blank leave it as it is.
+    Name(usize),
     /// An integer within these bounds, and the service's complaint about others.
     Number(i64, i64, &'static str),
     OneOf(&'static [&'static str]),
@@ -203,7 +205,7 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
     elsewhere("id").on("E"),
     elsewhere("namespace_id").on("CU"),
     text("description", LONG),
-    text("default_branch", SHORT),
+    row("default_branch", Kind::Name(SHORT), Preset::Null),
     elsewhere("visibility"),
     elsewhere("initialize_with_readme").on("CU"),
     elsewhere("import_url"),
@@ -286,7 +288,7 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
     flag("packages_enabled", true),
     flag("request_access_enabled", true),
     flag("service_desk_enabled", false).on("E"),
-    row("repository_storage", Kind::Text(SHORT), Preset::Text("default")).administrators(),
+    row("repository_storage", Kind::Name(SHORT), Preset::Text("default")).administrators(),
     flag("mirror", false).premium(),
     flag("mirror_trigger_builds", false).premium(),
     flag("mirror_overwrites_diverged_branches", false).on("E").premium(),

@@ -88,7 +88,7 @@ fn set(
 ) -> Result<(), Failure> {
     let new = match row.kind {
         Kind::Elsewhere | Kind::TwinOf(_) => return Ok(()),
-        Kind::Flag | Kind::Text(_) | Kind::Number(..) | Kind::OneOf(_) => match plain(row, name, value)? {
+        Kind::Flag | Kind::Text(_) | Kind::Name(_) | Kind::Number(..) | Kind::OneOf(_) => match plain(row, name, value)? {
             Some(_) if name == "mr_default_target_self" && !rights.fork => {
                 return Err(Failure::bad_request("mr_default_target_self is only for forks"));
             }
@@ -117,12 +117,12 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
     Ok(match row.kind {
         Kind::Flag => flag(name, value)?.map(Value::Bool),
         Kind::Text(most) => match text(name, value)? {
-            Some(text) if text.chars().count() > most => {
-                let complaint = format!("is too long (maximum is {most} characters)");
-                return Err(Failure::model(name, complaint));
-            }
-            Some(text) => Some(text.into()),
+            Some(text) => Some(bounded(name, text, most)?),
             None => Some(row.preset()),
+        },
+        Kind::Name(most) => match text(name, value)?.filter(|text| !text.is_empty()) {
+            Some(text) => Some(bounded(name, text, most)?),
+            None => None,
         },
         Kind::Number(least, most, complaint) => match integer(name, value)? {
             Some(number) if !(least..=most).contains(&number) => return Err(Failure::model(name, complaint)),
@@ -134,6 +134,14 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
         },
         Kind::Topics | Kind::CleanupPolicy | Kind::TwinOf(_) | Kind::Elsewhere => None,
     })
+}
+
+/// A text of at most `most` characters.
+fn bounded(name: &str, text: String, most: usize) -> Result<Value, Failure> {
+    if text.chars().count() > most {
+        return Err(Failure::model(name, format!("is too long (maximum is {most} characters)")));
+    }
+    Ok(text.into())
 }
 
 /// Topics are a set: sorted, each once.
@@ -287,7 +295,7 @@ mod tests {
     fn other(row: &Attribute) -> Value {
         match row.kind {
             Kind::Flag => json!(row.preset() != json!(true)),
-            Kind::Text(_) => json!("other"),
+            Kind::Text(_) | Kind::Name(_) => json!("other"),
             Kind::Number(least, _, _) => json!(least.max(700)),
             Kind::OneOf(values) => {
                 let preset = row.preset();

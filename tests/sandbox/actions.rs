@@ -36,6 +36,7 @@ async fn forks_come_in_the_background() {
     world
         .check(vec![
             (fact("unseen"), "stranger", "POST", kept(format!("{SHOP}/fork")), NO, 404, json!({"message": "404 Project Not Found"})),
+            (fact("project-name-rules"), "stranger", "POST", kept(format!("{site}/fork")), json!({"name": "!"}), 400, NO),
             (
                 fact("parameter-type"),
                 "stranger",

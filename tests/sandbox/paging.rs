@@ -68,22 +68,27 @@ async fn pages_carry_all_their_headers() {
 #[tokio::test]
 async fn keyset_pages_end_with_an_empty_one() {
     let world = five().await;
-    let start = "/projects?pagination=keyset&order_by=id&sort=asc&per_page=2".to_owned();
-    let (mut next, mut seen) = (start, Vec::new());
-    loop {
-        let page = world.get(ROOT, &next).await;
-        assert!(page.header("x-total").is_empty(), "{}", fact("keyset-end"));
-        let found = ids(&page.body);
-        let link = page.header("link").to_owned();
-        assert_eq!(found.is_empty(), link.is_empty(), "{}", fact("keyset-end"));
-        if found.is_empty() {
-            break;
-        }
-        seen.extend(found);
-        let address = link.trim_start_matches('<').split('>').next().expect("an address");
-        next = address.split("/api/v4").nth(1).expect("a path").to_owned();
+    for project in 1..=5 {
+        world.call(ROOT, "POST", &format!("/projects/{project}/star"), &NO).await;
     }
-    assert_eq!(seen, [1, 2, 3, 4, 5]);
+    for list in ["/projects", "/users/root/starred_projects"] {
+        let (mut next, mut seen) = (format!("{list}?pagination=keyset&order_by=id&sort=asc&per_page=2"), Vec::new());
+        loop {
+            let page = world.get(ROOT, &next).await;
+            assert!(page.header("x-total").is_empty(), "{}", fact("keyset-end"));
+            let found = ids(&page.body);
+            let link = page.header("link").to_owned();
+            assert_eq!(found.is_empty(), link.is_empty(), "{}", fact("keyset-end"));
+            if found.is_empty() {
+                break;
+            }
+            seen.extend(found);
+            assert!(seen.len() <= 5, "{}: {list} goes on with {link}", fact("keyset-end"));
+            let address = link.trim_start_matches('<').split('>').next().expect("an address");
+            next = address.split("/api/v4").nth(1).expect("a path").to_owned();
+        }
+        assert_eq!(seen, [1, 2, 3, 4, 5], "{}: {list}", fact("keyset-end"));
+    }
     world
         .check(vec![
             (fact("keyset-id"), ROOT, "GET", "/projects?pagination=keyset&order_by=name", NO, 405, NO),

@@ -27,6 +27,7 @@ fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
     let params = &call.params;
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
+    projects::check_name(&name)?;
     projects::check_path(&path)?;
     let wanted = params.one_of("visibility", VISIBILITIES)?;
     let visibility = wanted.unwrap_or_else(|| lower(&upstream.visibility, &namespace).to_owned());

@@ -180,8 +180,10 @@ fn search_group(call: &Call<'_>) -> Result<Answer, Failure> {
 pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failure> {
     narrow_to_visible(call, &mut query)?;
     narrow_by_filters(call, &mut query)?;
-    if query.takes >= Takes::OfUser {
-        narrow_users_projects(call, &mut query)?;
+    let keyset = call.params.text("pagination")?.as_deref() == Some("keyset");
+    // The links of keyset pages say in these where the next page begins.
+    if query.takes >= Takes::OfUser || keyset {
+        narrow_by_id(call, &mut query)?;
     }
     if query.takes == Takes::All {
         narrow_all_projects(call, &mut query)?;
@@ -190,7 +192,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failu
     let direction = if descending { "DESC" } else { "ASC" };
     let order_by = order(call, query.takes)?;
     let page = Page::of(call)?;
-    if call.params.text("pagination")?.as_deref() == Some("keyset") {
+    if keyset {
         if order_by != "id" {
             return Err(Failure::error(StatusCode::METHOD_NOT_ALLOWED, "Keyset pagination is not yet available for this type of request"));
         }
@@ -277,21 +279,20 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     if params.is_set("with_merge_requests_enabled")? {
         query.and("json_extract(p.attributes, '$.merge_requests_access_level') <> 'disabled'");
     }
+    if query.takes >= Takes::OfUser && params.text("with_programming_language")?.is_some() {
+        // No repository has contents.
+        query.and("0");
+    }
     Ok(())
 }
 
-/// The filters that a user's projects have besides.
-fn narrow_users_projects(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
+fn narrow_by_id(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
     let params = &call.params;
     if let Some(id) = params.integer("id_after")? {
         query.and("p.id > :id_after").bind(":id_after", id);
     }
     if let Some(id) = params.integer("id_before")? {
         query.and("p.id < :id_before").bind(":id_before", id);
-    }
-    if params.text("with_programming_language")?.is_some() {
-        // No repository has contents.
-        query.and("0");
     }
     Ok(())
 }

@@ -236,7 +236,8 @@ pub(crate) fn path_from(name: &str) -> String {
     path.trim_matches(['-', '_']).to_owned()
 }
 
-fn check_name(name: &str) -> Result<(), Failure> {
+/// The rules of the names of projects.
+pub(crate) fn check_name(name: &str) -> Result<(), Failure> {
     if name.chars().count() > 255 {
         return Err(Failure::model("name", "is too long (maximum is 255 characters)"));
     }
