@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::access::{MAINTAINER, REPORTER};
 use super::answer::Failure;
 use super::call::Call;
-use super::routes::custom_attributes;
+use super::routes::custom_attributes::{self, Holder};
 use super::settings;
 use super::store::namespace::{Brief, Namespace};
 use super::store::project::Project;
@@ -235,7 +235,7 @@ pub(crate) fn requested(call: &Call<'_>, project: &Project) -> Result<Map<String
         more.insert("statistics".to_owned(), Value::Object(sizes.collect()));
     }
     if call.is_administrator() && call.params.is_set("with_custom_attributes")? {
-        more.insert("custom_attributes".to_owned(), custom_attributes::of(call.db, project.id)?);
+        more.insert("custom_attributes".to_owned(), custom_attributes::of(call.db, Holder::Project(project.id))?);
     }
     Ok(more)
 }

@@ -11,6 +11,7 @@ use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
 use super::super::page;
 use super::super::store::namespace::{Namespace, NewGroup};
+use super::custom_attributes::{self, Holder};
 use super::members::{self, Scope};
 use super::projects::{avatar, check_path, check_visibility};
 use super::{Route, actions, delete, get, post, put};
@@ -94,7 +95,8 @@ fn respond(call: &Call<'_>, wanted: impl Fn(&Namespace) -> Result<bool, Failure>
     for group in statement.query_map([], |row| Namespace::from_row(row, 0))? {
         let group = group?;
         let named = [&group.name, &group.path].iter().any(|text| text.to_lowercase().contains(&search));
-        if named && !skipped.contains(&group.id) && call.sees_group(&group)? && call.level_in_group(&group)? >= least && wanted(&group)? {
+        let fits = named && !skipped.contains(&group.id) && custom_attributes::wanted(call, Holder::Group(group.id))?;
+        if fits && call.sees_group(&group)? && call.level_in_group(&group)? >= least && wanted(&group)? {
             all.push(json(call, &group)?);
         }
     }
