@@ -303,6 +303,7 @@ pub const FACTS: &[Fact] = &[
     // Around the reference
     service("group", "groups are created, found, listed and removed; the creator is owner"),
     service("group-settings", "the settings of a group are kept, as far as the tier has them; so is its avatar"),
+    service("group-variables", "a group has variables as a project has, for its owners"),
     service("group-taken", "a taken path of a group is 400"),
     service("group-rename", "what is below a renamed group follows it"),
     service("namespace", "namespaces are found by id; others are 404 Namespace Not Found"),

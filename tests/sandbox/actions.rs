@@ -339,6 +339,30 @@ async fn memberships_are_managed_for_a_whole_hierarchy() {
 }
 
 #[tokio::test]
+async fn groups_and_users_have_custom_attributes_too() {
+    let world = World::usual().await;
+    for (list, one, other) in [("/groups", "/groups/acme", "olive"), ("/users", "/users/4", "dan")] {
+        let place = kept(format!("{one}/custom_attributes"));
+        let team = kept(format!("{place}/team"));
+        let found = kept(format!("{list}?custom_attributes[team]=x"));
+        let own = world.get(ROOT, one).await.body["id"].clone();
+        world
+            .check(vec![
+                (fact("role"), other, "PUT", team, json!({"value": "x"}), 403, NO),
+                (fact("custom-attributes"), ROOT, "GET", place, NO, 200, json!([])),
+                (fact("custom-attributes"), ROOT, "GET", found, NO, 200, json!([])),
+                (fact("custom-attributes"), ROOT, "PUT", team, json!({"value": "y"}), 200, json!({"key": "team", "value": "y"})),
+                (fact("custom-attributes"), ROOT, "PUT", team, json!({"value": "x"}), 200, json!({"value": "x"})),
+                (fact("custom-attributes"), ROOT, "GET", place, NO, 200, json!([{"key": "team", "value": "x"}])),
+                (fact("custom-attributes"), ROOT, "GET", found, NO, 200, json!([{"id": own}])),
+                (fact("custom-attributes"), ROOT, "DELETE", team, NO, 204, NO),
+                (fact("custom-attributes"), ROOT, "GET", team, NO, 404, NO),
+            ])
+            .await;
+    }
+}
+
+#[tokio::test]
 async fn custom_attributes_are_for_administrators() {
     let world = World::usual().await;
     let place = "/projects/acme%2Fshop/custom_attributes/cost";
