@@ -285,6 +285,7 @@ pub const FACTS: &[Fact] = &[
     service("group-rename", "what is below a renamed group follows it"),
     service("namespace", "namespaces are found by id; others are 404 Namespace Not Found"),
     service("user", "callers learn who they are"),
+    reference("user-avatar", "1, 2.3", "the address of a user's avatar is a text"),
     service("user-create", "administrators create and remove users; a taken e-mail is 409"),
     service("user-change", "administrators change, filter, block and deactivate users"),
     service("token-manage", "tokens are listed without their secret, and revoked"),
