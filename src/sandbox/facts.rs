@@ -279,6 +279,7 @@ pub const FACTS: &[Fact] = &[
     reference("gists", "1, 7", "gists are imported in the background: 202, meanwhile 422"),
     reference("gists-flag", "1, 9", "importing gists is behind a flag that is off by default"),
     reference("import-server", "1, 4.2", "an import from a server goes to the personal namespace unless said otherwise"),
+    service("import-names", "clients know imports by the real names of the two hosts"),
     // Around the reference
     service("group", "groups are created, found, listed and removed; the creator is owner"),
     service("group-taken", "a taken path of a group is 400"),
