@@ -300,6 +300,7 @@ pub const FACTS: &[Fact] = &[
     reference("gists-refused", "1, 7", "a token that is blank or starts with `invalid` is 401, one that starts with `rate-limited` 429"),
     reference("gists-flag", "1, 9", "importing gists is behind a flag that is off by default"),
     reference("import-server", "1, 4.2", "an import from a server goes to the personal namespace unless said otherwise"),
+    service("import-names", "clients know imports by the real names of the two hosts"),
     // Around the reference
     service("group", "groups are created, found, listed and removed; the creator is owner"),
     service("group-settings", "the settings of a group are kept, as far as the tier has them; so is its avatar"),
@@ -308,6 +309,7 @@ pub const FACTS: &[Fact] = &[
     service("group-rename", "what is below a renamed group follows it"),
     service("namespace", "namespaces are found by id; others are 404 Namespace Not Found"),
     service("user", "callers learn who they are"),
+    reference("user-avatar", "1, 2.3", "the address of a user's avatar is a text"),
     service("user-create", "administrators create and remove users; a taken e-mail is 409"),
     service("user-change", "administrators change, filter, block and deactivate users"),
     service("user-settings", "the settings of a user are kept"),

@@ -399,6 +399,29 @@ async fn gists_need_their_flag() {
 }
 
 #[tokio::test]
+async fn imports_go_by_the_real_names_of_the_hosts_too() {
+    let world = World::usual().await;
+    let hosted = json!({"personal_access_token": "s", "repo_id": 7, "target_namespace": "acme", "new_name": "in", "github_hostname": "h"});
+    let server = json!({"bitbucket_server_url": "https://x.example", "bitbucket_server_username": "u", "personal_access_token": "s",
+                        "bitbucket_server_project": "K", "bitbucket_server_repo": "repo"});
+    world
+        .check(vec![
+            (fact("import-names"), "dan", "POST", "/import/github", hosted, 201, json!({"full_path": "acme/in"})),
+            (
+                fact("import-names"),
+                "dan",
+                "POST",
+                "/import/github/cancel",
+                json!({"project_id": 99}),
+                404,
+                json!({"message": "404 Project Not Found"}),
+            ),
+            (fact("import-names"), "dan", "POST", "/import/bitbucket_server", server, 201, json!({"full_path": "dan/repo"})),
+        ])
+        .await;
+}
+
+#[tokio::test]
 async fn imports_can_be_canceled_while_they_run() {
     let world = World::start(Config {
         seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
