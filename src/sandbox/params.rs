@@ -4,6 +4,8 @@
 //! JSON object, because clients in the field send all of these. Parameters that no handler asks for are ignored.
 //! Values of forms are strings, so every reader converts: `true`, `"true"` and `"1"` are one boolean.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
@@ -70,6 +72,7 @@ impl Params {
     /// Adds one parameter; brackets in its name nest it.
     pub(crate) fn add(&mut self, name: &str, value: Value) -> Result<(), Failure> {
         self.count += 1;
+        let name = &neutral(name);
         let (first, rest) = name.split_at(name.find('[').unwrap_or(name.len()));
         let keys: Vec<&str> = rest.split('[').skip(1).map(|key| key.strip_suffix(']').unwrap_or(key)).collect();
         if self.count > MOST_PARAMETERS || keys.len() > DEEPEST_NAME {
@@ -167,6 +170,12 @@ impl Params {
             Some(value) => value.get(..10).unwrap_or(value).parse().map(|date| Some(Some(date))).map_err(|_| Failure::invalid(name)),
         }
     }
+}
+
+/// What the reference calls a parameter that has the name of an external host (1, 1).
+fn neutral(name: &str) -> Cow<'_, str> {
+    let renamed = |host: &str, word: &str| name.strip_prefix(host).map(|rest| Cow::Owned(format!("{word}{rest}")));
+    renamed("github_", "extgit_").or_else(|| renamed("bitbucket_server_", "extserver_")).unwrap_or(Cow::Borrowed(name))
 }
 
 /// Reads a text; `name` is for the message.

@@ -214,20 +214,21 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
         }
     }
     let project = Project::by_path(call.db, &seed.path)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    let id = project.id;
+    let scope = Scope::Project(Box::new(project));
     for (number, fields) in seed.variables.iter().enumerate() {
-        let add = parameters(fields).and_then(|fields| variables::plant(call, project.id, &fields));
+        let add = parameters(fields).and_then(|fields| variables::plant(call, &scope, &fields));
         add.map_err(refused(&format!("{place}, variable {}", number + 1)))?;
     }
     for (number, fields) in seed.hooks.iter().enumerate() {
-        let add = parameters(fields).and_then(|fields| hooks::plant(call, project.id, &fields));
+        let add = parameters(fields).and_then(|fields| hooks::plant(call, id, &fields));
         add.map_err(refused(&format!("{place}, hook {}", number + 1)))?;
     }
     if let Some(fields) = &seed.push_rule {
-        let add = parameters(fields).and_then(|fields| push_rules::plant(call, project.id, &fields));
+        let add = parameters(fields).and_then(|fields| push_rules::plant(call, id, &fields));
         add.map_err(refused(&format!("{place}, push rule")))?;
     }
-    let id = project.id;
-    add_members(call, &Scope::Project(Box::new(project)), &place, &seed.members)?;
+    add_members(call, &scope, &place, &seed.members)?;
     if seed.archived {
         call.db.execute("UPDATE projects SET archived = 1 WHERE id = ?1", params![id])?;
     }

@@ -116,14 +116,13 @@ fn set(
 pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>, Failure> {
     Ok(match row.kind {
         Kind::Flag => flag(name, value)?.map(Value::Bool),
-        Kind::Text(most) | Kind::Name(most) => match text(name, value)? {
-            Some(text) if text.chars().count() > most => {
-                let complaint = format!("is too long (maximum is {most} characters)");
-                return Err(Failure::model(name, complaint));
-            }
-            Some(text) if !text.is_empty() => Some(text.into()),
-            _ if matches!(row.kind, Kind::Name(_)) => None,
-            text => Some(text.map_or_else(|| row.preset(), Value::from)),
+        Kind::Text(most) => match text(name, value)? {
+            Some(text) => Some(bounded(name, text, most)?),
+            None => Some(row.preset()),
+        },
+        Kind::Name(most) => match text(name, value)?.filter(|text| !text.is_empty()) {
+            Some(text) => Some(bounded(name, text, most)?),
+            None => None,
         },
         Kind::Number(least, most, complaint) => match integer(name, value)? {
             Some(number) if !(least..=most).contains(&number) => return Err(Failure::model(name, complaint)),
@@ -135,6 +134,14 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
         },
         Kind::Topics | Kind::CleanupPolicy | Kind::TwinOf(_) | Kind::Elsewhere => None,
     })
+}
+
+/// A text of at most `most` characters.
+fn bounded(name: &str, text: String, most: usize) -> Result<Value, Failure> {
+    if text.chars().count() > most {
+        return Err(Failure::model(name, format!("is too long (maximum is {most} characters)")));
+    }
+    Ok(text.into())
 }
 
 /// Topics are a set: sorted, each once.

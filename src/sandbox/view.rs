@@ -11,7 +11,7 @@ use super::access::{MAINTAINER, REPORTER};
 use super::answer::Failure;
 use super::attributes::Tier;
 use super::call::Call;
-use super::routes::custom_attributes;
+use super::routes::custom_attributes::{self, Holder};
 use super::settings;
 use super::store::namespace::Namespace;
 use super::store::project::Project;
@@ -186,7 +186,7 @@ fn wanted_members(call: &Call<'_>, project: &Project, wanted: Wanted, object: &m
         sizes.close();
     }
     if wanted.custom_attributes {
-        object.value("custom_attributes", custom_attributes::of(call.db, project.id)?)?;
+        object.value("custom_attributes", custom_attributes::of(call.db, Holder::Project(project.id))?)?;
     }
     Ok(())
 }

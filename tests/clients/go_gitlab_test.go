@@ -275,6 +275,10 @@ func TestMembers(t *testing.T) {
 	equal(t, []any{member.AccessLevel, member.ExpiresAt.String()}, []any{gitlab.ReporterPermissions, "2999-01-31"})
 	edit := gitlab.EditGroupMemberOptions{AccessLevel: level(gitlab.DeveloperPermissions), ExpiresAt: text("")}
 	equal(t, must(root.GroupMembers.EditGroupMember(group.ID, user.ID, &edit)).ExpiresAt == nil, true)
+	query := gitlab.ListGroupMembersOptions{Query: &user.Username}
+	equal(t, must(root.Groups.ListGroupMembers(group.ID, &query))[0].ID, user.ID)
+	equal(t, must(root.Groups.ListAllGroupMembers(group.ID, &query))[0].AvatarURL != "", true)
+	equal(t, must(root.GroupMembers.GetGroupMember(group.ID, user.ID)).AccessLevel, gitlab.DeveloperPermissions)
 	refuses(t, 404, "404 Not found", failed(root.ProjectMembers.GetProjectMember(project.ID, user.ID)))
 	inherited := must(root.ProjectMembers.GetInheritedProjectMember(project.ID, user.ID))
 	equal(t, inherited.AccessLevel, gitlab.DeveloperPermissions)
@@ -284,11 +288,16 @@ func TestMembers(t *testing.T) {
 	refuses(t, 400, "should be greater than or equal to Developer", failed(add(gitlab.GuestPermissions)))
 	must(add(gitlab.MaintainerPermissions))
 	refuses(t, 409, "Member already exists", failed(add(gitlab.MaintainerPermissions)))
+	raise := gitlab.EditProjectMemberOptions{AccessLevel: level(gitlab.OwnerPermissions)}
+	must(root.ProjectMembers.EditProjectMember(project.ID, user.ID, &raise))
+	equal(t, len(must(root.ProjectMembers.ListProjectMembers(project.ID, nil))), 1)
 	listed := gitlab.ListProjectMembersOptions{UserIDs: &[]int{user.ID}}
-	equal(t, must(root.ProjectMembers.ListAllProjectMembers(project.ID, &listed))[0].AccessLevel, gitlab.MaintainerPermissions)
+	equal(t, must(root.ProjectMembers.ListAllProjectMembers(project.ID, &listed))[0].AccessLevel, gitlab.OwnerPermissions)
 	equal(t, must(root.Groups.ListBillableGroupMembers(group.ID, nil))[0].ID > 0, true)
 	done(root.ProjectMembers.DeleteProjectMember(project.ID, user.ID))
 	done(root.GroupMembers.RemoveGroupMember(group.ID, user.ID, nil))
+	must(add(gitlab.GuestPermissions))
+	done(root.Groups.RemoveBillableGroupMember(group.ID, user.ID))
 	equal(t, len(must(root.ProjectMembers.ListAllProjectMembers(project.ID, &listed))), 0)
 }
 

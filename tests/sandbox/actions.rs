@@ -339,6 +339,30 @@ async fn memberships_are_managed_for_a_whole_hierarchy() {
 }
 
 #[tokio::test]
+async fn groups_and_users_have_custom_attributes_too() {
+    let world = World::usual().await;
+    for (list, one, other) in [("/groups", "/groups/acme", "olive"), ("/users", "/users/4", "dan")] {
+        let place = kept(format!("{one}/custom_attributes"));
+        let team = kept(format!("{place}/team"));
+        let found = kept(format!("{list}?custom_attributes[team]=x"));
+        let own = world.get(ROOT, one).await.body["id"].clone();
+        world
+            .check(vec![
+                (fact("role"), other, "PUT", team, json!({"value": "x"}), 403, NO),
+                (fact("custom-attributes"), ROOT, "GET", place, NO, 200, json!([])),
+                (fact("custom-attributes"), ROOT, "GET", found, NO, 200, json!([])),
+                (fact("custom-attributes"), ROOT, "PUT", team, json!({"value": "y"}), 200, json!({"key": "team", "value": "y"})),
+                (fact("custom-attributes"), ROOT, "PUT", team, json!({"value": "x"}), 200, json!({"value": "x"})),
+                (fact("custom-attributes"), ROOT, "GET", place, NO, 200, json!([{"key": "team", "value": "x"}])),
+                (fact("custom-attributes"), ROOT, "GET", found, NO, 200, json!([{"id": own}])),
+                (fact("custom-attributes"), ROOT, "DELETE", team, NO, 204, NO),
+                (fact("custom-attributes"), ROOT, "GET", team, NO, 404, NO),
+            ])
+            .await;
+    }
+}
+
+#[tokio::test]
 async fn custom_attributes_are_for_administrators() {
     let world = World::usual().await;
     let place = "/projects/acme%2Fshop/custom_attributes/cost";
@@ -372,6 +396,29 @@ async fn gists_need_their_flag() {
     let world = World::usual().await;
     let body = json!({"personal_access_token": "s"});
     world.check(vec![(fact("gists-flag"), "dan", "POST", "/import/extgit/gists", body, 404, json!({"error": "404 Not Found"}))]).await;
+}
+
+#[tokio::test]
+async fn imports_go_by_the_real_names_of_the_hosts_too() {
+    let world = World::usual().await;
+    let hosted = json!({"personal_access_token": "s", "repo_id": 7, "target_namespace": "acme", "new_name": "in", "github_hostname": "h"});
+    let server = json!({"bitbucket_server_url": "https://x.example", "bitbucket_server_username": "u", "personal_access_token": "s",
+                        "bitbucket_server_project": "K", "bitbucket_server_repo": "repo"});
+    world
+        .check(vec![
+            (fact("import-names"), "dan", "POST", "/import/github", hosted, 201, json!({"full_path": "acme/in"})),
+            (
+                fact("import-names"),
+                "dan",
+                "POST",
+                "/import/github/cancel",
+                json!({"project_id": 99}),
+                404,
+                json!({"message": "404 Project Not Found"}),
+            ),
+            (fact("import-names"), "dan", "POST", "/import/bitbucket_server", server, 201, json!({"full_path": "dan/repo"})),
+        ])
+        .await;
 }
 
 #[tokio::test]

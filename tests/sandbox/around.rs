@@ -390,3 +390,25 @@ async fn clients_set_the_service_up_and_clean_up_behind_them() {
         ])
         .await;
 }
+
+#[tokio::test]
+async fn a_group_has_variables_of_its_own() {
+    let world = World::usual().await;
+    const LIST: &str = "/groups/acme/variables";
+    const ONE: &str = "/groups/acme/variables/K";
+    let filter = json!({"value": "new", "filter": {"environment_scope": "prod"}});
+    world
+        .check(vec![
+            (fact("group-variables"), "olive", "POST", LIST, json!({"key": "K", "value": "v"}), 201, json!({"raw": false})),
+            (fact("variable-taken"), "olive", "POST", LIST, json!({"key": "K", "value": "v"}), 400, NO),
+            (fact("group-variables"), "olive", "POST", LIST, json!({"key": "K", "value": "p", "environment_scope": "prod"}), 201, NO),
+            (fact("variable-ambiguous"), "olive", "GET", ONE, NO, 409, NO),
+            (fact("group-variables"), "olive", "PUT", ONE, filter, 200, json!({"value": "new", "environment_scope": "prod"})),
+            (fact("group-variables"), "olive", "GET", LIST, NO, 200, json!([{"value": "v"}, {"value": "new"}])),
+            (fact("group-variables"), "mia", "GET", LIST, NO, 403, NO),
+            (fact("group-variables"), "mia", "GET", "/projects/1/variables", NO, 200, json!([])),
+            (fact("group-variables"), "olive", "DELETE", "/groups/acme/variables/K?filter[environment_scope]=prod", NO, 204, NO),
+            (fact("group-variables"), "olive", "GET", ONE, NO, 200, json!({"value": "v"})),
+        ])
+        .await;
+}

@@ -15,6 +15,15 @@ async fn id(world: &World, user: &str) -> i64 {
 }
 
 #[tokio::test]
+async fn everybody_has_an_avatar() {
+    let world = World::usual().await;
+    let address = format!("{}/uploads/-/system/user/avatar/{}/avatar.png", world.running.url(), id(&world, "dan").await);
+    for path in ["/groups/acme/members?query=dan", "/projects/acme%2Fshop/users?search=dan", "/users?username=dan"] {
+        assert_eq!(world.get("mia", path).await.body[0]["avatar_url"], json!(address), "{}: {path}", fact("user-avatar"));
+    }
+}
+
+#[tokio::test]
 async fn members_come_and_go() {
     let world = World::usual().await;
     let stranger = id(&world, "stranger").await;

@@ -30,8 +30,7 @@ fn project(call: &Call<'_>) -> Result<Scope, Failure> {
 
 /// A bot that is a member with this level; answers its id.
 pub(super) fn insert(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> Result<i64, Failure> {
-    let kind = if matches!(scope, Scope::Project(_)) { "project" } else { "group" };
-    let username = format!("{kind}_{}_bot_{}", scope.id(), &random_hex()[..8]);
+    let username = format!("{}_{}_bot_{}", scope.name(), scope.id(), &random_hex()[..8]);
     let email = format!("{username}@noreply.localhost");
     let bot = NewUser { username: &username, name, email: &email, state: "active", admin: false, bot: true };
     let bot = User::insert(call.db, bot, call.now())?;

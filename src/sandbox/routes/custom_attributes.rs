@@ -1,46 +1,94 @@
-//! Custom attributes of projects, for administrators. The reference only lists and filters by them (2, 4.1); these
-//! are the real service's operations that set them.
+//! Custom attributes of projects, groups and users, for administrators. The reference only lists projects and filters
+//! them by these (2, 4.1); here are the real service's operations that set them.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Value, json};
 
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
-use super::super::store::project::Project;
-use super::{Route, delete, get, put};
+use super::{Route, delete, get, project_list, put};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/custom_attributes", list),
-    get("/projects/{id}/custom_attributes/{key}", show),
-    put("/projects/{id}/custom_attributes/{key}", set),
-    delete("/projects/{id}/custom_attributes/{key}", remove),
+    get("/projects/{id}/custom_attributes", |call| list(call, project(call)?)),
+    get("/projects/{id}/custom_attributes/{key}", |call| show(call, project(call)?)),
+    put("/projects/{id}/custom_attributes/{key}", |call| set(call, project(call)?)),
+    delete("/projects/{id}/custom_attributes/{key}", |call| remove(call, project(call)?)),
+    get("/groups/{id}/custom_attributes", |call| list(call, group(call)?)),
+    get("/groups/{id}/custom_attributes/{key}", |call| show(call, group(call)?)),
+    put("/groups/{id}/custom_attributes/{key}", |call| set(call, group(call)?)),
+    delete("/groups/{id}/custom_attributes/{key}", |call| remove(call, group(call)?)),
+    get("/users/{user_id}/custom_attributes", |call| list(call, user(call)?)),
+    get("/users/{user_id}/custom_attributes/{key}", |call| show(call, user(call)?)),
+    put("/users/{user_id}/custom_attributes/{key}", |call| set(call, user(call)?)),
+    delete("/users/{user_id}/custom_attributes/{key}", |call| remove(call, user(call)?)),
 ];
 
-/// All of a project, as an array of keys and values.
-pub(crate) fn of(db: &Connection, project: i64) -> Result<Value, rusqlite::Error> {
-    db.prepare_cached("SELECT key, value FROM custom_attributes WHERE project_id = ?1 ORDER BY key")?
-        .query_map([project], |row| Ok(json!({ "key": row.get::<_, String>(0)?, "value": row.get::<_, String>(1)? })))?
+/// What has custom attributes, by its id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Holder {
+    Project(i64),
+    Group(i64),
+    User(i64),
+}
+
+impl Holder {
+    /// The column that holds its id, and the id.
+    fn key(self) -> (&'static str, i64) {
+        match self {
+            Self::Project(id) => ("project_id", id),
+            Self::Group(id) => ("group_id", id),
+            Self::User(id) => ("user_id", id),
+        }
+    }
+}
+
+/// All of a holder, as an array of keys and values.
+pub(crate) fn of(db: &Connection, holder: Holder) -> Result<Value, rusqlite::Error> {
+    let (column, id) = holder.key();
+    db.prepare_cached(&format!("SELECT key, value FROM custom_attributes WHERE {column} = ?1 ORDER BY key"))?
+        .query_map([id], |row| Ok(json!({ "key": row.get::<_, String>(0)?, "value": row.get::<_, String>(1)? })))?
         .collect()
 }
 
-/// The project; its caller has to be an administrator.
-fn project(call: &Call<'_>) -> Result<Project, Failure> {
+/// Whether the holder has all that the call's `custom_attributes` ask for; only administrators can ask.
+pub(crate) fn wanted(call: &Call<'_>, holder: Holder) -> Result<bool, Failure> {
+    let (Some(Value::Object(wanted)), true) = (call.params.get("custom_attributes"), call.is_administrator()) else {
+        return Ok(true);
+    };
+    let has = of(call.db, holder)?;
+    let has = has.as_array().map(Vec::as_slice).unwrap_or_default();
+    Ok(wanted.iter().all(|(key, value)| has.iter().any(|own| own["key"] == *key && own["value"] == *value)))
+}
+
+fn project(call: &Call<'_>) -> Result<Holder, Failure> {
     call.user()?;
     let project = call.project()?;
     call.administrator()?;
-    Ok(project)
+    Ok(Holder::Project(project.id))
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
-    Answer::ok(&of(call.db, project(call)?.id)?)
+fn group(call: &Call<'_>) -> Result<Holder, Failure> {
+    call.user()?;
+    let group = call.group()?;
+    call.administrator()?;
+    Ok(Holder::Group(group.id))
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
-    let (project, key) = (project(call)?, call.segment("key"));
+fn user(call: &Call<'_>) -> Result<Holder, Failure> {
+    call.administrator()?;
+    Ok(Holder::User(project_list::user(call)?.id))
+}
+
+fn list(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {
+    Answer::ok(&of(call.db, holder)?)
+}
+
+fn show(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {
+    let ((column, id), key) = (holder.key(), call.segment("key"));
     let value: Option<String> = call
         .db
-        .prepare_cached("SELECT value FROM custom_attributes WHERE project_id = ?1 AND key = ?2")?
-        .query_row(params![project.id, key], |row| row.get(0))
+        .prepare_cached(&format!("SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2"))?
+        .query_row(params![id, key], |row| row.get(0))
         .optional()?;
     match value {
         Some(value) => Answer::ok(&json!({ "key": key, "value": value })),
@@ -48,20 +96,19 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     }
 }
 
-fn set(call: &Call<'_>) -> Result<Answer, Failure> {
-    let (project, key) = (project(call)?, call.segment("key"));
+fn set(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {
+    let ((column, id), key) = (holder.key(), call.segment("key"));
     call.params.require(&["value"])?;
     let value = call.params.text("value")?.unwrap_or_default();
-    call.db.execute(
-        "INSERT OR REPLACE INTO custom_attributes (project_id, key, value) VALUES (?1, ?2, ?3)",
-        params![project.id, key, value],
-    )?;
+    let sql = format!("INSERT OR REPLACE INTO custom_attributes ({column}, key, value) VALUES (?1, ?2, ?3)");
+    call.db.prepare_cached(&sql)?.execute(params![id, key, value])?;
     Answer::ok(&json!({ "key": key, "value": value }))
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
-    let (project, key) = (project(call)?, call.segment("key"));
-    match call.db.execute("DELETE FROM custom_attributes WHERE project_id = ?1 AND key = ?2", params![project.id, key])? {
+fn remove(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {
+    let ((column, id), key) = (holder.key(), call.segment("key"));
+    let sql = format!("DELETE FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
+    match call.db.prepare_cached(&sql)?.execute(params![id, key])? {
         0 => Err(Failure::not_found("CustomAttribute")),
         _ => Ok(Answer::no_content()),
     }

@@ -11,6 +11,7 @@ use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
 use super::super::page;
 use super::super::store::namespace::{Namespace, NewGroup};
+use super::custom_attributes::{self, Holder};
 use super::members::{self, Scope};
 use super::projects::{self, avatar, check_path, check_visibility};
 use super::{Route, actions, delete, get, post, put};
@@ -97,7 +98,8 @@ fn respond(call: &Call<'_>, wanted: impl Fn(&Namespace) -> bool) -> Result<Answe
         let group = group?;
         let named = [&group.name, &group.path].iter().any(|text| text.to_lowercase().contains(&search));
         let enough = call.standing()?.in_namespace(&group.traversal) >= least;
-        if named && enough && !skipped.contains(&group.id) && call.sees_group(&group)? && wanted(&group) {
+        let fits = named && enough && !skipped.contains(&group.id) && wanted(&group);
+        if fits && custom_attributes::wanted(call, Holder::Group(group.id))? && call.sees_group(&group)? {
             all.push(json(call, &group)?);
         }
     }

@@ -18,6 +18,11 @@ pub(super) const ROUTES: &[Route] = &[
     post("/import/extgit/cancel", cancel),
     post("/import/extgit/gists", gists),
     post("/import/extserver", extserver),
+    // The same by the names that the reference replaces; `Params` takes their parameters.
+    post("/import/github", extgit),
+    post("/import/github/cancel", cancel),
+    post("/import/github/gists", gists),
+    post("/import/bitbucket_server", extserver),
 ];
 
 /// Errors of imports are under a key of their own.

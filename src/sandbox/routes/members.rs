@@ -69,6 +69,14 @@ impl Scope {
         }
     }
 
+    /// What messages call it.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Group(_) => "group",
+            Self::Project(_) => "project",
+        }
+    }
+
     pub(super) fn id(&self) -> i64 {
         match self {
             Self::Group(group) => group.id,

@@ -278,7 +278,7 @@ fn pending(call: &Call<'_>) -> Result<Answer, Failure> {
                 "name": membership.user.name,
                 "username": membership.user.username,
                 "email": membership.user.email,
-                "avatar_url": null,
+                "avatar_url": membership.user.avatar_url(&call.base),
                 "web_url": format!("{}/{}", call.base, membership.user.username),
                 "approved": false,
                 "invited": false,

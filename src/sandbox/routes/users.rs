@@ -10,6 +10,7 @@ use super::super::kept::OF_USERS;
 use super::super::page;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::{NewUser, User};
+use super::custom_attributes::{self, Holder};
 use super::{Route, delete, get, groups, post, project_list, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -122,7 +123,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     let mut all = Vec::new();
     for user in statement.query_map(params![username, state], User::from_row)? {
         let user = user?;
-        if user.is_found_by(&search) {
+        if user.is_found_by(&search) && custom_attributes::wanted(call, Holder::User(user.id))? {
             all.push(if call.is_administrator() { full(call, &user)? } else { user.brief(&call.base) });
         }
     }

@@ -1,27 +1,32 @@
-//! Variables of a project (reference 1, 4.1).
+//! Variables of a project (reference 1, 4.1), and those of a group, which real clients manage in the same way.
 
 use http::StatusCode;
 use rusqlite::{OptionalExtension, Row, params};
 use serde_json::{Value, json};
 
-use super::super::access::MAINTAINER;
+use super::super::access::{MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Params;
 use super::super::profile::Profile;
-use super::super::store::project::Project;
+use super::members::Scope;
 use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/variables", list),
-    post("/projects/{id}/variables", create),
-    get("/projects/{id}/variables/{key}", show),
-    put("/projects/{id}/variables/{key}", update),
-    delete("/projects/{id}/variables/{key}", remove),
+    get("/projects/{id}/variables", |call| list(call, &project(call)?)),
+    post("/projects/{id}/variables", |call| create(call, &project(call)?)),
+    get("/projects/{id}/variables/{key}", |call| show(call, &project(call)?)),
+    put("/projects/{id}/variables/{key}", |call| update(call, &project(call)?)),
+    delete("/projects/{id}/variables/{key}", |call| remove(call, &project(call)?)),
+    get("/groups/{id}/variables", |call| list(call, &Scope::group(call, OWNER)?)),
+    post("/groups/{id}/variables", |call| create(call, &Scope::group(call, OWNER)?)),
+    get("/groups/{id}/variables/{key}", |call| show(call, &Scope::group(call, OWNER)?)),
+    put("/groups/{id}/variables/{key}", |call| update(call, &Scope::group(call, OWNER)?)),
+    delete("/groups/{id}/variables/{key}", |call| remove(call, &Scope::group(call, OWNER)?)),
 ];
 
-/// How many variables a project may have.
+/// How many variables a project or group may have.
 const MOST: i64 = 8_000;
 /// The shortest value that can be masked.
 const SHORTEST_MASKED: usize = 8;
@@ -128,84 +133,77 @@ impl Variable {
         self.value.chars().count() >= SHORTEST_MASKED && self.value.chars().all(fits)
     }
 
-    fn save(&mut self, call: &Call<'_>, project: i64) -> Result<(), Failure> {
-        let taken: bool = call
-            .db
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM variables
-                 WHERE project_id = ?1 AND key = ?2 AND environment_scope = ?3 AND id <> ?4)",
-            )?
-            .query_row(params![project, self.key, self.environment_scope, self.id], |row| row.get(0))?;
+    fn save(&mut self, call: &Call<'_>, scope: &Scope) -> Result<(), Failure> {
+        let column = scope.column();
+        let sql =
+            format!("SELECT EXISTS (SELECT 1 FROM variables WHERE {column} = ?1 AND key = ?2 AND environment_scope = ?3 AND id <> ?4)");
+        let taken: bool =
+            call.db.prepare_cached(&sql)?.query_row(params![scope.id(), self.key, self.environment_scope, self.id], |row| row.get(0))?;
         if taken {
             return Err(Failure::model("key", format!("{} has already been taken", self.key)));
         }
-        self.id = call
-            .db
-            .prepare_cached(
-                "INSERT INTO variables
-                     (id, project_id, key, value, variable_type, protected, masked, raw, environment_scope)
-                 VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-                 ON CONFLICT (id) DO UPDATE SET value = excluded.value, variable_type = excluded.variable_type,
-                     protected = excluded.protected, masked = excluded.masked, raw = excluded.raw,
-                     environment_scope = excluded.environment_scope
-                 RETURNING id",
-            )?
-            .query_row(
-                params![
-                    self.id,
-                    project,
-                    self.key,
-                    self.value,
-                    self.variable_type,
-                    self.protected,
-                    self.masked,
-                    self.raw,
-                    self.environment_scope
-                ],
-                |row| row.get(0),
-            )?;
+        let sql = format!(
+            "INSERT INTO variables (id, {column}, key, value, variable_type, protected, masked, raw, environment_scope)
+             VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT (id) DO UPDATE SET value = excluded.value, variable_type = excluded.variable_type,
+                 protected = excluded.protected, masked = excluded.masked, raw = excluded.raw,
+                 environment_scope = excluded.environment_scope
+             RETURNING id"
+        );
+        self.id = call.db.prepare_cached(&sql)?.query_row(
+            params![
+                self.id,
+                scope.id(),
+                self.key,
+                self.value,
+                self.variable_type,
+                self.protected,
+                self.masked,
+                self.raw,
+                self.environment_scope
+            ],
+            |row| row.get(0),
+        )?;
         Ok(())
     }
 }
 
 /// Adds a variable as a call with these parameters would; one that exists stays as it is.
-pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Failure> {
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(), Failure> {
     let mut variable = Variable::new(params.text("key")?.unwrap_or_default());
     variable.take(params, &call.service.profile)?;
-    let exists = call
-        .db
-        .prepare_cached("SELECT 1 FROM variables WHERE project_id = ?1 AND key = ?2 AND environment_scope = ?3")?
-        .exists(params![project, variable.key, variable.environment_scope])?;
-    if exists { Ok(()) } else { variable.save(call, project) }
+    let sql = format!("SELECT 1 FROM variables WHERE {} = ?1 AND key = ?2 AND environment_scope = ?3", scope.column());
+    let exists = call.db.prepare_cached(&sql)?.exists(params![scope.id(), variable.key, variable.environment_scope])?;
+    if exists { Ok(()) } else { variable.save(call, scope) }
 }
 
 /// The project, whose caller has to be a maintainer. Closed while it is archived or its CI/CD is disabled, also
 /// for reading.
-fn project(call: &Call<'_>) -> Result<Project, Failure> {
+fn project(call: &Call<'_>) -> Result<Scope, Failure> {
     let project = call.active_project_as(MAINTAINER)?;
     let builds: String = call
         .db
         .prepare_cached("SELECT json_extract(attributes, '$.builds_access_level') FROM projects WHERE id = ?1")?
         .query_row([project.id], |row| row.get(0))?;
-    if builds == "disabled" { Err(Failure::forbidden()) } else { Ok(project) }
+    if builds == "disabled" { Err(Failure::forbidden()) } else { Ok(Scope::Project(Box::new(project))) }
 }
 
 /// The one variable with the key, in the scope of the filter if there is one.
-fn find(call: &Call<'_>, project: i64) -> Result<Variable, Failure> {
-    let scope = match call.params.get("filter") {
+fn find(call: &Call<'_>, scope: &Scope) -> Result<Variable, Failure> {
+    let filter = match call.params.get("filter") {
         Some(Value::Object(filter)) => filter.get("environment_scope").and_then(Value::as_str),
         Some(Value::Null) | None => None,
         Some(_) => return Err(Failure::invalid("filter")),
     };
     let sql = format!(
-        "SELECT {} FROM variables WHERE project_id = ?1 AND key = ?2 AND (?3 IS NULL OR environment_scope = ?3)
-         LIMIT 2",
-        Variable::COLUMNS
+        "SELECT {} FROM variables WHERE {} = ?1 AND key = ?2 AND (?3 IS NULL OR environment_scope = ?3) LIMIT 2",
+        Variable::COLUMNS,
+        scope.column()
     );
     let mut found: Vec<Variable> = call
         .db
         .prepare_cached(&sql)?
-        .query_map(params![project, call.segment("key"), scope], Variable::from_row)?
+        .query_map(params![scope.id(), call.segment("key"), filter], Variable::from_row)?
         .collect::<Result<_, _>>()?;
     if found.len() > 1 {
         return Err(Failure::conflict("There are multiple variables with provided parameters. Please use 'filter[environment_scope]'"));
@@ -213,44 +211,40 @@ fn find(call: &Call<'_>, project: i64) -> Result<Variable, Failure> {
     found.pop().ok_or_else(|| Failure::not_found("Variable"))
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = project(call)?;
-    let sql = format!("SELECT {} FROM variables WHERE project_id = ?1 ORDER BY id", Variable::COLUMNS);
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let sql = format!("SELECT {} FROM variables WHERE {} = ?1 ORDER BY id", Variable::COLUMNS, scope.column());
     let all: Vec<Value> =
-        call.db.prepare_cached(&sql)?.query_map([project.id], |row| Ok(Variable::from_row(row)?.json()))?.collect::<Result<_, _>>()?;
+        call.db.prepare_cached(&sql)?.query_map([scope.id()], |row| Ok(Variable::from_row(row)?.json()))?.collect::<Result<_, _>>()?;
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = project(call)?;
-    Answer::ok(&find(call, project.id)?.json())
+fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    Answer::ok(&find(call, scope)?.json())
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = project(call)?;
+fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     call.params.require(&["key", "value"])?;
     let mut variable = Variable::new(call.params.text("key")?.unwrap_or_default());
     variable.take(&call.params, &call.service.profile)?;
     let count: i64 = call
         .db
-        .prepare_cached("SELECT count(*) FROM variables WHERE project_id = ?1")?
-        .query_row([project.id], |row| row.get(0))
+        .prepare_cached(&format!("SELECT count(*) FROM variables WHERE {} = ?1", scope.column()))?
+        .query_row([scope.id()], |row| row.get(0))
         .optional()?
         .unwrap_or(0);
     if count >= MOST {
-        return Err(Failure::model("base", format!("Maximum number of project ci variables ({MOST}) exceeded")));
+        return Err(Failure::model("base", format!("Maximum number of {} ci variables ({MOST}) exceeded", scope.name())));
     }
-    variable.save(call, project.id)?;
+    variable.save(call, scope)?;
     Answer::created(&variable.json())
 }
 
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = project(call)?;
+fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let profile = &call.service.profile;
     if !profile.optional_variable_value {
         call.params.require(&["value"])?;
     }
-    let mut variable = find(call, project.id)?;
+    let mut variable = find(call, scope)?;
     if profile.put_resets_omitted_flags {
         let fresh = Variable::new(String::new());
         variable.protected = fresh.protected;
@@ -259,13 +253,12 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
         variable.variable_type = fresh.variable_type;
     }
     variable.take(&call.params, profile)?;
-    variable.save(call, project.id)?;
+    variable.save(call, scope)?;
     Answer::ok(&variable.json())
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = project(call)?;
-    let variable = find(call, project.id)?;
+fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let variable = find(call, scope)?;
     call.db.execute("DELETE FROM variables WHERE id = ?1", [variable.id])?;
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }

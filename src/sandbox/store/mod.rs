@@ -283,13 +283,26 @@ mod tests {
         let path = folder.path().join("data.db");
         let earlier = Connection::open(&path).expect("a file");
         earlier.execute_batch(SCHEMA[0]).expect("the first tables");
-        earlier.execute_batch("INSERT INTO meta (key, value) VALUES ('a', 'b'); PRAGMA user_version = 1").expect("written");
+        earlier
+            .execute_batch(
+                "INSERT INTO meta (key, value) VALUES ('a', 'b');
+                 INSERT INTO namespaces (kind, name, path, full_path, full_name, created_at) VALUES ('group', 'a', 'a', 'a', 'a', '');
+                 INSERT INTO projects (namespace_id, name, path, full_path, visibility, creator_id, created_at, updated_at,
+                     last_activity_at, runners_token, attributes, brief, shown) VALUES (1, 'b', 'b', 'a/b', '', 1, '', '', '', '', '', '', '');
+                 INSERT INTO variables (project_id, key, environment_scope, value, variable_type, protected, masked, raw)
+                     VALUES (1, 'K', '*', 'kept', 'env_var', 0, 0, 0);
+                 PRAGMA user_version = 1",
+            )
+            .expect("written");
         drop(earlier);
         for _ in 0..2 {
             let store = Store::open(&Data::File(path.clone()), false).expect("opened");
             assert_eq!(store.read(count).expect("read"), 1);
             let custom = store.read(|db| Ok(db.query_row("SELECT count(*) FROM custom_attributes", [], |row| row.get::<_, i64>(0))?));
             assert_eq!(custom.expect("the later table"), 0);
+            let variable =
+                store.read(|db| Ok(db.query_row("SELECT value FROM variables WHERE project_id = 1", [], |row| row.get::<_, String>(0))?));
+            assert_eq!(variable.expect("the table made anew"), "kept");
         }
     }
 

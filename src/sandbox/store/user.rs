@@ -99,8 +99,13 @@ impl User {
             "username": self.username,
             "name": self.name,
             "state": self.state,
-            "avatar_url": null,
+            "avatar_url": self.avatar_url(base),
             "web_url": format!("{base}/{}", self.username),
         })
+    }
+
+    /// Where the picture would be downloaded: the reference has a text here for everybody (1, 2.3).
+    pub(crate) fn avatar_url(&self, base: &str) -> String {
+        format!("{base}/uploads/-/system/user/avatar/{}/avatar.png", self.id)
     }
 }
