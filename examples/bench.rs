@@ -14,20 +14,22 @@ use std::{
     error::Error,
     fmt::Write as _,
     fs,
-    io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom},
+    io::{Read as _, Seek as _, SeekFrom},
     path::Path,
-    process::{Child, Command, ExitCode, Stdio},
+    process::{Command, ExitCode, Stdio},
     time::{Duration, Instant},
 };
 
 use clap::Parser;
 use undrift::operation::{AnyOp, OPERATIONS};
 
+mod process;
+use process::{Sandbox, TOKEN};
+
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
 /// Set for a process that is to be the command line itself.
 const AS_UNDRIFT: &str = "UNDRIFT_BENCH_CHILD";
-const TOKEN: &str = "bench-token-of-the-sandbox";
 
 /// Measures a plan with nothing to change, and the apply before it.
 #[derive(Parser)]
@@ -85,42 +87,25 @@ fn run(args: &Args) -> Fallible<()> {
             return Err(format!("a plan has written: {write}").into());
         }
     }
+    say(&format!("the sandbox: {:.2} s processor in all", process::processor(&service.sandbox.id())));
     Ok(())
 }
 
-/// The sandbox in a process of its own.
+/// The sandbox with its log of requests.
 struct Service {
-    process: Child,
-    url: String,
+    sandbox: Sandbox,
     log: std::path::PathBuf,
     /// How much of the log has been counted.
     counted: u64,
 }
 
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 impl Service {
     fn start(folder: &Path, latency: u64) -> Fallible<Self> {
         let log = folder.join("requests.jsonl");
-        let mut process = undrift(&folder.join("sandbox.figures"))?
-            .args(["sandbox", "--tier", "premium", "--latency", &latency.to_string()])
-            .arg("--data")
-            .arg(folder.join("sandbox.db"))
-            .arg("--request-log")
-            .arg(&log)
-            .env("UNDRIFT_SANDBOX_TOKEN", TOKEN)
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut line = String::new();
-        let stdout = process.stdout.take().ok_or("the sandbox has no output")?;
-        BufReader::new(stdout).read_line(&mut line)?;
-        let url = line.trim().strip_prefix("listening on ").ok_or("the sandbox did not start")?.to_owned();
-        Ok(Self { process, url, log, counted: 0 })
+        let mut command = undrift(&folder.join("sandbox.figures"))?;
+        command.args(["sandbox", "--tier", "premium", "--latency", &latency.to_string(), "--data"]).arg(folder.join("sandbox.db"));
+        command.arg("--request-log").arg(&log);
+        Ok(Self { sandbox: Sandbox::start(command)?, log, counted: 0 })
     }
 
     /// Makes what the projects need: a group, and people.
@@ -139,7 +124,7 @@ impl Service {
                 ("users", user)
             }));
             for (path, body) in bodies {
-                let request = client.post(format!("{}/api/v4/{path}", self.url)).header("PRIVATE-TOKEN", TOKEN);
+                let request = client.post(format!("{}/api/v4/{path}", self.sandbox.url)).header("PRIVATE-TOKEN", TOKEN);
                 request.header("content-type", "application/json").body(body).send().await?.error_for_status()?;
             }
             Ok::<_, Box<dyn Error>>(())
@@ -154,7 +139,7 @@ impl Service {
         let output = undrift(&figures)?
             .args(command)
             .arg(manifests)
-            .args(["--url", &self.url, "--concurrency", &concurrency.to_string()])
+            .args(["--url", &self.sandbox.url, "--concurrency", &concurrency.to_string()])
             .env("UNDRIFT_TOKEN", TOKEN)
             .env("CI", "true")
             .output()?;
@@ -227,13 +212,7 @@ struct Figures {
 
 impl Figures {
     fn of_this_process() -> Self {
-        // Fields 14 and 15 are the ticks in user and in kernel mode; Linux has shown them in hundredths of a second for ever.
-        let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        let fields: Vec<_> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |i: usize| fields.get(i).and_then(|t| t.parse::<f64>().ok()).unwrap_or_default();
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<f64>().ok());
-        Self { cpu: (ticks(11) + ticks(12)) / 100.0, peak_mib: peak.unwrap_or_default() / 1024.0 }
+        Self { cpu: process::processor("self"), peak_mib: process::memory("self", "VmHWM") }
     }
 
     fn to_line(&self) -> String {

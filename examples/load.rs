@@ -11,9 +11,9 @@
 use std::{
     error::Error,
     fs,
-    io::{BufRead as _, BufReader, Write as _},
+    io::Write as _,
     path::Path,
-    process::{Child, Command, ExitCode, Stdio},
+    process::{Command, ExitCode},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -25,11 +25,13 @@ use tokio::{
 };
 use undrift::sandbox::{self, Config, Data, Seed};
 
+mod process;
+use process::{Sandbox, TOKEN};
+
 type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Set for a process that is to be the command line itself.
 const AS_UNDRIFT: &str = "UNDRIFT_LOAD_CHILD";
-const TOKEN: &str = "load-token-of-the-sandbox";
 
 /// Measures the sandbox.
 #[derive(Clone, Parser)]
@@ -77,8 +79,8 @@ async fn measure(args: &Args) -> Fallible<()> {
     say(&format!("{:>8.0} flushes of 4 KiB a second", flushes(folder.path())?));
 
     let start = Instant::now();
-    let service = Service::start(&file, args.durable)?;
-    say(&format!("{:>8.0} ms from start to the first address, {}", start.elapsed().as_secs_f64() * 1e3, service.memory()));
+    let service = sandbox_on(&file, args.durable)?;
+    say(&format!("{:>8.0} ms from start to the first address, {}", start.elapsed().as_secs_f64() * 1e3, memory(&service)));
     let projects = args.projects;
     let pages = (projects / 100).clamp(1, 500);
     let read = move |_, n: usize| get(&format!("/projects/{}", scattered(n, projects)));
@@ -90,9 +92,9 @@ async fn measure(args: &Args) -> Fallible<()> {
     for (name, request) in
         [("single reads", Arc::new(read) as Make), ("pages of 100", Arc::new(page)), ("committed writes", Arc::new(write))]
     {
-        let (used, start) = (service.cpu(), Instant::now());
+        let (used, start) = (process::processor(&service.id()), Instant::now());
         let times = ask(&service, args, args.connections, &request).await?;
-        let (wall, used) = (start.elapsed().as_secs_f64(), service.cpu() - used);
+        let (wall, used) = (start.elapsed().as_secs_f64(), process::processor(&service.id()) - used);
         say(&format!("{}, {:.0} µs of its processor each", rate(name, &times, wall), used / times.len() as f64 * 1e6));
     }
     let half = args.connections.div_ceil(2);
@@ -102,7 +104,7 @@ async fn measure(args: &Args) -> Fallible<()> {
     let wall = start.elapsed().as_secs_f64();
     say(&rate("reads beside writes", &reads, wall));
     say(&rate("writes beside reads", &writes, wall));
-    say(&format!("at the end {}", service.memory()));
+    say(&format!("at the end {}", memory(&service)));
     Ok(())
 }
 
@@ -128,11 +130,11 @@ fn send(method: &str, path: &str, body: &str) -> Vec<u8> {
 }
 
 /// Asks over this many connections until the time is over; how long each request took, sorted.
-async fn ask(service: &Service, args: &Args, connections: usize, make: &Make) -> Fallible<Vec<Duration>> {
+async fn ask(service: &Sandbox, args: &Args, connections: usize, make: &Make) -> Fallible<Vec<Duration>> {
     let end = Instant::now() + Duration::from_secs(args.seconds);
     let mut workers = tokio::task::JoinSet::new();
     for worker in 0..connections {
-        let (make, address) = (Arc::clone(make), service.address.clone());
+        let (make, address) = (Arc::clone(make), service.url.replace("http://", ""));
         workers.spawn(async move {
             let mut stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;
@@ -212,46 +214,16 @@ fn flushes(folder: &Path) -> Fallible<f64> {
     Ok(f64::from(count) / start.elapsed().as_secs_f64())
 }
 
-/// The sandbox in a process of its own.
-struct Service {
-    process: Child,
-    address: String,
+/// Starts the sandbox on a file.
+fn sandbox_on(file: &Path, durable: bool) -> Fallible<Sandbox> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.env_clear().env(AS_UNDRIFT, "1");
+    command.args(["sandbox", "--data"]).arg(file).args(durable.then_some("--durable"));
+    Ok(Sandbox::start(command)?)
 }
 
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Service {
-    fn start(file: &Path, durable: bool) -> Fallible<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.env_clear().env(AS_UNDRIFT, "1").env("UNDRIFT_SANDBOX_TOKEN", TOKEN);
-        command.args(["sandbox", "--data"]).arg(file).args(durable.then_some("--durable"));
-        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().ok_or("the sandbox has no output")?).read_line(&mut line)?;
-        let address = line.trim().strip_prefix("listening on http://").ok_or("the sandbox did not start")?.to_owned();
-        Ok(Self { process, address })
-    }
-
-    /// What it has in memory, as Linux tells. The mapped part of the file counts as resident while it is in use.
-    fn memory(&self) -> String {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
-        let mib = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-            line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or_default() / 1_024.0
-        };
-        format!("{:.0} MiB of its own and {:.0} MiB of the file in memory", mib("RssAnon:"), mib("RssFile:"))
-    }
-
-    /// The processor time that it has used, in seconds, as Linux tells; zero elsewhere.
-    fn cpu(&self) -> f64 {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
-        let fields: Vec<_> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |i: usize| fields.get(i).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or_default();
-        (ticks(11) + ticks(12)) / 100.0
-    }
+/// What the sandbox has in memory. The mapped part of the file counts as resident while it is in use.
+fn memory(service: &Sandbox) -> String {
+    let mib = |figure| process::memory(&service.id(), figure);
+    format!("{:.0} MiB of its own and {:.0} MiB of the file in memory", mib("RssAnon"), mib("RssFile"))
 }
