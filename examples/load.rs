@@ -14,11 +14,11 @@ use std::{
     io::Write as _,
     path::Path,
     process::{Command, ExitCode},
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use clap::Parser;
+use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -40,7 +40,7 @@ struct Args {
     #[arg(long, default_value_t = 10_000)]
     projects: usize,
     /// How long each operation is asked for
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 3)]
     seconds: u64,
     /// How many connections there are
     #[arg(long, default_value_t = 16)]
@@ -76,73 +76,113 @@ async fn measure(args: &Args) -> Fallible<()> {
     fill(&file, args.projects).await?;
     let size = fs::metadata(&file)?.len() as f64 / 1_048_576.0;
     say(&format!("{} projects in {size:.0} MiB, filled in {:.1} s", args.projects, start.elapsed().as_secs_f64()));
-    say(&format!("{:>8.0} flushes of 4 KiB a second", flushes(folder.path())?));
+    say(&format!("{:>8.0}/s flushes of 4 KiB", flushes(folder.path())?));
 
     let start = Instant::now();
     let service = sandbox_on(&file, args.durable)?;
     say(&format!("{:>8.0} ms from start to the first address, {}", start.elapsed().as_secs_f64() * 1e3, memory(&service)));
-    let projects = args.projects;
-    let pages = (projects / 100).clamp(1, 500);
-    let read = move |_, n: usize| get(&format!("/projects/{}", scattered(n, projects)));
-    let page = move |_, n: usize| get(&format!("/projects?per_page=100&page={}", scattered(n, pages)));
-    let write = move |worker, n: usize| {
-        let body = format!(r#"{{"key":"W{worker}_{n}","value":"a value of the usual length"}}"#);
-        send("POST", &format!("/projects/{}/variables", scattered(n, projects)), &body)
-    };
-    for (name, request) in
-        [("single reads", Arc::new(read) as Make), ("pages of 100", Arc::new(page)), ("committed writes", Arc::new(write))]
-    {
+    for operation in MEASURED {
         let (used, start) = (process::processor(&service.id()), Instant::now());
-        let times = ask(&service, args, args.connections, &request).await?;
+        let times = ask(&service, args, args.connections, operation).await?;
         let (wall, used) = (start.elapsed().as_secs_f64(), process::processor(&service.id()) - used);
-        say(&format!("{}, {:.0} µs of its processor each", rate(name, &times, wall), used / times.len() as f64 * 1e6));
+        say(&format!("{}, {:.0} µs of its processor each", rate(operation.name, &times, wall), used / times.len() as f64 * 1e6));
     }
     let half = args.connections.div_ceil(2);
-    let (read, write): (Make, Make) = (Arc::new(read), Arc::new(move |worker, n| write(worker + 1_000, n)));
     let start = Instant::now();
-    let (reads, writes) = tokio::try_join!(ask(&service, args, half, &read), ask(&service, args, half, &write))?;
+    let (reads, writes) = tokio::try_join!(ask(&service, args, half, &READ), ask(&service, args, half, &WRITE_MEANWHILE))?;
     let wall = start.elapsed().as_secs_f64();
-    say(&rate("reads beside writes", &reads, wall));
-    say(&rate("writes beside reads", &writes, wall));
+    say(&rate("project-get beside writes", &reads, wall));
+    say(&rate("variable-create beside reads", &writes, wall));
     say(&format!("at the end {}", memory(&service)));
     Ok(())
 }
+
+/// How many projects have more than their own row.
+const BUSY: usize = 100;
 
 /// Scatters numbers over 1 to `most`, the same way each time.
 fn scattered(n: usize, most: usize) -> usize {
     n.wrapping_mul(7_919) % most + 1
 }
 
-/// Makes the request of a worker with a number, as bytes.
-type Make = Arc<dyn Fn(usize, usize) -> Vec<u8> + Send + Sync>;
-
-fn get(path: &str) -> Vec<u8> {
-    send("GET", path, "")
+/// An operation that is measured. In its path and body, `{project}` is any project, `{busy}` one of the first hundred,
+/// which have variables, members, hooks and a push rule, `{page}` a page of a hundred projects, and `{n}` a new number.
+struct Measured {
+    name: &'static str,
+    method: &'static str,
+    path: &'static str,
+    body: &'static str,
 }
 
-fn send(method: &str, path: &str, body: &str) -> Vec<u8> {
-    let length = body.len();
-    format!(
-        "{method} /api/v4{path} HTTP/1.1\r\nHost: localhost\r\nPRIVATE-TOKEN: {TOKEN}\r\nContent-Type: application/json\r\n\
-         Content-Length: {length}\r\n\r\n{body}"
-    )
-    .into_bytes()
+const fn get(name: &'static str, path: &'static str) -> Measured {
+    Measured { name, method: "GET", path, body: "" }
+}
+
+const READ: Measured = get("project-get", "/projects/{project}");
+const WRITE: Measured = Measured {
+    name: "variable-create",
+    method: "POST",
+    path: "/projects/{project}/variables",
+    body: r#"{"key":"W{n}","value":"a value of the usual length"}"#,
+};
+const WRITE_MEANWHILE: Measured = Measured { body: r#"{"key":"M{n}","value":"a value of the usual length"}"#, ..WRITE };
+const MEASURED: &[Measured] = &[
+    READ,
+    get("project-list, pages of 100", "/projects?per_page=100&page={page}"),
+    get("project-list, simple", "/projects?per_page=100&page={page}&simple=true"),
+    get("group-project-list", "/groups/group-007/projects?per_page=100"),
+    get("variable-list", "/projects/{busy}/variables"),
+    get("variable-get", "/projects/{busy}/variables/KEY_1"),
+    get("project-member-list", "/projects/{busy}/members"),
+    get("project-member-list-all", "/projects/{busy}/members/all"),
+    get("hook-list", "/projects/{busy}/hooks"),
+    get("push-rule-get", "/projects/{busy}/push_rule"),
+    WRITE,
+    Measured {
+        name: "variable-update",
+        method: "PUT",
+        path: "/projects/{busy}/variables/KEY_1",
+        body: r#"{"value":"another value, number {n}"}"#,
+    },
+    Measured { name: "project-edit", method: "PUT", path: "/projects/{project}", body: r#"{"description":"Edited {n} times"}"# },
+    Measured { name: "project-create", method: "POST", path: "/projects", body: r#"{"name":"made-{n}","description":"One of many"}"# },
+];
+
+impl Measured {
+    /// The request with a number, as bytes.
+    fn request(&self, n: usize, projects: usize) -> Vec<u8> {
+        let places = [
+            ("{project}", scattered(n, projects)),
+            ("{busy}", scattered(n, projects.min(BUSY))),
+            ("{page}", scattered(n, (projects / 100).clamp(1, 500))),
+            ("{n}", n),
+        ];
+        let [path, body] = [self.path, self.body]
+            .map(|text| places.iter().fold(text.to_owned(), |text, (place, number)| text.replace(place, &number.to_string())));
+        format!(
+            "{} /api/v4{path} HTTP/1.1\r\nHost: localhost\r\nPRIVATE-TOKEN: {TOKEN}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            self.method,
+            body.len()
+        )
+        .into_bytes()
+    }
 }
 
 /// Asks over this many connections until the time is over; how long each request took, sorted.
-async fn ask(service: &Sandbox, args: &Args, connections: usize, make: &Make) -> Fallible<Vec<Duration>> {
+async fn ask(service: &Sandbox, args: &Args, connections: usize, operation: &'static Measured) -> Fallible<Vec<Duration>> {
     let end = Instant::now() + Duration::from_secs(args.seconds);
     let mut workers = tokio::task::JoinSet::new();
     for worker in 0..connections {
-        let (make, address) = (Arc::clone(make), service.url.replace("http://", ""));
+        let (address, projects) = (service.url.replace("http://", ""), args.projects);
         workers.spawn(async move {
             let mut stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;
             let (mut times, mut buffer) = (Vec::new(), Vec::new());
             while Instant::now() < end {
                 let start = Instant::now();
-                // Workers start at different numbers, so that they do not follow each other.
-                stream.write_all(&make(worker, worker * 1_009 + times.len())).await?;
+                // The numbers of different workers are far apart, so that they neither meet nor follow each other.
+                stream.write_all(&operation.request(worker * 1_000_003 + times.len(), projects)).await?;
                 receive(&mut stream, &mut buffer).await?;
                 times.push(start.elapsed());
             }
@@ -184,19 +224,27 @@ async fn receive(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Fallible<()> {
 fn rate(name: &str, times: &[Duration], wall: f64) -> String {
     let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or_default().as_secs_f64() * 1e3;
     let rate = times.len() as f64 / wall;
-    format!("{rate:>8.0} {name} a second, {:.2} ms in the middle, {:.2} ms at 99 %", at(0.5), at(0.99))
+    format!("{rate:>8.0}/s {name:<28} {:.2} ms in the middle, {:.2} ms at 99 %", at(0.5), at(0.99))
 }
 
 /// Fills a file with projects.
 async fn fill(file: &Path, projects: usize) -> Fallible<()> {
     let project = |number: usize| {
-        serde_json::json!({
+        let mut project = json!({
             "path": format!("group-{:03}/project-{number:06}", number % 100),
             "settings": {"description": format!("The project with the number {number}"), "topics": ["load", format!("t{}", number % 7)]},
-        })
+        });
+        if number < BUSY {
+            project["variables"] = (0..5).map(|i| json!({"key": format!("KEY_{i}"), "value": "a value of the usual length"})).collect();
+            project["members"] = (0..3).map(|i| json!({"user": format!("user{i}"), "access_level": "developer"})).collect();
+            project["hooks"] = (0..2).map(|i| json!({"url": format!("https://example.org/hooks/{i}")})).collect();
+            project["push_rule"] = json!({"commit_message_regex": "^[A-Z]"});
+        }
+        project
     };
+    let users: Vec<_> = (0..3).map(|i| json!({"username": format!("user{i}")})).collect();
     let projects: Vec<_> = (0..projects).map(project).collect();
-    let seed = Seed::from_json(serde_json::json!({ "projects": projects }))?;
+    let seed = Seed::from_json(json!({ "users": users, "projects": projects }))?;
     let config = Config { data: Data::File(file.to_owned()), seed: Some(seed), ..Config::default() };
     sandbox::start(config).await?.stop().await;
     Ok(())
