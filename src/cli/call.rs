@@ -64,7 +64,7 @@ pub(super) struct Args {
     /// Read this page of a list, instead of all of them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     page: Option<u32>,
-    /// How many objects a page has
+    /// How many objects the page has, 100 at most
     #[arg(long, value_name = "N", requires = "page", value_parser = clap::value_parser!(u32).range(1..=100))]
     per_page: Option<u32>,
     /// How the answer is written

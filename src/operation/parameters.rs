@@ -27,8 +27,10 @@ pub(super) const UPSTREAM: List = &[path("forked_from_id", IdOrName, "The projec
 
 // What every list takes (reference 1, 1).
 
-pub(super) const PAGING: List =
-    &[query("page", Integer, "The number of the page, from 1."), query("per_page", Integer, "How many objects a page has, 100 at most.")];
+pub(super) const PAGING: List = &[
+    query("page", Integer, "Only this page, from 1; without it all are read."),
+    query("per_page", Integer, "How many objects the page has, 100 at most; goes with `page`."),
+];
 
 // Variables (reference 1, 4.1).
 
