@@ -380,9 +380,33 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     ])?;
     let mut attributes = project.attributes(call.db)?;
     let rights = call.rights(project.forked_from_id.is_some());
+    let former = attributes.get("default_branch").cloned().unwrap_or_default();
     settings::apply(Accepts::Edit, params, rights, &mut attributes)?;
+    if let (false, Some(former), Some(wanted)) = (project.empty_repo, former.as_str(), attributes["default_branch"].as_str()) {
+        change_head(call, project.id, former, wanted)?;
+    }
     project.save_attributes(call.db, &attributes, call.tier(), call.now())?;
     take_avatar(call, project.id, params)?;
+    Ok(())
+}
+
+/// Lets the repository follow a new default branch, which has to be there already. A branch is there once it was the
+/// default one or has a file.
+fn change_head(call: &Call<'_>, project: i64, former: &str, wanted: &str) -> Result<(), Failure> {
+    if wanted == former {
+        return Ok(());
+    }
+    let known = call
+        .db
+        .prepare_cached("SELECT 1 FROM files WHERE project_id = ?1 AND purpose = 'repository' AND secret = ?2")?
+        .exists(params![project, wanted])?;
+    if !known {
+        return Err(Failure::model("base", format!("Could not change HEAD: branch '{wanted}' does not exist")));
+    }
+    call.db.execute(
+        "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'repository', ?2, '', x'')",
+        params![project, former],
+    )?;
     Ok(())
 }
 
