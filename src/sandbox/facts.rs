@@ -149,6 +149,7 @@ pub const FACTS: &[Fact] = &[
     reference("create-for-user-right", "1, 5", "nobody else creates projects for users"),
     reference("project-edit", "2, 4.3", "PUT changes the attributes that it names"),
     service("project-edit-nothing", "PUT without any known attribute is 400"),
+    service("branches", "the branches of a repository are listed and read"),
     service("default-branch", "the default branch of a repository changes to branches that are there; to others it is 400"),
     service("visibility-right", "only owners change the visibility"),
     service("visibility-group", "nothing is more visible than its group"),

@@ -305,6 +305,7 @@ async fn the_default_branch_has_to_be_there() {
     let group = world.get("mia", "/groups/acme").await.body["id"].clone();
     let made = json!({"path": "read", "namespace_id": group, "initialize_with_readme": true});
     let place = "/projects/acme%2Fread";
+    let branches = "/projects/acme%2Fread/repository/branches";
     let file = json!({"branch": "next", "content": "x", "commit_message": "m"});
     let missing = json!({"message": {"base": ["Could not change HEAD: branch 'next' does not exist"]}});
     let to = |branch: &str| json!({ "default_branch": branch });
@@ -315,6 +316,26 @@ async fn the_default_branch_has_to_be_there() {
             (fact("default-branch"), "mia", "PUT", place, to("next"), 400, missing),
             (fact("repository-file"), "mia", "POST", "/projects/acme%2Fread/repository/files/a", file, 201, json!({"branch": "next"})),
             (fact("default-branch"), "mia", "PUT", place, to("next"), 200, to("next")),
+            (
+                fact("branches"),
+                "mia",
+                "GET",
+                branches,
+                NO,
+                200,
+                json!([{"name": "main", "default": false}, {"name": "next", "default": true}]),
+            ),
+            (fact("branches"), "mia", "GET", "/projects/acme%2Fread/repository/branches/next", NO, 200, json!({"default": true})),
+            (
+                fact("branches"),
+                "mia",
+                "GET",
+                "/projects/acme%2Fread/repository/branches/other",
+                NO,
+                404,
+                json!({"message": "404 Branch Not Found"}),
+            ),
+            (fact("branches"), "mia", "GET", "/projects/acme%2Fshop/repository/branches", NO, 200, json!([])),
             (fact("default-branch"), "mia", "PUT", place, to("main"), 200, to("main")),
         ])
         .await;
