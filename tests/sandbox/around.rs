@@ -382,6 +382,12 @@ async fn clients_set_the_service_up_and_clean_up_behind_them() {
             (fact("nothing-there"), "mia", "GET", "/projects/1/merge_requests", NO, 200, json!([])),
             (fact("nothing-there"), "mia", "GET", "/groups/acme/deploy_tokens", NO, 200, json!([])),
             (fact("nothing-there"), "mia", "GET", "/topics", NO, 200, json!([])),
+            (fact("nothing-there"), "mia", "GET", "/events", NO, 200, json!([])),
+            (fact("nothing-there"), "mia", "GET", "/projects/1/events", NO, 200, json!([])),
+            (fact("nothing-there"), "mia", "GET", "/users/4/events", NO, 200, json!([])),
+            (fact("nothing-there"), "mia", "GET", "/users/99/events", NO, 404, NO),
+            (fact("templates"), "mia", "GET", "/templates/gitlab_ci_ymls/Nodejs", NO, 200, json!({"name": "Nodejs"})),
+            (fact("templates"), "mia", "GET", "/templates/gitlab_ci_ymls/Other", NO, 404, NO),
             (fact("nothing-there"), "mia", "GET", "/deploy_tokens", NO, 403, NO),
             (fact("nothing-there"), "mia", "GET", "/admin/ci/variables", NO, 403, NO),
             (fact("nothing-there"), ROOT, "GET", "/admin/ci/variables", NO, 200, json!([])),
@@ -389,6 +395,8 @@ async fn clients_set_the_service_up_and_clean_up_behind_them() {
             (fact("look-up"), "mia", "GET", "/search?scope=users&search=dan", NO, 200, json!([{"username": "dan"}])),
         ])
         .await;
+    let templates = world.get("mia", "/templates/gitlab_ci_ymls").await;
+    assert_eq!((templates.header("x-total"), templates.header("x-next-page")), ("24", "2"), "{}", fact("templates"));
 }
 
 #[tokio::test]

@@ -387,3 +387,45 @@ async fn a_moved_project_says_where_it_is() {
     let made = world.call(ROOT, "POST", "/projects", &json!({"path": "shop", "namespace_id": again})).await;
     assert_eq!(world.get(ROOT, SHOP).await.body["id"], made.body["id"], "{}", fact("project-moved"));
 }
+
+#[tokio::test]
+async fn the_default_branch_has_to_be_there() {
+    let world = World::usual().await;
+    let group = world.get("mia", "/groups/acme").await.body["id"].clone();
+    let made = json!({"path": "read", "namespace_id": group, "initialize_with_readme": true});
+    let place = "/projects/acme%2Fread";
+    let branches = "/projects/acme%2Fread/repository/branches";
+    let file = json!({"branch": "next", "content": "x", "commit_message": "m"});
+    let missing = json!({"message": {"base": ["Could not change HEAD: branch 'next' does not exist"]}});
+    let to = |branch: &str| json!({ "default_branch": branch });
+    world
+        .check(vec![
+            (fact("default-branch"), "mia", "POST", "/projects", made, 201, to("main")),
+            (fact("default-branch"), "mia", "PUT", place, to("main"), 200, to("main")),
+            (fact("default-branch"), "mia", "PUT", place, to("next"), 400, missing),
+            (fact("repository-file"), "mia", "POST", "/projects/acme%2Fread/repository/files/a", file, 201, json!({"branch": "next"})),
+            (fact("default-branch"), "mia", "PUT", place, to("next"), 200, to("next")),
+            (
+                fact("branches"),
+                "mia",
+                "GET",
+                branches,
+                NO,
+                200,
+                json!([{"name": "main", "default": false}, {"name": "next", "default": true}]),
+            ),
+            (fact("branches"), "mia", "GET", "/projects/acme%2Fread/repository/branches/next", NO, 200, json!({"default": true})),
+            (
+                fact("branches"),
+                "mia",
+                "GET",
+                "/projects/acme%2Fread/repository/branches/other",
+                NO,
+                404,
+                json!({"message": "404 Branch Not Found"}),
+            ),
+            (fact("branches"), "mia", "GET", "/projects/acme%2Fshop/repository/branches", NO, 200, json!([])),
+            (fact("default-branch"), "mia", "PUT", place, to("main"), 200, to("main")),
+        ])
+        .await;
+}

@@ -1,5 +1,5 @@
-//! The settings of the whole service, and lists of what cannot be made here. Clients set the first up before they
-//! begin, and look through the second when they clean up; nothing else follows either.
+//! The settings and templates of the whole service, and lists of what is not made here. Clients set the first up
+//! before they begin, try their paging on the second, and look through the last when they clean up.
 
 use rusqlite::OptionalExtension;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
-use super::{Route, get, put};
+use super::{Route, get, project_list, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/application/settings", show),
@@ -18,7 +18,53 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/deploy_tokens", |call| nothing(call, call.project().map(drop))),
     get("/projects/{id}/merge_requests", |call| nothing(call, call.project().map(drop))),
     get("/groups/{id}/deploy_tokens", |call| nothing(call, call.group().map(drop))),
+    get("/events", |call| nothing(call, call.user().map(drop))),
+    get("/projects/{id}/events", |call| nothing(call, call.project().map(drop))),
+    get("/users/{user_id}/events", |call| nothing(call, project_list::user(call).map(drop))),
+    get("/templates/gitlab_ci_ymls", templates),
+    get("/templates/gitlab_ci_ymls/{name}", template),
 ];
+
+/// More than one page of them. What is in them, nobody runs.
+const TEMPLATES: [&str; 24] = [
+    "Android",
+    "Auto-DevOps",
+    "Bash",
+    "C++",
+    "Chef",
+    "Clojure",
+    "Composer",
+    "Crystal",
+    "Django",
+    "Docker",
+    "Elixir",
+    "Flutter",
+    "Go",
+    "Gradle",
+    "Grails",
+    "Julia",
+    "LaTeX",
+    "Laravel",
+    "Maven",
+    "Mono",
+    "Nodejs",
+    "PHP",
+    "Python",
+    "Rust",
+];
+
+fn templates(call: &Call<'_>) -> Result<Answer, Failure> {
+    let all: Vec<Value> = TEMPLATES.iter().map(|name| json!({ "key": name, "name": name })).collect();
+    page::list(call, &all)
+}
+
+fn template(call: &Call<'_>) -> Result<Answer, Failure> {
+    let name = call.segment("name");
+    match TEMPLATES.contains(&name) {
+        true => Answer::ok(&json!({ "name": name, "content": format!("# {name}\n") })),
+        false => Err(Failure::not_found("Template")),
+    }
+}
 
 /// The settings of a new service; the sort of each value is that of its setting.
 fn presets() -> Map<String, Value> {

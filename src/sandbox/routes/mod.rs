@@ -13,6 +13,7 @@ pub(crate) mod memberships;
 pub(crate) mod project_list;
 pub(crate) mod projects;
 pub(crate) mod push_rules;
+pub(crate) mod repository;
 pub(crate) mod shares;
 pub(crate) mod system;
 pub(crate) mod tokens;
@@ -68,6 +69,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
         project_list::ROUTES,
         projects::ROUTES,
         push_rules::ROUTES,
+        repository::ROUTES,
         shares::ROUTES,
         system::ROUTES,
         tokens::ROUTES,

@@ -16,7 +16,7 @@ use super::super::store::project::{Import, NewProject, Project};
 use super::super::store::user::User;
 use super::super::view::{self, Wanted};
 use super::members::{self, Scope};
-use super::{Route, bots, delete, get, post, put};
+use super::{Route, bots, delete, get, post, put, repository};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}", show),
@@ -28,7 +28,6 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/projects/{id}", remove),
     post("/projects/{id}/archive", |call| set_archived(call, true)),
     post("/projects/{id}/unarchive", |call| set_archived(call, false)),
-    post("/projects/{id}/repository/files/{path}", commit_file),
     put("/projects/{id}/transfer", transfer),
 ];
 
@@ -401,7 +400,11 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     ])?;
     let mut attributes = project.attributes(call.db)?;
     let rights = call.rights(project.forked_from_id.is_some());
+    let former = attributes.get("default_branch").cloned().unwrap_or_default();
     settings::apply(Accepts::Edit, params, rights, &mut attributes)?;
+    if let (false, Some(former), Some(wanted)) = (project.empty_repo, former.as_str(), attributes["default_branch"].as_str()) {
+        repository::change_head(call, project.id, former, wanted)?;
+    }
     project.save_attributes(call.db, &attributes, call.tier(), call.now())?;
     take_avatar(call, project.id, params)?;
     Ok(())
@@ -431,26 +434,6 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer, Failure> {
     call.db.execute("UPDATE projects SET archived = ?2 WHERE id = ?1", params![project.id, archived])?;
     view::touch(call, project.id)?;
     answer(call, StatusCode::CREATED, project.id)
-}
-
-/// Just enough of the repository for a project to stop being empty.
-fn commit_file(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(DEVELOPER)?;
-    call.params.require(&["branch", "content", "commit_message"])?;
-    let branch = call.params.text("branch")?.unwrap_or_default();
-    let content = call.params.text("content")?.unwrap_or_default();
-    let path = call.segment("path");
-    call.db.execute(
-        "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'repository', ?2, ?3, ?4)",
-        params![project.id, branch, path, content.as_bytes()],
-    )?;
-    if project.empty_repo {
-        call.db.execute("UPDATE projects SET empty_repo = 0 WHERE id = ?1", [project.id])?;
-        let mut attributes = project.attributes(call.db)?;
-        attributes.insert("default_branch".to_owned(), branch.as_str().into());
-        project.save_attributes(call.db, &attributes, call.tier(), call.now())?;
-    }
-    Answer::created(&json!({ "file_path": path, "branch": branch }))
 }
 
 /// The reference names transfer only as a gap (2, 4.7); this is the real service's.
