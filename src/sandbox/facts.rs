@@ -286,7 +286,8 @@ pub const FACTS: &[Fact] = &[
     service("hierarchy", "hierarchy operations on a subgroup, or without right, are 400"),
     reference("member-state", "1, 3", "an awaiting member has no access until made active"),
     service("member-state-unknown", "a state for an unknown user is 404, for somebody without memberships 422"),
-    reference("pending", "1, 2.6", "awaiting members are listed as pending"),
+    reference("pending", "1, 2.6", "awaiting members are listed as pending, and so are people invited without an account"),
+    service("invitations", "people are invited by e-mail; whoever gets an account with that address is a member"),
     service("approve", "approve and approve_all are 204"),
     reference("override", "1, 4.3", "the override is set and removed, by POST, PUT and DELETE"),
     // Imports

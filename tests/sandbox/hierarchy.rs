@@ -213,3 +213,57 @@ async fn members_of_invited_groups_are_billable() {
         .check(vec![(fact("billable-invited"), "ann", "GET", "/groups/acme/billable_members?sort=access_level_asc", NO, 200, seats)])
         .await;
 }
+
+#[tokio::test]
+async fn people_without_an_account_are_pending() {
+    let world = World::usual().await;
+    let (group, project) = ("/groups/acme/invitations", "/projects/acme%2Fshop/invitations");
+    let pending = "/groups/acme/pending_members";
+    let before = world.get("olive", ACME).await.body;
+    let invite = |email: &str| json!({"email": email, "access_level": 30});
+    let refused = |email: &str, why: &str| json!({"status": "error", "message": {email: why}});
+    world
+        .check(vec![
+            (fact("role"), "mia", "POST", group, invite("new@example.org"), 403, NO),
+            (fact("invitations"), "olive", "POST", group, invite("new@example.org"), 201, json!({"status": "success"})),
+            (fact("invitations"), "olive", "POST", project, invite("other@example.org"), 201, json!({"status": "success"})),
+            (
+                fact("invitations"),
+                "olive",
+                "POST",
+                group,
+                invite("NEW@example.org"),
+                201,
+                refused("NEW@example.org", "Invite email has already been taken"),
+            ),
+            (fact("invitations"), "olive", "POST", group, invite("new"), 201, refused("new", "Invite email is invalid")),
+            (fact("invitations"), "olive", "GET", group, NO, 200, json!([{"invite_email": "new@example.org", "access_level": 30}])),
+        ])
+        .await;
+    let people = world.get("olive", pending).await.body;
+    let id = people[0]["id"].clone();
+    let expected = json!({"id": id, "email": "new@example.org", "avatar_url": people[0]["avatar_url"], "approved": false, "invited": true});
+    assert_eq!(people[0], expected, "{}", fact("pending"));
+    assert_eq!(people[1]["email"], "other@example.org", "{}", fact("pending"));
+
+    world
+        .check(vec![
+            (fact("approve"), "olive", "PUT", kept(format!("{ACME}/{id}/approve")), NO, 204, NO),
+            (fact("pending"), "olive", "GET", pending, NO, 200, json!([{"approved": true}, {"approved": false}])),
+            (fact("invitations"), "olive", "DELETE", kept(format!("{project}/other@example.org")), NO, 204, NO),
+            (fact("invitations"), "olive", "DELETE", kept(format!("{project}/other@example.org")), NO, 404, NO),
+        ])
+        .await;
+    assert_eq!(world.get("olive", ACME).await.body, before, "{}: nobody has an account yet", fact("invitations"));
+    let account = json!({"username": "nina", "name": "Nina", "email": "New@example.org", "password": "not-used-1"});
+    let nina = world.call(ROOT, "POST", "/users", &account).await.body;
+    world
+        .check(vec![
+            (fact("invitations"), "olive", "GET", kept(format!("{ACME}/{}", nina["id"])), NO, 200, json!({"access_level": 30})),
+            (fact("pending"), "olive", "GET", pending, NO, 200, json!([])),
+            (fact("invitations"), "olive", "POST", project, invite("new@example.org"), 201, json!({"status": "success"})),
+        ])
+        .await;
+    let member = kept(format!("/projects/acme%2Fshop/members/{}", nina["id"]));
+    assert_eq!(world.get("olive", member).await.status, 200, "{}: whoever has an account is a member at once", fact("invitations"));
+}

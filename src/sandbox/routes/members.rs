@@ -48,7 +48,7 @@ pub(crate) enum Scope {
 
 impl Scope {
     /// The project of the call. Level 0 is for reading, which is for whoever sees the project.
-    fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+    pub(super) fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
         let project = match level {
             0 => call.project()?,
             level => call.writable_project_as(level)?,
@@ -307,7 +307,7 @@ fn show_any(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 }
 
 /// The wanted level, checked against what the caller may grant.
-fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64, Failure> {
+pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64, Failure> {
     let level = call.params.integer("access_level")?.unwrap_or(0);
     if !valid_level(level, matches!(scope, Scope::Group(_))) {
         return Err(Failure::model("access_level", "is not included in the list"));
@@ -321,7 +321,7 @@ fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64, Failure> {
 }
 
 /// The wanted expiry: whether it was sent, and the day.
-fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>, Failure> {
+pub(super) fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>, Failure> {
     let date = call.params.date("expires_at")?;
     if let Some(Some(day)) = date
         && day < clock::day(call.time)
@@ -389,13 +389,19 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
             reasons.insert(user.username, reason);
         }
     }
-    if reasons.is_empty() {
-        return Answer::created(&json!({ "status": "success" }));
-    }
-    Answer::created(&json!({ "status": "error", "message": reasons }))
+    each_succeeded(reasons)
 }
 
-fn add_one(call: &Call<'_>, scope: &Scope, user: &User, level: i64, expires_at: Option<&str>) -> Result<(), Failure> {
+/// The answer to several at once: success, or why some failed.
+pub(super) fn each_succeeded(reasons: Map<String, Value>) -> Result<Answer, Failure> {
+    match reasons.is_empty() {
+        true => Answer::created(&json!({ "status": "success" })),
+        false => Answer::created(&json!({ "status": "error", "message": reasons })),
+    }
+}
+
+/// Adds somebody who has an account.
+pub(super) fn add_one(call: &Call<'_>, scope: &Scope, user: &User, level: i64, expires_at: Option<&str>) -> Result<(), Failure> {
     if user.bot {
         return Err(Failure::model("user", "project bots cannot be added to other groups / projects"));
     }

@@ -44,7 +44,6 @@ struct Membership {
     access_level: i64,
     created_at: String,
     expires_at: Option<String>,
-    state: String,
     /// The id and full name of the group or project, and whether it is a group.
     source: (i64, String, bool),
     source_path: String,
@@ -58,16 +57,15 @@ impl Membership {
             access_level: row.get(9)?,
             created_at: row.get(10)?,
             expires_at: row.get(11)?,
-            state: row.get(12)?,
-            source: (row.get(13)?, row.get(14)?, row.get(15)?),
-            source_path: row.get(16)?,
+            source: (row.get(12)?, row.get(13)?, row.get(14)?),
+            source_path: row.get(15)?,
         })
     }
 
     /// All memberships at and below a group.
     fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
         let sql = format!(
-            "SELECT {}, m.id, m.access_level, m.created_at, m.expires_at, m.state,
+            "SELECT {}, m.id, m.access_level, m.created_at, m.expires_at,
                     coalesce(m.group_id, m.project_id), coalesce(g.full_name, o.full_name || ' / ' || q.name),
                     m.group_id IS NOT NULL, coalesce(g.full_path, q.full_path)
              FROM members m JOIN users u ON u.id = m.user_id LEFT JOIN namespaces g ON g.id = m.group_id
@@ -249,15 +247,14 @@ fn change_state(call: &Call<'_>, group: &Namespace, user: Option<i64>, state: &s
 fn approve(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
     let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::invalid("member_id"))?;
-    let all = Membership::all(call, &group)?;
-    let waiting = |membership: &&Membership| membership.state == "awaiting";
-    let found = all
-        .iter()
-        .filter(waiting)
-        .find(|membership| membership.id == id)
-        .or_else(|| all.iter().filter(waiting).find(|membership| membership.user.id == id))
-        .ok_or_else(Failure::no_record)?;
-    change_state(call, &group, Some(found.user.id), "active")?;
+    let all = Pending::all(call, &group)?;
+    let waiting = |found: &dyn Fn(&Pending) -> bool| all.iter().find(|pending| !pending.approved && found(pending));
+    let found =
+        waiting(&|pending| pending.id == id).or_else(|| waiting(&|pending| pending.user.as_ref().is_some_and(|user| user.id == id)));
+    match found.ok_or_else(Failure::no_record)? {
+        Pending { user: Some(user), .. } => change_state(call, &group, Some(user.id), "active")?,
+        Pending { id, .. } => call.db.execute("UPDATE members SET state = 'active' WHERE id = ?1", [id])?,
+    };
     Ok(Answer::no_content())
 }
 
@@ -269,23 +266,57 @@ fn approve_all(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn pending(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
-    let all: Vec<Value> = Membership::all(call, &group)?
-        .iter()
-        .filter(|membership| membership.state == "awaiting")
-        .map(|membership| {
-            json!({
-                "id": membership.id,
-                "name": membership.user.name,
-                "username": membership.user.username,
-                "email": membership.user.email,
-                "avatar_url": membership.user.avatar_url(&call.base),
-                "web_url": format!("{}/{}", call.base, membership.user.username),
-                "approved": false,
-                "invited": false,
-            })
-        })
-        .collect();
+    let all: Vec<Value> = Pending::all(call, &group)?.iter().map(|pending| pending.json(&call.base)).collect();
     page::list(call, &all)
+}
+
+/// A membership that waits for approval, or for somebody to get an account.
+struct Pending {
+    id: i64,
+    user: Option<User>,
+    /// What was invited, without an account.
+    email: Option<String>,
+    approved: bool,
+}
+
+impl Pending {
+    /// Everything that is pending at and below a group.
+    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
+        let sql = format!(
+            "SELECT m.id, m.user_id, m.email, m.state = 'active' FROM members m
+             WHERE (m.state = 'awaiting' OR m.user_id IS NULL) AND {IN_HIERARCHY} ORDER BY m.id"
+        );
+        let (first, end) = group.range();
+        let mut statement = call.db.prepare_cached(&sql)?;
+        let rows = statement.query_map([first, end], |row| {
+            let user = row.get::<_, Option<i64>>(1)?.map(|id| User::by_id(call.db, id)).transpose()?.flatten();
+            Ok(Self { id: row.get(0)?, user, email: row.get(2)?, approved: row.get(3)? })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// As the reference shows a pending member (1, 2.6).
+    fn json(&self, base: &str) -> Value {
+        let Some(user) = &self.user else {
+            return json!({
+                "id": self.id,
+                "email": self.email,
+                "avatar_url": format!("{base}/assets/no_avatar.png"),
+                "approved": self.approved,
+                "invited": true,
+            });
+        };
+        json!({
+            "id": self.id,
+            "name": user.name,
+            "username": user.username,
+            "email": user.email,
+            "avatar_url": user.avatar_url(base),
+            "web_url": format!("{base}/{}", user.username),
+            "approved": self.approved,
+            "invited": false,
+        })
+    }
 }
 
 fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer, Failure> {

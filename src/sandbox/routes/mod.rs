@@ -8,6 +8,7 @@ pub(crate) mod groups;
 pub(crate) mod hooks;
 pub(crate) mod imports;
 pub(crate) mod instance;
+pub(crate) mod invitations;
 pub(crate) mod members;
 pub(crate) mod memberships;
 pub(crate) mod project_list;
@@ -64,6 +65,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
         hooks::ROUTES,
         imports::ROUTES,
         instance::ROUTES,
+        invitations::ROUTES,
         members::ROUTES,
         memberships::ROUTES,
         project_list::ROUTES,

@@ -20,8 +20,13 @@ use super::StartError;
 use super::answer::Failure;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it has seen.
-const SCHEMA: [&str; 4] =
-    [include_str!("schema.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql"), include_str!("schema-4.sql")];
+const SCHEMA: [&str; 5] = [
+    include_str!("schema.sql"),
+    include_str!("schema-2.sql"),
+    include_str!("schema-3.sql"),
+    include_str!("schema-4.sql"),
+    include_str!("schema-5.sql"),
+];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;
 /// A project's row has about eight kilobytes; in a page of the usual four, each would spill into a chain of others.

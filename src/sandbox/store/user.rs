@@ -53,6 +53,11 @@ impl User {
         Self::find(db, "u.username = ?1", &name)
     }
 
+    /// By e-mail address, in any case.
+    pub(crate) fn by_email(db: &Connection, email: &str) -> Result<Option<Self>, rusqlite::Error> {
+        Self::find(db, "u.email = ?1 COLLATE NOCASE", &email)
+    }
+
     /// By id or by name, as paths and parameters have it.
     pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>, rusqlite::Error> {
         match text.parse() {
@@ -72,7 +77,8 @@ impl User {
         db.prepare_cached(&sql)?.query_row([key], Self::from_row).optional()
     }
 
-    /// Inserts a user; everybody but a bot gets a personal namespace.
+    /// Inserts a user, who becomes a member wherever the address was invited; everybody but a bot gets a personal
+    /// namespace.
     pub(crate) fn insert(db: &Connection, new: NewUser<'_>, now: &str) -> Result<i64, rusqlite::Error> {
         let id = db
             .prepare_cached(
@@ -89,6 +95,8 @@ impl User {
                 .insert(params![new.name, new.username, id, now])?;
             db.execute("UPDATE namespaces SET traversal = '/' || id || '/' WHERE id = ?1", [namespace])?;
         }
+        db.prepare_cached("UPDATE members SET user_id = ?1, email = NULL, state = 'active' WHERE email = ?2")?
+            .execute(params![id, new.email])?;
         Ok(id)
     }
 
