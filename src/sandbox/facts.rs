@@ -298,6 +298,7 @@ pub const FACTS: &[Fact] = &[
     service("user-memberships", "administrators list the memberships of a user"),
     service("version", "version, licence and the own token can be read"),
     service("application-settings", "administrators read and change the settings of the service"),
+    service("background-jobs", "administrators see that no background job is busy"),
     service("nothing-there", "what is not made here is listed as nothing"),
     service("templates", "templates of pipelines are listed and read without a token"),
     service("conditional-read", "a GET that names the ETag of its answer is 304"),
