@@ -291,7 +291,7 @@ pub const FACTS: &[Fact] = &[
     service("user-create", "administrators create and remove users; a taken e-mail is 409"),
     service("user-change", "administrators change, filter, block and deactivate users"),
     service("user-settings", "the settings of a user are kept"),
-    service("token-manage", "tokens are listed without their secret, and revoked"),
+    service("token-manage", "tokens are listed without their secret, and revoked, after which they are inactive"),
     service("bot-tokens", "a token of a project or group is of a bot, which is a member there until the token is revoked"),
     service("group-transfer", "a group moves below another, or to the top, with all below it"),
     service("look-up", "groups are searched, also for shared projects; whether a namespace exists can be asked"),

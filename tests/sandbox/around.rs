@@ -127,7 +127,9 @@ async fn administrators_manage_the_tokens_of_others() {
             (fact("token-manage"), "dan", "GET", tokens, NO, 403, NO),
             (fact("token-manage"), "dan", "DELETE", one, NO, 403, NO),
             (fact("token-manage"), ROOT, "DELETE", one, NO, 204, NO),
-            (fact("token-manage"), ROOT, "GET", one, NO, 404, NO),
+            (fact("token-manage"), ROOT, "GET", one, NO, 200, json!({"revoked": true, "active": false})),
+            (fact("token-manage"), ROOT, "GET", kept(format!("{tokens}?state=inactive")), NO, 200, json!([{"revoked": true}])),
+            (fact("token-manage"), ROOT, "GET", kept(format!("{tokens}?state=active")), NO, 200, json!([{"name": "sandbox"}])),
             (fact("token-manage"), ROOT, "POST", tokens, json!({"name": "x", "scopes": ["everything"]}), 400, NO),
         ])
         .await;
