@@ -68,11 +68,12 @@ pub(crate) struct Token {
     pub(crate) scopes: String,
     pub(crate) expires_at: Option<String>,
     pub(crate) created_at: String,
+    pub(crate) revoked: bool,
 }
 
 impl Token {
     /// The columns that [`Token::from_row`] reads.
-    pub(crate) const COLUMNS: &str = "id, user_id, name, scopes, expires_at, created_at";
+    pub(crate) const COLUMNS: &str = "id, user_id, name, scopes, expires_at, created_at, revoked";
 
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
         Ok(Self {
@@ -82,6 +83,7 @@ impl Token {
             scopes: row.get(3)?,
             expires_at: row.get(4)?,
             created_at: row.get(5)?,
+            revoked: row.get(6)?,
         })
     }
 }
@@ -92,14 +94,15 @@ pub(crate) fn authenticate(db: &Connection, headers: &HeaderMap, writes: bool, n
         return Ok(None);
     };
     let token = find_token(db, &presented)?.ok_or_else(Failure::unauthorized)?;
-    if token.expires_at.as_deref().is_some_and(|day| day <= clock::day(now).to_string().as_str()) {
-        return Err(Failure::with(
-            StatusCode::UNAUTHORIZED,
-            serde_json::json!({
-                "error": "invalid_token",
-                "error_description": "Token is expired. You can either do re-authorization or token refresh.",
-            }),
-        ));
+    let expired = token.expires_at.as_deref().is_some_and(|day| day <= clock::day(now).to_string().as_str());
+    let fault = match (token.revoked, expired) {
+        (true, _) => Some("Token was revoked. You have to re-authorize from the user."),
+        (false, true) => Some("Token is expired. You can either do re-authorization or token refresh."),
+        (false, false) => None,
+    };
+    if let Some(fault) = fault {
+        let body = serde_json::json!({ "error": "invalid_token", "error_description": fault });
+        return Err(Failure::with(StatusCode::UNAUTHORIZED, body));
     }
     let user = User::by_id(db, token.user_id)?.ok_or_else(Failure::unauthorized)?;
     if user.state != "active" {

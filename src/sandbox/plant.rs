@@ -109,7 +109,8 @@ fn follow_tier(db: &Connection, tier: Tier) -> Result<(), rusqlite::Error> {
 }
 
 fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> Result<(), rusqlite::Error> {
-    let known = db.prepare("SELECT 1 FROM tokens WHERE digest = ?1")?.exists([&access::digest(token)[..]])?;
+    // One that was revoked and is asked for again is as good as new.
+    let known = db.execute("UPDATE tokens SET revoked = 0 WHERE digest = ?1", [&access::digest(token)[..]])? > 0;
     if !known {
         access::add_token(db, user, token, "sandbox", "api", None, now)?;
     }

@@ -107,6 +107,15 @@ class Groups(Case):
         self.group.delete()
         self.refuses(GitlabGetError, 404, "404 Group Not Found", lambda: ROOT.groups.get(deep.id))
 
+    def test_settings(self):
+        self.group.project_creation_level = "maintainer"
+        self.group.lfs_enabled = False
+        self.group.save()
+        stored = ROOT.groups.get(self.group.id)
+        self.assertEqual((stored.project_creation_level, stored.lfs_enabled), ("maintainer", False))
+        self.group.customattributes.set("team", "red")
+        self.assertEqual(ids(ROOT.groups.list(custom_attributes={"team": "red"})), [self.group.id])
+
     def test_invitations(self):
         invited = new_group()
         self.group.share(invited.id, gitlab.const.AccessLevel.DEVELOPER)
@@ -136,6 +145,17 @@ class Members(Case):
         member.delete()
         self.refuses(GitlabGetError, 404, "404 Not found", lambda: self.project.members.get(user.id))
 
+    def test_bots(self):
+        for holder in (self.project, self.group):
+            token = holder.access_tokens.create({"name": "ci", "scopes": ["api"], "access_level": 30})
+            self.assertEqual(holder.members.get(token.user_id).access_level, 30)
+            self.assertEqual(ids(holder.access_tokens.list()), [token.id])
+            bot = gitlab.Gitlab(URL, private_token=token.token)
+            bot.auth()
+            self.assertEqual((bot.user.id, bot.user.bot), (token.user_id, True))
+            token.delete()
+            self.refuses(GitlabGetError, 404, "404 Not found", lambda: holder.members.get(token.user_id))
+
     def test_seats_of_a_group(self):
         user = new_user()
         self.project.members.create({"user_id": user.id, "access_level": 30})
@@ -147,7 +167,7 @@ class Members(Case):
 
 class Projects(Case):
     def test_edit(self):
-        changes = {"description": "all of it", "merge_method": "ff", "topics": ["a", "b"], "build_timeout": 7200,
+        changes = {"description": "all of it", "monitor_access_level": "private", "merge_method": "ff", "topics": ["a", "b"], "build_timeout": 7200,
                    "wiki_access_level": "disabled", "ci_config_path": "ci.yml", "approvals_before_merge": 2}
         for name, value in changes.items():
             setattr(self.project, name, value)
@@ -171,6 +191,9 @@ class Projects(Case):
         self.assertEqual(self.project.upload("note.txt", filedata="text")["alt"], "note.txt")
         self.project.files.create({"file_path": "a/b", "branch": "trunk", "content": "x", "commit_message": "m"})
         self.assertEqual((self.again().default_branch, self.again().empty_repo), ("trunk", False))
+        self.assertEqual([branch.name for branch in self.project.branches.list()], ["trunk"])
+        to_nowhere = {"default_branch": "nowhere"}
+        self.refuses(GitlabUpdateError, 400, "Could not change HEAD", lambda: ROOT.projects.update(self.project.id, to_nowhere))
 
     def test_actions(self):
         self.project.star()
@@ -178,6 +201,9 @@ class Projects(Case):
         self.project.unstar()
         self.project.archive()
         self.assertTrue(self.again().archived)
+        self.project.description = "changed while archived"
+        self.project.save()
+        self.assertEqual(self.again().description, "changed while archived")
         self.project.unarchive()
         self.project.housekeeping()
         target = new_group()
@@ -221,6 +247,12 @@ class Settings(Case):
         rest.value = "four"
         rest.save()
         self.assertEqual((variables.get("K").value, variables.get("K").environment_scope), ("four", "*"))
+
+    def test_variables_of_a_group(self):
+        self.group.variables.create({"key": "K", "value": "one"})
+        self.group.variables.update("K", {"value": "two"})
+        self.assertEqual([v.value for v in self.group.variables.list()], ["two"])
+        self.assertEqual(self.project.variables.list(), [])
 
     def test_hooks(self):
         hook = self.project.hooks.create({"url": "https://ci.example/x", "push_events": False, "token": "hidden"})

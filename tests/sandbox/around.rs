@@ -127,7 +127,9 @@ async fn administrators_manage_the_tokens_of_others() {
             (fact("token-manage"), "dan", "GET", tokens, NO, 403, NO),
             (fact("token-manage"), "dan", "DELETE", one, NO, 403, NO),
             (fact("token-manage"), ROOT, "DELETE", one, NO, 204, NO),
-            (fact("token-manage"), ROOT, "GET", one, NO, 404, NO),
+            (fact("token-manage"), ROOT, "GET", one, NO, 200, json!({"revoked": true, "active": false})),
+            (fact("token-manage"), ROOT, "GET", kept(format!("{tokens}?state=inactive")), NO, 200, json!([{"revoked": true}])),
+            (fact("token-manage"), ROOT, "GET", kept(format!("{tokens}?state=active")), NO, 200, json!([{"name": "sandbox"}])),
             (fact("token-manage"), ROOT, "POST", tokens, json!({"name": "x", "scopes": ["everything"]}), 400, NO),
         ])
         .await;
@@ -381,6 +383,17 @@ async fn clients_set_the_service_up_and_clean_up_behind_them() {
             (fact("nothing-there"), "mia", "GET", "/projects/99/deploy_tokens", NO, 404, NO),
             (fact("nothing-there"), "mia", "GET", "/projects/1/merge_requests", NO, 200, json!([])),
             (fact("nothing-there"), "mia", "GET", "/groups/acme/deploy_tokens", NO, 200, json!([])),
+            (fact("role"), "olive", "GET", "/sidekiq/job_stats", NO, 403, NO),
+            (fact("background-jobs"), ROOT, "GET", "/sidekiq/process_metrics", NO, 200, json!({"processes": [{"busy": 0}]})),
+            (
+                fact("background-jobs"),
+                ROOT,
+                "GET",
+                "/sidekiq/compound_metrics",
+                NO,
+                200,
+                json!({"queues": {}, "processes": [{}], "jobs": {}}),
+            ),
             (fact("nothing-there"), "mia", "GET", "/topics", NO, 200, json!([])),
             (fact("nothing-there"), "mia", "GET", "/events", NO, 200, json!([])),
             (fact("nothing-there"), "mia", "GET", "/projects/1/events", NO, 200, json!([])),

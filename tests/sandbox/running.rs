@@ -246,6 +246,20 @@ async fn the_tier_of_the_last_start_stays() {
 }
 
 #[tokio::test]
+async fn a_token_that_was_revoked_works_again_when_the_sandbox_is_started_with_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("data.db");
+    for _ in 0..2 {
+        let world = World::start(in_file(&file)).await;
+        assert_eq!(world.get(ROOT, "/user").await.status, 200);
+        assert_eq!(world.call(ROOT, "DELETE", "/personal_access_tokens/self", &Value::Null).await.status, 204);
+        let refused = world.get(ROOT, "/user").await;
+        assert_eq!((refused.status, &refused.body["error"]), (401, &json!("invalid_token")));
+        world.running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn dialects_change_answers() {
     let world = with_profile(Profile {
         page_cap: Some(1),

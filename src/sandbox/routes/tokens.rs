@@ -31,7 +31,7 @@ pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
     json!({
         "id": token.id,
         "name": token.name,
-        "revoked": false,
+        "revoked": token.revoked,
         "created_at": token.created_at,
         "scopes": token.scopes.split(',').collect::<Vec<_>>(),
         "user_id": token.user_id,
@@ -42,7 +42,7 @@ pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
 }
 
 fn is_active(call: &Call<'_>, token: &Token) -> bool {
-    token.expires_at.as_deref().is_none_or(|day| day > call.today())
+    !token.revoked && token.expires_at.as_deref().is_none_or(|day| day > call.today())
 }
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -63,7 +63,7 @@ pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value, Failure> {
     let secret = format!("sandbox-{}", random_hex());
     let scopes = scopes.join(",");
     let id = access::add_token(call.db, user, &secret, &name, &scopes, expires_at.as_deref(), call.now())?;
-    let mut body = json(call, &Token { id, user_id: user, name, scopes, expires_at, created_at: call.now().to_owned() });
+    let mut body = json(call, &Token { id, user_id: user, name, scopes, expires_at, created_at: call.now().to_owned(), revoked: false });
     body["token"] = secret.into();
     Ok(body)
 }
@@ -126,7 +126,8 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&json(call, &token(call)?))
 }
 
+/// It stays in the lists.
 fn revoke(call: &Call<'_>) -> Result<Answer, Failure> {
-    call.db.execute("DELETE FROM tokens WHERE id = ?1", params![token(call)?.id])?;
+    call.db.execute("UPDATE tokens SET revoked = 1 WHERE id = ?1", params![token(call)?.id])?;
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }

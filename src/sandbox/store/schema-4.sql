@@ -38,3 +38,6 @@ CREATE TABLE custom_attributes (
 );
 INSERT INTO custom_attributes (project_id, key, value) SELECT project_id, key, value FROM project_custom_attributes;
 DROP TABLE project_custom_attributes;
+
+-- A token that was revoked is still listed.
+ALTER TABLE tokens ADD COLUMN revoked INTEGER NOT NULL DEFAULT 0;
