@@ -34,8 +34,7 @@ pub(super) const ROUTES: &[Route] = &[
 fn json(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
     let avatar: Option<String> =
         call.db.prepare_cached("SELECT avatar FROM namespaces WHERE id = ?1")?.query_row([group.id], |row| row.get(0))?;
-    let mut body = OF_GROUPS.all(call.db, group.id, call.tier())?;
-    let own = json!({
+    let mut body = json!({
         "id": group.id,
         "web_url": group.web_url(&call.base),
         "name": group.name,
@@ -48,10 +47,10 @@ fn json(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
         "created_at": group.created_at,
         "parent_id": group.parent_id,
     });
-    if let Value::Object(own) = own {
-        body.extend(own);
+    for (name, value) in OF_GROUPS.all(call.db, group.id, call.tier())? {
+        body[name] = value;
     }
-    Ok(body.into())
+    Ok(body)
 }
 
 /// Keeps the settings and the avatar that the call has.
