@@ -189,7 +189,8 @@ impl World {
             let line: Json = serde_json::from_str(line).unwrap();
             format!("{} {}", line["method"].as_str().unwrap(), line["path"].as_str().unwrap())
         };
-        log.lines().map(line).collect()
+        // The last line may be half written.
+        log.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(line).collect()
     }
 
     pub(crate) fn writes(&self) -> Vec<String> {
