@@ -1,5 +1,7 @@
 //! Lists of projects (reference 2, 4.1), all through one query.
 
+use std::collections::HashMap;
+
 use http::StatusCode;
 use rusqlite::ToSql;
 use serde_json::Value;
@@ -93,7 +95,8 @@ impl Query {
         bound.push((":size", &size));
         bound.push((":offset", &offset));
         let mut statement = call.db.prepare_cached(&sql)?;
-        let rows = statement.query_map(&*bound, Project::from_row)?;
+        let mut namespaces = HashMap::new();
+        let rows = statement.query_map(&*bound, |row| Project::from_row(row, &mut namespaces))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 }

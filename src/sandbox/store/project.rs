@@ -1,5 +1,9 @@
 //! Projects: one row each, with the parts of the answer that only writes change prepared as JSON text.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::rc::Rc;
+
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use serde_json::{Map, Value};
 
@@ -39,7 +43,7 @@ pub(crate) struct Project {
     pub(crate) forks_count: i64,
     /// Whether any group is invited.
     pub(crate) shared: bool,
-    pub(crate) namespace: Namespace,
+    pub(crate) namespace: Rc<Namespace>,
 }
 
 /// What a new project needs.
@@ -81,10 +85,15 @@ impl Project {
         )
     }
 
-    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    /// Reads a row. The projects of a list share their namespaces: those in `seen` are not read again.
+    pub(crate) fn from_row(row: &Row<'_>, seen: &mut HashMap<i64, Rc<Namespace>>) -> Result<Self, rusqlite::Error> {
         let own = |column: usize| Namespace::WIDTH + column;
+        let namespace = match seen.entry(row.get(0)?) {
+            Entry::Occupied(seen) => Rc::clone(seen.get()),
+            Entry::Vacant(place) => Rc::clone(place.insert(Rc::new(Namespace::from_row(row, 0)?))),
+        };
         Ok(Self {
-            namespace: Namespace::from_row(row, 0)?,
+            namespace,
             id: row.get(own(0))?,
             name: row.get(own(1))?,
             path: row.get(own(2))?,
@@ -135,7 +144,7 @@ impl Project {
 
     fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>, rusqlite::Error> {
         let sql = format!("{} WHERE {condition}", Self::select());
-        db.prepare_cached(&sql)?.query_row([key], Self::from_row).optional()
+        db.prepare_cached(&sql)?.query_row([key], |row| Self::from_row(row, &mut HashMap::new())).optional()
     }
 
     /// Inserts a project. The caller has checked that its name and path are free.
