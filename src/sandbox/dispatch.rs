@@ -34,10 +34,11 @@ const BODY_TIME: Duration = Duration::from_secs(30);
 /// Longer addresses are refused with 414.
 const MOST_ADDRESS: usize = 16 * 1024;
 
-/// The router of all operations.
+/// The router of all operations, and of what is served beside them.
 pub(crate) fn router(service: &Arc<Service>) -> Router {
     let mut router = Router::new();
-    for (number, route) in routes::all().enumerate() {
+    let operations = routes::all().map(|route| ("/api/v4", route));
+    for (number, (prefix, route)) in operations.chain(routes::pages().iter().map(|route| ("", route))).enumerate() {
         let service = Arc::clone(service);
         let handler = move |request| handle(Arc::clone(&service), Operation { number, route }, request);
         let method = match route.method {
@@ -46,7 +47,7 @@ pub(crate) fn router(service: &Arc<Service>) -> Router {
             Method::PUT => axum::routing::put(handler),
             _ => axum::routing::delete(handler),
         };
-        router = router.route(&format!("/api/v4{}", route.path), method);
+        router = router.route(&format!("{prefix}{}", route.path), method);
     }
     router
         .fallback(async || respond(Failure::no_route().into()))

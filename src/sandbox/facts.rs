@@ -167,6 +167,7 @@ pub const FACTS: &[Fact] = &[
     service("cleanup-next-run", "the cleanup of the registry runs next one cadence after its policy was set"),
     service("topics-sorted", "topics are answered sorted, each once, also as tag_list"),
     reference("avatar", "2, 4.3", "an avatar is sent as multipart and answered with its address; a blank value removes it"),
+    service("avatar-served", "the picture of a project, group or user is at its address, for everybody"),
     reference("requirements-public", "2, 4.3", "requirements_access_level may be public").or("requirements_never_public"),
     service("project-delete", "DELETE is 202, and the project is gone"),
     reference("project-restore", "1, 3", "where deletion waits, a project is marked and can be restored"),

@@ -284,6 +284,32 @@ async fn slashes_and_bare_bodies_are_taken_for_what_was_meant() {
 }
 
 #[tokio::test]
+async fn pictures_are_served_where_their_address_says() {
+    let world = World::usual().await;
+    let send = async |method: &str, path: &str| {
+        let picture = reqwest::multipart::Part::bytes(path.as_bytes().to_vec()).file_name("logo.png");
+        let form = reqwest::multipart::Form::new().part("avatar", picture);
+        let form = form.text("email", "new@example.org").text("username", "new").text("name", "New");
+        let answer = got(world.request(ROOT, method, path).multipart(form).send().await.expect("an answer")).await;
+        answer.body["avatar_url"].as_str().expect("an address").to_owned()
+    };
+    let mut addresses = Vec::new();
+    for (method, path) in [("PUT", "/projects/acme%2Fshop"), ("PUT", "/groups/acme"), ("POST", "/users")] {
+        let address = send(method, path).await;
+        let answer = client().get(&address).send().await.expect("an answer");
+        assert_eq!(answer.status(), 200, "{}: {address}", fact("avatar-served"));
+        assert_eq!(answer.headers()["content-type"], "image/png", "{}: {address}", fact("avatar-served"));
+        assert_eq!(answer.bytes().await.expect("a picture"), path.as_bytes(), "{}: {address}", fact("avatar-served"));
+        addresses.push(address);
+    }
+    world.call(ROOT, "PUT", "/projects/acme%2Fshop", &json!({"avatar": ""})).await;
+    for (address, there) in addresses.iter().zip([false, true, true]) {
+        let status = client().get(address).send().await.expect("an answer").status();
+        assert_eq!(status == 200, there, "{}: {address}", fact("avatar-served"));
+    }
+}
+
+#[tokio::test]
 async fn a_group_keeps_its_settings_and_its_avatar() {
     let world = World::usual().await;
     let wrong = json!({"subgroup_creation_level": "anybody"});

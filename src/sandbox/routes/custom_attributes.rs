@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
+use super::super::store::holder::Holder;
 use super::{Route, delete, get, project_list, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -22,25 +23,6 @@ pub(super) const ROUTES: &[Route] = &[
     put("/users/{user_id}/custom_attributes/{key}", |call| set(call, user(call)?)),
     delete("/users/{user_id}/custom_attributes/{key}", |call| remove(call, user(call)?)),
 ];
-
-/// What has custom attributes, by its id.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Holder {
-    Project(i64),
-    Group(i64),
-    User(i64),
-}
-
-impl Holder {
-    /// The column that holds its id, and the id.
-    fn key(self) -> (&'static str, i64) {
-        match self {
-            Self::Project(id) => ("project_id", id),
-            Self::Group(id) => ("group_id", id),
-            Self::User(id) => ("user_id", id),
-        }
-    }
-}
 
 /// All of a holder, as an array of keys and values.
 pub(crate) fn of(db: &Connection, holder: Holder) -> Result<Value, rusqlite::Error> {

@@ -10,11 +10,11 @@ use super::super::attributes::VISIBILITIES;
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
 use super::super::page;
+use super::super::store::holder::Holder;
 use super::super::store::namespace::{Namespace, NewGroup};
-use super::custom_attributes::{self, Holder};
 use super::members::{self, Scope};
-use super::projects::{self, avatar, check_path, check_visibility};
-use super::{Route, actions, delete, get, post, put};
+use super::projects::{self, check_path, check_visibility};
+use super::{Route, actions, avatars, custom_attributes, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/groups", list),
@@ -32,8 +32,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 fn json(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
-    let avatar: Option<String> =
-        call.db.prepare_cached("SELECT avatar FROM namespaces WHERE id = ?1")?.query_row([group.id], |row| row.get(0))?;
+    let avatar = avatars::name(call, Holder::Group(group.id))?;
     let mut body = json!({
         "id": group.id,
         "web_url": group.web_url(&call.base),
@@ -53,15 +52,10 @@ fn json(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
     Ok(body)
 }
 
-/// Keeps the settings and the avatar that the call has.
+/// Keeps the settings and the picture that the call has.
 fn take_settings(call: &Call<'_>, group: i64) -> Result<(), Failure> {
     OF_GROUPS.take(call.db, group, call.tier(), &call.params)?;
-    if let Some(file) = avatar(&call.params)? {
-        // The picture itself is never asked for.
-        let name = file.map(|file| file.file_name.as_str());
-        call.db.execute("UPDATE namespaces SET avatar = ?2 WHERE id = ?1", params![group, name])?;
-    }
-    Ok(())
+    avatars::take(call, Holder::Group(group), &call.params).map(drop)
 }
 
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {

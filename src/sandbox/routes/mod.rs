@@ -1,6 +1,7 @@
 //! The operations: one table a subject, one function an operation.
 
 pub(crate) mod actions;
+pub(crate) mod avatars;
 pub(crate) mod bots;
 pub(crate) mod custom_attributes;
 pub(crate) mod forks;
@@ -52,6 +53,11 @@ const fn delete(path: &'static str, handler: Handler) -> Route {
 
 const fn route(method: Method, path: &'static str, handler: Handler) -> Route {
     Route { method, path, handler }
+}
+
+/// What is served beside the operations; the paths are whole.
+pub(crate) fn pages() -> &'static [Route] {
+    avatars::PAGES
 }
 
 /// All operations.

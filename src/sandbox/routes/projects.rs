@@ -9,14 +9,15 @@ use super::super::answer::{Answer, Failure};
 use super::super::attributes::{ATTRIBUTES, Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::page;
-use super::super::params::{Params, Upload};
+use super::super::params::Params;
 use super::super::settings;
+use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
 use super::super::store::user::User;
 use super::super::view::{self, Wanted};
 use super::members::{self, Scope};
-use super::{Route, bots, delete, get, post, put, repository};
+use super::{Route, avatars, bots, delete, get, post, put, repository};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}", show),
@@ -31,9 +32,6 @@ pub(super) const ROUTES: &[Route] = &[
     put("/projects/{id}/transfer", transfer),
 ];
 
-/// The largest avatar, in bytes, and the kinds of image that it may be.
-const MOST_AVATAR: usize = 200 * 1024;
-const IMAGES: [&str; 9] = ["png", "jpg", "jpeg", "gif", "bmp", "tiff", "ico", "webp", "tif"];
 const TEMPLATES: [&str; 8] = ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
 
 /// In full also for anonymous callers: only lists are simple for them (reference 1, 2.8).
@@ -325,39 +323,11 @@ fn check_import_url(url: Option<&str>) -> Result<(), Failure> {
     }
 }
 
-/// The avatar of a multipart body: `None` when the call has none, `Some(None)` for a blank value, which removes it.
-pub(super) fn avatar(params: &Params) -> Result<Option<Option<&Upload>>, Failure> {
-    let Some(file) = params.file("avatar") else {
-        return match params.text("avatar")? {
-            None => Ok(None),
-            Some(text) if text.is_empty() => Ok(Some(None)),
-            Some(_) => Err(Failure::invalid("avatar")),
-        };
-    };
-    let extension = file.file_name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
-    if !IMAGES.contains(&extension.as_str()) {
-        let text = format!("file format is not supported. Please try one of the following supported formats: {}", IMAGES.join(", "));
-        return Err(Failure::model("avatar", text));
+fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Failure> {
+    if let Some(name) = avatars::take(call, Holder::Project(project), params)? {
+        call.db.execute("UPDATE projects SET avatar = ?2 WHERE id = ?1", params![project, name])?;
     }
-    if file.bytes.len() > MOST_AVATAR {
-        return Err(Failure::model("avatar", "is too big (should be at most 200 KiB)"));
-    }
-    Ok(Some(Some(file)))
-}
-
-/// Stores or removes the avatar; false when the call does neither.
-fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<bool, Failure> {
-    let Some(file) = avatar(params)? else { return Ok(false) };
-    call.db.execute("DELETE FROM files WHERE project_id = ?1 AND purpose = 'avatar'", [project])?;
-    if let Some(file) = file {
-        call.db.execute(
-            "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'avatar', '', ?2, ?3)",
-            params![project, file.file_name, &file.bytes[..]],
-        )?;
-    }
-    let name = file.map(|file| file.file_name.as_str());
-    call.db.execute("UPDATE projects SET avatar = ?2 WHERE id = ?1", params![project, name])?;
-    Ok(true)
+    Ok(())
 }
 
 /// The upload of an avatar also answers the whole project: clients go on with it, where the reference names only

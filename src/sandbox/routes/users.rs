@@ -8,10 +8,10 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::kept::OF_USERS;
 use super::super::page;
+use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::{NewUser, User};
-use super::custom_attributes::{self, Holder};
-use super::{Route, delete, get, groups, post, project_list, put};
+use super::{Route, avatars, custom_attributes, delete, get, groups, post, project_list, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/user", me),
@@ -148,6 +148,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let new = NewUser { username: &username, name: &name, email: &email, state: ACTIVE, admin: call.params.is_set("admin")?, bot: false };
     let id = User::insert(call.db, new, call.now())?;
     OF_USERS.take(call.db, id, call.tier(), &call.params)?;
+    avatars::take(call, Holder::User(id), &call.params)?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
     Answer::created(&full(call, &user)?)
 }
@@ -186,6 +187,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
         groups::rename_below(call, &namespace)?;
     }
     OF_USERS.take(call.db, user.id, call.tier(), &call.params)?;
+    avatars::take(call, Holder::User(user.id), &call.params)?;
     let user = User::by_id(call.db, user.id)?.ok_or_else(|| Failure::not_found("User"))?;
     Answer::ok(&full(call, &user)?)
 }

@@ -4,6 +4,7 @@
 //! process through `FILE.lock`. Without a file there is one connection for everything: SQLite in memory knows no
 //! readers beside a writer without giving up isolation.
 
+pub(crate) mod holder;
 pub(crate) mod namespace;
 pub(crate) mod project;
 pub(crate) mod user;

@@ -25,3 +25,14 @@ INSERT INTO members (id, group_id, project_id, user_id, access_level, expires_at
 DROP TABLE members_with_accounts;
 CREATE INDEX members_by_user ON members (user_id);
 CREATE INDEX members_by_email ON members (email) WHERE email IS NOT NULL;
+
+-- Groups and users have pictures too.
+CREATE TABLE avatars (
+    project_id INTEGER UNIQUE REFERENCES projects ON DELETE CASCADE,
+    group_id INTEGER UNIQUE REFERENCES namespaces ON DELETE CASCADE,
+    user_id INTEGER UNIQUE REFERENCES users ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    content BLOB NOT NULL
+);
+INSERT INTO avatars (project_id, name, content) SELECT project_id, name, content FROM files WHERE purpose = 'avatar';
+DELETE FROM files WHERE purpose = 'avatar';

@@ -1,0 +1,93 @@
+//! Pictures of projects, groups and users: sent as multipart, shown as an address (reference 2, 4.3), served there to
+//! everybody, as the real service does.
+
+use http::StatusCode;
+use rusqlite::{OptionalExtension, params};
+
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::params::{Params, Upload};
+use super::super::store::holder::Holder;
+use super::{Route, get};
+
+/// Not below `/api/v4`.
+pub(super) const PAGES: &[Route] = &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download)];
+
+/// The largest picture, in bytes, and the kinds of image that it may be, with their media types.
+const MOST: usize = 200 * 1024;
+const IMAGES: [(&str, &str); 9] = [
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("gif", "image/gif"),
+    ("bmp", "image/bmp"),
+    ("tiff", "image/tiff"),
+    ("ico", "image/vnd.microsoft.icon"),
+    ("webp", "image/webp"),
+    ("tif", "image/tiff"),
+];
+
+/// Stores or removes the picture that a call sends; its file name, or none when it has none now. `None` when the call
+/// does neither.
+pub(crate) fn take(call: &Call<'_>, holder: Holder, params: &Params) -> Result<Option<Option<String>>, Failure> {
+    let Some(file) = sent(params)? else { return Ok(None) };
+    let (column, id) = holder.key();
+    call.db.execute(&format!("DELETE FROM avatars WHERE {column} = ?1"), [id])?;
+    if let Some(file) = file {
+        let sql = format!("INSERT INTO avatars ({column}, name, content) VALUES (?1, ?2, ?3)");
+        call.db.execute(&sql, params![id, file.file_name, &file.bytes[..]])?;
+    }
+    Ok(Some(file.map(|file| file.file_name.clone())))
+}
+
+/// The file name of a picture.
+pub(crate) fn name(call: &Call<'_>, holder: Holder) -> Result<Option<String>, Failure> {
+    let (column, id) = holder.key();
+    let sql = format!("SELECT name FROM avatars WHERE {column} = ?1");
+    Ok(call.db.prepare_cached(&sql)?.query_row([id], |row| row.get(0)).optional()?)
+}
+
+/// The picture of a multipart body: `None` when the call has none, `Some(None)` for a blank value, which removes it.
+fn sent(params: &Params) -> Result<Option<Option<&Upload>>, Failure> {
+    let Some(file) = params.file("avatar") else {
+        return match params.text("avatar")? {
+            None => Ok(None),
+            Some(text) if text.is_empty() => Ok(Some(None)),
+            Some(_) => Err(Failure::invalid("avatar")),
+        };
+    };
+    if media_type(&file.file_name).is_none() {
+        let known: Vec<&str> = IMAGES.iter().map(|(extension, _)| *extension).collect();
+        let text = format!("file format is not supported. Please try one of the following supported formats: {}", known.join(", "));
+        return Err(Failure::model("avatar", text));
+    }
+    if file.bytes.len() > MOST {
+        return Err(Failure::model("avatar", "is too big (should be at most 200 KiB)"));
+    }
+    Ok(Some(Some(file)))
+}
+
+fn media_type(name: &str) -> Option<&'static str> {
+    let extension = name.rsplit('.').next().unwrap_or_default();
+    IMAGES.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension)).map(|(_, media_type)| *media_type)
+}
+
+fn download(call: &Call<'_>) -> Result<Answer, Failure> {
+    let id = call.segment_id("id")?;
+    let holder = match call.segment("kind") {
+        "project" => Holder::Project(id),
+        "group" => Holder::Group(id),
+        "user" => Holder::User(id),
+        _ => return Err(Failure::no_route()),
+    };
+    let (column, id) = holder.key();
+    let picture: Option<(String, Vec<u8>)> = call
+        .db
+        .prepare_cached(&format!("SELECT name, content FROM avatars WHERE {column} = ?1"))?
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let (name, content) = picture.ok_or_else(Failure::no_route)?;
+    let mut answer = Answer::json(StatusCode::OK, content);
+    answer.headers.push(("content-type", media_type(&name).unwrap_or("application/octet-stream").to_owned()));
+    Ok(answer)
+}

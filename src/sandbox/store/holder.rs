@@ -1,0 +1,20 @@
+//! What has something attached to it that projects, groups and users can have.
+
+/// A project, group or user, by its id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Holder {
+    Project(i64),
+    Group(i64),
+    User(i64),
+}
+
+impl Holder {
+    /// The column that holds its id where something is attached to it, and the id.
+    pub(crate) fn key(self) -> (&'static str, i64) {
+        match self {
+            Self::Project(id) => ("project_id", id),
+            Self::Group(id) => ("group_id", id),
+            Self::User(id) => ("user_id", id),
+        }
+    }
+}
