@@ -105,6 +105,11 @@ impl Call<'_> {
         }
     }
 
+    /// The user whom the path names with `:user_id`, by id or name.
+    pub(crate) fn named_user(&self) -> Result<User, Failure> {
+        User::by_reference(self.db, self.segment("user_id"))?.ok_or_else(|| Failure::not_found("User"))
+    }
+
     /// The caller; 401 for anonymous ones.
     pub(crate) fn user(&self) -> Result<&User, Failure> {
         self.caller.as_ref().ok_or_else(Failure::unauthorized)

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::store::holder::Holder;
-use super::{Route, delete, get, project_list, put};
+use super::{Route, delete, get, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/custom_attributes", |call| list(call, project(call)?)),
@@ -58,7 +58,7 @@ fn group(call: &Call<'_>) -> Result<Holder, Failure> {
 
 fn user(call: &Call<'_>) -> Result<Holder, Failure> {
     call.administrator()?;
-    Ok(Holder::User(project_list::user(call)?.id))
+    Ok(Holder::User(call.named_user()?.id))
 }
 
 fn list(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {

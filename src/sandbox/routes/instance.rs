@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
-use super::{Route, get, project_list, put};
+use super::{Route, get, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/application/settings", show),
@@ -25,7 +25,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/deploy_tokens", |call| nothing(call, call.group().map(drop))),
     get("/events", |call| nothing(call, call.user().map(drop))),
     get("/projects/{id}/events", |call| nothing(call, call.project().map(drop))),
-    get("/users/{user_id}/events", |call| nothing(call, project_list::user(call).map(drop))),
+    get("/users/{user_id}/events", |call| nothing(call, call.named_user().map(drop))),
     get("/templates/gitlab_ci_ymls", templates),
     get("/templates/gitlab_ci_ymls/{name}", template),
 ];

@@ -112,11 +112,6 @@ fn forks(call: &Call<'_>) -> Result<Answer, Failure> {
     respond(call, query)
 }
 
-/// The user of `:user_id`, by id or name.
-pub(crate) fn user(call: &Call<'_>) -> Result<User, Failure> {
-    User::by_reference(call.db, call.segment("user_id"))?.ok_or_else(|| Failure::not_found("User"))
-}
-
 /// Others find nothing while the user's profile is private.
 fn respect_privacy(call: &Call<'_>, user: &User, query: &mut Query) {
     if !call.caller.as_ref().is_some_and(|caller| caller.admin || caller.id == user.id) {
@@ -126,7 +121,7 @@ fn respect_privacy(call: &Call<'_>, user: &User, query: &mut Query) {
 
 /// Only what is in the user's own namespace (reference 2, 4.1 rule 3).
 fn of_user(call: &Call<'_>) -> Result<Answer, Failure> {
-    let user = user(call)?;
+    let user = call.named_user()?;
     let namespace = Namespace::of_user(call.db, user.id)?;
     let mut query = Query::taking(Takes::OfUser);
     respect_privacy(call, &user, &mut query);
@@ -135,7 +130,7 @@ fn of_user(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn starred_by(call: &Call<'_>) -> Result<Answer, Failure> {
-    let user = user(call)?;
+    let user = call.named_user()?;
     let mut query = Query::taking(Takes::Common);
     respect_privacy(call, &user, &mut query);
     query.and("p.id IN (SELECT project_id FROM stars WHERE user_id = :starrer)").bind(":starrer", user.id);

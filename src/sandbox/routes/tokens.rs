@@ -10,7 +10,7 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::random_hex;
-use super::{Route, delete, get, post, project_list};
+use super::{Route, delete, get, post};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/users/{user_id}/personal_access_tokens", create),
@@ -47,7 +47,7 @@ fn is_active(call: &Call<'_>, token: &Token) -> bool {
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     call.administrator()?;
-    let user = project_list::user(call)?;
+    let user = call.named_user()?;
     Answer::created(&issue(call, user.id)?)
 }
 
@@ -81,7 +81,7 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn list_of_user(call: &Call<'_>) -> Result<Answer, Failure> {
     call.administrator()?;
-    page_of(call, Some(project_list::user(call)?.id))
+    page_of(call, Some(call.named_user()?.id))
 }
 
 /// A page of the tokens of one user or of all, narrowed by `state`.

@@ -11,7 +11,7 @@ use super::super::page;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::{NewUser, User};
-use super::{Route, avatars, custom_attributes, delete, get, groups, post, project_list, put};
+use super::{Route, avatars, custom_attributes, delete, get, groups, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/user", me),
@@ -171,7 +171,7 @@ fn check_free(call: &Call<'_>, email: &str, username: &str, own: Option<i64>) ->
 /// A new name also renames the personal namespace and everything in it.
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     call.administrator()?;
-    let user = project_list::user(call)?;
+    let user = call.named_user()?;
     let name = call.params.text("name")?.unwrap_or_else(|| user.name.clone());
     let email = call.params.text("email")?.unwrap_or_else(|| user.email.clone());
     let username = call.params.text("username")?.unwrap_or_else(|| user.username.clone());
@@ -194,7 +194,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     let caller = call.administrator()?;
-    let user = project_list::user(call)?;
+    let user = call.named_user()?;
     if user.id == caller.id {
         return Err(Failure::bad_request("the caller cannot be deleted"));
     }
@@ -205,7 +205,7 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
 /// Answers true when that changed something, else false for active users and null for others.
 fn set_state(call: &Call<'_>, state: &str) -> Result<Answer, Failure> {
     call.administrator()?;
-    let user = project_list::user(call)?;
+    let user = call.named_user()?;
     if user.state == state {
         return Answer::created(&(state == ACTIVE).then_some(false));
     }
@@ -215,7 +215,7 @@ fn set_state(call: &Call<'_>, state: &str) -> Result<Answer, Failure> {
 
 fn memberships(call: &Call<'_>) -> Result<Answer, Failure> {
     call.administrator()?;
-    let user = project_list::user(call)?;
+    let user = call.named_user()?;
     let wanted = call.params.one_of("type", &["Namespace", "Project"])?;
     let mut statement = call.db.prepare_cached(
         "SELECT coalesce(m.group_id, m.project_id), coalesce(n.name, p.name),
