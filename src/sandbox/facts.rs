@@ -218,7 +218,10 @@ pub const FACTS: &[Fact] = &[
     reference("variable-shape", "1, 2.2", "a variable has seven fields; type env_var, flags false, scope * unless said otherwise"),
     reference("variable-list", "1, 4.1", "variables are listed"),
     reference("variable-scopes", "1, 4.1", "variables of one key differ in their scope"),
-    reference("variable-taken", "1, 7", "a taken pair of key and scope is refused with the key: 400"),
+    service(
+        "variable-taken",
+        "a taken pair of key and scope is 400 under `key`, with the key in parentheses (reference 1, 7 has the form without)",
+    ),
     service("variable-ambiguous", "a key of several variables without a filter is 409"),
     reference("variable-filter", "1, 4.1", "filter[environment_scope] picks one of several variables"),
     service("variable-absent", "a key, or a filter, that fits nothing is 404 Variable Not Found"),

@@ -26,7 +26,7 @@ async fn variables_live_and_die() {
                 VARIABLES,
                 json!({"key": "A", "value": "x"}),
                 400,
-                json!({"message": {"key": ["A has already been taken"]}}),
+                json!({"message": {"key": ["(A) has already been taken"]}}),
             ),
             (
                 fact("variable-scopes"),

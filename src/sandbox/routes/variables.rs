@@ -140,7 +140,7 @@ impl Variable {
         let taken: bool =
             call.db.prepare_cached(&sql)?.query_row(params![scope.id(), self.key, self.environment_scope, self.id], |row| row.get(0))?;
         if taken {
-            return Err(Failure::model("key", format!("{} has already been taken", self.key)));
+            return Err(Failure::model("key", format!("({}) has already been taken", self.key)));
         }
         let sql = format!(
             "INSERT INTO variables (id, {column}, key, value, variable_type, protected, masked, raw, environment_scope)
