@@ -93,8 +93,8 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "no-manifests",
-        "The folder holds no file `*.yaml` or `*.yml`. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
-         are no manifests. An empty folder is an error, because a wrong path must not look like a wish for nothing.",
+        "The folder holds no file `*.yaml` or `*.yml`, or none of them holds a document. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
+         are no manifests. Emptiness is an error, because a wrong path must not look like a wish for nothing.",
     ),
     ("not-supported", "The name is reserved for something that this release cannot do yet. It is refused rather than ignored."),
     ("not-utf-8", "Manifests are UTF-8 text. A file in another encoding, or no text at all, cannot be read without guessing."),
