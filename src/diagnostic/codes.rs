@@ -83,8 +83,9 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "missing-secret",
-        "A reference to a secret could not be resolved: the environment variable is not set, or the file cannot be read. A plan works \
-         without and says what it could not compare; nothing is applied before all of them are there.",
+        "A reference to a secret could not be resolved: the environment variable is not set, the file cannot be read, or either is \
+         empty, as it is where a pipeline lacks the variable. If empty text is meant, the manifest says so itself, with \
+         `''`. A plan works without and says what it could not compare; nothing is applied before all of them are there.",
     ),
     (
         "moved-project",
