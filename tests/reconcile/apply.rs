@@ -45,6 +45,27 @@ async fn a_project_that_moved_is_left_alone_and_the_others_are_not() {
 }
 
 #[tokio::test]
+async fn a_project_that_cannot_be_read_again_did_not_move() {
+    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/a"})])).await;
+    world.declare(&[project("acme/a", json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}))]);
+    let outcome = world
+        .apply_between(async |world: &World| {
+            world.sandbox.add_fault(undrift::sandbox::Fault {
+                method: Some(http::Method::GET),
+                path_contains: "/projects/acme%2Fa".into(),
+                nth: 0,
+                what: undrift::sandbox::Misfortune::StatusBefore(403),
+            });
+        })
+        .await
+        .unwrap();
+    let ends = ends(&outcome);
+    assert!(matches!(&ends[0].1, Ended::Failed(why) if why.starts_with("it could not be read again")), "{ends:?}");
+    assert!(matches!(&ends[1].1, Ended::Skipped(why) if why.contains("could not be read again")), "{ends:?}");
+    assert_eq!(world.writes(), [] as [&str; 0]);
+}
+
+#[tokio::test]
 async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/b"})])).await;
     // The service refuses to show in a public project what its group hides; here it refuses the name.
