@@ -145,6 +145,14 @@ fn json_on_stdout_is_only_json() {
 }
 
 #[test]
+fn a_report_that_cannot_be_written_is_found_before_the_first_write() {
+    let place = shop();
+    let story = place.run("apply --sandbox --yes --out json=nowhere/report.json");
+    assert!(story.contains("cannot write `nowhere/report.json`") && story.ends_with("exit code 3\n"), "{story}");
+    assert_eq!(exit_code(&place, "plan --sandbox --exit-code"), 2, "nothing was applied");
+}
+
+#[test]
 fn every_schema_is_written_and_compared() {
     let place = Place::new();
     assert_eq!(exit_code(&place, "schema --write schemas"), 0);
