@@ -391,4 +391,7 @@ async fn an_error_says_what_to_do() {
         let error = reads(&Script::new([reply.clone()]), settings()).get(get()).await.unwrap_err();
         assert!(error.hint().is_some_and(|h| h.contains(hint)), "{error}: {:?}", error.hint());
     }
+    let rule = op::PUSH_RULE_GET.request().arg("id", "acme/shop");
+    let error = reads(&Script::new([json(404, r#"{"error":"404 Not Found"}"#)]), settings()).get(rule).await.unwrap_err();
+    assert!(error.hint().is_some_and(|hint| hint.contains("licence")), "{error}: {:?}", error.hint());
 }
