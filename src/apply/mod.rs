@@ -256,6 +256,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             Ok(outcome) => (outcome, None),
             Err(error) if ends_everything(&error) && !error.maybe_applied() => (Outcome::Failed(error.to_string()), Some(error)),
             Err(error) if error.maybe_applied() => self.look_again(step, error).await,
+            Err(error) if step.action == Action::Create && matches!(error.status(), Some(400 | 409 | 422)) => {
+                self.look_for_another(step, error).await
+            }
             Err(error) => (Outcome::Failed(error.to_string()), None),
         }
     }
@@ -301,6 +304,17 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             Ok(outcome) => (outcome, None),
             Err(error) if error.maybe_applied() => (Outcome::Unknown(error.to_string()), None),
             Err(error) => (Outcome::Failed(error.to_string()), ends_everything(&error).then_some(error)),
+        }
+    }
+
+    /// After a create was refused: looks whether that is because somebody else, like another run, was faster and made the same.
+    async fn look_for_another(&self, step: &Step, refused: ApiError) -> (Outcome, Option<ApiError>) {
+        match self.plan_anew(&without_resend(self.apply.settings)).await {
+            Ok(now) if now.incomplete.is_empty() && now.problems.is_empty() && matches!(remaining(step, &now), Remaining::Nothing) => {
+                (Outcome::Already, None)
+            }
+            Err(error) if ends_everything(&error) => (Outcome::Failed(refused.to_string()), Some(error)),
+            _ => (Outcome::Failed(refused.to_string()), None),
         }
     }
 

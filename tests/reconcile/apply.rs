@@ -65,6 +65,29 @@ async fn a_project_that_cannot_be_read_again_did_not_move() {
     assert_eq!(world.writes(), [] as [&str; 0]);
 }
 
+/// Another run makes the same between the last look and the write: the service refuses what is there already.
+#[tokio::test]
+async fn what_another_run_made_first_is_there_already() {
+    let declared = [
+        ("/variables", 400, json!({"variables": [{"key": "A", "value": "x"}]})),
+        ("/members", 409, json!({"members": [{"user": "bob", "access_level": "developer"}]})),
+        ("/push_rule", 422, json!({"push_rule": {"member_check": true}})),
+    ];
+    for (path, status, sections) in declared {
+        for (what, there) in
+            [(undrift::sandbox::Misfortune::StatusAfter(status), true), (undrift::sandbox::Misfortune::StatusBefore(status), false)]
+        {
+            let world = World::new(Profile::default(), seed(&[json!({"path": "acme/a"})])).await;
+            world.declare(&[project("acme/a", sections.clone())]);
+            world.sandbox.add_fault(undrift::sandbox::Fault { method: Some(http::Method::POST), path_contains: path.into(), nth: 1, what });
+            let outcome = world.apply().await;
+            let ends = ends(&outcome);
+            assert_eq!(matches!(ends[0].1, Ended::Already), there, "{ends:?}");
+            assert_eq!(outcome.applied.unwrap().is_complete(), there);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/b"})])).await;
