@@ -126,7 +126,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let fresh = match self.plan_anew(self.apply.settings).await {
             Ok(fresh) => fresh,
             Err(error) => {
-                self.end_all(&mut ended, |_| Outcome::Failed(format!("it could not be read again: {error}")));
+                // Without another request nothing can be said of the project itself.
+                let over = error.is_stopped() || error.is_over_budget();
+                let failed = Outcome::Failed(format!("it could not be read again: {error}"));
+                let outcome = if over { Outcome::NotStarted } else { failed };
+                self.end_all(&mut ended, |_| outcome.clone());
                 ended.error = ends_everything(&error).then_some(error);
                 return ended;
             }

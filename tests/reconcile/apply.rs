@@ -89,6 +89,28 @@ async fn what_another_run_made_first_is_there_already() {
 }
 
 #[tokio::test]
+async fn what_comes_after_a_revoked_token_was_not_started() {
+    // One more than are worked on at once, so that the last one's turn comes after the first refusal.
+    let paths: Vec<_> = (10..27).map(|n| format!("acme/p{n}")).collect();
+    let world = World::new(Profile::default(), seed(&paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>())).await;
+    let declared = |path: &String| project(path, json!({"settings": {"description": "new"}}));
+    world.declare(&paths.iter().map(declared).collect::<Vec<_>>());
+    let outcome = world
+        .apply_between(async |world: &World| {
+            world.sandbox.add_fault(undrift::sandbox::Fault {
+                method: Some(http::Method::GET),
+                path_contains: "/projects/".into(),
+                nth: 0,
+                what: undrift::sandbox::Misfortune::StatusBefore(401),
+            });
+        })
+        .await
+        .unwrap();
+    assert_eq!(ends(&outcome).last().unwrap().1, Ended::NotStarted);
+    assert_eq!(world.writes(), [] as [&str; 0]);
+}
+
+#[tokio::test]
 async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/b"})])).await;
     // The service refuses to show in a public project what its group hides; here it refuses the name.
