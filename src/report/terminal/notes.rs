@@ -114,7 +114,7 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
         return;
     }
     canvas.gap();
-    canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text("could not be read, so nothing is planned there"));
+    canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text("not fully known, so nothing is planned there"));
     few(canvas, PROJECTS, "scope", incomplete.iter(), |canvas, scope| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
         canvas.line(&line.put(Paint::Dim, &scope.reason));
@@ -187,6 +187,6 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
         canvas.line(&Line::default().put(Paint::Error, "blocked: ").text(format!("{} to settle before apply", obstacles.join(", "))));
     }
     if !scopes.is_empty() {
-        canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text(format!("{} not read", count(scopes.len(), "scope"))));
+        canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text(format!("{} not fully known", count(scopes.len(), "scope"))));
     }
 }
