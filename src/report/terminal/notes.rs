@@ -168,9 +168,11 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     let read = plan.incomplete.is_empty();
     if plan.steps.is_empty() {
         let are = if plan.projects == 1 { "is" } else { "are" };
+        let uncompared = |note: &Note| matches!(note.reason, Reason::Archived | Reason::NotReturned | Reason::SecretMissing(_));
+        let limit = if plan.notes.iter().any(uncompared) { ", as far as compared" } else { "" };
         let text = match (title, read && plan.problems.is_empty()) {
-            (super::Title::Plan, true) => format!("nothing to do: {projects} {are} as declared"),
-            (super::Title::Drift, true) => format!("in sync: {projects} {are} as declared"),
+            (super::Title::Plan, true) => format!("nothing to do: {projects} {are} as declared{limit}"),
+            (super::Title::Drift, true) => format!("in sync: {projects} {are} as declared{limit}"),
             (_, false) => format!("no difference found, but not everything of {projects} could be compared"),
         };
         canvas.line(&Line::default().put(if read { Paint::Add } else { Paint::Change }, text));
