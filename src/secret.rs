@@ -74,6 +74,9 @@ pub enum Missing {
     /// The environment variable is not set, or is not text.
     #[error("environment variable `{0}` is not set")]
     Env(String),
+    /// What was found is the empty text: whatever was to set it did not.
+    #[error("`{0}` is empty")]
+    Empty(Reference),
     /// The name holds undrift's own token.
     #[error("environment variable `{0}` holds undrift's own token and is never a value")]
     OwnToken(String),
@@ -154,6 +157,11 @@ impl Secrets {
     }
 
     fn look_up(&self, reference: &Reference) -> Result<Secret, Missing> {
+        let secret = self.read(reference)?;
+        if secret.expose().is_empty() { Err(Missing::Empty(reference.clone())) } else { Ok(secret) }
+    }
+
+    fn read(&self, reference: &Reference) -> Result<Secret, Missing> {
         match reference {
             Reference::Env(name) if TOKEN_NAMES.contains(&name.as_str()) => Err(Missing::OwnToken(name.clone())),
             Reference::Env(name) => self.environment.get(name).cloned().ok_or_else(|| Missing::Env(name.clone())),
@@ -281,6 +289,25 @@ mod tests {
         secrets.resolve([&reference]);
         assert_eq!(secrets.get(&reference), None);
         assert!(matches!(secrets.missing().next(), Some((_, Missing::OwnToken(_)))));
+    }
+
+    #[test]
+    fn an_empty_secret_is_a_missing_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [("nothing", ""), ("newline", "\n"), ("space", " \n")] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let mut secrets = Secrets::new(folder.path(), [("EMPTY".to_owned(), String::new())]);
+        let [env, nothing, newline, space] = [
+            Reference::Env("EMPTY".into()),
+            Reference::File("nothing".into()),
+            Reference::File("newline".into()),
+            Reference::File("space".into()),
+        ];
+        secrets.resolve([&env, &nothing, &newline, &space]);
+        let missing: Vec<_> = secrets.missing().map(|(_, missing)| missing.to_string()).collect();
+        assert_eq!(missing, ["`env:EMPTY` is empty", "`file:newline` is empty", "`file:nothing` is empty"]);
+        assert_eq!(secrets.get(&space).unwrap().expose(), " ");
     }
 
     #[test]

@@ -220,6 +220,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 .help("quote the text if the `*` belongs to it"),
             kind => {
                 let (message, help) = syntax::in_words(kind);
+                let tab = self.text.get(at..).filter(|_| syntax::is_tab(kind)).and_then(|rest| rest.find('\t'));
+                let at = at + tab.unwrap_or_default();
                 Fault { help, ..Fault::new("syntax", message, at..at) }
             }
         }

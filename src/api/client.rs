@@ -18,7 +18,7 @@ use super::{
     transport::{BodyError, Content, Failure, Phase, READ_TIMEOUT, Transport, WRITE_TIMEOUT, WireRequest, WireResponse},
 };
 use crate::{
-    operation::{Method, Operation, Read, Request},
+    operation::{self, Method, Operation, Read, Request},
     page::{Complete, PageError, Pager},
     secret::Secrets,
     value::{Json, Object},
@@ -148,6 +148,16 @@ impl ReadClient {
     pub async fn get(&self, request: Request<Read>) -> Result<Answer, ApiError> {
         let answer = self.call(&request).await?;
         if answer.body.is_null() { Err(self.core.malformed(&request, &answer, "nothing")) } else { Ok(answer) }
+    }
+
+    /// Asks for one object, which has to say what it is: it holds every one of `keys`.
+    ///
+    /// # Errors
+    /// [`ApiError`], also if a key is missing or null.
+    pub async fn get_known(&self, request: Request<Read>, keys: &[&str]) -> Result<Answer, ApiError> {
+        let answer = self.get(request.clone()).await?;
+        let known = keys.iter().all(|key| !answer.body[*key].is_null());
+        if known { Ok(answer) } else { Err(self.core.malformed(&request, &answer, "an object that does not say what it is")) }
     }
 
     /// Asks for one thing that may be absent, which the service says with `null` (a push rule, reference 2, 4.6) or with nothing.
@@ -429,7 +439,11 @@ fn content(operation: &Operation, response: WireResponse) -> Result<Answer, (Out
     if !is_json(&headers) {
         return Err((Outcome::Unreadable, "something else than JSON"));
     }
-    let body = serde_json::from_slice(&body).map_err(|_| (Outcome::Unreadable, "JSON that is broken"))?;
+    let body: Json = serde_json::from_slice(&body).map_err(|_| (Outcome::Unreadable, "JSON that is broken"))?;
+    // What a write answers is only looked at where it is an object; that it is none does not undo the write.
+    if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
+        return Err((Outcome::Unreadable, "something else than an object"));
+    }
     Ok(Answer { status, headers, body })
 }
 

@@ -4,6 +4,7 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use super::transport::{Failure, SendError};
 use crate::{
+    field::Tier,
     operation::Operation,
     page::PageError,
     value::{Json, Object},
@@ -234,6 +235,7 @@ impl ApiError {
             401 => "the token is wrong, expired or revoked",
             403 if refusal.message.starts_with("insufficient_scope") => "the token needs the scope `api`",
             403 => "the token's owner lacks the role that this takes",
+            404 if self.0.operation.tier > Tier::Free => "the service may lack the licence that this takes",
             404 if self.is_unknown_route() => "check the address; if it is right, a proxy may decode `%2F` in paths",
             405 if refusal.message.contains("Offset pagination") => "the list is longer than the service lets one page by number",
             _ if self.is_moved() => "write the project's new path in the manifest",

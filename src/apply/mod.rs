@@ -126,19 +126,24 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let fresh = match self.plan_anew(self.apply.settings).await {
             Ok(fresh) => fresh,
             Err(error) => {
-                self.end_all(&mut ended, |_| Outcome::Failed(format!("it could not be read again: {error}")));
+                // Without another request nothing can be said of the project itself.
+                let over = error.is_stopped() || error.is_over_budget();
+                let failed = Outcome::Failed(format!("it could not be read again: {error}"));
+                let outcome = if over { Outcome::NotStarted } else { failed };
+                self.end_all(&mut ended, |_| outcome.clone());
                 ended.error = ends_everything(&error).then_some(error);
                 return ended;
             }
         };
         match self.moved(&fresh) {
-            Some((address, why)) => self.end_all(&mut ended, |step| {
-                if step.address == address {
-                    Outcome::Moved(why.clone())
-                } else {
-                    Outcome::Skipped(format!("`{address}` is no longer as planned, so that the project is left alone"))
-                }
-            }),
+            Some((address, outcome)) => {
+                let moved = matches!(outcome, Outcome::Moved(_));
+                let why = if moved { "is no longer as planned" } else { "could not be read again" };
+                self.end_all(&mut ended, |step| {
+                    let left_alone = || Outcome::Skipped(format!("`{address}` {why}, so that the project is left alone"));
+                    if step.address == address { outcome.clone() } else { left_alone() }
+                });
+            }
             None => {
                 self.run_steps(fresh.steps, &mut ended).await;
                 self.verify(&mut ended).await;
@@ -167,20 +172,22 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         Ok(plan::project(&self.project, &live, settings))
     }
 
-    /// The first object that is no longer as the plan found it, and why one knows.
-    fn moved(&self, fresh: &ProjectPlan) -> Option<(Address, String)> {
+    /// The first object that is no longer as the plan found it, or of which that cannot be told, and how its step ends.
+    fn moved(&self, fresh: &ProjectPlan) -> Option<(Address, Outcome)> {
         if let Some(problem) = fresh.problems.first() {
-            return Some((self.planned_or_first(&problem.address), problem.message.clone()));
+            return Some((self.planned_or_first(&problem.address), Outcome::Moved(problem.message.clone())));
         }
         if let Some(incomplete) = self.newly_unread(fresh).next() {
-            return Some((self.planned_or_first(&incomplete.address), format!("it could not be read again: {}", incomplete.reason)));
+            let why = format!("it could not be read again: {}", incomplete.reason);
+            return Some((self.planned_or_first(&incomplete.address), Outcome::Failed(why)));
         }
         if let Some(refusal) = fresh.refusals.first() {
-            return Some((self.planned_or_first(&refusal.address), format!("a guard refuses by now: {}", refusal.reason)));
+            let why = format!("a guard refuses by now: {}", refusal.reason);
+            return Some((self.planned_or_first(&refusal.address), Outcome::Moved(why)));
         }
         self.steps.iter().find_map(|step| {
             let now = fresh.steps.iter().find(|now| now.address == step.address)?;
-            (!step.is_as(now)).then(|| (step.address.clone(), "somebody changed it since it was planned".to_owned()))
+            (!step.is_as(now)).then(|| (step.address.clone(), Outcome::Moved("somebody changed it since it was planned".to_owned())))
         })
     }
 
@@ -253,6 +260,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             Ok(outcome) => (outcome, None),
             Err(error) if ends_everything(&error) && !error.maybe_applied() => (Outcome::Failed(error.to_string()), Some(error)),
             Err(error) if error.maybe_applied() => self.look_again(step, error).await,
+            Err(error) if step.action == Action::Create && matches!(error.status(), Some(400 | 409 | 422)) => {
+                self.look_for_another(step, error).await
+            }
             Err(error) => (Outcome::Failed(error.to_string()), None),
         }
     }
@@ -298,6 +308,17 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             Ok(outcome) => (outcome, None),
             Err(error) if error.maybe_applied() => (Outcome::Unknown(error.to_string()), None),
             Err(error) => (Outcome::Failed(error.to_string()), ends_everything(&error).then_some(error)),
+        }
+    }
+
+    /// After a create was refused: looks whether that is because somebody else, like another run, was faster and made the same.
+    async fn look_for_another(&self, step: &Step, refused: ApiError) -> (Outcome, Option<ApiError>) {
+        match self.plan_anew(&without_resend(self.apply.settings)).await {
+            Ok(now) if now.incomplete.is_empty() && now.problems.is_empty() && matches!(remaining(step, &now), Remaining::Nothing) => {
+                (Outcome::Already, None)
+            }
+            Err(error) if ends_everything(&error) => (Outcome::Failed(refused.to_string()), Some(error)),
+            _ => (Outcome::Failed(refused.to_string()), None),
         }
     }
 

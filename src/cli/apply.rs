@@ -45,6 +45,7 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+    args.report.try_files()?;
     let session = Session::open(&args.session, &args.changes, cx).await?;
     let outcome = with_session(&args, &session, cx).await;
     session.close().await;

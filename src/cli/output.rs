@@ -227,6 +227,22 @@ impl ReportArgs {
     pub(super) fn replaces_text(&self) -> bool {
         self.out.contains(&Target::Stdout)
     }
+
+    /// Makes sure that the files can be written, for who changes something before there is a report.
+    ///
+    /// # Errors
+    /// If one of them cannot be.
+    pub(super) fn try_files(&self) -> Result<(), Failure> {
+        let files = self.out.iter().filter_map(|target| if let Target::File(path) = target { Some(path) } else { None });
+        for path in files {
+            std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(|error| unwritable(path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+fn unwritable(path: &std::path::Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("cannot write `{}`: {error}", path.display()))
 }
 
 impl Output {
@@ -241,14 +257,17 @@ impl Output {
         json: impl FnOnce() -> serde_json::Result<String>,
     ) -> Result<(), Failure> {
         let json = if targets.out.is_empty() { String::new() } else { json().map_err(|error| Failure::new(Exit::Internal, error))? };
+        // The text first: what was done is told even where a file cannot be written.
+        if !targets.replaces_text() {
+            self.print(&text())?;
+        }
         for target in &targets.out {
             match target {
                 Target::Stdout => self.print(&json)?,
-                Target::File(path) => std::fs::write(path, self.redactor.redact(&json))
-                    .map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?,
+                Target::File(path) => std::fs::write(path, self.redactor.redact(&json)).map_err(|error| unwritable(path, &error))?,
             }
         }
-        if targets.replaces_text() { Ok(()) } else { self.print(&text()) }
+        Ok(())
     }
 }
 

@@ -107,6 +107,9 @@ impl Session {
         for selector in selection.only.iter().chain(&selection.exclude).chain(&changes.resend) {
             selects_something(selector, &desired)?;
         }
+        if !desired.projects.iter().flat_map(addresses).any(|address| selection.holds(&address)) {
+            return Err(Failure::usage("`--exclude` leaves nothing of what is selected"));
+        }
         let endpoint = args.connect.endpoint(&loaded.root, &loaded.config, &cx.env, &cx.output).await?;
         let concurrency = args.connect.concurrency(&loaded.config);
         let mut secrets = Secrets::new(loaded.root, endpoint.environment.clone());

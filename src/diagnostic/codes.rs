@@ -83,8 +83,9 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "missing-secret",
-        "A reference to a secret could not be resolved: the environment variable is not set, or the file cannot be read. A plan works \
-         without and says what it could not compare; nothing is applied before all of them are there.",
+        "A reference to a secret could not be resolved: the environment variable is not set, the file cannot be read, or either is \
+         empty, as it is where a pipeline lacks the variable. If empty text is meant, the manifest says so itself, with \
+         `''`. A plan works without and says what it could not compare; nothing is applied before all of them are there.",
     ),
     (
         "moved-project",
@@ -93,8 +94,8 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "no-manifests",
-        "The folder holds no file `*.yaml` or `*.yml`. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
-         are no manifests. An empty folder is an error, because a wrong path must not look like a wish for nothing.",
+        "The folder holds no file `*.yaml` or `*.yml`, or none of them holds a document. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
+         are no manifests. Emptiness is an error, because a wrong path must not look like a wish for nothing.",
     ),
     ("not-supported", "The name is reserved for something that this release cannot do yet. It is refused rather than ignored."),
     ("not-utf-8", "Manifests are UTF-8 text. A file in another encoding, or no text at all, cannot be read without guessing."),

@@ -225,6 +225,9 @@ pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> R
     Ok(diff)
 }
 
+/// Why a live entry is spared that may be a declared one of which too little is known.
+const UNMATCHED: &str = "may be a declared one that could not be told";
+
 /// What happens to a live entry that no manifest lists.
 fn unlisted(declared: &Section, live: &LiveEntry, unmatched: bool, context: Context<'_>, diff: &mut SectionDiff) {
     let kind = declared.kind;
@@ -237,13 +240,14 @@ fn unlisted(declared: &Section, live: &LiveEntry, unmatched: bool, context: Cont
         .untouchable
         .or_else(|| (user == Some(context.caller.id)).then_some("it is the caller's own access"))
         .or_else(|| (user.is_some() && user == context.personal_owner).then_some("it is the owner of the personal namespace"))
-        .or_else(|| unmatched.then_some("some declared entries could not be matched, and this may be one of them"));
+        .or_else(|| unmatched.then_some(UNMATCHED));
     let note = |reason| Note { address: address.clone(), reason, fields: Vec::new(), origin: Some(declared.origin.clone()) };
     match (declared.unlisted, spared) {
         (Unlisted::Delete, None) => diff.differences.push(removal(kind, address, &declared.origin, live, context.target)),
         (Unlisted::Delete, Some(why)) => diff.notes.push(note(Reason::LeftAlone(why.into()))),
         // Bots come and go with the tokens that they belong to; a report of them would never end.
         _ if live.untouchable.is_some() => {}
+        _ if unmatched => diff.notes.push(note(Reason::LeftAlone(UNMATCHED.into()))),
         _ => diff.notes.push(note(Reason::Unlisted)),
     }
 }

@@ -23,7 +23,7 @@ pub use declared::Declared;
 pub use desired::{Desired, Entry, Project, Section, State, Unlisted};
 
 use crate::{
-    diagnostic::{Diagnostics, FileName, Place, Style},
+    diagnostic::{Diagnostic, Diagnostics, FileName, Place, Style},
     text,
 };
 
@@ -54,6 +54,12 @@ pub fn load(root: &Path) -> Loaded {
         projects.extend(result.projects);
     }
     let projects = resolve::unique(projects, &mut diagnostics);
+    if projects.is_empty() && !diagnostics.has_errors() {
+        // What came out empty is a slip, and "nothing to do" would hide it.
+        let place = if let [only] = &*found { only.name.clone() } else { root.to_string_lossy().into() };
+        let none = Diagnostic::error("no-manifests", "no manifest here declares a project").at(Place::file(place));
+        diagnostics.push(none.help("each document starts with `kind: Project` and `path: ...`"));
+    }
     let desired = (!diagnostics.has_errors()).then_some(Desired { projects });
     Loaded { root: folder, files: found.into_iter().map(|file| file.name).collect(), desired, config, diagnostics }
 }

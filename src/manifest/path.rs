@@ -19,6 +19,9 @@ pub(super) fn check(path: &str, is_new: bool) -> Result<(), &'static str> {
     if !path.chars().all(|c| c.is_ascii_alphanumeric() || c == '/' || SPECIAL.contains(&c)) {
         return Err("holds a character other than letters, digits, `.`, `-`, `_` and `/`");
     }
+    if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
+        return Err("is written with `.` or `..`; it starts at the top");
+    }
     if segments.iter().any(|segment| segment.starts_with('-') || segment.ends_with(".git") || segment.ends_with(".atom")) {
         return Err("has a part that starts with `-` or ends with `.git` or `.atom`");
     }
@@ -56,6 +59,10 @@ mod tests {
             ("acme/shop.atom", false, false),
             ("acme.git/shop", false, false),
             ("acme/-shop", false, false),
+            ("acme/./shop", false, false),
+            ("acme/../shop", false, false),
+            ("acme/..", false, false),
+            ("acme/.shop", true, false),
             ("acme/_shop", true, false),
             ("acme/shop-", true, false),
             ("acme/sh--op", true, false),

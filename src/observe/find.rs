@@ -149,7 +149,8 @@ impl Observer {
     }
 
     pub(super) async fn point_read(&self, project: &Project) -> Result<Found, ApiError> {
-        match self.client.get(operation::PROJECT_GET.request().arg("id", &project.path)).await {
+        let request = operation::PROJECT_GET.request().arg("id", &project.path);
+        match self.client.get_known(request, &["id", "path_with_namespace"]).await {
             Ok(answer) => {
                 let raw = answer.object().cloned().unwrap_or_default();
                 let path = raw.get("path_with_namespace").and_then(Json::as_str).unwrap_or_default();

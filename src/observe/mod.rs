@@ -49,7 +49,7 @@ impl Observer {
     /// # Errors
     /// [`ApiError`] if the service cannot be reached or does not accept the token.
     pub async fn connect(client: ReadClient) -> Result<Self, ApiError> {
-        let answer = client.get(operation::CURRENT_USER.request()).await?;
+        let answer = client.get_known(operation::CURRENT_USER.request(), &["id", "username"]).await?;
         let field = |name| answer.body.get(name).cloned().unwrap_or_default();
         let caller = Caller {
             id: field("id").as_u64().unwrap_or_default(),

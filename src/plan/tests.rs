@@ -374,6 +374,7 @@ fn a_hook_is_found_by_its_url_or_by_an_earlier_one() {
     let differ = json!({"hooks": [hook(4, "https://new.example.org"), {"id": 5, "url": "https://new.example.org", "push_events": false}]});
     let plan = plan_of(&declared(json!({})), &differ);
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1));
+    assert!(plan.notes.iter().all(|note| note.reason != Reason::Unlisted), "one of them is in a manifest: {:?}", plan.notes);
 }
 
 #[test]

@@ -4,15 +4,18 @@ use std::borrow::Cow;
 
 use granit_parser::ErrorKind;
 
+/// Whether the error is a tab. The parser reports it where it last saw something else, which may be a line earlier.
+pub(super) const fn is_tab(kind: &ErrorKind) -> bool {
+    matches!(kind, ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation | ErrorKind::TabInPlainScalar)
+}
+
 /// An error of syntax in words, and what usually lies behind it. The parser's own words never quote the text either.
 pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
     const BRACKET: Option<&str> = Some("close the bracket, or put a text that holds one in quotes");
     const INDENT: Option<&str> = Some("check the indentation");
     const QUOTE: Option<&str> = Some("close the quote");
     let (message, help) = match kind {
-        ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation | ErrorKind::TabInPlainScalar => {
-            ("a tab where only spaces may be", Some("indent with spaces"))
-        }
+        kind if is_tab(kind) => ("a tab where only spaces may be", Some("indent with spaces")),
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidSimpleKey | ErrorKind::SimpleKeyExpected => {
             ("a `:` where there can be no key", Some("check the indentation, and put a text that holds `: ` in quotes"))
         }
@@ -25,6 +28,13 @@ pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static 
         ErrorKind::MisplacedFlowCollectionEnd => ("a bracket that closes nothing", BRACKET),
         ErrorKind::UnclosedQuotedScalar => ("a quote that is never closed", QUOTE),
         ErrorKind::InvalidQuotedScalarIndent => ("a quoted text that goes on with too little indentation", QUOTE),
+        ErrorKind::InvalidTrailingSingleQuotedScalar => {
+            ("more text after the quote that ends a text", Some("write a `'` inside single quotes twice, or put the text in double quotes"))
+        }
+        ErrorKind::InvalidTrailingDoubleQuotedScalar => (
+            "more text after the quote that ends a text",
+            Some("write a `\"` inside double quotes as `\\\"`, or put the text in single quotes"),
+        ),
         ErrorKind::UnknownQuotedScalarEscape => {
             ("an unknown escape in a text in double quotes", Some("put the text in single quotes: they keep a `\\` as it is"))
         }

@@ -86,6 +86,7 @@ fn usage_errors_exit_with_3_and_say_what_to_do() {
         "plan",
         "plan --url http://gitlab.example.org",
         "plan --sandbox --only acme/shpo",
+        "drift --sandbox --only acme/shop#settings --exclude acme/shop",
         "plan --sandbox my.db",
         "plan . --sandbox my.db",
         "plan --sandbox --url https://gitlab.example.org",
@@ -142,6 +143,14 @@ fn json_on_stdout_is_only_json() {
         assert_eq!(report["sandbox"], true);
         assert_eq!(report["exit_code"], output.status.code().unwrap());
     }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_found_before_the_first_write() {
+    let place = shop();
+    let story = place.run("apply --sandbox --yes --out json=nowhere/report.json");
+    assert!(story.contains("cannot write `nowhere/report.json`") && story.ends_with("exit code 3\n"), "{story}");
+    assert_eq!(exit_code(&place, "plan --sandbox --exit-code"), 2, "nothing was applied");
 }
 
 #[test]

@@ -45,6 +45,72 @@ async fn a_project_that_moved_is_left_alone_and_the_others_are_not() {
 }
 
 #[tokio::test]
+async fn a_project_that_cannot_be_read_again_did_not_move() {
+    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/a"})])).await;
+    world.declare(&[project("acme/a", json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}))]);
+    let outcome = world
+        .apply_between(async |world: &World| {
+            world.sandbox.add_fault(undrift::sandbox::Fault {
+                method: Some(http::Method::GET),
+                path_contains: "/projects/acme%2Fa".into(),
+                nth: 0,
+                what: undrift::sandbox::Misfortune::StatusBefore(403),
+            });
+        })
+        .await
+        .unwrap();
+    let ends = ends(&outcome);
+    assert!(matches!(&ends[0].1, Ended::Failed(why) if why.starts_with("it could not be read again")), "{ends:?}");
+    assert!(matches!(&ends[1].1, Ended::Skipped(why) if why.contains("could not be read again")), "{ends:?}");
+    assert_eq!(world.writes(), [] as [&str; 0]);
+}
+
+/// Another run makes the same between the last look and the write: the service refuses what is there already.
+#[tokio::test]
+async fn what_another_run_made_first_is_there_already() {
+    let declared = [
+        ("/variables", 400, json!({"variables": [{"key": "A", "value": "x"}]})),
+        ("/members", 409, json!({"members": [{"user": "bob", "access_level": "developer"}]})),
+        ("/push_rule", 422, json!({"push_rule": {"member_check": true}})),
+    ];
+    for (path, status, sections) in declared {
+        for (what, there) in
+            [(undrift::sandbox::Misfortune::StatusAfter(status), true), (undrift::sandbox::Misfortune::StatusBefore(status), false)]
+        {
+            let world = World::new(Profile::default(), seed(&[json!({"path": "acme/a"})])).await;
+            world.declare(&[project("acme/a", sections.clone())]);
+            world.sandbox.add_fault(undrift::sandbox::Fault { method: Some(http::Method::POST), path_contains: path.into(), nth: 1, what });
+            let outcome = world.apply().await;
+            let ends = ends(&outcome);
+            assert_eq!(matches!(ends[0].1, Ended::Already), there, "{ends:?}");
+            assert_eq!(outcome.applied.unwrap().is_complete(), there);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_comes_after_a_revoked_token_was_not_started() {
+    // One more than are worked on at once, so that the last one's turn comes after the first refusal.
+    let paths: Vec<_> = (10..27).map(|n| format!("acme/p{n}")).collect();
+    let world = World::new(Profile::default(), seed(&paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>())).await;
+    let declared = |path: &String| project(path, json!({"settings": {"description": "new"}}));
+    world.declare(&paths.iter().map(declared).collect::<Vec<_>>());
+    let outcome = world
+        .apply_between(async |world: &World| {
+            world.sandbox.add_fault(undrift::sandbox::Fault {
+                method: Some(http::Method::GET),
+                path_contains: "/projects/".into(),
+                nth: 0,
+                what: undrift::sandbox::Misfortune::StatusBefore(401),
+            });
+        })
+        .await
+        .unwrap();
+    assert_eq!(ends(&outcome).last().unwrap().1, Ended::NotStarted);
+    assert_eq!(world.writes(), [] as [&str; 0]);
+}
+
+#[tokio::test]
 async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/b"})])).await;
     // The service refuses to show in a public project what its group hides; here it refuses the name.

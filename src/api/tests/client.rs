@@ -117,6 +117,14 @@ async fn what_is_no_answer_of_the_service_is_neither_a_list_nor_absence() {
         let client = reads(&Script::new([json(200, body)]), settings());
         assert!(client.list(op::HOOK_LIST.request().arg("id", 1)).await.is_err(), "{body}");
     }
+    for body in ["[]", "[{}]", "7", "true", r#""acme/shop""#] {
+        let client = reads(&Script::new([json(200, body)]), settings());
+        assert!(client.get(get()).await.is_err() && client.get_optional(get()).await.is_err(), "{body}");
+    }
+    for (body, known) in [("{}", false), (r#"{"id":1}"#, false), (r#"{"id":1,"path":null}"#, false), (r#"{"id":1,"path":"x"}"#, true)] {
+        let client = reads(&Script::new([json(200, body)]), settings());
+        assert_eq!(client.get_known(get(), &["id", "path"]).await.is_ok(), known, "{body}");
+    }
     let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
     for reply in [json(200, "null"), empty(204)] {
         let client = reads(&Script::new([reply]), settings());
@@ -383,4 +391,7 @@ async fn an_error_says_what_to_do() {
         let error = reads(&Script::new([reply.clone()]), settings()).get(get()).await.unwrap_err();
         assert!(error.hint().is_some_and(|h| h.contains(hint)), "{error}: {:?}", error.hint());
     }
+    let rule = op::PUSH_RULE_GET.request().arg("id", "acme/shop");
+    let error = reads(&Script::new([json(404, r#"{"error":"404 Not Found"}"#)]), settings()).get(rule).await.unwrap_err();
+    assert!(error.hint().is_some_and(|hint| hint.contains("licence")), "{error}: {:?}", error.hint());
 }

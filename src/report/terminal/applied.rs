@@ -64,30 +64,37 @@ fn outcome(outcome: &Outcome) -> (Paint, &'static str, &str) {
 }
 
 fn unstuck(canvas: &mut Canvas, unstuck: &[Unstuck]) {
-    if unstuck.is_empty() {
-        return;
+    let (unread, differing): (Vec<_>, Vec<_>) = unstuck.iter().partition(|unstuck| is_unread(unstuck));
+    for (title, unstuck) in [("not as declared after the run:", differing), ("not read back after the run:", unread)] {
+        if unstuck.is_empty() {
+            continue;
+        }
+        canvas.gap();
+        canvas.line(&Line::default().put(Paint::Error, title));
+        for unstuck in unstuck {
+            let why = match &unstuck.reason {
+                UnstuckReason::NotKept => "the service accepted this and did not keep it",
+                UnstuckReason::ChangedMeanwhile => "changed by somebody else meanwhile",
+                UnstuckReason::Unreadable(why) => why,
+            };
+            let line = Line::indented(2).text(unstuck.address.path.as_ref()).text(" ").text(tail(&unstuck.address));
+            let line = if unstuck.fields.is_empty() { line } else { line.text(format!(" ({})", unstuck.fields.join(", "))) };
+            canvas.line(&line.text(": ").text(why));
+        }
     }
-    canvas.gap();
-    canvas.line(&Line::default().put(Paint::Error, "not as declared after the run:"));
-    for unstuck in unstuck {
-        let why = match &unstuck.reason {
-            UnstuckReason::NotKept => "the service accepted this and did not keep it",
-            UnstuckReason::ChangedMeanwhile => "changed by somebody else meanwhile",
-            UnstuckReason::Unreadable(why) => why,
-        };
-        let line = Line::indented(2).text(unstuck.address.path.as_ref()).text(" ").text(tail(&unstuck.address));
-        let line = if unstuck.fields.is_empty() { line } else { line.text(format!(" ({})", unstuck.fields.join(", "))) };
-        canvas.line(&line.text(": ").text(why));
-    }
+}
+
+/// Whether nobody knows if it is as declared.
+const fn is_unread(unstuck: &Unstuck) -> bool {
+    matches!(unstuck.reason, UnstuckReason::Unreadable(_))
 }
 
 fn summary(canvas: &mut Canvas, applied: &Applied) {
     canvas.gap();
     let counts = OutcomeCounts::of(&applied.steps).named();
-    let mut parts: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
-    if !applied.unstuck.is_empty() {
-        parts.push(format!("{} not as declared", applied.unstuck.len()));
-    }
+    let unread = applied.unstuck.iter().filter(|unstuck| is_unread(unstuck)).count();
+    let known = [(applied.unstuck.len() - unread, "not as declared"), (unread, "not read back")];
+    let parts: Vec<_> = counts.iter().chain(&known).filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
     let (paint, word) = match (applied.is_complete(), applied.interrupted) {
         (true, _) => (Paint::Add, "applied: "),
         (false, true) => (Paint::Error, "interrupted: "),

@@ -114,7 +114,7 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
         return;
     }
     canvas.gap();
-    canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text("could not be read, so nothing is planned there"));
+    canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text("not fully known, so nothing is planned there"));
     few(canvas, PROJECTS, "scope", incomplete.iter(), |canvas, scope| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
         canvas.line(&line.put(Paint::Dim, &scope.reason));
@@ -168,9 +168,11 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     let read = plan.incomplete.is_empty();
     if plan.steps.is_empty() {
         let are = if plan.projects == 1 { "is" } else { "are" };
+        let uncompared = |note: &Note| matches!(note.reason, Reason::Archived | Reason::NotReturned | Reason::SecretMissing(_));
+        let limit = if plan.notes.iter().any(uncompared) { ", as far as compared" } else { "" };
         let text = match (title, read && plan.problems.is_empty()) {
-            (super::Title::Plan, true) => format!("nothing to do: {projects} {are} as declared"),
-            (super::Title::Drift, true) => format!("in sync: {projects} {are} as declared"),
+            (super::Title::Plan, true) => format!("nothing to do: {projects} {are} as declared{limit}"),
+            (super::Title::Drift, true) => format!("in sync: {projects} {are} as declared{limit}"),
             (_, false) => format!("no difference found, but not everything of {projects} could be compared"),
         };
         canvas.line(&Line::default().put(if read { Paint::Add } else { Paint::Change }, text));
@@ -187,6 +189,6 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
         canvas.line(&Line::default().put(Paint::Error, "blocked: ").text(format!("{} to settle before apply", obstacles.join(", "))));
     }
     if !scopes.is_empty() {
-        canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text(format!("{} not read", count(scopes.len(), "scope"))));
+        canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text(format!("{} not fully known", count(scopes.len(), "scope"))));
     }
 }

@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     address::Address,
     apply::{Applied, Outcome, StepResult, Unstuck, UnstuckReason},
-    diff::{Action, Incomplete, Problem},
+    diff::{Action, Incomplete, Note, Problem, Reason},
     kind::{Namespace, NamespaceOwner, Target, Users},
     live::{Caller, Collection, Facts, Live, Presence},
     manifest::{self, Desired, Project},
@@ -199,6 +199,12 @@ fn nothing_to_do() {
     let plan = |title, projects| plan(&Plan { projects, ..Plan::default() }, &run(), title, Style::default());
     assert!(plan(Title::Plan, 12).ends_with("\n\nnothing to do: 12 projects are as declared\n"));
     assert!(plan(Title::Drift, 1).ends_with("\n\nin sync: 1 project is as declared\n"));
+    let address = Address::project("acme/shop".into());
+    for (reason, limit) in [(Reason::Archived, ", as far as compared"), (Reason::CannotVerify, "")] {
+        let notes = vec![Note { address: address.clone(), reason, fields: Vec::new(), origin: None }];
+        let text = super::plan(&Plan { projects: 1, notes, ..Plan::default() }, &run(), Title::Drift, Style::default());
+        assert!(text.ends_with(&format!("\n\nin sync: 1 project is as declared{limit}\n")), "{text}");
+    }
 }
 
 /// Many projects: all but one get the same change.
