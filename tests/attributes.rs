@@ -90,7 +90,7 @@ fn what_cannot_be_verified_is_known_by_name() {
         table.iter().filter(|spec| spec.field.read == read).map(|spec| &*spec.name).collect()
     };
     let settings = Settings.table().specs();
-    assert_eq!(named(settings, Readback::Never), ["import_url", "avatar"]);
+    assert_eq!(named(settings, Readback::Never), ["import_url"]);
     assert_eq!(
         named(settings, Readback::IfPresent),
         [

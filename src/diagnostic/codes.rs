@@ -72,6 +72,10 @@ pub static CODES: &[(&str, &str)] = &[
     ("missing", "The field is required: without it the entry is not known well enough to be found or created."),
     ("missing-field", "An entry that exists is managed without this field, but it cannot be created without it, and it is not there."),
     (
+        "missing-file",
+        "A file that is to be uploaded cannot be read. It is a regular file of at most 1 MiB below the manifest folder, and no symbolic link.",
+    ),
+    (
         "missing-namespace",
         "The group or user that the project would be in does not exist, or the token may not see it; the service answers the same in \
          both cases. undrift creates projects, not groups.",

@@ -23,6 +23,21 @@ pub struct Desired {
 impl Desired {
     /// Every reference to a secret, with the address of what it is for and where it is written.
     pub fn references(&self) -> impl Iterator<Item = (Address, &Origin, &Reference)> {
+        self.values().filter_map(|(address, origin, value)| match value {
+            Value::Secret(reference) => Some((address, origin, reference)),
+            Value::Plain(_) | Value::File(_) => None,
+        })
+    }
+
+    /// The path of every file to upload, with the address of what it is for and where it is written.
+    pub(super) fn uploads(&self) -> impl Iterator<Item = (Address, &Origin, &str)> {
+        self.values().filter_map(|(address, origin, value)| match value {
+            Value::File(path) => Some((address, origin, path.as_str())),
+            Value::Plain(_) | Value::Secret(_) => None,
+        })
+    }
+
+    fn values(&self) -> impl Iterator<Item = (Address, &Origin, &Value)> {
         self.projects.iter().flat_map(|project| {
             let create = project.create.iter().map(|fields| (project.address(), fields));
             let sections = project.sections.values().flat_map(|section| {
@@ -31,12 +46,9 @@ impl Desired {
                 let entries = section.entries.iter();
                 entries.map(move |entry| (if is_list { address.entry(&entry.key) } else { address.clone() }, &entry.fields))
             });
-            create.chain(sections).flat_map(|(address, fields)| {
-                fields.iter().filter_map(move |(_, field)| match &field.value {
-                    Value::Secret(reference) => Some((address.clone(), &field.origin, reference)),
-                    Value::Plain(_) | Value::File(_) => None,
-                })
-            })
+            create
+                .chain(sections)
+                .flat_map(|(address, fields)| fields.iter().map(move |(_, field)| (address.clone(), &field.origin, &field.value)))
         })
     }
 }

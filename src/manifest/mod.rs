@@ -24,6 +24,7 @@ pub use desired::{Desired, Entry, Project, Section, State, Unlisted};
 
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Style},
+    secret::Secrets,
     text,
 };
 
@@ -60,8 +61,20 @@ pub fn load(root: &Path) -> Loaded {
         let none = Diagnostic::error("no-manifests", "no manifest here declares a project").at(Place::file(place));
         diagnostics.push(none.help("each document starts with `kind: Project` and `path: ...`"));
     }
-    let desired = (!diagnostics.has_errors()).then_some(Desired { projects });
+    let desired = Desired { projects };
+    diagnostics.extend(missing_files(&folder, &desired));
+    let desired = (!diagnostics.has_errors()).then_some(desired);
     Loaded { root: folder, files: found.into_iter().map(|file| file.name).collect(), desired, config, diagnostics }
+}
+
+/// Files to upload are in Git beside the manifests: one that cannot be read is a slip, which nobody should meet halfway through an apply.
+fn missing_files(folder: &Path, desired: &Desired) -> Vec<Diagnostic> {
+    let files = Secrets::new(folder, []);
+    let missing = desired.uploads().filter_map(|(address, origin, path)| {
+        let why = files.read_file(path).err()?;
+        Some(Diagnostic::error("missing-file", why.to_string()).at(Place::from(origin)).label(address.to_string()))
+    });
+    missing.collect()
 }
 
 /// What `undrift check` prints, and its exit code: 3 if something is wrong, else 0.

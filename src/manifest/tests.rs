@@ -8,9 +8,10 @@ use serde_json::json;
 use super::*;
 use crate::{diagnostic::Severity, secret::Reference, value::Json};
 
-/// Loads files given as name and text.
+/// Loads files given as name and text, with a picture beside them.
 fn load_files(files: &[(&str, &str)]) -> Loaded {
     let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.png"), "").unwrap();
     for (name, text) in files {
         let path = folder.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -135,6 +136,7 @@ fn what_is_not_written_is_not_declared() {
 #[test]
 fn one_file_is_a_manifest_too() {
     let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.png"), "").unwrap();
     fs::write(folder.path().join("a.yaml"), SHOP).unwrap();
     fs::write(folder.path().join("b.yaml"), "broken: [").unwrap();
     fs::write(folder.path().join("undrift.yaml"), "version: 1\nservice: {tier: premium}\n").unwrap();

@@ -27,11 +27,13 @@ fn object(value: &Json) -> Object {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// A declared value: `{"env": NAME}` is a secret, everything else is plain.
+/// A declared value: `{"env": NAME}` is a secret, `{"file": PATH}` a file to upload, everything else is plain.
 fn value(json: &Json) -> Value {
-    match json.get("env").and_then(Json::as_str) {
-        Some(name) => Value::Secret(Reference::Env(name.into())),
-        None => json.clone().into(),
+    let text = |name: &str| json.get(name).and_then(Json::as_str);
+    match (text("env"), text("file")) {
+        (Some(name), _) => Value::Secret(Reference::Env(name.into())),
+        (_, Some(path)) => Value::File(path.into()),
+        _ => json.clone().into(),
     }
 }
 
@@ -130,6 +132,11 @@ fn only_what_is_declared_and_differs_is_changed() {
             json!({"container_expiration_policy": {"enabled": true, "cadence": "1d"}}),
             "container_expiration_policy",
         ),
+        // The address shows that there is a picture, and not which.
+        (json!({"avatar": {"file": "a.png"}}), json!({"avatar_url": null}), "avatar"),
+        (json!({"avatar": {"file": "a.png"}}), json!({"avatar_url": "https://x/b.png"}), ""),
+        (json!({"avatar": null}), json!({"avatar_url": "https://x/b.png"}), "avatar"),
+        (json!({"avatar": null}), json!({"avatar_url": null}), ""),
         (json!({"some_new_key": [1]}), json!({"some_new_key": [1]}), ""),
         (json!({"some_new_key": [1]}), json!({"some_new_key": [2]}), "some_new_key"),
     ];

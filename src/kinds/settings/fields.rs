@@ -34,8 +34,9 @@ pub struct ProjectSettings {
     /// The old name of `topics`.
     #[schemars(transform = FIELD.as_set().use_instead("topics"))]
     pub tag_list: Option<BTreeSet<String>>,
-    /// The picture of the project, as a file below the manifest folder. `null` removes it (from release 15.4).
-    #[schemars(transform = FIELD.upload().write_only().nullable())]
+    /// The picture of the project, as a file below the manifest folder. `null` removes it (from release 15.4). The service shows whether
+    /// there is one, and not which: another picture in the place of one that is there is sent with `--resend`.
+    #[schemars(transform = FIELD.upload().read_as("avatar_url").nullable())]
     pub avatar: Option<FileReference>,
 
     /// Whether a skipped pipeline counts as a successful one when merging requires success.

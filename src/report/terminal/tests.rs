@@ -69,6 +69,7 @@ fn shop_live() -> Json {
 fn desired(manifests: &str) -> Desired {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("shop.yaml"), manifests).unwrap();
+    std::fs::write(folder.path().join("a.png"), "").unwrap();
     let loaded = manifest::load(folder.path());
     loaded.desired.unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default().into())))
 }
@@ -213,7 +214,8 @@ fn many(projects: usize) -> Plan {
         let depth = if i == 3 { 30 } else { 20 };
         format!("---\nkind: Project\npath: acme/p{i:03}\nsettings: {{ci_default_git_depth: {depth}, avatar: {{file: a.png}}}}\n")
     });
-    planned(&desired(&manifests.collect::<String>()), |project| live(project, &json!({"settings": {"ci_default_git_depth": 50}})))
+    let settings = json!({"settings": {"ci_default_git_depth": 50, "avatar_url": "https://gitlab.example.org/a.png"}});
+    planned(&desired(&manifests.collect::<String>()), |project| live(project, &settings))
 }
 
 #[test]
