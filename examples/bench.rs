@@ -24,7 +24,7 @@ use clap::Parser;
 use undrift::operation::{AnyOp, OPERATIONS};
 
 mod process;
-use process::{Sandbox, TOKEN};
+use process::{Sandbox, TOKEN, say};
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
@@ -57,18 +57,7 @@ fn main() -> ExitCode {
         }
         return code;
     }
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            say(&format!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-#[expect(clippy::print_stdout, reason = "printing is what this program is for")]
-fn say(line: &str) {
-    println!("{line}");
+    process::ended(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> Fallible<()> {

@@ -26,7 +26,7 @@ use tokio::{
 use undrift::sandbox::{self, Config, Data, Seed};
 
 mod process;
-use process::{Sandbox, TOKEN};
+use process::{Sandbox, TOKEN, say};
 
 type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -55,18 +55,7 @@ fn main() -> ExitCode {
         return undrift::cli::main();
     }
     let run = || -> Fallible<()> { tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(measure(&Args::parse())) };
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            say(&format!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-#[expect(clippy::print_stdout, reason = "printing is what this program is for")]
-fn say(line: &str) {
-    println!("{line}");
+    process::ended(run())
 }
 
 async fn measure(args: &Args) -> Fallible<()> {

@@ -1,13 +1,30 @@
-//! Processes that the benchmarks start and measure: the sandbox, and what Linux tells of any process.
+//! Processes of the benchmarks: their own, which prints and ends, the sandbox that they start, and what Linux tells of any.
 
 use std::{
     fs,
     io::{self, BufRead as _, BufReader},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitCode, Stdio},
 };
 
 /// The token of `root` in a sandbox of a benchmark.
 pub(crate) const TOKEN: &str = "token-of-a-measured-sandbox";
+
+/// Prints a line of figures.
+#[expect(clippy::print_stdout, reason = "printing is what a benchmark is for")]
+pub(crate) fn say(line: &str) {
+    println!("{line}");
+}
+
+/// How a benchmark ends: what went wrong is printed.
+pub(crate) fn ended<E: std::fmt::Display>(result: Result<(), E>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// The sandbox in a process of its own; it ends when this is dropped.
 pub(crate) struct Sandbox {

@@ -29,6 +29,7 @@ mod patience;
 mod plant;
 mod profile;
 mod routes;
+mod scope;
 pub mod seed;
 mod server;
 mod settings;

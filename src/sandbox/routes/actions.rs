@@ -10,10 +10,11 @@ use super::super::answer::{Answer, Failure};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
+use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
 use super::super::store::random_hex;
 use super::super::store::user::User;
-use super::members::{self, Scope};
+use super::members;
 use super::{Route, get, post, projects};
 
 pub(super) const ROUTES: &[Route] = &[

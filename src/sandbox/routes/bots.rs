@@ -8,9 +8,10 @@ use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER, REPORTER, Token}
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
+use super::super::scope::Scope;
 use super::super::store::random_hex;
 use super::super::store::user::{NewUser, User};
-use super::members::{self, Scope};
+use super::members;
 use super::{Route, delete, get, post, tokens};
 
 pub(super) const ROUTES: &[Route] = &[

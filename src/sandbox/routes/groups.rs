@@ -10,9 +10,10 @@ use super::super::attributes::VISIBILITIES;
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
 use super::super::page;
+use super::super::scope::Scope;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::{Namespace, NewGroup};
-use super::members::{self, Scope};
+use super::members;
 use super::projects::{self, check_path, check_visibility};
 use super::{Route, actions, avatars, custom_attributes, delete, get, post, put};
 

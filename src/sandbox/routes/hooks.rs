@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use http::StatusCode;
 use http::uri::{Scheme, Uri};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
@@ -239,7 +238,7 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
         }
         None => {}
     }
-    Ok(Answer::empty(StatusCode::NO_CONTENT))
+    Ok(Answer::no_content())
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use super::super::access::{MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
+use super::super::scope::Scope;
 use super::super::store::user::User;
-use super::members::{self, Scope};
+use super::members;
 use super::{Route, delete, get, post};
 
 pub(super) const ROUTES: &[Route] = &[

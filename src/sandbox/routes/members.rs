@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use http::StatusCode;
 use rusqlite::{Row, ToSql, params};
 use serde_json::{Map, Value, json};
 
@@ -15,8 +14,8 @@ use super::super::call::Call;
 use super::super::clock;
 use super::super::page;
 use super::super::params::Params;
+use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
-use super::super::store::project::Project;
 use super::super::store::user::User;
 use super::{Route, delete, get, post, put};
 
@@ -39,75 +38,6 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The states of a membership.
 pub(super) const STATES: [&str; 2] = ["awaiting", "active"];
-
-/// What somebody is a member of.
-pub(crate) enum Scope {
-    Group(Box<Namespace>),
-    Project(Box<Project>),
-}
-
-impl Scope {
-    /// The project of the call. Level 0 is for reading, which is for whoever sees the project.
-    pub(super) fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
-        let project = match level {
-            0 => call.project()?,
-            level => call.writable_project_as(level)?,
-        };
-        Ok(Self::Project(Box::new(project)))
-    }
-
-    pub(super) fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
-        let group = if level == 0 { call.group()? } else { call.group_as(level)? };
-        Ok(Self::Group(Box::new(group)))
-    }
-
-    /// The column that holds its id.
-    pub(super) fn column(&self) -> &'static str {
-        match self {
-            Self::Group(_) => "group_id",
-            Self::Project(_) => "project_id",
-        }
-    }
-
-    /// What messages call it.
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            Self::Group(_) => "group",
-            Self::Project(_) => "project",
-        }
-    }
-
-    pub(super) fn id(&self) -> i64 {
-        match self {
-            Self::Group(group) => group.id,
-            Self::Project(project) => project.id,
-        }
-    }
-
-    /// The groups whose members are members here too, by their traversal.
-    fn groups(&self) -> Vec<i64> {
-        match self {
-            Self::Group(group) => ids(&group.traversal).collect(),
-            Self::Project(project) if project.namespace.is_group() => ids(&project.namespace.traversal).collect(),
-            Self::Project(_) => Vec::new(),
-        }
-    }
-
-    pub(super) fn level(&self, call: &Call<'_>) -> Result<i64, Failure> {
-        match self {
-            Self::Group(group) => call.level_in_group(group),
-            Self::Project(project) => call.level_in(project),
-        }
-    }
-
-    /// The level that lets somebody manage members.
-    fn manager(&self) -> i64 {
-        match self {
-            Self::Group(_) => OWNER,
-            Self::Project(_) => MAINTAINER,
-        }
-    }
-}
 
 /// One membership with its user.
 #[derive(Clone, Debug)]
@@ -478,7 +408,7 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     {
         remove_below(call, group, user)?;
     }
-    Ok(Answer::empty(StatusCode::NO_CONTENT))
+    Ok(Answer::no_content())
 }
 
 /// Removes the user's direct memberships in the groups and projects below a group.

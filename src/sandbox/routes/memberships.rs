@@ -13,9 +13,10 @@ use super::super::access::{OWNER, level_name};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
+use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::User;
-use super::members::{Member, STATES, Scope, remove_below};
+use super::members::{Member, STATES, remove_below};
 use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[

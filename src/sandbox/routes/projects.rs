@@ -10,13 +10,14 @@ use super::super::attributes::{ATTRIBUTES, Route as Accepts, Tier, VISIBILITIES}
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Params;
+use super::super::scope::Scope;
 use super::super::settings;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
 use super::super::store::user::User;
 use super::super::view::{self, Wanted};
-use super::members::{self, Scope};
+use super::members;
 use super::{Route, avatars, bots, delete, get, post, put, repository};
 
 pub(super) const ROUTES: &[Route] = &[

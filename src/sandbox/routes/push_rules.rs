@@ -162,5 +162,5 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     if removed == 0 && call.service.profile.absent_delete == AbsentDelete::NotFound {
         return Err(absent(call));
     }
-    Ok(Answer::empty(StatusCode::NO_CONTENT))
+    Ok(Answer::no_content())
 }

@@ -1,7 +1,6 @@
 //! Access tokens: what clients need around the operations of the reference, which leaves their issue open
 //! (reference 1, 5). Personal and impersonation tokens are told apart by their addresses only.
 
-use http::StatusCode;
 use rusqlite::{OptionalExtension, params};
 use serde_json::{Value, json};
 
@@ -129,5 +128,5 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 /// It stays in the lists.
 fn revoke(call: &Call<'_>) -> Result<Answer, Failure> {
     call.db.execute("UPDATE tokens SET revoked = 1 WHERE id = ?1", params![token(call)?.id])?;
-    Ok(Answer::empty(StatusCode::NO_CONTENT))
+    Ok(Answer::no_content())
 }

@@ -1,6 +1,5 @@
 //! Users: what clients need around the operations of the reference.
 
-use http::StatusCode;
 use rusqlite::params;
 use serde_json::{Value, json};
 
@@ -199,7 +198,7 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
         return Err(Failure::bad_request("the caller cannot be deleted"));
     }
     call.db.execute("DELETE FROM users WHERE id = ?1", [user.id])?;
-    Ok(Answer::empty(StatusCode::NO_CONTENT))
+    Ok(Answer::no_content())
 }
 
 /// Answers true when that changed something, else false for active users and null for others.

@@ -1,7 +1,6 @@
 //! Variables of a project (reference 1, 4.1), and those of a group, which real clients manage in the same way.
 
-use http::StatusCode;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER};
@@ -10,7 +9,7 @@ use super::super::call::Call;
 use super::super::page;
 use super::super::params::Params;
 use super::super::profile::Profile;
-use super::members::Scope;
+use super::super::scope::Scope;
 use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -229,9 +228,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let count: i64 = call
         .db
         .prepare_cached(&format!("SELECT count(*) FROM variables WHERE {} = ?1", scope.column()))?
-        .query_row([scope.id()], |row| row.get(0))
-        .optional()?
-        .unwrap_or(0);
+        .query_row([scope.id()], |row| row.get(0))?;
     if count >= MOST {
         return Err(Failure::model("base", format!("Maximum number of {} ci variables ({MOST}) exceeded", scope.name())));
     }
@@ -260,5 +257,5 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let variable = find(call, scope)?;
     call.db.execute("DELETE FROM variables WHERE id = ?1", [variable.id])?;
-    Ok(Answer::empty(StatusCode::NO_CONTENT))
+    Ok(Answer::no_content())
 }

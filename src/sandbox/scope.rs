@@ -1,0 +1,81 @@
+//! Where something belongs: members, variables, tokens and invitations are those of a group or of a project, with the
+//! same operations for both.
+
+use super::access::{MAINTAINER, OWNER, ids};
+use super::answer::Failure;
+use super::call::Call;
+use super::store::holder::Holder;
+use super::store::namespace::Namespace;
+use super::store::project::Project;
+
+/// A group or a project.
+pub(crate) enum Scope {
+    Group(Box<Namespace>),
+    Project(Box<Project>),
+}
+
+impl Scope {
+    /// The project of the call. Level 0 is for reading, which is for whoever sees the project.
+    pub(crate) fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+        let project = match level {
+            0 => call.project()?,
+            level => call.writable_project_as(level)?,
+        };
+        Ok(Self::Project(Box::new(project)))
+    }
+
+    /// The group of the call, likewise.
+    pub(crate) fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+        let group = if level == 0 { call.group()? } else { call.group_as(level)? };
+        Ok(Self::Group(Box::new(group)))
+    }
+
+    fn holder(&self) -> Holder {
+        match self {
+            Self::Group(group) => Holder::Group(group.id),
+            Self::Project(project) => Holder::Project(project.id),
+        }
+    }
+
+    /// The column that holds its id.
+    pub(crate) fn column(&self) -> &'static str {
+        self.holder().key().0
+    }
+
+    /// What messages call it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Group(_) => "group",
+            Self::Project(_) => "project",
+        }
+    }
+
+    pub(crate) fn id(&self) -> i64 {
+        self.holder().key().1
+    }
+
+    /// The groups whose members are members here too, by their traversal.
+    pub(crate) fn groups(&self) -> Vec<i64> {
+        match self {
+            Self::Group(group) => ids(&group.traversal).collect(),
+            Self::Project(project) if project.namespace.is_group() => ids(&project.namespace.traversal).collect(),
+            Self::Project(_) => Vec::new(),
+        }
+    }
+
+    /// The caller's level here.
+    pub(crate) fn level(&self, call: &Call<'_>) -> Result<i64, Failure> {
+        match self {
+            Self::Group(group) => call.level_in_group(group),
+            Self::Project(project) => call.level_in(project),
+        }
+    }
+
+    /// The level that lets somebody manage members.
+    pub(crate) fn manager(&self) -> i64 {
+        match self {
+            Self::Group(_) => OWNER,
+            Self::Project(_) => MAINTAINER,
+        }
+    }
+}
