@@ -1,21 +1,20 @@
 //! Whether a request is sent again: a table without IO.
 //!
-//! What matters is what another sending could do. A read and a write that says how things shall be do no harm a second time; a create
-//! would leave a second object behind; some actions must never happen twice in a run. And it matters what is known about the first
-//! sending: that it did not reach the service, that the service refused it, or neither.
+//! What matters is what another sending could do, which the table of operations says ([`Again`]), and what is known about the first
+//! one: that it did not reach the service, that the service refused it, or neither.
 //!
-//! | class | not sent | 429, 409 lock | 5xx, lost, unreadable answer | too large | refused, TLS |
+//! | another sending | not sent | 429, 409 lock | 5xx, lost, unreadable answer | too large | refused, TLS |
 //! |---|---|---|---|---|---|
-//! | read | again | again | again | fail | fail |
-//! | idempotent write | again | again | again, then read back | read back | fail |
-//! | create | again | again | read back | read back | fail |
-//! | once | again | fail | read back | read back | fail |
+//! | reads | again | again | again | fail | fail |
+//! | does the same | again | again | again, then read back | read back | fail |
+//! | is refused, or makes a second one | again | again | read back | read back | fail |
+//! | must never be | again | fail | read back | read back | fail |
 //!
 //! "Again" is at most [`MAX_RETRIES`] times, with exponential back-off and full jitter. The caller sleeps.
 
 use std::time::Duration;
 
-use crate::operation::{Method, Operation};
+use crate::operation::Again;
 
 /// How often a request is sent again, at most.
 pub const MAX_RETRIES: u32 = 5;
@@ -29,36 +28,6 @@ const BASE: Duration = Duration::from_millis(500);
 
 /// The longest back-off.
 const CAP: Duration = Duration::from_secs(30);
-
-/// What another sending of an operation would do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Nothing: it reads.
-    Read,
-    /// Nothing more: it says how things shall be.
-    Idempotent,
-    /// It would create a second object.
-    Create,
-    /// It starts something that must not start twice.
-    Once,
-}
-
-impl Class {
-    /// The class of an operation. A POST creates unless it is known to be harmless.
-    pub fn of(operation: &Operation) -> Self {
-        let last = operation.path.rsplit('/').next().unwrap_or_default();
-        match (operation.method, last) {
-            (Method::Get, _) => Self::Read,
-            (Method::Post, "fork" | "restore" | "housekeeping") => Self::Once,
-            // What an import starts cannot be found by a natural key, and the external host counts requests too.
-            (Method::Post, _) if operation.path.starts_with("/import/") => Self::Once,
-            (Method::Delete, _) if operation.path == "/projects/:id" => Self::Once,
-            (Method::Post, "archive" | "unarchive" | "star" | "unstar" | "override" | "approve_all") => Self::Idempotent,
-            (Method::Put | Method::Delete, _) => Self::Idempotent,
-            (Method::Post, _) => Self::Create,
-        }
-    }
-}
 
 /// What became of one sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +80,7 @@ pub const fn is_faulty(status: u16) -> bool {
 }
 
 /// What to do after the `attempt`th sending (counted from 1), if the service asked for a wait of `asked`; `jitter` is of `0.0..1.0`.
-pub fn decide(class: Class, outcome: Outcome, attempt: u32, asked: Option<Duration>, jitter: f64) -> Decision {
+pub fn decide(again: Again, outcome: Outcome, attempt: u32, asked: Option<Duration>, jitter: f64) -> Decision {
     let again_or = |otherwise| {
         if attempt > MAX_RETRIES || asked.is_some_and(|wait| wait > MAX_WAIT) {
             otherwise
@@ -119,13 +88,13 @@ pub fn decide(class: Class, outcome: Outcome, attempt: u32, asked: Option<Durati
             Decision::RetryAfter(delay(outcome, attempt, asked, jitter))
         }
     };
-    match (outcome, class) {
+    match (outcome, again) {
         (Outcome::Success, _) => Decision::Done,
-        (Outcome::Refused | Outcome::Untrusted, _) | (Outcome::Throttled | Outcome::Locked, Class::Once) => Decision::Fail,
+        (Outcome::Refused | Outcome::Untrusted, _) | (Outcome::Throttled | Outcome::Locked, Again::Never) => Decision::Fail,
         (Outcome::NotSent | Outcome::Throttled | Outcome::Locked, _) => again_or(Decision::Fail),
-        (Outcome::Oversized, Class::Read) => Decision::Fail,
-        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable, Class::Read) => again_or(Decision::Fail),
-        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable, Class::Idempotent) => again_or(Decision::ReadBack),
+        (Outcome::Oversized, Again::Reads) => Decision::Fail,
+        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable, Again::Reads) => again_or(Decision::Fail),
+        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable, Again::Same) => again_or(Decision::ReadBack),
         (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable | Outcome::Oversized, _) => Decision::ReadBack,
     }
 }
@@ -144,91 +113,45 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::operation::OPERATIONS;
 
-    const CLASSES: [Class; 4] = [Class::Read, Class::Idempotent, Class::Create, Class::Once];
+    const AGAIN: [Again; 5] = [Again::Reads, Again::Same, Again::Refused, Again::Second, Again::Never];
 
     /// What a cell of the table says: sent again while attempts are left, and what comes then.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Cell {
-        Again(Decision),
+        Retry(Decision),
         At(Decision),
     }
 
     #[test]
     fn every_cell_of_the_table_holds_at_every_attempt() {
-        use Cell::{Again, At};
+        use Cell::{At, Retry};
         use Decision::{Done, Fail, ReadBack};
         let table = [
-            (Outcome::Success, [At(Done), At(Done), At(Done), At(Done)]),
-            (Outcome::NotSent, [Again(Fail), Again(Fail), Again(Fail), Again(Fail)]),
-            (Outcome::Throttled, [Again(Fail), Again(Fail), Again(Fail), At(Fail)]),
-            (Outcome::Locked, [Again(Fail), Again(Fail), Again(Fail), At(Fail)]),
-            (Outcome::Lost, [Again(Fail), Again(ReadBack), At(ReadBack), At(ReadBack)]),
-            (Outcome::Faulty, [Again(Fail), Again(ReadBack), At(ReadBack), At(ReadBack)]),
-            (Outcome::Unreadable, [Again(Fail), Again(ReadBack), At(ReadBack), At(ReadBack)]),
-            (Outcome::Oversized, [At(Fail), At(ReadBack), At(ReadBack), At(ReadBack)]),
-            (Outcome::Refused, [At(Fail), At(Fail), At(Fail), At(Fail)]),
-            (Outcome::Untrusted, [At(Fail), At(Fail), At(Fail), At(Fail)]),
+            (Outcome::Success, [At(Done), At(Done), At(Done), At(Done), At(Done)]),
+            (Outcome::NotSent, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail)]),
+            (Outcome::Throttled, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), At(Fail)]),
+            (Outcome::Locked, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), At(Fail)]),
+            (Outcome::Lost, [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)]),
+            (Outcome::Faulty, [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)]),
+            (Outcome::Unreadable, [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)]),
+            (Outcome::Oversized, [At(Fail), At(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)]),
+            (Outcome::Refused, [At(Fail), At(Fail), At(Fail), At(Fail), At(Fail)]),
+            (Outcome::Untrusted, [At(Fail), At(Fail), At(Fail), At(Fail), At(Fail)]),
         ];
         for (outcome, cells) in table {
-            for (class, cell) in CLASSES.into_iter().zip(cells) {
+            for (again, cell) in AGAIN.into_iter().zip(cells) {
                 for attempt in 1..=MAX_RETRIES + 2 {
-                    let decision = decide(class, outcome, attempt, None, 0.5);
+                    let decision = decide(again, outcome, attempt, None, 0.5);
                     match cell {
-                        Again(_) if attempt <= MAX_RETRIES => {
-                            assert!(matches!(decision, Decision::RetryAfter(_)), "{class:?} {outcome:?} {attempt}: {decision:?}");
+                        Retry(_) if attempt <= MAX_RETRIES => {
+                            assert!(matches!(decision, Decision::RetryAfter(_)), "{again:?} {outcome:?} {attempt}: {decision:?}");
                         }
-                        Again(then) | At(then) => assert_eq!(decision, then, "{class:?} {outcome:?} {attempt}"),
+                        Retry(then) | At(then) => assert_eq!(decision, then, "{again:?} {outcome:?} {attempt}"),
                     }
                 }
             }
         }
-    }
-
-    #[test]
-    fn every_operation_has_the_class_that_its_effect_asks_for() {
-        let of_class = |class, method| {
-            let rows = OPERATIONS.iter().map(|op| op.row()).filter(|row| row.method == method && Class::of(row) == class);
-            rows.map(|row| row.id).collect::<Vec<_>>()
-        };
-        let all = |method| OPERATIONS.iter().filter(|op| op.row().method == method).count();
-        assert_eq!(of_class(Class::Read, Method::Get).len(), all(Method::Get));
-        assert_eq!(of_class(Class::Idempotent, Method::Put).len(), all(Method::Put));
-        assert_eq!(of_class(Class::Once, Method::Delete), ["project-delete"]);
-        assert_eq!(of_class(Class::Idempotent, Method::Delete).len(), all(Method::Delete) - 1);
-        assert_eq!(
-            of_class(Class::Idempotent, Method::Post),
-            ["group-member-override", "group-member-approve-all", "project-star", "project-unstar", "project-archive", "project-unarchive"]
-        );
-        assert_eq!(
-            of_class(Class::Once, Method::Post),
-            [
-                "import-extgit",
-                "import-extgit-cancel",
-                "import-extgit-gists",
-                "import-extserver",
-                "project-fork",
-                "project-restore",
-                "project-housekeeping",
-            ]
-        );
-        assert_eq!(
-            of_class(Class::Create, Method::Post),
-            [
-                "variable-create",
-                "group-member-add",
-                "project-member-add",
-                "project-create",
-                "project-create-for-user",
-                "project-upload",
-                "project-share",
-                "project-import-members",
-                "fork-relation-create",
-                "hook-add",
-                "push-rule-add",
-            ]
-        );
     }
 
     proptest! {
@@ -236,7 +159,7 @@ mod tests {
         fn a_wait_is_never_shorter_than_asked_nor_longer_than_bounded(attempt in 0u32..50, asked in proptest::option::of(0u64..10_000), jitter in 0f64..1.0) {
             let asked = asked.map(Duration::from_secs);
             for outcome in [Outcome::Throttled, Outcome::Faulty] {
-                if let Decision::RetryAfter(wait) = decide(Class::Read, outcome, attempt, asked, jitter) {
+                if let Decision::RetryAfter(wait) = decide(Again::Reads, outcome, attempt, asked, jitter) {
                     prop_assert!(attempt <= MAX_RETRIES);
                     prop_assert!(wait >= asked.unwrap_or_default());
                     prop_assert!(wait <= CAP.max(MAX_WAIT + MAX_WAIT / 10));

@@ -17,7 +17,7 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 use crate::{
     field::{Route, Tier},
     text::encode,
-    value::{Fields, Value},
+    value::{Fields, Json, Object, Value},
 };
 
 pub use parameter::{Parameter, Place, Type};
@@ -81,6 +81,23 @@ pub struct Operation {
     pub since: Option<&'static str>,
     /// Whether it is for administrators only.
     pub administrators: bool,
+    /// What another sending of it would do.
+    pub again: Again,
+}
+
+/// What another sending of a request would do, after one whose answer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// Nothing: it reads.
+    Reads,
+    /// Nothing more: it says how things shall be.
+    Same,
+    /// It would be refused if the first was carried out: the service keeps what it creates unique.
+    Refused,
+    /// It would create a second object.
+    Second,
+    /// It would start something that must not start twice.
+    Never,
 }
 
 impl PartialEq for Operation {
@@ -118,7 +135,17 @@ impl Operation {
         parameters: &'static [&'static [Parameter]],
     ) -> Self {
         let (fields, one_of, tier, since, administrators): (_, &[_], _, _, _) = (None, &[], Tier::Free, None, false);
-        Self { id, method, path, purpose, source, answer, parameters, fields, one_of, tier, since, administrators }
+        let again = match method {
+            Method::Get => Again::Reads,
+            Method::Put | Method::Delete => Again::Same,
+            Method::Post => Again::Second,
+        };
+        Self { id, method, path, purpose, source, answer, parameters, fields, one_of, tier, since, administrators, again }
+    }
+
+    /// Another sending does something else than with most operations of its method.
+    const fn again(self, again: Again) -> Self {
+        Self { again, ..self }
     }
 
     const fn fields(self, section: &'static str, route: Route) -> Self {
@@ -175,6 +202,8 @@ impl<E: Copy> Op<E> {
             renamed: Vec::new(),
             query: Vec::new(),
             body: Body::None,
+            repeated: Sealed(Vec::new()),
+            sensitive: Vec::new(),
             effect: PhantomData,
         }
     }
@@ -212,8 +241,8 @@ impl AnyOp {
     }
 }
 
-/// What a request carries.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What a request carries. Its `Debug` shows names only.
+#[derive(Clone, Default, PartialEq)]
 pub enum Body {
     /// Nothing.
     #[default]
@@ -222,6 +251,25 @@ pub enum Body {
     Json(Fields),
     /// A form with files: names with values, at least one of them a [`Value::File`].
     Multipart(Fields),
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Json(fields) | Self::Multipart(fields) => f.debug_set().entries(fields.keys()).finish(),
+        }
+    }
+}
+
+/// Live values, of which `Debug` shows the names only.
+#[derive(Clone, PartialEq)]
+struct Sealed(Vec<(String, Json)>);
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
 }
 
 /// A request not yet sent.
@@ -235,6 +283,10 @@ pub struct Request<E> {
     query: Vec<(Cow<'static, str>, String)>,
     /// What it carries.
     pub body: Body,
+    /// Live values that the body repeats besides, because the service would reset what an edit leaves out. They go stale.
+    repeated: Sealed,
+    /// The fields of the body whose values no text may quote, even where they are plain.
+    sensitive: Vec<String>,
     effect: PhantomData<E>,
 }
 
@@ -282,6 +334,37 @@ impl<E> Request<E> {
         let files = fields.values().any(|v| matches!(v, Value::File(_)));
         self.body = if files { Body::Multipart(fields) } else { Body::Json(fields) };
         self
+    }
+
+    /// Repeats live values, as they are there, in the body too; what [`fields`](Self::fields) says wins.
+    #[must_use]
+    pub fn repeating(mut self, live: Object) -> Self {
+        self.repeated = Sealed(live.into_iter().collect());
+        self
+    }
+
+    /// Keeps the values of these fields of the body out of every text, also where they are plain. Secrets are kept out anyway.
+    #[must_use]
+    pub fn sensitive(mut self, fields: impl IntoIterator<Item = String>) -> Self {
+        self.sensitive.extend(fields);
+        self
+    }
+
+    /// Whether no text may quote the value of this field.
+    pub fn is_sensitive(&self, field: &str) -> bool {
+        self.sensitive.iter().any(|name| name == field)
+    }
+
+    /// The live values that it repeats, without those that its fields replace. As long as there are any, the request goes stale.
+    pub fn repeated(&self) -> impl Iterator<Item = (&str, &Json)> {
+        let replaced = |name: &str| self.body_fields().is_some_and(|fields| fields.contains_key(name));
+        self.repeated.0.iter().filter(move |(name, _)| !replaced(name)).map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The names of everything that its body says.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let fields = self.body_fields().into_iter().flat_map(Fields::keys);
+        fields.map(String::as_str).chain(self.repeated().map(|(name, _)| name))
     }
 
     /// The fields that it carries.
@@ -341,6 +424,72 @@ mod tests {
         let request =
             VARIABLE_UPDATE.request().arg("id", "acme/my.shop").arg("key", "A/B?c#d é").query("filter[environment_scope]", "prod/*");
         assert_eq!(request.target(), "/projects/acme%2Fmy.shop/variables/A%2FB%3Fc%23d%20%C3%A9?filter%5Benvironment_scope%5D=prod%2F%2A");
+    }
+
+    #[test]
+    fn every_operation_says_what_another_sending_would_do() {
+        let rows = |again, method| {
+            let rows = OPERATIONS.iter().map(|op| op.row()).filter(|row| row.method == method && row.again == again);
+            rows.map(|row| row.id).collect::<Vec<_>>()
+        };
+        let all = |method| OPERATIONS.iter().filter(|op| op.row().method == method).count();
+        assert_eq!(rows(Again::Reads, Method::Get).len(), all(Method::Get));
+        assert_eq!(rows(Again::Same, Method::Put).len(), all(Method::Put));
+        assert_eq!(rows(Again::Never, Method::Delete), ["project-delete"]);
+        assert_eq!(rows(Again::Same, Method::Delete).len(), all(Method::Delete) - 1);
+        let posts = [
+            (
+                Again::Same,
+                &[
+                    "group-member-override",
+                    "group-member-approve-all",
+                    "project-star",
+                    "project-unstar",
+                    "project-archive",
+                    "project-unarchive",
+                ][..],
+            ),
+            (
+                Again::Never,
+                &[
+                    "import-extgit",
+                    "import-extgit-cancel",
+                    "import-extgit-gists",
+                    "import-extserver",
+                    "project-fork",
+                    "project-restore",
+                    "project-housekeeping",
+                ],
+            ),
+            (
+                Again::Refused,
+                &[
+                    "variable-create",
+                    "group-member-add",
+                    "project-member-add",
+                    "project-create",
+                    "project-create-for-user",
+                    "project-share",
+                    "fork-relation-create",
+                    "push-rule-add",
+                ],
+            ),
+            (Again::Second, &["project-upload", "project-import-members", "hook-add"]),
+        ];
+        for (again, ids) in posts {
+            assert_eq!(rows(again, Method::Post), ids, "{again:?}");
+        }
+    }
+
+    #[test]
+    fn the_debug_text_of_a_request_shows_names_only() {
+        let live = serde_json::json!({"value": "canary", "key": "canary"});
+        let request = VARIABLE_UPDATE.request().fields([("key".to_owned(), Value::from("canary"))].into());
+        let request = request.repeating(live.as_object().unwrap().clone());
+        let shown = format!("{request:?}");
+        assert!(shown.contains(r#"{"key"}"#) && shown.contains(r#"{"value", "key"}"#) && !shown.contains("canary"), "{shown}");
+        assert_eq!(request.names().collect::<Vec<_>>(), ["key", "value"]);
+        assert_eq!((request.repeated().count(), VARIABLE_LIST.request().repeated().count()), (1, 0));
     }
 
     #[test]

@@ -15,6 +15,7 @@ type List = &'static [Parameter];
 
 pub(super) const PROJECT: List = &[path("id", IdOrName, "The project, by id or full path.")];
 pub(super) const GROUP: List = &[path("id", IdOrName, "The group, by id or full path.")];
+pub(super) const SEARCHED_NAMESPACE: List = &[query("search", Text, "A part of the path or of the name.")];
 pub(super) const NAMESPACE: List = &[path("id", IdOrName, "The namespace, by id or full path.")];
 pub(super) const USER: List = &[path("user_id", Integer, "The id of the user.")];
 pub(super) const USER_OR_NAME: List = &[path("user_id", IdOrName, "The user, by id or username.")];

@@ -2,7 +2,7 @@
 //!
 //! The source is the chapter and section of the reference, or `supporting` for what the reference leaves out and undrift needs.
 
-use super::{Answer, AnyOp, Method, Op, Operation, Read, Write, parameters::*};
+use super::{Again, Answer, AnyOp, Method, Op, Operation, Read, Write, parameters::*};
 use crate::field::Route;
 
 macro_rules! operations {
@@ -25,19 +25,19 @@ operations! {
     Read VARIABLE_LIST = "variable-list" Get "/projects/:id/variables", "list variables", "1, 4.1", List, [PROJECT, PAGING];
     Read VARIABLE_GET = "variable-get" Get "/projects/:id/variables/:key", "get a variable", "1, 4.1", One, [PROJECT, KEY, FILTER];
     Write VARIABLE_CREATE = "variable-create" Post "/projects/:id/variables", "create a variable", "1, 4.1", One,
-        [PROJECT].fields("variables", Route::Create);
+        [PROJECT].fields("variables", Route::Create).again(Again::Refused);
     Write VARIABLE_UPDATE = "variable-update" Put "/projects/:id/variables/:key", "update a variable", "1, 4.1", One,
         [PROJECT, KEY, FILTER].fields("variables", Route::Edit);
     Write VARIABLE_DELETE = "variable-delete" Delete "/projects/:id/variables/:key", "delete a variable", "1, 4.1", Unsaid,
         [PROJECT, KEY, FILTER];
 
     Write IMPORT_EXTGIT = "import-extgit" Post "/import/extgit", "import a repository from a hosted external service", "1, 4.2", One,
-        [EXTERNAL_TOKEN, EXTGIT];
-    Write IMPORT_EXTGIT_CANCEL = "import-extgit-cancel" Post "/import/extgit/cancel", "cancel an import", "1, 4.2", One, [IMPORT];
+        [EXTERNAL_TOKEN, EXTGIT].again(Again::Never);
+    Write IMPORT_EXTGIT_CANCEL = "import-extgit-cancel" Post "/import/extgit/cancel", "cancel an import", "1, 4.2", One, [IMPORT].again(Again::Never);
     Write IMPORT_EXTGIT_GISTS = "import-extgit-gists" Post "/import/extgit/gists", "import the caller's gists as snippets", "1, 4.2",
-        Unsaid, [EXTERNAL_TOKEN];
+        Unsaid, [EXTERNAL_TOKEN].again(Again::Never);
     Write IMPORT_EXTSERVER = "import-extserver" Post "/import/extserver", "import a repository from a self-hosted external server",
-        "1, 4.2", Unsaid, [EXTERNAL_TOKEN, EXTSERVER];
+        "1, 4.2", Unsaid, [EXTERNAL_TOKEN, EXTSERVER].again(Again::Never);
 
     Read GROUP_MEMBER_LIST = "group-member-list" Get "/groups/:id/members", "list a group's direct members", "1, 4.3", List,
         [GROUP, MEMBER_SEARCH, DIRECT_MEMBERS, PAGING];
@@ -48,7 +48,7 @@ operations! {
     Read GROUP_MEMBER_GET_ALL = "group-member-get-all" Get "/groups/:id/members/all/:user_id",
         "get a group's member, also an inherited or invited one", "1, 4.3", One, [GROUP, USER];
     Write GROUP_MEMBER_CREATE = "group-member-add" Post "/groups/:id/members", "add a member to a group", "1, 4.3", One,
-        [GROUP, NEW_MEMBER, MEMBERSHIP];
+        [GROUP, NEW_MEMBER, MEMBERSHIP].again(Again::Refused);
     Write GROUP_MEMBER_UPDATE = "group-member-edit" Put "/groups/:id/members/:user_id", "edit a group's member", "1, 4.3", One,
         [GROUP, USER, MEMBERSHIP];
     Write GROUP_MEMBER_DELETE = "group-member-remove" Delete "/groups/:id/members/:user_id", "remove a member from a group", "1, 4.3",
@@ -63,7 +63,7 @@ operations! {
     Read MEMBER_GET_ALL = "project-member-get-all" Get "/projects/:id/members/all/:user_id",
         "get a project's member, also an inherited or invited one", "1, 4.3", One, [PROJECT, USER];
     Write MEMBER_CREATE = "project-member-add" Post "/projects/:id/members", "add a member to a project", "1, 4.3", One,
-        [PROJECT, NEW_MEMBER, MEMBERSHIP];
+        [PROJECT, NEW_MEMBER, MEMBERSHIP].again(Again::Refused);
     Write MEMBER_UPDATE = "project-member-edit" Put "/projects/:id/members/:user_id", "edit a project's member", "1, 4.3", One,
         [PROJECT, USER, MEMBERSHIP];
     Write MEMBER_DELETE = "project-member-remove" Delete "/projects/:id/members/:user_id", "remove a member from a project", "1, 4.3",
@@ -78,13 +78,13 @@ operations! {
     Write GROUP_MEMBER_STATE = "group-member-state" Put "/groups/:id/members/:user_id/state", "change the state of a membership",
         "1, 4.3", One, [GROUP, USER, NEW_STATE];
     Write GROUP_MEMBER_OVERRIDE = "group-member-override" Post "/groups/:id/members/:user_id/override",
-        "let a member's level differ from the directory's", "1, 4.3", One, [GROUP, USER];
+        "let a member's level differ from the directory's", "1, 4.3", One, [GROUP, USER].again(Again::Same);
     Write GROUP_MEMBER_OVERRIDE_DELETE = "group-member-override-remove" Delete "/groups/:id/members/:user_id/override",
         "let a member's level follow the directory again", "1, 4.3", One, [GROUP, USER];
     Write GROUP_MEMBER_APPROVE = "group-member-approve" Put "/groups/:id/members/:member_id/approve",
         "approve a pending member of a top-level group", "1, 4.3", Unsaid, [GROUP, PENDING_MEMBER];
     Write GROUP_MEMBER_APPROVE_ALL = "group-member-approve-all" Post "/groups/:id/members/approve_all",
-        "approve all pending members of a top-level group", "1, 4.3", Unsaid, [GROUP];
+        "approve all pending members of a top-level group", "1, 4.3", Unsaid, [GROUP].again(Again::Same);
     Read PENDING_MEMBER_LIST = "pending-member-list" Get "/groups/:id/pending_members", "list a top-level group's pending members",
         "1, 4.3", List, [GROUP, PAGING];
 
@@ -110,33 +110,33 @@ operations! {
         "list the groups that a project can be transferred to", "2, 4.2", List, [PROJECT, LOCATIONS, PAGING].since("15.4");
 
     Write PROJECT_CREATE = "project-create" Post "/projects", "create a project", "2, 4.3", One,
-        [PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::Create).one_of(&["name", "path"]);
+        [PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::Create).one_of(&["name", "path"]).again(Again::Refused);
     Write PROJECT_CREATE_FOR_USER = "project-create-for-user" Post "/projects/user/:user_id", "create a project for a user", "2, 4.3", One,
-        [USER, PROJECT_NAME, PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::CreateForUser).administrators();
+        [USER, PROJECT_NAME, PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::CreateForUser).administrators().again(Again::Refused);
     Write PROJECT_UPDATE = "project-edit" Put "/projects/:id", "edit a project, or upload its avatar", "2, 4.3", One,
         [PROJECT, PROJECT_PATH].fields("settings", Route::Edit);
 
-    Write PROJECT_FORK = "project-fork" Post "/projects/:id/fork", "fork a project, in the background", "2, 4.4", Unsaid, [PROJECT, FORK];
-    Write PROJECT_STAR = "project-star" Post "/projects/:id/star", "star a project", "2, 4.4", One, [PROJECT];
-    Write PROJECT_UNSTAR = "project-unstar" Post "/projects/:id/unstar", "take a star away", "2, 4.4", One, [PROJECT];
-    Write PROJECT_ARCHIVE = "project-archive" Post "/projects/:id/archive", "archive a project", "2, 4.4", One, [PROJECT];
-    Write PROJECT_UNARCHIVE = "project-unarchive" Post "/projects/:id/unarchive", "unarchive a project", "2, 4.4", One, [PROJECT];
-    Write PROJECT_DELETE = "project-delete" Delete "/projects/:id", "delete a project and all that is in it", "2, 4.4", Unsaid, [PROJECT];
+    Write PROJECT_FORK = "project-fork" Post "/projects/:id/fork", "fork a project, in the background", "2, 4.4", Unsaid, [PROJECT, FORK].again(Again::Never);
+    Write PROJECT_STAR = "project-star" Post "/projects/:id/star", "star a project", "2, 4.4", One, [PROJECT].again(Again::Same);
+    Write PROJECT_UNSTAR = "project-unstar" Post "/projects/:id/unstar", "take a star away", "2, 4.4", One, [PROJECT].again(Again::Same);
+    Write PROJECT_ARCHIVE = "project-archive" Post "/projects/:id/archive", "archive a project", "2, 4.4", One, [PROJECT].again(Again::Same);
+    Write PROJECT_UNARCHIVE = "project-unarchive" Post "/projects/:id/unarchive", "unarchive a project", "2, 4.4", One, [PROJECT].again(Again::Same);
+    Write PROJECT_DELETE = "project-delete" Delete "/projects/:id", "delete a project and all that is in it", "2, 4.4", Unsaid, [PROJECT].again(Again::Never);
     Write PROJECT_RESTORE = "project-restore" Post "/projects/:id/restore", "restore a project that is marked for deletion", "2, 4.4",
-        Unsaid, [PROJECT].premium();
+        Unsaid, [PROJECT].premium().again(Again::Never);
     Write PROJECT_UPLOAD = "project-upload" Post "/projects/:id/uploads", "upload a file to link to in texts", "2, 4.4", One,
         [PROJECT, UPLOAD];
-    Write SHARE_CREATE = "project-share" Post "/projects/:id/share", "share a project with a group", "2, 4.4", Unsaid, [PROJECT, SHARE];
+    Write SHARE_CREATE = "project-share" Post "/projects/:id/share", "share a project with a group", "2, 4.4", Unsaid, [PROJECT, SHARE].again(Again::Refused);
     Write SHARE_DELETE = "project-unshare" Delete "/projects/:id/share/:group_id", "stop sharing a project with a group", "2, 4.4",
         Nothing, [PROJECT, OTHER_GROUP];
     Write IMPORT_MEMBERS = "project-import-members" Post "/projects/:id/import_project_members/:project_id",
         "copy the members of another project", "2, 4.4", Unsaid, [PROJECT, SOURCE_PROJECT];
     Write FORK_RELATION_CREATE = "fork-relation-create" Post "/projects/:id/fork/:forked_from_id", "make a project a fork of another",
-        "2, 4.4", Unsaid, [PROJECT, UPSTREAM];
+        "2, 4.4", Unsaid, [PROJECT, UPSTREAM].again(Again::Refused);
     Write FORK_RELATION_DELETE = "fork-relation-delete" Delete "/projects/:id/fork", "make a fork a project of its own", "2, 4.4", Unsaid,
         [PROJECT];
     Write PROJECT_HOUSEKEEPING = "project-housekeeping" Post "/projects/:id/housekeeping", "start the clean-up of a repository", "2, 4.4",
-        Unsaid, [PROJECT];
+        Unsaid, [PROJECT].again(Again::Never);
 
     Read HOOK_LIST = "hook-list" Get "/projects/:id/hooks", "list hooks", "2, 4.5", List, [PROJECT, PAGING];
     Read HOOK_GET = "hook-get" Get "/projects/:id/hooks/:hook_id", "get a hook", "2, 4.5", One, [PROJECT, HOOK];
@@ -147,7 +147,7 @@ operations! {
 
     Read PUSH_RULE_GET = "push-rule-get" Get "/projects/:id/push_rule", "get the push rule", "2, 4.6", One, [PROJECT].premium();
     Write PUSH_RULE_CREATE = "push-rule-add" Post "/projects/:id/push_rule", "add the push rule", "2, 4.6", Unsaid,
-        [PROJECT].fields("push_rule", Route::Create).premium();
+        [PROJECT].fields("push_rule", Route::Create).premium().again(Again::Refused);
     Write PUSH_RULE_UPDATE = "push-rule-edit" Put "/projects/:id/push_rule", "edit the push rule", "2, 4.6", Unsaid,
         [PROJECT].fields("push_rule", Route::Edit).premium();
     Write PUSH_RULE_DELETE = "push-rule-delete" Delete "/projects/:id/push_rule", "delete the push rule", "2, 4.6", Unsaid,
@@ -156,6 +156,8 @@ operations! {
     Read CURRENT_USER = "current-user" Get "/user", "get the user that the token belongs to", "supporting", One, [];
     Read USER_FIND = "user-find" Get "/users", "find a user by name", "supporting", List, [USERNAME, PAGING];
     Read NAMESPACE_GET = "namespace-get" Get "/namespaces/:id", "get a namespace", "supporting", One, [NAMESPACE];
+    Read NAMESPACE_FIND = "namespace-find" Get "/namespaces", "find namespaces by a part of their path", "supporting", List,
+        [SEARCHED_NAMESPACE, PAGING];
     Read GROUP_PROJECTS = "group-project-list" Get "/groups/:id/projects", "list a group's projects", "supporting", List,
         [GROUP, OF_SUBGROUPS, LISTING, ORDER, PAGING];
 }
