@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use schemars::Schema;
 
 use crate::{
-    field::{Compare, FIELD, Field, Readback, Route, Tier},
+    field::{Compare, FIELD, Field, Readback, Route, Secrecy, Tier},
     operation::{Op, Read, Request, Write},
     secret::{Reference, TOKEN_NAMES},
     value::{Fields, Json, Object, Value},
@@ -296,13 +296,15 @@ pub trait Kind: Sync {
     fn create(&self, subject: Subject<'_>) -> Vec<Request<Write>> {
         let body = self.body(subject.declared, Route::Create);
         let routes = self.routes().into_iter();
-        routes.map(|r| r.create.request().arg("id", subject.target.id()).fields(body.clone())).collect()
+        let request = |op: Op<Write>| op.request().arg("id", subject.target.id()).fields(body.clone()).sensitive(self.sensitive());
+        routes.map(|r| request(r.create)).collect()
     }
     /// The requests that change the `changed` fields of `live` to what is declared.
     fn update(&self, subject: Subject<'_>, live: &LiveEntry, changed: &[&str]) -> Vec<Request<Write>> {
-        let body = self.edit_body(subject.declared, live, changed);
+        let body = self.edit_body(subject.declared, changed);
         let routes = self.routes().into_iter();
-        routes.map(|r| self.addressed(r.update, subject.target, live).fields(body.clone())).collect()
+        let request = |op| self.addressed(op, subject.target, live).fields(body.clone());
+        routes.map(|r| request(r.update).repeating(self.repeated(live)).sensitive(self.sensitive())).collect()
     }
     /// The requests that remove `live`.
     fn delete(&self, target: &Target, live: &LiveEntry) -> Vec<Request<Write>> {
@@ -330,21 +332,29 @@ pub trait Kind: Sync {
         let accepted = declared.iter().filter(|(name, _)| table.field(name).accepted.on(route));
         accepted.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.sent(name, value))).collect()
     }
-    /// The body of an edit: what changes, what the service would reset, and what it would forget.
-    fn edit_body(&self, declared: &Fields, live: &LiveEntry, changed: &[&str]) -> Fields {
+    /// The fields of a body whose values no text may quote.
+    fn sensitive(&self) -> Vec<String> {
+        let specs = self.table().specs().iter().filter(|spec| spec.field.secrecy != Secrecy::Open);
+        specs.map(|spec| spec.field.sent_name(&spec.name).to_owned()).collect()
+    }
+    /// The body of an edit: what changes, what is declared of what the service would reset, and what it would forget.
+    fn edit_body(&self, declared: &Fields, changed: &[&str]) -> Fields {
         let table = self.table();
-        let mut body = Fields::new();
-        for spec in table.specs().iter().filter(|spec| self.carried(&spec.name)) {
-            if let Some(value) = live.fields.get(&spec.name).filter(|v| !v.is_null()) {
-                body.insert(spec.field.sent_name(&spec.name).to_owned(), self.sent(&spec.name, &value.clone().into()));
-            }
-        }
         let sent = declared.iter().filter(|(name, _)| {
             table.field(name).accepted.on(Route::Edit)
                 && (changed.contains(&name.as_str()) || self.carried(name) || self.forgets(name, changed))
         });
-        body.extend(sent.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.sent(name, value))));
-        body
+        sent.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.sent(name, value))).collect()
+    }
+    /// What an edit has to repeat of `live`, because the service would reset it.
+    fn repeated(&self, live: &LiveEntry) -> Object {
+        let carried = self.table().specs().iter().filter(|spec| self.carried(&spec.name));
+        let repeated = carried.filter_map(|spec| {
+            let value = live.fields.get(&spec.name).filter(|value| !value.is_null())?;
+            let sent = self.sent(&spec.name, &value.clone().into());
+            Some((spec.field.sent_name(&spec.name).to_owned(), sent.plain()?.clone()))
+        });
+        repeated.collect()
     }
 }
 
@@ -480,6 +490,15 @@ pub(crate) mod testing {
     /// The requests that change a live entry of the project with the id 7.
     pub(crate) fn update(kind: &dyn Kind, declared: &Fields, raw: Json, changed: &[&str]) -> Vec<Request<Write>> {
         kind.update(Subject { target: &target(), declared, users: &BTreeMap::new() }, &live(kind, raw), changed)
+    }
+
+    /// What each of `requests` says on the wire: its operation, its target, and the fields of its body with those that it repeats.
+    pub(crate) fn said(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fields)> {
+        let body = |request: &Request<Write>| {
+            let repeated = request.repeated().map(|(name, value)| (name.to_owned(), Value::Plain(value.clone())));
+            repeated.chain(request.body_fields().cloned().unwrap_or_default()).collect()
+        };
+        requests.iter().map(|request| (request.operation.id, request.target(), body(request))).collect()
     }
 
     /// The field and code of every fault that a kind finds.

@@ -25,6 +25,7 @@
 pub mod address;
 pub mod api;
 pub mod apply;
+pub mod cause;
 pub mod cli;
 pub mod diagnostic;
 pub mod diff;

@@ -3,9 +3,10 @@
 //! Only a section that was read to its end says that something is absent. A key that is missing from an answer is unknown, never
 //! false or null.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
+    cause::Cause,
     kind::{LiveEntry, Target, Users},
     page::Complete,
 };
@@ -31,6 +32,15 @@ pub struct Live {
     pub users: Users,
     /// The user ids of all owners, inherited ones too; read only where the direct owners become fewer.
     pub owners: Option<Vec<u64>>,
+    /// When it was read, on the client's clock.
+    pub read_at: Duration,
+}
+
+impl Live {
+    /// A project of which nothing but this is known.
+    pub const fn of(presence: Presence, read_at: Duration) -> Self {
+        Self { presence, sections: BTreeMap::new(), users: Users::new(), owners: None, read_at }
+    }
 }
 
 /// Whether a project is there.
@@ -47,8 +57,13 @@ pub enum Presence {
         /// The path that the project has now, if the service told.
         to: Option<String>,
     },
+    /// It is marked for deletion, and goes away by itself.
+    Deleting {
+        /// The day on which it was marked, if the service told.
+        since: Option<String>,
+    },
     /// It could not be read, or only in part.
-    Unreadable(String),
+    Unreadable(Cause),
 }
 
 /// What is known of a project that is there.
@@ -71,9 +86,9 @@ pub enum Collection {
     /// The project does not exist yet, so neither does anything in it.
     Fresh,
     /// Something was read, but not all: nothing is concluded from it.
-    Partial(String),
+    Partial(Cause),
     /// It could not be read.
-    Unreadable(String),
+    Unreadable(Cause),
 }
 
 impl Collection {
@@ -81,7 +96,7 @@ impl Collection {
     ///
     /// # Errors
     /// Why it was not.
-    pub fn entries(&self) -> Result<&[LiveEntry], &str> {
+    pub fn entries(&self) -> Result<&[LiveEntry], &Cause> {
         match self {
             Self::Complete(entries) => Ok(entries),
             Self::One(entry) => Ok(entry.as_slice()),

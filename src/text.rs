@@ -98,6 +98,11 @@ pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
     }
 }
 
+/// Names as a list: `` `a`, `b` ``.
+pub fn listed(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{}`", escape(name))).collect::<Vec<_>>().join(", ")
+}
+
 /// `url` without what may be a credential: user information, the values of the query, and the fragment.
 pub fn mask_url(url: &str) -> Cow<'_, str> {
     mask_ranges(url, &url_secrets(url))

@@ -13,18 +13,20 @@ use super::{
     clock::{Clock, Random, SystemClock, SystemRandom},
     error::{self, ApiError, Kind, Refusal},
     limit::{Gate, Permit, asked_wait},
-    retry::{self, Class, Decision, MAX_WAIT, Outcome},
+    quote::Unquotable,
+    retry::{self, Decision, MAX_WAIT, Outcome},
     service::Service,
     transport::{BodyError, Content, Failure, Phase, READ_TIMEOUT, Transport, WRITE_TIMEOUT, WireRequest, WireResponse},
 };
 use crate::{
-    operation::{self, Method, Operation, Read, Request},
+    operation::{self, Again, Method, Operation, Read, Request},
     page::{Complete, PageError, Pager},
     secret::Secrets,
     value::{Json, Object},
 };
 
-/// After how many distinct projects that are all forbidden the rest is not tried: the caller is blocked.
+/// After how many different things that are all forbidden, while nothing at all was answered, the rest is not tried: the caller is
+/// blocked.
 const BLOCKED_AFTER: usize = 3;
 
 /// How often a list is read anew that changed while it was read.
@@ -37,7 +39,7 @@ pub struct Settings {
     pub concurrency: usize,
     /// How many requests the run may send, retries included.
     pub max_requests: Option<u64>,
-    /// Until when the run may send, on the clock.
+    /// Until when the run may send and wait for answers, on the clock.
     pub deadline: Option<Duration>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -113,16 +115,53 @@ pub(super) struct Core {
     pub(super) secrets: Arc<Secrets>,
     settings: Settings,
     gate: Gate,
-    /// The error after which nothing more is sent.
-    stop: watch::Sender<Option<ApiError>>,
+    /// Why nothing more is sent, once that is so.
+    end: watch::Sender<Option<End>>,
     tally: Mutex<Tally>,
+}
+
+/// Why nothing more is sent.
+#[derive(Clone, Debug)]
+enum End {
+    /// An answer showed that nothing more can come of it.
+    Error(ApiError),
+    /// Somebody asked for it.
+    Interrupted,
+}
+
+impl From<End> for Kind {
+    fn from(end: End) -> Self {
+        match end {
+            End::Error(error) => Self::Stopped(error),
+            End::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+/// What a request is sent with besides what it says itself.
+#[derive(Default)]
+pub(super) struct Delivery {
+    pub(super) content: Content,
+    /// What no text may quote of an answer.
+    pub(super) unquotable: Unquotable,
+    /// If it repeats live values: how long they hold, and how often they were sent before.
+    pub(super) freshness: Option<Freshness>,
+}
+
+/// How long the live values that a request repeats may be taken for what is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Freshness {
+    /// Until when, on the client's clock. A request that had to wait for anything but its turn is stale before.
+    pub until: Duration,
+    /// Which sending of the step this is, from 1.
+    pub attempt: u32,
 }
 
 #[derive(Debug, Default)]
 struct Tally {
     sent: u64,
     counts: BTreeMap<&'static str, Count>,
-    /// The projects that were forbidden; `None` once one was not.
+    /// The paths that were forbidden; `None` once anything was answered.
     forbidden: Option<BTreeSet<String>>,
 }
 
@@ -138,7 +177,7 @@ impl ReadClient {
     pub fn new(service: Service, transport: Arc<dyn Transport>, secrets: Arc<Secrets>, settings: Settings) -> Self {
         let gate = Gate::new(settings.concurrency);
         let tally = Mutex::new(Tally { forbidden: Some(BTreeSet::new()), ..Tally::default() });
-        Self { core: Arc::new(Core { service, transport, secrets, settings, gate, stop: watch::Sender::new(None), tally }) }
+        Self { core: Arc::new(Core { service, transport, secrets, settings, gate, end: watch::Sender::new(None), tally }) }
     }
 
     /// Asks for one thing that has to be there.
@@ -157,7 +196,7 @@ impl ReadClient {
     pub async fn get_known(&self, request: Request<Read>, keys: &[&str]) -> Result<Answer, ApiError> {
         let answer = self.get(request.clone()).await?;
         let known = keys.iter().all(|key| !answer.body[*key].is_null());
-        if known { Ok(answer) } else { Err(self.core.malformed(&request, &answer, "an object that does not say what it is")) }
+        if known { Ok(answer) } else { Err(self.core.nameless(&request, &answer)) }
     }
 
     /// Asks for one thing that may be absent, which the service says with `null` (a push rule, reference 2, 4.6) or with nothing.
@@ -167,6 +206,18 @@ impl ReadClient {
     pub async fn get_optional(&self, request: Request<Read>) -> Result<Option<Answer>, ApiError> {
         let answer = self.call(&request).await?;
         Ok(if answer.body.is_null() { None } else { Some(answer) })
+    }
+
+    /// As [`get_optional`](Self::get_optional), for an object that has to say what it is: if it is there, it holds every one of `keys`.
+    ///
+    /// # Errors
+    /// [`ApiError`], also if a key is missing or null.
+    pub async fn get_optional_known(&self, request: Request<Read>, keys: &[&str]) -> Result<Option<Answer>, ApiError> {
+        let answer = self.get_optional(request.clone()).await?;
+        match &answer {
+            Some(found) if keys.iter().any(|key| found.body[*key].is_null()) => Err(self.core.nameless(&request, found)),
+            _ => Ok(answer),
+        }
     }
 
     /// Reads a whole collection, again from the start if it changed meanwhile.
@@ -214,40 +265,69 @@ impl ReadClient {
         &*self.core.settings.clock
     }
 
+    /// Ends the run in good order: from now on nothing is sent, reads that are under way are given up, and writes get their answer.
+    pub fn interrupt(&self) {
+        self.core.end_with(End::Interrupted);
+    }
+
+    /// Whether nothing more is sent, whatever the reason.
+    pub fn has_ended(&self) -> bool {
+        self.core.end.borrow().is_some()
+    }
+
+    /// Whether nothing more is sent because somebody asked for it.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(*self.core.end.borrow(), Some(End::Interrupted))
+    }
+
+    /// Waits until `instant` on the client's clock; not longer than the run may take, and not for nothing. `false` if the run is over
+    /// before that.
+    pub async fn wait_until(&self, instant: Duration) -> bool {
+        self.core.sleep(instant.saturating_sub(self.clock().now())).await.is_ok()
+    }
+
     async fn call(&self, request: &Request<Read>) -> Result<Answer, ApiError> {
-        self.core.call(request, Content::Empty).await
+        self.core.call(request, Delivery::default()).await
     }
 }
 
 impl Core {
-    /// Sends `request` with `content` for its body, as often as it takes and the rules allow.
-    pub(super) async fn call<E>(&self, request: &Request<E>, content: Content) -> Result<Answer, ApiError> {
-        let class = Class::of(request.operation);
-        let timeout = if class == Class::Read { READ_TIMEOUT } else { WRITE_TIMEOUT };
+    /// Sends `request` as often as it takes and the rules allow.
+    pub(super) async fn call<E>(&self, request: &Request<E>, delivery: Delivery) -> Result<Answer, ApiError> {
+        let Delivery { content, unquotable, freshness } = delivery;
+        let timeout = if request.operation.again == Again::Reads { READ_TIMEOUT } else { WRITE_TIMEOUT };
         let wire = WireRequest { method: request.operation.method, target: request.target(), content, timeout };
-        let mut maybe_applied = false;
-        let mut attempt = 1;
+        let mut in_doubt = None;
+        let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
-            let permit = self.admit(request.operation, attempt).await.map_err(|kind| self.error(request, kind).maybe(maybe_applied))?;
-            let Verdict { outcome, asked, result } = self.send_once(request, class, wire.clone()).await;
-            maybe_applied |= class != Class::Read && outcome.is_ambiguous();
-            let jitter = self.settings.random.unit();
-            let decision = retry::decide(class, outcome, attempt, asked, jitter);
+            let admitted = self.admit(request.operation, attempt, freshness).await;
+            let permit = admitted.map_err(|kind| self.error(request, kind).in_doubt(in_doubt))?;
+            let sent_at = self.settings.clock.now();
+            let Verdict { outcome, asked, result } = self.send_once(request, wire.clone(), &unquotable).await;
+            if request.operation.again != Again::Reads && outcome.is_ambiguous() {
+                in_doubt = Some(sent_at);
+            }
+            let decision = retry::decide(request.operation.again, outcome, attempt, asked, self.settings.random.unit());
             self.learn(&permit, outcome, asked, decision);
             // The permit is held until it is known whether this ends the run.
             match (decision, result) {
+                // What it repeats may be another thing after the wait.
+                (Decision::RetryAfter(wait), Err(kind)) if freshness.is_some() => {
+                    let again_at = self.settings.clock.now().saturating_add(wait);
+                    return Err(self.error(request, kind).in_doubt(in_doubt).again_at(again_at));
+                }
                 (Decision::RetryAfter(wait), _) => {
                     drop(permit);
-                    self.sleep(wait).await.map_err(|kind| self.error(request, kind).maybe(maybe_applied))?;
+                    self.sleep(wait).await.map_err(|kind| self.error(request, kind).in_doubt(in_doubt))?;
                     attempt += 1;
                 }
                 (_, Ok(answer)) => {
-                    self.note_end(request, answer.status, None);
+                    self.note_end(request, None);
                     return Ok(answer);
                 }
                 (_, Err(kind)) => {
-                    let error = self.error(request, kind).maybe(maybe_applied);
-                    self.note_end(request, error.status().unwrap_or_default(), Some(&error));
+                    let error = self.error(request, kind).in_doubt(in_doubt);
+                    self.note_end(request, Some(&error));
                     return Err(error);
                 }
             }
@@ -255,20 +335,31 @@ impl Core {
     }
 
     /// Waits until the next request may be sent, and counts it.
-    async fn admit(&self, operation: &'static Operation, attempt: u32) -> Result<Permit<'_>, Kind> {
-        let permit = self.gate.enter().await;
+    async fn admit(&self, operation: &'static Operation, attempt: u32, freshness: Option<Freshness>) -> Result<Permit<'_>, Kind> {
+        let permit = tokio::select! {
+            biased;
+            end = self.ended() => return Err(end.into()),
+            permit = self.gate.enter() => permit,
+        };
         loop {
-            if let Some(cause) = &*self.stop.borrow() {
-                return Err(Kind::Stopped(cause.clone()));
+            if let Some(end) = &*self.end.borrow() {
+                return Err(end.clone().into());
             }
             let wait = self.gate.pause(self.settings.clock.now());
             if wait.is_zero() {
                 break;
             }
+            if freshness.is_some() {
+                return Err(Kind::Stale);
+            }
             self.sleep(wait).await?;
         }
-        if self.settings.deadline.is_some_and(|deadline| self.settings.clock.now() >= deadline) {
+        let now = self.settings.clock.now();
+        if self.settings.deadline.is_some_and(|deadline| now >= deadline) {
             return Err(Kind::Budget("time"));
+        }
+        if freshness.is_some_and(|freshness| now > freshness.until) {
+            return Err(Kind::Stale);
         }
         let mut tally = self.tally();
         if self.settings.max_requests.is_some_and(|max| tally.sent >= max) {
@@ -291,20 +382,49 @@ impl Core {
         if self.settings.deadline.is_some_and(|deadline| clock.now().saturating_add(wait) > deadline) {
             return Err(Kind::Budget("time"));
         }
-        let mut stop = self.stop.subscribe();
         tokio::select! {
             biased;
-            stopped = stop.wait_for(Option::is_some) => match stopped.ok().and_then(|cause| (*cause).clone()) {
-                Some(cause) => Err(Kind::Stopped(cause)),
-                None => Ok(()),
-            },
+            end = self.ended() => Err(end.into()),
             () = clock.sleep(wait) => Ok(()),
         }
     }
 
-    async fn send_once<E>(&self, request: &Request<E>, class: Class, wire: WireRequest) -> Verdict {
+    /// Waits until nothing more is sent, and says why.
+    async fn ended(&self) -> End {
+        let mut end = self.end.subscribe();
+        let end = end.wait_for(Option::is_some).await.ok().and_then(|end| (*end).clone());
+        // The sender lives as long as this does.
+        match end {
+            Some(end) => end,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until a request that is under way has to be given up, and says why: at the deadline, and a read also when the run ends.
+    async fn given_up(&self, again: Again) -> Kind {
+        let clock = &self.settings.clock;
+        let deadline = async {
+            match self.settings.deadline {
+                Some(deadline) => clock.sleep(deadline.saturating_sub(clock.now())).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            end = self.ended(), if again == Again::Reads => end.into(),
+            () = deadline => Kind::Budget("time"),
+        }
+    }
+
+    async fn send_once<E>(&self, request: &Request<E>, wire: WireRequest, unquotable: &Unquotable) -> Verdict {
         let started = self.settings.clock.now();
-        let sent = self.transport.send(wire).await;
+        let sent = tokio::select! {
+            biased;
+            sent = self.transport.send(wire) => sent,
+            kind = self.given_up(request.operation.again) => {
+                return Verdict { outcome: Outcome::Lost, asked: None, result: Err(kind) };
+            }
+        };
         let status = sent.as_ref().map_or(0, |response| response.status);
         let id = sent.as_ref().ok().and_then(|response| request_id(&response.headers));
         let duration = self.settings.clock.now().saturating_sub(started).as_millis();
@@ -320,12 +440,12 @@ impl Core {
                 };
                 Verdict { outcome, asked: None, result: Err(Kind::Unanswered(error)) }
             }
-            Ok(response) => self.judge(operation, class, response),
+            Ok(response) => self.judge(operation, response, unquotable),
         }
     }
 
     /// What an answer means.
-    pub(super) fn judge(&self, operation: &'static Operation, class: Class, response: WireResponse) -> Verdict {
+    pub(super) fn judge(&self, operation: &'static Operation, response: WireResponse, unquotable: &Unquotable) -> Verdict {
         let asked = asked_wait(response.status, &response.headers, self.settings.clock.wall());
         match response.status {
             200..300 => {
@@ -338,12 +458,12 @@ impl Core {
             }
             // The star was there, or was not, already (reference 2, 4.4). What is deleted by 304 was absent: the real
             // service answers so where a project is no fork.
-            304 if class == Class::Idempotent && (operation.path.ends_with("star") || operation.method == Method::Delete) => {
+            304 if operation.again == Again::Same && (operation.path.ends_with("star") || operation.method == Method::Delete) => {
                 let answer = Answer { status: 304, headers: response.headers, body: Json::Null };
                 Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
             }
             status => {
-                let refusal = self.refusal(&response);
+                let refusal = self.refusal(&response, unquotable);
                 let outcome = match status {
                     429 => Outcome::Throttled,
                     409 if refusal.message.to_ascii_lowercase().contains("resource lock") => Outcome::Locked,
@@ -356,10 +476,10 @@ impl Core {
         }
     }
 
-    fn refusal(&self, response: &WireResponse) -> Refusal {
+    fn refusal(&self, response: &WireResponse, unquotable: &Unquotable) -> Refusal {
         let status = response.status;
         let body = response.body.as_deref().unwrap_or_default();
-        let (message, absence) = error::message(status, body, |text| self.secrets.redact(text));
+        let (message, absence) = error::message(status, body, |text| unquotable.strike(&self.secrets.redact(text)));
         let location = response.headers.get("location").and_then(|v| v.to_str().ok()).filter(|_| (300..400).contains(&status));
         let moved_to = location.and_then(|location| self.service.project_at(location));
         let elsewhere = location.is_some() && moved_to.is_none();
@@ -382,34 +502,44 @@ impl Core {
         }
     }
 
-    /// Ends the run on a 401, and on a 403 for [`BLOCKED_AFTER`] projects while no project was answered otherwise.
-    fn note_end<E>(&self, request: &Request<E>, status: u16, error: Option<&ApiError>) {
-        let mut end = status == 401;
-        let path = request.path();
-        if let Some(project) = path.strip_prefix("/projects/").and_then(|rest| rest.split('/').next()) {
+    /// Ends the run on a 401, and on the third thing that is forbidden while nothing was answered at all. Who the token belongs to does not
+    /// count: the service tells that to a token which may do nothing else.
+    fn note_end<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
+        let status = error.map(ApiError::status);
+        let mut end = status == Some(Some(401));
+        if request.operation != operation::CURRENT_USER.row() {
             let forbidden = &mut self.tally().forbidden;
             match (status, forbidden.as_mut()) {
-                (403, Some(projects)) => {
-                    projects.insert(project.to_owned());
-                    end |= projects.len() >= BLOCKED_AFTER;
+                (Some(Some(403)), Some(paths)) => {
+                    paths.insert(request.path());
+                    end |= paths.len() >= BLOCKED_AFTER;
                 }
-                (200..300 | 404, _) => *forbidden = None,
+                (None | Some(Some(404)), _) => *forbidden = None,
                 _ => {}
             }
         }
         if let Some(error) = error.filter(|_| end) {
-            self.stop.send_if_modified(|stop| {
-                let first = stop.is_none();
-                if first {
-                    *stop = Some(error.clone());
-                }
-                first
-            });
+            self.end_with(End::Error(error.clone()));
         }
+    }
+
+    /// Sends nothing more, because of the first reason to do so.
+    fn end_with(&self, end: End) {
+        self.end.send_if_modified(|present| {
+            let first = present.is_none();
+            if first {
+                *present = Some(end);
+            }
+            first
+        });
     }
 
     pub(super) fn error<E>(&self, request: &Request<E>, kind: Kind) -> ApiError {
         ApiError::new(request.operation, self.secrets.redact(&request.path()), kind)
+    }
+
+    fn nameless(&self, request: &Request<Read>, answer: &Answer) -> ApiError {
+        self.malformed(request, answer, "an object that does not say what it is")
     }
 
     fn malformed(&self, request: &Request<Read>, answer: &Answer, why: &'static str) -> ApiError {

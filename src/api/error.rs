@@ -4,6 +4,7 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use super::transport::{Failure, SendError};
 use crate::{
+    cause::Cause,
     field::Tier,
     operation::Operation,
     page::PageError,
@@ -28,7 +29,9 @@ struct Inner {
     operation: &'static Operation,
     path: String,
     kind: Kind,
-    maybe_applied: bool,
+    /// When the last sending of a write began that may have been carried out.
+    in_doubt: Option<Duration>,
+    again_at: Option<Duration>,
 }
 
 /// What went wrong.
@@ -44,8 +47,12 @@ pub(super) enum Kind {
     Page(PageError),
     /// A secret or a file of the body is missing.
     Body(String),
+    /// Nothing was sent, because what it repeats of a live object may be another thing by now.
+    Stale,
     /// Nothing was sent, because an earlier request showed that nothing more can come of it.
     Stopped(ApiError),
+    /// Nothing was sent, because somebody asked the run to end.
+    Interrupted,
     /// Nothing was sent, because the run may take no more requests or time.
     Budget(&'static str),
     /// Nothing was sent, because the service asks to wait too long.
@@ -79,15 +86,17 @@ pub(super) enum Absence {
 
 impl ApiError {
     pub(super) fn new(operation: &'static Operation, path: String, kind: Kind) -> Self {
-        Self(Arc::new(Inner { operation, path, kind, maybe_applied: false }))
+        Self(Arc::new(Inner { operation, path, kind, in_doubt: None, again_at: None }))
     }
 
-    /// The same, with word on whether the write may have been carried out.
-    pub(super) fn maybe(self, maybe_applied: bool) -> Self {
-        if self.0.maybe_applied == maybe_applied {
-            return self;
-        }
-        Self(Arc::new(Inner { maybe_applied, ..Arc::unwrap_or_clone(self.0) }))
+    /// The same, where a sending that began at `since` may have been carried out.
+    pub(super) fn in_doubt(self, since: Option<Duration>) -> Self {
+        Self(Arc::new(Inner { in_doubt: since, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// The same, where it may be sent again from `instant` on if it is built anew.
+    pub(super) fn again_at(self, instant: Duration) -> Self {
+        Self(Arc::new(Inner { again_at: Some(instant), ..Arc::unwrap_or_clone(self.0) }))
     }
 
     /// The operation that failed.
@@ -122,9 +131,20 @@ impl ApiError {
         }
     }
 
-    /// Whether the write may have been carried out all the same. Then look before sending it again.
-    pub fn maybe_applied(&self) -> bool {
-        self.0.maybe_applied
+    /// Since when the write is in doubt, on the client's clock: its last sending that may have been carried out all the same began then.
+    /// Then look before sending it again.
+    pub fn in_doubt_since(&self) -> Option<Duration> {
+        self.0.in_doubt
+    }
+
+    /// From when on, on the client's clock, a write that repeats live values is to be sent again, read and built anew.
+    pub fn retry_at(&self) -> Option<Duration> {
+        self.0.again_at
+    }
+
+    /// Nothing was sent, because the live values that it repeats were read too long ago.
+    pub fn is_stale(&self) -> bool {
+        matches!(self.0.kind, Kind::Stale)
     }
 
     /// 404, whatever is absent.
@@ -193,9 +213,26 @@ impl ApiError {
         matches!(&self.0.kind, Kind::Unanswered(e) if e.failure == Failure::Tls)
     }
 
-    /// Nothing was sent, because an earlier request showed that nothing more can come of it (401, or 403 for everything).
+    /// Nothing was sent, because an earlier request showed that nothing more can come of it (401, or 403 for everything), or because
+    /// somebody asked the run to end.
     pub fn is_stopped(&self) -> bool {
-        matches!(self.0.kind, Kind::Stopped(_))
+        matches!(self.0.kind, Kind::Stopped(_) | Kind::Interrupted)
+    }
+
+    /// Nothing was sent, because somebody asked the run to end.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self.0.kind, Kind::Interrupted)
+    }
+
+    /// Whether another run may fare better although nobody mends anything.
+    pub fn is_passing(&self) -> bool {
+        match &self.0.kind {
+            Kind::Refused(refusal) => matches!(refusal.status, 408 | 409 | 423 | 429 | 500..),
+            Kind::Unanswered(error) => error.failure != Failure::Tls && error.failure != Failure::Request,
+            Kind::Malformed { .. } | Kind::Page(_) | Kind::Stale | Kind::Interrupted | Kind::Budget(_) | Kind::Wait(_) => true,
+            Kind::Stopped(cause) => cause.is_passing(),
+            Kind::Body(_) => false,
+        }
     }
 
     /// Nothing was sent, because the run may take no more requests or time.
@@ -224,7 +261,7 @@ impl ApiError {
             Kind::Malformed { .. } => "something between here and the service may have answered in its place; check the address",
             Kind::Refused(r) if r.elsewhere => "redirects are not followed with a token; check the address",
             Kind::Refused(r) => return self.hint_for(r),
-            Kind::Page(_) | Kind::Body(_) | Kind::Stopped(_) => return None,
+            Kind::Page(_) | Kind::Body(_) | Kind::Stale | Kind::Stopped(_) | Kind::Interrupted => return None,
         };
         Some(hint)
     }
@@ -259,9 +296,10 @@ impl ApiError {
     }
 }
 
-impl fmt::Display for ApiError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { operation, path, kind, maybe_applied } = &*self.0;
+impl ApiError {
+    /// What happened, without the id of the request.
+    fn describe(&self, f: &mut impl fmt::Write) -> fmt::Result {
+        let Inner { operation, path, kind, in_doubt, .. } = &*self.0;
         write!(f, "{}: `{} {path}` ", operation.id, operation.method)?;
         match kind {
             Kind::Refused(refusal) => {
@@ -279,14 +317,42 @@ impl fmt::Display for ApiError {
             Kind::Malformed { status, why, .. } => write!(f, "answered {status} with {why}")?,
             Kind::Page(_) => f.write_str("could not be read to its end")?,
             Kind::Body(why) => write!(f, "was not sent: {why}")?,
+            Kind::Stale => f.write_str("was not sent: what it repeats of the live object was read too long ago")?,
             Kind::Stopped(_) => f.write_str("was not sent, because an earlier request was refused")?,
-            Kind::Budget(what) => write!(f, "was not sent: the run has used up its {what}")?,
+            Kind::Interrupted => f.write_str("was not sent or waited for, because the run was interrupted")?,
+            Kind::Budget(what) => write!(f, "was not sent or waited for: the run has used up its {what}")?,
             Kind::Wait(wait) => write!(f, "was not sent: the service asks to wait for {} seconds", wait.as_secs())?,
         }
-        if *maybe_applied {
-            f.write_str("; it may have been carried out")?;
-        }
+        if in_doubt.is_some() { f.write_str("; it may have been carried out") } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f)?;
         self.request_id().map_or(Ok(()), |id| write!(f, " (request {id})"))
+    }
+}
+
+/// With everything behind it, such as what broke the connection.
+impl From<&ApiError> for Cause {
+    fn from(error: &ApiError) -> Self {
+        let mut message = String::new();
+        // A string takes whatever is written to it.
+        let _ = error.describe(&mut message);
+        let mut source = error.source();
+        while let Some(cause) = source {
+            message += &format!(": {cause}");
+            source = cause.source();
+        }
+        Self {
+            message: message.into(),
+            operation: Some(error.operation().id),
+            status: error.status(),
+            request_id: error.request_id().map(str::to_owned),
+            help: error.hint().map(Into::into),
+            passing: error.is_passing(),
+        }
     }
 }
 

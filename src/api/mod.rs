@@ -23,6 +23,7 @@ mod client;
 mod clock;
 mod error;
 pub mod limit;
+mod quote;
 pub mod retry;
 mod service;
 mod transport;
@@ -31,11 +32,12 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Answer, Count, ReadClient, Settings};
+pub use client::{Answer, Count, Freshness, ReadClient, Settings};
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use error::ApiError;
 pub use service::{Service, ServiceError};
 pub use transport::{
-    BodyError, Content, Failure, HttpOptions, HttpTransport, Part, Phase, SendError, SetupError, Transport, WireRequest, WireResponse,
+    BodyError, Content, Failure, HttpOptions, HttpTransport, Part, Phase, SendError, SetupError, Transport, WRITE_TIMEOUT, WireRequest,
+    WireResponse,
 };
 pub use write::WriteClient;

@@ -13,6 +13,7 @@ use http::{
 use reqwest::{Client, ClientBuilder, multipart, redirect};
 use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer, pki_types::pem::PemObject};
 use rustls_platform_verifier::BuilderVerifierExt as _;
+use tokio::time::timeout;
 
 use super::{error::plain, service::Service};
 use crate::{operation::Method, secret::Secret};
@@ -23,15 +24,15 @@ const MAX_BODY: usize = 32 << 20;
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an answer may stall.
+/// How long the answer to a read may stall. That to a write may stall as long as it takes.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long a read may take in all.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a write may take in all: longer than the service lets a request run (60 s), so that a write which got no answer has been
-/// carried out by now or never will be.
-pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(75);
+/// How long a write may take in all: longer than the service lets a request run (60 s) and a connection takes to come about, so that a
+/// write which got no answer by then has been carried out or never will be.
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// A request as it is sent. Its `Debug` does not show the content, which may hold secrets.
 #[derive(Clone)]
@@ -53,9 +54,10 @@ impl fmt::Debug for WireRequest {
 }
 
 /// A body as it is sent: with its secrets.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub enum Content {
     /// None.
+    #[default]
     Empty,
     /// A JSON text.
     Json(Bytes),
@@ -201,7 +203,6 @@ impl HttpTransport {
             .referer(false)
             .retry(reqwest::retry::never())
             .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(options.concurrency.max(1))
             .tcp_nodelay(true)
             .https_only(service.is_https())
@@ -219,20 +220,22 @@ impl HttpTransport {
             Method::Put => http::Method::PUT,
             Method::Delete => http::Method::DELETE,
         };
+        let idle = if request.method == Method::Get { IDLE_TIMEOUT } else { request.timeout };
         let builder = self.client.request(method, url).timeout(request.timeout);
         let builder = match request.content {
             Content::Empty => builder,
             Content::Json(json) => builder.header(CONTENT_TYPE, "application/json").body(json),
             Content::Form(parts) => builder.multipart(form(parts)),
         };
-        let mut response = builder.send().await.map_err(|e| send_error(&e))?;
+        let stalled = |_| SendError::new(Phase::MaybeSent, Failure::Timeout, "the service did not begin to answer");
+        let mut response = timeout(idle, builder.send()).await.map_err(stalled)?.map_err(|e| send_error(&e))?;
         let mut body = Vec::new();
         let body = loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() > MAX_BODY => break Err(BodyError::TooLarge),
-                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-                Ok(None) => break Ok(Bytes::from(body)),
-                Err(_) => break Err(BodyError::Cut),
+            match timeout(idle, response.chunk()).await {
+                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_BODY => break Err(BodyError::TooLarge),
+                Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+                Ok(Ok(None)) => break Ok(Bytes::from(body)),
+                Ok(Err(_)) | Err(_) => break Err(BodyError::Cut),
             }
         };
         Ok(WireResponse { status: response.status().as_u16(), headers: response.headers().clone(), body })

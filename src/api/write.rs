@@ -1,12 +1,11 @@
 //! The client that writes.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 
 use super::{
-    client::{Answer, ReadClient},
+    client::{Answer, Delivery, Freshness, ReadClient},
     error::{ApiError, Kind},
+    quote::Unquotable,
     transport::{Content, Part},
 };
 use crate::{
@@ -14,9 +13,6 @@ use crate::{
     secret::{Missing, Reference, Secrets},
     value::{Fields, Json, Object, Value},
 };
-
-/// How long the service gets to finish what it may still be doing before one looks whether it has.
-const SETTLE: Duration = Duration::from_secs(2);
 
 /// Sends requests that write, and, through [`reads`](Self::reads), those that read.
 #[derive(Clone, Debug)]
@@ -39,12 +35,27 @@ impl WriteClient {
     /// is there, because the thing was absent already.
     ///
     /// # Errors
-    /// [`ApiError`]. If its [`maybe_applied`](ApiError::maybe_applied) holds, the write may have been carried out all the same; it is
-    /// up to the caller to [`settle`](Self::settle) and look.
+    /// [`ApiError`]. If it is [in doubt](ApiError::in_doubt_since), the write may have been carried out all the same; it is up to the
+    /// caller to wait and look.
     pub async fn send(&self, request: Request<Write>) -> Result<Answer, ApiError> {
+        self.deliver(request, None).await
+    }
+
+    /// As [`send`](Self::send), for a request that may [repeat](Request::repeated) live values. One that does is sent once at the most, and
+    /// only while they hold as `freshness` says; where another would be sent again, the error says [when](ApiError::retry_at) to read and
+    /// build it again.
+    ///
+    /// # Errors
+    /// [`ApiError`], also if what it repeats is [stale](ApiError::is_stale).
+    pub async fn send_fresh(&self, request: Request<Write>, freshness: Freshness) -> Result<Answer, ApiError> {
+        let repeats = request.repeated().next().is_some();
+        self.deliver(request, repeats.then_some(freshness)).await
+    }
+
+    async fn deliver(&self, request: Request<Write>, freshness: Option<Freshness>) -> Result<Answer, ApiError> {
         let core = &self.reads.core;
-        let content = content(&request.body, &core.secrets).map_err(|why| core.error(&request, Kind::Body(why)))?;
-        let result = core.call(&request, content).await;
+        let (content, unquotable) = body(&request, &core.secrets).map_err(|why| core.error(&request, Kind::Body(why)))?;
+        let result = core.call(&request, Delivery { content, unquotable, freshness }).await;
         let delete = request.operation.method == Method::Delete;
         match &result {
             Err(e) if delete && e.is_not_found() && !e.is_project_not_found() && !e.is_unknown_route() => {
@@ -53,20 +64,33 @@ impl WriteClient {
             _ => result,
         }
     }
-
-    /// Waits until a write that got no answer has had time to be carried out. Look only after that.
-    pub async fn settle(&self) {
-        self.reads.clock().sleep(SETTLE).await;
-    }
 }
 
-/// The body as it is sent, with its secrets.
-fn content(body: &Body, secrets: &Secrets) -> Result<Content, String> {
-    let fields = match body {
+/// The body as it is sent, with its secrets, and what of it no text may quote.
+fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(Content, Unquotable), String> {
+    let mut unquotable = Unquotable::default();
+    for (name, value) in request.body_fields().into_iter().flatten() {
+        match value {
+            Value::Secret(reference) => unquotable.add(secret(reference, secrets)?),
+            // A short literal stands in Git; only what can be recognised is struck.
+            Value::Plain(Json::String(text)) if request.is_sensitive(name) && text.chars().count() >= 8 => unquotable.add(text),
+            Value::Plain(_) | Value::File(_) => {}
+        }
+    }
+    for (_, value) in request.repeated().filter(|(name, _)| request.is_sensitive(name)) {
+        if let Json::String(text) = value {
+            unquotable.add(text);
+        }
+    }
+    Ok((content(request, secrets)?, unquotable))
+}
+
+fn content(request: &Request<Write>, secrets: &Secrets) -> Result<Content, String> {
+    let fields = match &request.body {
         Body::None => return Ok(Content::Empty),
         Body::Json(fields) | Body::Multipart(fields) => fields,
     };
-    if matches!(body, Body::Multipart(_)) || fields.values().any(|value| matches!(value, Value::File(_))) {
+    if matches!(request.body, Body::Multipart(_)) || fields.values().any(|value| matches!(value, Value::File(_))) {
         return form(fields, secrets).map(Content::Form);
     }
     let mut object = Object::new();
@@ -78,6 +102,7 @@ fn content(body: &Body, secrets: &Secrets) -> Result<Content, String> {
         };
         object.insert(name.clone(), json);
     }
+    object.extend(request.repeated().map(|(name, value)| (name.to_owned(), value.clone())));
     Ok(Content::Json(Json::Object(object).to_string().into()))
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{address::Address, api::ApiError, diff::Action};
+use crate::{address::Address, api::ApiError, cause::Cause, diff::Action};
 
 /// Something that happened while a plan was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,22 +45,40 @@ pub enum Outcome {
     Done,
     /// Somebody had done it already.
     Already,
-    /// The service refused, or something broke; the text says what.
-    Failed(String),
+    /// The service refused, or something broke.
+    Failed(Cause),
     /// The object, or one beside it, is no longer as the plan found it; nothing was sent.
-    Moved(String),
+    Moved(Cause),
     /// A step that comes first did not succeed, so this one was not started.
-    Skipped(String),
+    Skipped(Cause),
     /// The run was interrupted, or ended, before it started.
     NotStarted,
     /// It was sent, and whether it was carried out could not be found out.
-    Unknown(String),
+    Unknown(Cause),
 }
 
 impl Outcome {
     /// Whether the object is now as it was to be.
     pub const fn is_success(&self) -> bool {
         matches!(self, Self::Done | Self::Already)
+    }
+
+    /// Why it is not, if a reason was found.
+    pub const fn cause(&self) -> Option<&Cause> {
+        match self {
+            Self::Failed(cause) | Self::Moved(cause) | Self::Skipped(cause) | Self::Unknown(cause) => Some(cause),
+            Self::Done | Self::Already | Self::NotStarted => None,
+        }
+    }
+
+    /// Whether another run may bring it there although nobody mends anything.
+    const fn is_passing(&self) -> bool {
+        match self {
+            Self::Failed(cause) => cause.passing,
+            Self::Moved(_) | Self::NotStarted | Self::Unknown(_) => true,
+            // It depends on the step that did not succeed.
+            Self::Done | Self::Already | Self::Skipped(_) => false,
+        }
     }
 }
 
@@ -83,8 +101,18 @@ pub enum UnstuckReason {
     NotKept,
     /// It was no part of the plan: somebody else changed it meanwhile.
     ChangedMeanwhile,
-    /// It could not be read back; the text says why.
-    Unreadable(String),
+    /// It could not be read back.
+    Unreadable(Cause),
+}
+
+impl UnstuckReason {
+    const fn is_passing(&self) -> bool {
+        match self {
+            Self::NotKept => false,
+            Self::ChangedMeanwhile => true,
+            Self::Unreadable(cause) => cause.passing,
+        }
+    }
 }
 
 /// What became of a plan.
@@ -105,5 +133,10 @@ impl Applied {
     /// Whether everything is now as it was to be.
     pub fn is_complete(&self) -> bool {
         self.steps.iter().all(|step| step.outcome.is_success()) && self.unstuck.is_empty() && !self.interrupted && self.ended_by.is_none()
+    }
+
+    /// Whether another run may finish some of what this one did not, although nobody mends anything.
+    pub fn is_worth_repeating(&self) -> bool {
+        self.steps.iter().any(|step| step.outcome.is_passing()) || self.unstuck.iter().any(|unstuck| unstuck.reason.is_passing())
     }
 }

@@ -108,7 +108,8 @@ fn missing_secrets(session: &Session, cx: &Context) -> Exit {
 
 /// Applies the plan. The first signal lets what is under way finish, the second ends the process.
 async fn carry_out(session: &Session, plan: &Plan, cx: &Context) -> Result<(Applied, Option<Exit>), Failure> {
-    let signals = signal::watch(cx.output.clone())?;
+    let client = session.observer.client().clone();
+    let signals = signal::watch(cx.output.clone(), move || client.interrupt())?;
     let writer = WriteClient::new(session.observer.client().clone());
     let progress = Progress::new(cx.output.progress, "applying", plan.steps.len());
     let apply = Apply {
@@ -117,7 +118,6 @@ async fn carry_out(session: &Session, plan: &Plan, cx: &Context) -> Result<(Appl
         writer: &writer,
         settings: &session.settings,
         ahead: session.concurrency,
-        stop: signals.stop.clone(),
     };
     let applied = apply.run(plan, |event| {
         if let Event::Ended(result) = event {

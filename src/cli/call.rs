@@ -248,7 +248,7 @@ impl Session<Write> {
 
 /// How a call that failed ends; `refused` is the code for what the service does not do although it may be asked.
 fn failure(error: ApiError, refused: Exit) -> Failure {
-    let lost = error.maybe_applied();
+    let lost = error.in_doubt_since().is_some();
     let exit = match error.status() {
         _ if lost => Exit::Unfinished,
         _ if error.is_unauthorized() || error.is_forbidden() => Exit::Denied,

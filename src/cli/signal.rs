@@ -5,14 +5,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use tokio::sync::watch;
-
 use super::{exit::Exit, output::Output};
 
 /// What signals have asked for so far.
 pub(super) struct Signals {
-    /// Turns true with the first signal.
-    pub(super) stop: watch::Receiver<bool>,
     first: Arc<OnceLock<Exit>>,
 }
 
@@ -23,24 +19,23 @@ impl Signals {
     }
 }
 
-/// Listens from now on.
+/// Listens from now on, and tells `interrupt` of the first one.
 ///
 /// # Errors
 /// If the system does not let signals be listened to.
-pub(super) fn watch(output: Output) -> io::Result<Signals> {
+pub(super) fn watch(output: Output, interrupt: impl FnOnce() + Send + 'static) -> io::Result<Signals> {
     let mut source = Source::new()?;
-    let (sender, stop) = watch::channel(false);
     let first = Arc::new(OnceLock::new());
     let told = Arc::clone(&first);
     tokio::spawn(async move {
         let signal = source.next().await;
         let _ = told.set(signal);
-        sender.send_replace(true);
-        output.tell("\ninterrupted: finishing the calls that are under way; once more to end at once\n");
+        interrupt();
+        output.tell("\ninterrupted: waiting for the answers to writes that were sent; once more to end at once\n");
         let signal = source.next().await;
         std::process::exit(signal.code().into());
     });
-    Ok(Signals { stop, first })
+    Ok(Signals { first })
 }
 
 /// SIGINT and SIGTERM, from when it is made.

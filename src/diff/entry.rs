@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     address::Address,
+    cause::Cause,
     field::{Accepted, Field, Readback, Secrecy},
     kind::{Found, Kind, LiveEntry, Subject, is_readable},
     manifest::{Entry, State},
@@ -72,8 +73,8 @@ impl<'a> Comparing<'a> {
         found.handle != other.handle && found.fields == other.fields && !found.fields.is_empty()
     }
 
-    pub(super) fn undecided(&self, reason: String, diff: &mut SectionDiff) {
-        diff.incomplete.push(Incomplete { address: self.address.clone(), reason });
+    pub(super) fn undecided(&self, reason: impl Into<Cause>, diff: &mut SectionDiff) {
+        diff.incomplete.push(Incomplete { address: self.address.clone(), reason: reason.into() });
     }
 
     fn problem(&self, code: &'static str, message: String, help: Option<String>, field: &str) -> Problem {

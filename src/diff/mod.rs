@@ -12,6 +12,7 @@ use entry::{Comparing, Match};
 
 use crate::{
     address::{Address, Selector},
+    cause::Cause,
     field::{Field, Secrecy},
     kind::{Kind, LiveEntry, Target, Users, plain_text},
     live::{Caller, Collection},
@@ -151,7 +152,7 @@ pub struct Incomplete {
     /// The project, the section or the entry.
     pub address: Address,
     /// Why.
-    pub reason: String,
+    pub reason: Cause,
 }
 
 /// What the comparison of a section brings.
@@ -190,8 +191,8 @@ pub struct Context<'a> {
 ///
 /// # Errors
 /// Why the live section does not say enough: then nothing is concluded.
-pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> Result<SectionDiff, String> {
-    let live = live.entries().map_err(str::to_owned)?;
+pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> Result<SectionDiff, Cause> {
+    let live = live.entries().map_err(Cause::clone)?;
     let mut diff = SectionDiff::default();
     // The live entries that a declared one stands for.
     let mut listed: Vec<&LiveEntry> = Vec::new();
@@ -209,7 +210,7 @@ pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> R
                     diff.differences.push(removal(declared.kind, address, &entry.origin, copy, context.target));
                 }
             }
-            Match::One(_) => comparing.undecided("another entry already stands for the live one that fits".into(), &mut diff),
+            Match::One(_) => comparing.undecided("another entry already stands for the live one that fits", &mut diff),
             Match::Ambiguous(why) => {
                 unmatched = true;
                 comparing.undecided(why, &mut diff);

@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        kind::testing::{create, faults, fields, live, object, target, update},
+        kind::testing::{create, faults, fields, live, object, said, target, update},
         operation::{HOOK_CREATE, HOOK_DELETE, HOOK_UPDATE},
     };
 
@@ -183,7 +183,7 @@ mod tests {
         declared.insert("token".into(), secret());
         let mut body = fields(json!({"url": URL, "push_events": false}));
         body.insert("token".into(), secret());
-        assert_eq!(create(&Hooks, &declared), [HOOK_CREATE.request().arg("id", 7).fields(body)]);
+        assert_eq!(said(&create(&Hooks, &declared)), said(&[HOOK_CREATE.request().arg("id", 7).fields(body)]));
     }
 
     #[test]
@@ -196,12 +196,16 @@ mod tests {
         declared.insert("token".into(), secret());
         let put = |body| HOOK_UPDATE.request().arg("id", 7).arg("hook_id", 3).fields(body);
         let mut body = fields(json!({"url": URL, "push_events": false, "issues_events": true, "push_events_branch_filter": "main"}));
-        assert_eq!(update(&Hooks, &declared, raw.clone(), &["push_events"]), [put(body.clone())]);
+        let edit = update(&Hooks, &declared, raw.clone(), &["push_events"]);
+        assert_eq!(said(&edit), said(&[put(body.clone())]));
+        let repeated: Vec<_> = edit[0].repeated().map(|(name, _)| name).collect();
+        assert_eq!(repeated, ["push_events_branch_filter", "issues_events"], "what is declared is not taken from what is there");
+        assert!(edit[0].is_sensitive("url") && !edit[0].is_sensitive("issues_events"));
 
         declared.insert("url".into(), "https://new.example.org".into());
         body.insert("url".into(), "https://new.example.org".into());
         body.insert("token".into(), secret());
-        assert_eq!(update(&Hooks, &declared, raw.clone(), &["url", "push_events"]), [put(body)]);
+        assert_eq!(said(&update(&Hooks, &declared, raw.clone(), &["url", "push_events"])), said(&[put(body)]));
         assert_eq!(Hooks.delete(&target(), &live(&Hooks, raw)), [HOOK_DELETE.request().arg("id", 7).arg("hook_id", 3)]);
     }
 

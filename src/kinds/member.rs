@@ -190,7 +190,7 @@ mod tests {
     use crate::{
         kind::{
             Users,
-            testing::{create, faults, fields, live, object, target, update},
+            testing::{create, faults, fields, live, object, said, target, update},
         },
         operation::{MEMBER_CREATE, MEMBER_DELETE, MEMBER_UPDATE},
     };
@@ -249,9 +249,11 @@ mod tests {
     fn an_edit_carries_level_and_expiry() {
         let put = |body| MEMBER_UPDATE.request().arg("id", 7).arg("user_id", 4).fields(fields(body));
         let level = fields(json!({"user": "alice", "access_level": "owner"}));
-        assert_eq!(update(&Members, &level, raw(), &["access_level"]), [put(json!({"access_level": 50, "expires_at": "2099-01-31"}))]);
+        let edit = update(&Members, &level, raw(), &["access_level"]);
+        assert_eq!(said(&edit), said(&[put(json!({"access_level": 50, "expires_at": "2099-01-31"}))]));
         let expiry = fields(json!({"user": "alice", "expires_at": null}));
-        assert_eq!(update(&Members, &expiry, raw(), &["expires_at"]), [put(json!({"access_level": 30, "expires_at": ""}))]);
+        let edit = update(&Members, &expiry, raw(), &["expires_at"]);
+        assert_eq!(said(&edit), said(&[put(json!({"access_level": 30, "expires_at": ""}))]));
         let removal = MEMBER_DELETE.request().arg("id", 7).arg("user_id", 4);
         assert_eq!(Members.delete(&target(), &live(&Members, raw())), [removal]);
     }

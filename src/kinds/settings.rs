@@ -92,8 +92,8 @@ impl Kind for Settings {
         post = post.fields(first);
         std::iter::once(post).chain(edits(subject.target, then)).collect()
     }
-    fn update(&self, subject: Subject<'_>, live: &LiveEntry, changed: &[&str]) -> Vec<Request<Write>> {
-        edits(subject.target, self.edit_body(subject.declared, live, changed))
+    fn update(&self, subject: Subject<'_>, _live: &LiveEntry, changed: &[&str]) -> Vec<Request<Write>> {
+        edits(subject.target, self.edit_body(subject.declared, changed))
     }
 
     fn check(&self, declared: &Fields, report: &mut dyn FnMut(Fault)) {

@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        kind::testing::{create, faults, fields, live, target, update},
+        kind::testing::{create, faults, fields, live, said, target, update},
         operation::{VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_UPDATE},
         secret::Reference,
     };
@@ -138,11 +138,15 @@ mod tests {
     #[test]
     fn an_edit_carries_the_full_set_and_always_says_which_scope() {
         let declared = fields(json!({"key": "A", "environment_scope": "prod/*", "value": "new"}));
-        assert_eq!(create(&Variables, &declared), [VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())]);
+        assert_eq!(said(&create(&Variables, &declared)), said(&[VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())]));
         let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "old", "masked": true, "variable_type": "file"});
         let one = |op: Op<Write>| op.request().arg("id", 7).arg("key", "A").query("filter[environment_scope]", "prod/*");
         let body = fields(json!({"value": "new", "masked": true, "variable_type": "file"}));
-        assert_eq!(update(&Variables, &declared, raw.clone(), &["value"]), [one(VARIABLE_UPDATE).fields(body)]);
+        assert_eq!(said(&update(&Variables, &declared, raw.clone(), &["value"])), said(&[one(VARIABLE_UPDATE).fields(body)]));
+        let other = fields(json!({"key": "A", "environment_scope": "prod/*", "masked": false}));
+        let edit = update(&Variables, &other, raw.clone(), &["masked"]);
+        assert_eq!(edit[0].repeated().map(|(name, _)| name).collect::<Vec<_>>(), ["value", "variable_type"]);
+        assert!(edit[0].is_sensitive("value"));
         assert_eq!(Variables.delete(&target(), &live(&Variables, raw)), [one(VARIABLE_DELETE)]);
     }
 

@@ -1,6 +1,9 @@
 //! Finding projects: in lists where that costs less than single reads, with a point read otherwise.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{MutexGuard, PoisonError},
+};
 
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
@@ -95,7 +98,9 @@ impl Observer {
                         let path = raw.get("path_with_namespace").and_then(Json::as_str).unwrap_or_default().to_lowercase();
                         if let Some(project) = sought.remove(&path) {
                             hits += 1;
-                            let _ = sender.send((project, Some(self.seen(project, raw))));
+                            // One that is going away is looked at by itself.
+                            let seen = deletion(raw).is_none().then(|| self.seen(project, raw));
+                            let _ = sender.send((project, seen));
                         }
                     }
                 }
@@ -116,16 +121,19 @@ impl Observer {
         if seen.lacking.is_empty() {
             return Ok(Found::Here(seen));
         }
-        // Under the lock, so that the first read tells all the others what is in no answer at all.
-        let mut in_no_answer = self.in_no_answer.lock().await;
-        if seen.lacking.iter().all(|name| in_no_answer.contains(name)) {
+        // Others that are read meanwhile do not wait for this to be known: a lock over a read would make all of them come one by one.
+        if seen.lacking.iter().all(|name| self.in_no_answer().contains(name)) {
             return Ok(Found::Here(seen));
         }
         let found = self.point_read(project).await?;
         if let Found::Here(seen) = &found {
-            in_no_answer.extend(seen.lacking.iter().cloned());
+            self.in_no_answer().extend(seen.lacking.iter().cloned());
         }
         Ok(found)
+    }
+
+    fn in_no_answer(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.in_no_answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is looked at of a project object.
@@ -154,23 +162,26 @@ impl Observer {
             Ok(answer) => {
                 let raw = answer.object().cloned().unwrap_or_default();
                 let path = raw.get("path_with_namespace").and_then(Json::as_str).unwrap_or_default();
-                if path.to_lowercase() == project.path.to_lowercase() {
-                    Ok(Found::Here(self.seen(project, &raw)))
-                } else {
-                    Ok(Found::Not(Presence::Moved { to: Some(path.to_owned()) }))
-                }
+                Ok(match deletion(&raw) {
+                    Some(since) => Found::Not(Presence::Deleting { since }),
+                    None if path.to_lowercase() == project.path.to_lowercase() => Found::Here(self.seen(project, &raw)),
+                    None => Found::Not(Presence::Moved { to: Some(path.to_owned()) }),
+                })
             }
-            Err(error) if error.is_moved() => Ok(Found::Not(Presence::Moved { to: self.path_of(error.moved_to()).await? })),
+            Err(error) if error.is_moved() => self.moved(error.moved_to()).await.map(Found::Not),
             Err(error) if error.is_project_not_found() => self.missing(project).await.map(Found::Not),
             Err(error) => Err(error),
         }
     }
 
-    /// The path of the project with `id`.
-    async fn path_of(&self, id: Option<u64>) -> Result<Option<String>, ApiError> {
-        let Some(id) = id else { return Ok(None) };
+    /// Where the project with `id` has gone. Some releases rename what they are about to delete.
+    async fn moved(&self, id: Option<u64>) -> Result<Presence, ApiError> {
+        let Some(id) = id else { return Ok(Presence::Moved { to: None }) };
         let answer = self.client.get(operation::PROJECT_GET.request().arg("id", id)).await?;
-        Ok(answer.body.get("path_with_namespace").and_then(Json::as_str).map(str::to_owned))
+        if let Some(since) = answer.object().and_then(deletion) {
+            return Ok(Presence::Deleting { since });
+        }
+        Ok(Presence::Moved { to: answer.body.get("path_with_namespace").and_then(Json::as_str).map(str::to_owned) })
     }
 
     /// A project that was not found is missing only for a caller who sees the namespace that it would be in.
@@ -185,21 +196,36 @@ impl Observer {
 
     /// The namespace at `path`, looked up once.
     async fn namespace(&self, path: &str) -> Result<Option<Namespace>, ApiError> {
-        let mut known = self.namespaces.lock().await;
-        if let Some(namespace) = known.get(&path.to_lowercase()) {
-            return Ok(namespace.clone());
-        }
-        let namespace = match self.client.get(operation::NAMESPACE_GET.request().arg("id", path)).await {
-            Ok(answer) => match answer.body.get("id").and_then(Json::as_u64) {
-                Some(id) if answer.body["kind"] == "user" => Some(Namespace { id, owner: self.namespace_owner(path).await? }),
-                Some(id) => Some(Namespace { id, owner: NamespaceOwner::Group }),
-                None => None,
-            },
-            Err(error) if error.is_not_found() && !error.is_unknown_route() => None,
-            Err(error) => return Err(error),
+        let look_up = async || {
+            let found = match self.namespace_at(path).await? {
+                Some(namespace) => namespace,
+                // A path of digits is taken for an id.
+                None => self.namespace_among(path).await?,
+            };
+            Ok(match (found["id"].as_u64(), &found["kind"]) {
+                (Some(id), kind) if kind == "user" => Some(Namespace { id, owner: self.namespace_owner(path).await? }),
+                (Some(id), _) => Some(Namespace { id, owner: NamespaceOwner::Group }),
+                (None, _) => None,
+            })
         };
-        known.insert(path.to_lowercase(), namespace.clone());
-        Ok(namespace)
+        self.namespaces.of(&path.to_lowercase(), look_up).await
+    }
+
+    /// The namespace that the service names `path`, `null` if there is none; `None` if it took `path` for something else.
+    async fn namespace_at(&self, path: &str) -> Result<Option<Json>, ApiError> {
+        let request = operation::NAMESPACE_GET.request().arg("id", path);
+        match self.client.get_known(request, &["id", "full_path"]).await {
+            Ok(answer) => Ok(Some(answer.body).filter(|namespace| is_at(namespace, path))),
+            Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(Some(Json::Null)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The namespace at `path` as a search finds it; `null` if it does not.
+    async fn namespace_among(&self, path: &str) -> Result<Json, ApiError> {
+        let request = operation::NAMESPACE_FIND.request().query("search", path);
+        let found = self.client.list(request).await?.into_vec();
+        Ok(found.into_iter().map(Json::Object).find(|namespace| is_at(namespace, path)).unwrap_or_default())
     }
 
     async fn namespace_owner(&self, username: &str) -> Result<NamespaceOwner, ApiError> {
@@ -218,6 +244,18 @@ fn facts(project: &Project, raw: &Object) -> Facts {
         archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
         personal_owner: raw.get("owner").filter(|_| in_personal).and_then(|owner| owner["id"].as_u64()),
     }
+}
+
+/// The day on which a project was marked for deletion, if it was and the service tells; `None` if it was not.
+fn deletion(raw: &Object) -> Option<Option<String>> {
+    let marks = ["marked_for_deletion_on", "marked_for_deletion_at"].map(|name| raw.get(name));
+    let mark = marks.into_iter().flatten().find(|mark| !mark.is_null())?;
+    Some(mark.as_str().map(str::to_owned))
+}
+
+/// Whether a namespace is the one at `path`. Paths are the same in any case.
+fn is_at(namespace: &Json, path: &str) -> bool {
+    namespace["full_path"].as_str().is_some_and(|full_path| full_path.to_lowercase() == path.to_lowercase())
 }
 
 /// The caller's highest level in the project, as the project object says.

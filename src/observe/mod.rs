@@ -8,16 +8,18 @@ mod find;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures_util::{StreamExt as _, future, stream};
-use tokio::sync::{Mutex, OnceCell, mpsc};
+use tokio::sync::{OnceCell, mpsc};
 
 use find::{Found, Seen};
 
 use crate::{
     api::{ApiError, ReadClient},
+    cause::Cause,
     kind::{LiveEntry, Namespace, Source, Target, Users},
     kinds,
     live::{Caller, Collection, Live, Presence},
@@ -32,13 +34,30 @@ const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 /// The level of an owner (reference 1, 2.1).
 const OWNER: u8 = 50;
 
+/// What is looked up once for each name, whatever comes of it. Whoever asks first reads; the others wait for that answer and then read
+/// nothing themselves, also where it failed: one by one they would fail as long as the service does.
+struct LookUps<T>(Mutex<BTreeMap<String, Arc<OnceCell<Result<T, ApiError>>>>>);
+
+impl<T: Clone> LookUps<T> {
+    async fn of(&self, name: &str, look_up: impl AsyncFnOnce() -> Result<T, ApiError>) -> Result<T, ApiError> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(name.to_owned()).or_default().clone();
+        known.get_or_init(|| async { look_up().await }).await.clone()
+    }
+}
+
+impl<T> Default for LookUps<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
 /// Reads live state.
 pub struct Observer {
     client: ReadClient,
     caller: Caller,
     sandbox: bool,
-    users: std::sync::Mutex<BTreeMap<String, Arc<OnceCell<Option<u64>>>>>,
-    namespaces: Mutex<BTreeMap<String, Option<Namespace>>>,
+    users: LookUps<Option<u64>>,
+    namespaces: LookUps<Option<Namespace>>,
     /// Declared fields that single answers lack as well as list answers, so that asking again brings nothing.
     in_no_answer: Mutex<BTreeSet<String>>,
 }
@@ -57,14 +76,7 @@ impl Observer {
             administrator: field("is_admin") == true,
         };
         let sandbox = answer.headers.contains_key(SANDBOX_HEADER);
-        Ok(Self {
-            client,
-            caller,
-            sandbox,
-            users: std::sync::Mutex::default(),
-            namespaces: Mutex::default(),
-            in_no_answer: Mutex::default(),
-        })
+        Ok(Self { client, caller, sandbox, users: LookUps::default(), namespaces: LookUps::default(), in_no_answer: Mutex::default() })
     }
 
     /// Who asks.
@@ -131,22 +143,35 @@ impl Observer {
         };
         match found {
             Ok(Found::Here(seen)) => self.here(project, seen, selection).await,
-            Ok(Found::Not(presence)) => {
-                let users = self.users_of_new(project, &presence).await?;
-                Ok(Live { presence, sections: BTreeMap::new(), users, owners: None })
-            }
+            Ok(Found::Not(presence)) => self.absent(project, presence).await,
             Err(error) if ends_everything(&error) => Err(error),
-            Err(error) => {
-                let presence = Presence::Unreadable(error.to_string());
-                Ok(Live { presence, sections: BTreeMap::new(), users: Users::new(), owners: None })
+            Err(error) => Ok(Live::of(Presence::Unreadable(Cause::from(&error)), self.now())),
+        }
+    }
+
+    /// What is known of a project that is not there. Whom its sections name is looked up if it is about to be created.
+    async fn absent(&self, project: &Project, presence: Presence) -> Result<Live, ApiError> {
+        let creates = matches!(presence, Presence::Missing(_)) && project.create.is_some();
+        let mut live = Live::of(presence, self.now());
+        for section in project.sections.values().filter(|_| creates) {
+            match self.users_of(section, &Collection::Fresh).await {
+                Ok(users) => live.users.extend(users),
+                Err(error) if ends_everything(&error) => return Err(error),
+                Err(error) => {
+                    live.sections.insert(section.kind.section(), Collection::Unreadable(Cause::from(&error)));
+                }
             }
         }
+        Ok(live)
+    }
+
+    fn now(&self) -> Duration {
+        self.client.clock().now()
     }
 
     /// Reads the declared sections of a project that is there.
     async fn here(&self, project: &Project, mut seen: Seen, selection: &Selection) -> Result<Live, ApiError> {
-        let presence = Presence::Here(seen.facts.clone());
-        let mut live = Live { presence, sections: BTreeMap::new(), users: Users::new(), owners: None };
+        let mut live = Live::of(Presence::Here(seen.facts.clone()), self.now());
         if seen.facts.archived && project.archived() != Some(false) {
             return Ok(live);
         }
@@ -174,13 +199,14 @@ impl Observer {
                     collection
                 }
                 Err(error) if ends_everything(&error) => return Err(error),
-                Err(error) => Collection::Unreadable(error.to_string()),
+                Err(error) => Collection::Unreadable(Cause::from(&error)),
             };
             if loses_an_owner(section, &collection) {
                 live.owners = self.owners(target).await?;
             }
             live.sections.insert(section.kind.section(), collection);
         }
+        live.read_at = self.now();
         Ok(live)
     }
 
@@ -190,12 +216,12 @@ impl Observer {
         let names = declared_names(section);
         let read = |raw: &Object| kind.read(raw, &|name| names.contains(name));
         let result = match kind.source(target) {
-            Source::Project => Ok(Collection::Partial("it was not part of the project object".to_owned())),
+            Source::Project => Ok(Collection::Partial("it was not part of the project object".into())),
             Source::List(_) if !sees_all => {
-                Ok(Collection::Partial("the token's role in the project is below Maintainer, so that the list may lack entries".to_owned()))
+                Ok(Collection::Partial("the token's role in the project is below Maintainer, so that the list may lack entries".into()))
             }
             Source::List(request) => self.client.list(request).await.map(|all| Collection::Complete(all.map(|raw| read(&raw)))),
-            Source::Optional(request) => match self.client.get_optional(request).await {
+            Source::Optional(request) => match self.client.get_optional_known(request, &[kind.handle().0]).await {
                 Ok(answer) => Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?))))),
                 Err(error) if error.is_not_found() && !error.is_unknown_route() && !error.is_project_not_found() => {
                     Ok(Collection::One(None))
@@ -205,7 +231,8 @@ impl Observer {
         };
         match result {
             Err(error) if ends_everything(&error) => Err(error),
-            Err(error) => Ok(Collection::Unreadable(error.to_string())),
+            Err(error) if error.page_error().is_some() => Ok(Collection::Partial(Cause::from(&error))),
+            Err(error) => Ok(Collection::Unreadable(Cause::from(&error))),
             Ok(collection) => Ok(collection),
         }
     }
@@ -225,27 +252,15 @@ impl Observer {
         Ok(users)
     }
 
-    /// The same for a project that is about to be created.
-    async fn users_of_new(&self, project: &Project, presence: &Presence) -> Result<Users, ApiError> {
-        let mut users = Users::new();
-        if matches!(presence, Presence::Missing(_)) && project.create.is_some() {
-            for section in project.sections.values() {
-                users.extend(self.users_of(section, &Collection::Fresh).await?);
-            }
-        }
-        Ok(users)
-    }
-
     /// The id of the user with this name, looked up once.
     async fn user(&self, name: &str) -> Result<Option<u64>, ApiError> {
         let key = name.to_lowercase();
-        let known = self.users.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default().clone();
         let look_up = async || {
             let answer = self.client.get(operation::USER_FIND.request().query("username", name)).await?;
             let is_named = |user: &&Json| user["username"].as_str().is_some_and(|username| username.to_lowercase() == key);
             Ok(answer.body.as_array().into_iter().flatten().find(is_named).and_then(|user| user["id"].as_u64()))
         };
-        known.get_or_try_init(look_up).await.copied()
+        self.users.of(&key, look_up).await
     }
 
     /// The active owners of a project, inherited ones too; `None` if they cannot be read.

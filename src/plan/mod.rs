@@ -8,7 +8,10 @@ mod order;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,15 +21,17 @@ pub use order::Edge;
 
 use crate::{
     address::{Address, Selector},
-    diff::{self, Action, Change, Context, Difference, Incomplete, Note, Problem, Reason},
-    kind::{LiveEntry, Shape, Target, Users},
+    cause::Cause,
+    diff::{self, Action, Change, Context, Difference, Incomplete, Note, Problem, Reason, Shown},
+    kind::{LiveEntry, Shape, Target},
     kinds,
     live::{Caller, Collection, Live, Presence},
     manifest::{self, Declared},
     operation::{Request, Write},
     origin::Origin,
     secret::Secrets,
-    value::Fields,
+    text,
+    value::{Fields, Json},
 };
 
 /// The whole plan.
@@ -62,6 +67,9 @@ pub struct Step {
     /// The steps of the same project that come first, with the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Edge>,
+    /// Whether it closes the project, so that it waits until everything before it was read back and found as declared.
+    #[serde(skip)]
+    pub closes: bool,
     /// The calls as they are sent. They hold secret references, and live values that are not shown.
     #[serde(skip)]
     pub requests: Vec<Request<Write>>,
@@ -73,12 +81,17 @@ pub struct Step {
 impl Step {
     /// Whether `other`, planned anew, does the same to an object that is as it was.
     pub fn is_as(&self, other: &Self) -> bool {
-        let before = |step: &Self, name: &str| step.live.as_ref().and_then(|live| live.0.fields.get(name).cloned());
         self.address == other.address
             && self.action == other.action
             && self.changes.len() == other.changes.len()
-            && self.changes.iter().zip(&other.changes).all(|(a, b)| a.field == b.field && a.after == b.after)
-            && self.changes.iter().all(|change| before(self, &change.field) == before(other, &change.field))
+            && self.changes.iter().all(|change| self.does_as(other, &change.field))
+    }
+
+    /// Whether `other`, planned anew, does the same to a field that is as it was.
+    pub fn does_as(&self, other: &Self, field: &str) -> bool {
+        let before = |step: &Self| step.live.as_ref().and_then(|live| live.0.fields.get(field).cloned());
+        let after = |step: &Self| step.changes.iter().find(|change| change.field == field).map(|change| change.after.clone());
+        after(self) == after(other) && before(self) == before(other)
     }
 }
 
@@ -108,7 +121,8 @@ pub struct Call {
 
 impl From<&Request<Write>> for Call {
     fn from(request: &Request<Write>) -> Self {
-        let fields = request.body_fields().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
+        let mut fields: Vec<_> = request.names().map(str::to_owned).collect();
+        fields.sort();
         let operation = request.operation;
         Self { operation: operation.id, method: operation.method.as_str(), path: request.target(), fields }
     }
@@ -127,6 +141,65 @@ pub struct ProjectPlan {
     pub incomplete: Vec<Incomplete>,
     /// See [`Plan::refusals`].
     pub refusals: Vec<Refusal>,
+    /// The sections of which everything that is declared was compared with everything that is there.
+    compared: BTreeSet<&'static str>,
+    /// Why nothing of the project was compared, if so.
+    closed: Option<Cause>,
+}
+
+impl ProjectPlan {
+    /// Why it says nothing of `step`, another plan's, that this one has no such step: what `step` is about was not read whole, is no longer
+    /// where it was, or was answered without a field that the step changes. Without a doubt, nothing is left of the step to do.
+    pub fn doubt(&self, step: &Step) -> Option<Cause> {
+        let address = &step.address;
+        if !address.section.is_some_and(|section| self.compared.contains(section)) {
+            let of_section = |scope: &&Incomplete| scope.address.section == address.section && scope.address.entry.is_none();
+            let unread = || self.incomplete.iter().find(of_section).map(|scope| scope.reason.clone());
+            let whole = self.closed.clone().or_else(unread);
+            return whole.or_else(|| address.section.map(|_| Cause::new("it was not read")));
+        }
+        let undecided = self.incomplete.iter().find(|scope| scope.address == *address).map(|scope| scope.reason.clone());
+        let broken = || self.problems.iter().find(|problem| problem.address == *address).map(|p| Cause::new(p.message.clone()));
+        let lacking = self.noted(step, &Reason::NotReturned);
+        let lacking = (!lacking.is_empty()).then(|| Cause::new(format!("the service's answer lacks {}", text::listed(&lacking))));
+        undecided.or_else(broken).or(lacking)
+    }
+
+    /// Why nothing of the project was compared, if so: it is not there, not where it was, or archived.
+    pub const fn closed(&self) -> Option<&Cause> {
+        self.closed.as_ref()
+    }
+
+    /// The fields that `step`, an update of another plan's, changes without this plan being able to tell whether they were changed.
+    pub fn unseen(&self, step: &Step) -> Vec<&str> {
+        if step.action == Action::Update { self.noted(step, &Reason::CannotVerify) } else { Vec::new() }
+    }
+
+    /// The fields that `step` changes and of which this plan notes `reason`; one that was known not to be set is not among them, because that
+    /// it is set now is all that can be seen of it.
+    fn noted(&self, step: &Step, reason: &Reason) -> Vec<&str> {
+        let was_unset = |change: &Change| change.before == Shown::Value(Json::Null);
+        let notes = self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
+        let changed = |field: &&str| step.changes.iter().any(|change| change.field == *field && !was_unset(change));
+        notes.flat_map(|note| &note.fields).map(String::as_str).filter(changed).collect()
+    }
+
+    /// Plans nothing, because of `problem`.
+    fn close(&mut self, problem: Problem) {
+        self.closed = Some(Cause::new(problem.message.clone()));
+        self.problems.push(problem);
+    }
+
+    /// Takes what closes the project out of `differences` as long as anything else could not be compared: it could not be changed later.
+    fn withhold_closing(&mut self, differences: &mut Vec<Difference>) {
+        if self.incomplete.is_empty() && self.problems.is_empty() {
+            return;
+        }
+        if let Some(at) = differences.iter().position(order::closes) {
+            let reason = Cause::new("the project is archived only after everything else was read and compared").passing();
+            self.incomplete.push(Incomplete { address: differences.remove(at).address, reason });
+        }
+    }
 }
 
 /// What a plan depends on besides what is declared and what is live.
@@ -185,23 +258,30 @@ pub fn project(declared: &manifest::Project, live: &Live, settings: &Settings) -
             };
             if facts.archived && declared.archived() != Some(false) {
                 plan.notes.push(note(&address, Reason::Archived, &declared.origin));
+                plan.closed = Some(Cause::new("the project is archived"));
+                // Nothing else could be seen of it, but that it is archived.
+                plan.compared.extend(declared.archived().map(|_| "archived"));
             } else {
                 sections(declared, live, context, settings, &mut plan);
             }
         }
         Presence::Missing(target) => match &declared.create {
-            Some(_) => create(declared, target, &live.users, settings, &mut plan),
-            None => plan.problems.push(missing_project(&address, &declared.origin)),
+            Some(_) => create(declared, target, live, settings, &mut plan),
+            None => plan.close(missing_project(&address, &declared.origin)),
         },
-        Presence::NoNamespace(namespace) => plan.problems.push(Problem {
+        Presence::NoNamespace(namespace) => plan.close(Problem {
             address,
             code: "missing-namespace",
             message: format!("there is no group or user `{}`, or the token may not see it", crate::text::escape(namespace)),
             help: Some("create the group first, or correct `path`".into()),
             origin: declared.origin.clone(),
         }),
-        Presence::Moved { to } => plan.problems.push(moved_project(&address, to.as_deref(), &declared.origin)),
-        Presence::Unreadable(reason) => plan.incomplete.push(Incomplete { address, reason: reason.clone() }),
+        Presence::Moved { to } => plan.close(moved_project(&address, to.as_deref(), &declared.origin)),
+        Presence::Deleting { since } => plan.close(deleting_project(&address, since.as_deref(), &declared.origin)),
+        Presence::Unreadable(reason) => {
+            plan.closed = Some(reason.clone());
+            plan.incomplete.push(Incomplete { address, reason: reason.clone() });
+        }
     }
     plan.refusals.retain(|refusal| !settings.acknowledged.contains(&refusal.acknowledgement));
     plan
@@ -232,6 +312,17 @@ fn moved_project(address: &Address, to: Option<&str>, origin: &Origin) -> Proble
     Problem { address: address.clone(), code: "moved-project", message, help: Some(help), origin: origin.clone() }
 }
 
+fn deleting_project(address: &Address, since: Option<&str>, origin: &Origin) -> Problem {
+    let since = since.map(|day| format!(" since {}", crate::text::escape(day))).unwrap_or_default();
+    Problem {
+        address: address.clone(),
+        code: "deleted-project",
+        message: format!("the project `{}` is marked for deletion{since}", address.path),
+        help: Some(format!("restore it with `undrift call project-restore id={}`, or remove its manifest", address.path)),
+        origin: origin.clone(),
+    }
+}
+
 /// Plans the sections of a project that is there.
 fn sections(declared: &manifest::Project, live: &Live, context: Context<'_>, settings: &Settings, plan: &mut ProjectPlan) {
     let mut differences = Vec::new();
@@ -240,7 +331,7 @@ fn sections(declared: &manifest::Project, live: &Live, context: Context<'_>, set
         if !settings.selection.touches(context.project, kind.section()) {
             continue;
         }
-        let unread = Collection::Unreadable("it was not read".into());
+        let unread = Collection::Unreadable(Cause::new("it was not read"));
         let found = live.sections.get(kind.section()).unwrap_or(&unread);
         match diff::section(section, found, context) {
             Ok(diff) => {
@@ -251,6 +342,7 @@ fn sections(declared: &manifest::Project, live: &Live, context: Context<'_>, set
                     let address = context.project.section(kind.section());
                     plan.refusals.extend(guard::removals(&address, &section.origin, entries.len(), &selected, &settings.limits));
                 }
+                plan.compared.insert(kind.section());
                 differences.extend(selected);
                 plan.notes.extend(diff.notes.into_iter().filter(|note| settings.selection.holds(&note.address)));
                 plan.problems.extend(diff.problems);
@@ -262,15 +354,17 @@ fn sections(declared: &manifest::Project, live: &Live, context: Context<'_>, set
             }
         }
     }
+    plan.withhold_closing(&mut differences);
     plan.refusals.extend(guard::access(&differences, live, &settings.caller));
     plan.refusals.extend(differences.iter().filter_map(guard::visibility));
     plan.steps = order::steps(differences, &settings.caller);
 }
 
 /// Plans a project that is not there: the project with its settings first, everything else after it.
-fn create(declared: &manifest::Project, target: &Target, users: &Users, settings: &Settings, plan: &mut ProjectPlan) {
+fn create(declared: &manifest::Project, target: &Target, live: &Live, settings: &Settings, plan: &mut ProjectPlan) {
     let address = declared.address();
     if !settings.selection.holds(&address) {
+        plan.closed = Some(Cause::new("the project does not exist"));
         return;
     }
     let context = Context {
@@ -278,18 +372,25 @@ fn create(declared: &manifest::Project, target: &Target, users: &Users, settings
         project: &address,
         caller: &settings.caller,
         personal_owner: None,
-        users,
+        users: &live.users,
         secrets: &settings.secrets,
         resend: &[],
     };
     let mut differences = vec![creation(declared, context)];
     for kind in kinds::KINDS.iter().filter(|kind| !CREATED_WITH.contains(&kind.section())) {
         let Some(section) = declared.sections.get(kind.section()) else { continue };
-        let Ok(diff) = diff::section(section, &Collection::Fresh, context) else { continue };
-        differences.extend(diff.differences);
-        plan.notes.extend(diff.notes);
-        plan.problems.extend(diff.problems);
+        // Nothing is there yet, but that the people whom a section names are known may have to be read.
+        let found = live.sections.get(kind.section()).unwrap_or(&Collection::Fresh);
+        match diff::section(section, found, context) {
+            Ok(diff) => {
+                differences.extend(diff.differences);
+                plan.notes.extend(diff.notes);
+                plan.problems.extend(diff.problems);
+            }
+            Err(reason) => plan.incomplete.push(Incomplete { address: address.section(kind.section()), reason }),
+        }
     }
+    plan.withhold_closing(&mut differences);
     plan.steps = order::steps(differences, &settings.caller);
 }
 

@@ -43,8 +43,14 @@ pub(super) fn steps(differences: Vec<Difference>, caller: &Caller) -> Vec<Step> 
     steps.into_iter().map(|((difference, after), _)| step(difference, after)).collect()
 }
 
+/// Whether a project refuses changes after this one.
+pub(super) fn closes(difference: &Difference) -> bool {
+    difference.address.section == Some("archived") && sets(difference, "archived", &true.into())
+}
+
 fn step(difference: Difference, after: Vec<Edge>) -> Step {
     Step {
+        closes: closes(&difference),
         address: difference.address,
         action: difference.action,
         origin: difference.origin,
@@ -69,9 +75,9 @@ const ARCHIVE: u8 = 7;
 fn rank(difference: &Difference, caller: &Caller) -> u8 {
     match difference.address.section {
         None => PROJECT,
-        Some("archived") if sets(difference, "archived", &true.into()) => ARCHIVE,
+        Some("archived") if closes(difference) => ARCHIVE,
         Some("archived") => UNARCHIVE,
-        Some("settings") if CI_SWITCHES.iter().any(|name| closes(difference, name)) => SETTINGS_THAT_CLOSE,
+        Some("settings") if CI_SWITCHES.iter().any(|name| switches_off(difference, name)) => SETTINGS_THAT_CLOSE,
         Some("settings") => SETTINGS,
         Some(_) if difference.access.is_some_and(|access| access.user == caller.id && access.after < access.before) => OWN_ACCESS,
         Some(_) if difference.action == Action::Delete => REMOVALS,
@@ -83,7 +89,7 @@ fn sets(difference: &Difference, field: &str, value: &serde_json::Value) -> bool
     difference.changes.iter().any(|change| change.field == field && change.after == Shown::Value(value.clone()))
 }
 
-fn closes(difference: &Difference, field: &str) -> bool {
+fn switches_off(difference: &Difference, field: &str) -> bool {
     sets(difference, field, &"disabled".into()) || sets(difference, field, &false.into())
 }
 

@@ -1,6 +1,6 @@
 //! The planner against hand-made live states: every rule of comparing, guarding and ordering, without a service.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 
@@ -77,7 +77,7 @@ fn live(project: &manifest::Project, sections: &Json) -> Live {
         (kind.section(), collection)
     });
     let facts = Facts { target, archived: false, personal_owner: None };
-    Live { presence: Presence::Here(facts), sections: sections.collect(), users: Users::new(), owners: None }
+    Live { sections: sections.collect(), ..Live::of(Presence::Here(facts), Duration::ZERO) }
 }
 
 fn settings(secrets: &[(&str, &str)]) -> Settings {
@@ -233,7 +233,7 @@ fn nothing_is_concluded_from_what_was_not_read_to_its_end() {
         let mut live = live(&declared, &json!({}));
         live.sections.insert("variables", collection);
         let plan = project(&declared, &live, &settings(&[]));
-        let incomplete: Vec<_> = plan.incomplete.iter().map(|i| i.reason.as_str()).collect();
+        let incomplete: Vec<_> = plan.incomplete.iter().map(|i| &*i.reason.message).collect();
         assert_eq!((plan.steps.len(), incomplete), if reason.is_empty() { (1, vec![]) } else { (0, vec![reason]) });
     }
 }

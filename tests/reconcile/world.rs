@@ -12,7 +12,6 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value as Json, json};
-use tokio::sync::watch;
 use undrift::{
     api::{self, ApiError, Clock, HttpOptions, HttpTransport, Random, ReadClient, Service, WriteClient},
     apply::{Applied, Apply, Event},
@@ -162,8 +161,7 @@ impl World {
             return Ok(Outcome { plan, applied: None, events: Vec::new() });
         }
         let writer = WriteClient::new(observer.client().clone());
-        let (_stop, stopped) = watch::channel(false);
-        let apply = Apply { desired: &desired, observer: &observer, writer: &writer, settings: &settings, ahead: 16, stop: stopped };
+        let apply = Apply { desired: &desired, observer: &observer, writer: &writer, settings: &settings, ahead: 16 };
         let events = Mutex::new(Vec::new());
         let applied = apply.run(&plan, |event| events.lock().unwrap().push(event)).await;
         Ok(Outcome { plan, applied: Some(applied), events: events.into_inner().unwrap() })

@@ -7,10 +7,7 @@ use proptest::prelude::*;
 
 use super::script::*;
 use crate::{
-    api::{
-        Content, Failure, Phase, Settings,
-        retry::{Class, Outcome},
-    },
+    api::{Content, Failure, Phase, Settings, quote::Unquotable, retry::Outcome},
     operation as op,
     secret::{Reference, Secrets},
     value::{Fields, Value},
@@ -50,7 +47,7 @@ async fn a_create_whose_answer_was_lost_is_not_sent_again() {
     for reply in ambiguous {
         let script = Script::new([reply.clone(), json(201, "{}")]);
         let error = writes(&script).send(create()).await.unwrap_err();
-        assert!(error.maybe_applied(), "{reply:?}");
+        assert!(error.in_doubt_since().is_some(), "{reply:?}");
         assert_eq!(script.times().len(), 1, "{reply:?}");
     }
     for reply in [lost(Phase::NotSent, Failure::Network), json(429, "{}"), json(409, r#"{"message":"409 Resource lock"}"#)] {
@@ -79,7 +76,7 @@ async fn a_write_that_says_how_things_shall_be_is_sent_again_and_tells_what_is_u
     ];
     for (replies, sent, result) in table {
         let script = Script::new(replies.clone());
-        let found = writes(&script).send(update()).await.map(drop).map_err(|e| e.maybe_applied());
+        let found = writes(&script).send(update()).await.map(drop).map_err(|e| e.in_doubt_since().is_some());
         assert_eq!((script.times().len(), found), (sent, result), "{replies:?}");
     }
 }
@@ -221,7 +218,7 @@ async fn a_file_makes_the_body_a_form() {
     for missing in [Value::File("absent.png".into()), Value::Secret(Reference::Env("ABSENT".into()))] {
         fields.insert("avatar".into(), missing);
         let error = client.send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone())).await.unwrap_err();
-        assert!(error.to_string().contains("was not sent") && !error.maybe_applied(), "{error}");
+        assert!(error.to_string().contains("was not sent") && !error.in_doubt_since().is_some(), "{error}");
     }
     assert_eq!(script.times().len(), 1);
 }
@@ -347,7 +344,7 @@ async fn not_modified_is_success_for_stars_and_deletes_only() {
         (op::PROJECT_ARCHIVE, Outcome::Refused),
     ];
     for (operation, outcome) in table.map(|(op, outcome)| (op.row(), outcome)) {
-        let verdict = client.core.judge(operation, Class::of(operation), empty(304).unwrap());
+        let verdict = client.core.judge(operation, empty(304).unwrap(), &Unquotable::default());
         assert_eq!(verdict.outcome, outcome, "{}", operation.id);
     }
 }
@@ -363,14 +360,6 @@ async fn workers_on_any_thread_share_a_client() {
     let sent: Vec<_> = script.sent.lock().unwrap().iter().map(|s| (s.request.method, s.request.timeout.as_secs())).collect();
     assert_eq!(sent, [(op::Method::Get, 30), (op::Method::Post, 75)]);
     assert_eq!(client.reads().counts().len(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_look_comes_two_seconds_after_the_loss() {
-    let client = writes(&Script::new([]));
-    let start = tokio::time::Instant::now();
-    client.settle().await;
-    assert_eq!(start.elapsed(), Duration::from_secs(2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 //! What became of a plan, as text.
 
+use std::collections::BTreeSet;
+
 use crate::{
     apply::{Applied, Outcome, StepResult, Unstuck, UnstuckReason},
     report::{
@@ -13,6 +15,7 @@ use crate::{
 use super::{
     change::{sign, tail},
     heading,
+    notes::told,
 };
 
 /// How many steps that succeeded are listed unless all are; those that did not are always listed.
@@ -24,6 +27,7 @@ pub fn applied(applied: &Applied, run: &Run, style: Style) -> String {
     heading(&mut canvas, "apply", run);
     steps(&mut canvas, &applied.steps);
     unstuck(&mut canvas, &applied.unstuck);
+    helps(&mut canvas, applied);
     summary(&mut canvas, applied);
     canvas.finish()
 }
@@ -40,9 +44,12 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
         }
         let (paint, sign) = sign(step.action);
         let line = Line::indented(2).put(paint, format!("{sign} {}", tail(&step.address))).text("  ");
-        let (paint, word, why) = outcome(&step.outcome);
+        let (paint, word) = outcome(&step.outcome);
         let line = line.put(paint, word);
-        canvas.line(&if why.is_empty() { line } else { line.text(": ").text(why) });
+        canvas.line(&match step.outcome.cause() {
+            Some(cause) => line.text(": ").text(told(cause)),
+            None => line,
+        });
     }
     if listed < succeeded {
         canvas.gap();
@@ -50,16 +57,16 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     }
 }
 
-/// How an outcome is shown: in which colour, by which word, and why.
-fn outcome(outcome: &Outcome) -> (Paint, &'static str, &str) {
+/// In which colour and by which word an outcome is shown.
+const fn outcome(outcome: &Outcome) -> (Paint, &'static str) {
     match outcome {
-        Outcome::Done => (Paint::Add, "done", ""),
-        Outcome::Already => (Paint::Add, "already so", ""),
-        Outcome::Failed(why) => (Paint::Error, "failed", why),
-        Outcome::Moved(why) => (Paint::Error, "left alone, it is no longer as planned", why),
-        Outcome::Skipped(why) => (Paint::Change, "skipped", why),
-        Outcome::NotStarted => (Paint::Change, "not started", ""),
-        Outcome::Unknown(why) => (Paint::Error, "unknown whether it was carried out", why),
+        Outcome::Done => (Paint::Add, "done"),
+        Outcome::Already => (Paint::Add, "already so"),
+        Outcome::Failed(_) => (Paint::Error, "failed"),
+        Outcome::Moved(_) => (Paint::Error, "left alone, it is no longer as planned"),
+        Outcome::Skipped(_) => (Paint::Change, "skipped"),
+        Outcome::NotStarted => (Paint::Change, "not started"),
+        Outcome::Unknown(_) => (Paint::Error, "unknown whether it was carried out"),
     }
 }
 
@@ -73,14 +80,30 @@ fn unstuck(canvas: &mut Canvas, unstuck: &[Unstuck]) {
         canvas.line(&Line::default().put(Paint::Error, title));
         for unstuck in unstuck {
             let why = match &unstuck.reason {
-                UnstuckReason::NotKept => "the service accepted this and did not keep it",
-                UnstuckReason::ChangedMeanwhile => "changed by somebody else meanwhile",
-                UnstuckReason::Unreadable(why) => why,
+                UnstuckReason::NotKept => "the service accepted this and did not keep it".to_owned(),
+                UnstuckReason::ChangedMeanwhile => "changed by somebody else meanwhile".to_owned(),
+                UnstuckReason::Unreadable(cause) => told(cause),
             };
             let line = Line::indented(2).text(unstuck.address.path.as_ref()).text(" ").text(tail(&unstuck.address));
             let line = if unstuck.fields.is_empty() { line } else { line.text(format!(" ({})", unstuck.fields.join(", "))) };
             canvas.line(&line.text(": ").text(why));
         }
+    }
+}
+
+/// What to do about what went wrong, each thing once.
+fn helps(canvas: &mut Canvas, applied: &Applied) {
+    let of_steps = applied.steps.iter().filter_map(|step| step.outcome.cause());
+    let unread = applied.unstuck.iter().filter_map(|unstuck| match &unstuck.reason {
+        UnstuckReason::Unreadable(cause) => Some(cause),
+        UnstuckReason::NotKept | UnstuckReason::ChangedMeanwhile => None,
+    });
+    let helps: BTreeSet<_> = of_steps.chain(unread).filter_map(|cause| cause.help.as_deref()).collect();
+    if !helps.is_empty() {
+        canvas.gap();
+    }
+    for help in helps {
+        canvas.line(&Line::default().put(Paint::Note, "help: ").text(help));
     }
 }
 
@@ -101,7 +124,7 @@ fn summary(canvas: &mut Canvas, applied: &Applied) {
         (false, false) => (Paint::Error, "applied in part: "),
     };
     canvas.line(&Line::default().put(paint, word).text(parts.join(", ")));
-    if !applied.is_complete() {
-        canvas.line(&Line::default().text("another run takes up where this one ended"));
+    if applied.is_worth_repeating() {
+        canvas.line(&Line::default().text("run apply again to finish"));
     }
 }

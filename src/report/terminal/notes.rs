@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    cause::Cause,
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Incomplete, Note, Problem, Reason},
     plan::{Plan, Refusal},
@@ -117,8 +118,16 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text("not fully known, so nothing is planned there"));
     few(canvas, PROJECTS, "scope", incomplete.iter(), |canvas, scope| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
-        canvas.line(&line.put(Paint::Dim, &scope.reason));
+        canvas.line(&line.put(Paint::Dim, told(&scope.reason)));
     });
+}
+
+/// A cause on one line, with the id by which the service's log knows the request.
+pub(super) fn told(cause: &Cause) -> String {
+    match &cause.request_id {
+        Some(id) => format!("{cause} (request {id})"),
+        None => cause.to_string(),
+    }
 }
 
 /// What has to be put right first, as the compiler would say it.

@@ -2,7 +2,7 @@
 //!
 //! The snapshots in `snapshots/` are the reports themselves; `INSTA_UPDATE=always` writes them anew.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -12,7 +12,7 @@ use crate::{
     address::Address,
     apply::{Applied, Outcome, StepResult, Unstuck, UnstuckReason},
     diff::{Action, Incomplete, Note, Problem, Reason},
-    kind::{Namespace, NamespaceOwner, Target, Users},
+    kind::{Namespace, NamespaceOwner, Target},
     live::{Caller, Collection, Facts, Live, Presence},
     manifest::{self, Desired, Project},
     operation,
@@ -90,7 +90,7 @@ fn live(project: &Project, sections: &Json) -> Live {
         Some((kind.section(), collection))
     });
     let facts = Facts { target: target(project), archived: false, personal_owner: None };
-    Live { presence: Presence::Here(facts), sections: sections.collect(), users: Users::new(), owners: None }
+    Live { sections: sections.collect(), ..Live::of(Presence::Here(facts), Duration::ZERO) }
 }
 
 fn target(project: &Project) -> Target {
@@ -99,7 +99,7 @@ fn target(project: &Project) -> Target {
 
 fn missing(project: &Project) -> Live {
     let presence = Presence::Missing(target(project));
-    Live { presence, sections: std::collections::BTreeMap::new(), users: Users::new(), owners: None }
+    Live::of(presence, Duration::ZERO)
 }
 
 fn planned(desired: &Desired, live: impl Fn(&Project) -> Live) -> Plan {
@@ -294,13 +294,13 @@ proptest! {
         blocked.problems[0].message.clone_from(&text);
         blocked.problems[0].help = Some(text.clone());
         blocked.refusals[0].reason.clone_from(&text);
-        blocked.incomplete[0].reason.clone_from(&text);
+        blocked.incomplete[0].reason = text.clone().into();
         blocked.incomplete[0].address.path = text.as_str().into();
         planned.problems = blocked.problems;
         planned.refusals = blocked.refusals;
         planned.incomplete = blocked.incomplete;
         let mut done = applied_somehow();
-        done.steps[2].outcome = Outcome::Failed(text.clone());
+        done.steps[2].outcome = Outcome::Failed(text.clone().into());
         done.steps[2].address.path = text.as_str().into();
         done.unstuck[0].fields = vec![text];
         for report in [plan(&planned, &run, Title::Plan, style), applied(&done, &run, style)] {

@@ -1,0 +1,208 @@
+//! What became of a write whose answer was lost: what the plan says that is made anew from what is there now.
+//!
+//! A create whose answer was lost is looked for 2, 5, 15, 35 and 75 seconds after its sending began ([`LOOKS`]). The service lets no request
+//! run longer than that, so what is not there at the last look will not come any more. Where the service keeps what is created unique, one
+//! does not have to wait for that: it is sent once more as soon as it is not there at the first look, because only one of the two can be
+//! carried out. What may not be sent twice at all is looked for to the end.
+
+use std::time::Duration;
+
+use crate::{
+    api::WRITE_TIMEOUT,
+    cause::Cause,
+    diff::{Action, Change},
+    kind::Kind,
+    kinds,
+    operation::{Again, Request, Write},
+    plan::{ProjectPlan, Step},
+    text,
+};
+
+/// When to look for what a write may have done, after its sending began. The first gives the service the time that it usually takes.
+pub(super) const LOOKS: [Duration; 5] =
+    [Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(15), Duration::from_secs(35), WRITE_TIMEOUT];
+
+/// What a plan made anew says of one call of a step.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It was carried out.
+    Applied,
+    /// It was not, so far.
+    NotApplied,
+    /// Something else was: what is there is neither what was before nor what was sent.
+    Other,
+    /// Too little is known.
+    Unknown(Cause),
+}
+
+/// What `now` says of the call `at` of `step`.
+pub(super) fn standing(step: &Step, at: usize, now: &ProjectPlan) -> Standing {
+    if let Some(doubt) = now.doubt(step) {
+        return Standing::Unknown(doubt);
+    }
+    let left = now.steps.iter().find(|left| left.address == step.address);
+    match (step.action, left) {
+        (Action::Update, None) => unless_unseen(step, now),
+        (Action::Update, Some(left)) => {
+            let open: Vec<_> = left.changes.iter().filter(|change| carries(step, at, change)).collect();
+            if open.is_empty() {
+                Standing::Applied
+            } else if open.iter().all(|change| step.does_as(left, &change.field)) {
+                Standing::NotApplied
+            } else {
+                Standing::Other
+            }
+        }
+        (_, Some(left)) if step.is_as(left) => Standing::NotApplied,
+        (_, Some(_)) => Standing::Other,
+        (Action::Create, None) if step.address.section.is_none() => of_new_project(step, at, now),
+        (Action::Create | Action::Delete, None) => Standing::Applied,
+    }
+}
+
+/// An update of which nothing is left to see. One field that was seen to change shows that the call was carried out, with all that it carried.
+fn unless_unseen(step: &Step, now: &ProjectPlan) -> Standing {
+    let unseen = now.unseen(step);
+    if unseen.len() < step.changes.len() {
+        return Standing::Applied;
+    }
+    Standing::Unknown(Cause::new(format!("the service does not show {}", text::listed(&unseen))))
+}
+
+/// A project that is there now. It came with its settings; those that differ are a step of their own by now.
+fn of_new_project(step: &Step, at: usize, now: &ProjectPlan) -> Standing {
+    let settings = now.steps.iter().find(|left| left.address.section == Some("settings"));
+    let differs = settings.is_some_and(|left| left.changes.iter().any(|change| carries(step, at, change)));
+    match (differs, at) {
+        (false, _) => Standing::Applied,
+        // Somebody else's project has the path.
+        (true, 0) => Standing::Other,
+        (true, _) => Standing::NotApplied,
+    }
+}
+
+/// Whether the call `at` of `step` carries what `change` is about.
+fn carries(step: &Step, at: usize, change: &Change) -> bool {
+    let table = kinds::of_section(step.address.section.unwrap_or("settings")).map(Kind::table);
+    let sent = table.map_or(&*change.field, |table| table.field(&change.field).sent_name(&change.field));
+    step.requests.get(at).and_then(Request::body_fields).is_some_and(|fields| fields.contains_key(sent))
+}
+
+/// What comes next for a call whose answer was lost.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// It was carried out: the next call of the step.
+    Next,
+    /// Send it again.
+    Again,
+    /// Look once more when so much time has passed since it was sent.
+    Look(Duration),
+    /// It was not carried out and is given up.
+    Failed,
+    /// Something else is there.
+    Other,
+    /// Nobody knows, and nothing more can be found out.
+    Unknown(Cause),
+}
+
+/// What a lost call has behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct History {
+    /// How many of [`LOOKS`] were taken since it was sent last.
+    pub(super) looks: usize,
+    /// Whether it was sent once more already, after it was not found.
+    pub(super) resent: bool,
+    /// Whether it may be repeated, as often as the rules for retries allow.
+    pub(super) repeatable: bool,
+}
+
+/// Decides, without IO, after the look number `history.looks`.
+pub(super) fn then(request: &Request<Write>, standing: Standing, history: History) -> Then {
+    let again = request.operation.again;
+    let later = LOOKS.get(history.looks).copied();
+    match (standing, again) {
+        (Standing::Applied, _) => Then::Next,
+        (Standing::Other, _) => Then::Other,
+        // Said again and again, it says the same.
+        (Standing::NotApplied, Again::Same) if history.repeatable => Then::Again,
+        (Standing::NotApplied, Again::Refused) if !history.resent => Then::Again,
+        (Standing::NotApplied, Again::Second) if later.is_none() && !history.resent => Then::Again,
+        (standing, _) => match (later, standing) {
+            (Some(later), _) => Then::Look(later),
+            (None, Standing::Unknown(cause)) => Then::Unknown(cause),
+            (None, _) => Then::Failed,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::{HOOK_CREATE, HOOK_UPDATE, Op, PROJECT_FORK, VARIABLE_CREATE};
+
+    const FRESH: History = History { looks: 1, resent: false, repeatable: false };
+
+    fn unknown() -> Standing {
+        Standing::Unknown("unread".into())
+    }
+
+    fn after(op: Op<Write>, standing: Standing, history: History) -> Then {
+        then(&op.request(), standing, history)
+    }
+
+    #[test]
+    fn what_was_carried_out_or_replaced_is_settled_at_any_look() {
+        for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
+            for looks in 1..=LOOKS.len() {
+                for (resent, repeatable) in [(false, false), (true, false), (false, true)] {
+                    let history = History { looks, resent, repeatable };
+                    assert_eq!(after(op, Standing::Applied, history), Then::Next);
+                    assert_eq!(after(op, Standing::Other, history), Then::Other);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_could_come_twice_is_sent_again_only_after_the_last_look() {
+        for looks in 1..LOOKS.len() {
+            let history = History { looks, ..FRESH };
+            assert_eq!(after(HOOK_CREATE, Standing::NotApplied, history), Then::Look(LOOKS[looks]));
+        }
+        let last = History { looks: LOOKS.len(), ..FRESH };
+        assert_eq!(after(HOOK_CREATE, Standing::NotApplied, last), Then::Again);
+        assert_eq!(after(HOOK_CREATE, Standing::NotApplied, History { resent: true, ..last }), Then::Failed);
+        assert_eq!(LOOKS[LOOKS.len() - 1], WRITE_TIMEOUT);
+    }
+
+    #[test]
+    fn what_the_service_keeps_unique_is_sent_once_more_at_the_first_look() {
+        assert_eq!(after(VARIABLE_CREATE, Standing::NotApplied, FRESH), Then::Again);
+        let resent = History { resent: true, ..FRESH };
+        assert_eq!(after(VARIABLE_CREATE, Standing::NotApplied, resent), Then::Look(LOOKS[1]));
+        assert_eq!(after(VARIABLE_CREATE, Standing::NotApplied, History { looks: LOOKS.len(), ..resent }), Then::Failed);
+    }
+
+    #[test]
+    fn an_edit_is_repeated_while_it_may_be() {
+        let repeatable = History { repeatable: true, ..FRESH };
+        assert_eq!(after(HOOK_UPDATE, Standing::NotApplied, repeatable), Then::Again);
+        assert_eq!(after(HOOK_UPDATE, unknown(), repeatable), Then::Look(LOOKS[1]));
+        assert_eq!(after(HOOK_UPDATE, Standing::NotApplied, FRESH), Then::Look(LOOKS[1]));
+    }
+
+    #[test]
+    fn what_must_not_start_twice_is_never_sent_again() {
+        for looks in 1..=LOOKS.len() {
+            assert_ne!(after(PROJECT_FORK, Standing::NotApplied, History { looks, resent: false, repeatable: true }), Then::Again);
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_looked_at_to_the_end_and_then_unknown() {
+        for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
+            assert_eq!(after(op, unknown(), FRESH), Then::Look(LOOKS[1]));
+            assert_eq!(after(op, unknown(), History { looks: LOOKS.len(), ..FRESH }), Then::Unknown("unread".into()));
+        }
+    }
+}
