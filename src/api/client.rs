@@ -16,7 +16,7 @@ use super::{
     quote::Unquotable,
     retry::{self, Decision, MAX_WAIT, Outcome},
     service::Service,
-    transport::{BodyError, Content, Failure, Phase, READ_TIMEOUT, Transport, WRITE_TIMEOUT, WireRequest, WireResponse},
+    transport::{BodyError, Content, Failure, Phase, READ_IDLE, READ_TIMEOUT, Transport, WRITE_TIMEOUT, WireRequest, WireResponse},
 };
 use crate::{
     operation::{self, Again, Method, Operation, Read, Request},
@@ -295,8 +295,9 @@ impl Core {
     /// Sends `request` as often as it takes and the rules allow.
     pub(super) async fn call<E>(&self, request: &Request<E>, delivery: Delivery) -> Result<Answer, ApiError> {
         let Delivery { content, unquotable, freshness } = delivery;
-        let timeout = if request.operation.again == Again::Reads { READ_TIMEOUT } else { WRITE_TIMEOUT };
-        let wire = WireRequest { method: request.operation.method, target: request.target(), content, timeout };
+        let reads = request.operation.again == Again::Reads;
+        let (timeout, idle) = if reads { (READ_TIMEOUT, READ_IDLE) } else { (WRITE_TIMEOUT, WRITE_TIMEOUT) };
+        let wire = WireRequest { method: request.operation.method, target: request.target(), content, timeout, idle };
         let mut in_doubt = None;
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
@@ -304,7 +305,7 @@ impl Core {
             let permit = admitted.map_err(|kind| self.error(request, kind).in_doubt(in_doubt))?;
             let sent_at = self.settings.clock.now();
             let Verdict { outcome, asked, result } = self.send_once(request, wire.clone(), &unquotable).await;
-            if request.operation.again != Again::Reads && outcome.is_ambiguous() {
+            if !reads && outcome.is_ambiguous() {
                 in_doubt = Some(sent_at);
             }
             let decision = retry::decide(request.operation.again, outcome, attempt, asked, self.settings.random.unit());

@@ -24,11 +24,11 @@ const MAX_BODY: usize = 32 << 20;
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the answer to a read may stall. That to a write may stall as long as it takes.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-
 /// How long a read may take in all.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long the answer to a read may stall. That to a write may stall as long as the write may take.
+pub(super) const READ_IDLE: Duration = Duration::from_secs(20);
 
 /// How long a write may take in all: longer than the service lets a request run (60 s) and a connection takes to come about, so that a
 /// write which got no answer by then has been carried out or never will be.
@@ -45,6 +45,8 @@ pub struct WireRequest {
     pub content: Content,
     /// How long it may take in all.
     pub timeout: Duration,
+    /// How long its answer may stall.
+    pub idle: Duration,
 }
 
 impl fmt::Debug for WireRequest {
@@ -220,7 +222,7 @@ impl HttpTransport {
             Method::Put => http::Method::PUT,
             Method::Delete => http::Method::DELETE,
         };
-        let idle = if request.method == Method::Get { IDLE_TIMEOUT } else { request.timeout };
+        let idle = request.idle;
         let builder = self.client.request(method, url).timeout(request.timeout);
         let builder = match request.content {
             Content::Empty => builder,

@@ -165,9 +165,9 @@ mod tests {
 
     #[test]
     fn what_could_come_twice_is_sent_again_only_after_the_last_look() {
-        for looks in 1..LOOKS.len() {
+        for (looks, next) in LOOKS.into_iter().enumerate().skip(1) {
             let history = History { looks, ..FRESH };
-            assert_eq!(after(HOOK_CREATE, Standing::NotApplied, history), Then::Look(LOOKS[looks]));
+            assert_eq!(after(HOOK_CREATE, Standing::NotApplied, history), Then::Look(next));
         }
         let last = History { looks: LOOKS.len(), ..FRESH };
         assert_eq!(after(HOOK_CREATE, Standing::NotApplied, last), Then::Again);

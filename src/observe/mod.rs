@@ -36,7 +36,10 @@ const OWNER: u8 = 50;
 
 /// What is looked up once for each name, whatever comes of it. Whoever asks first reads; the others wait for that answer and then read
 /// nothing themselves, also where it failed: one by one they would fail as long as the service does.
-struct LookUps<T>(Mutex<BTreeMap<String, Arc<OnceCell<Result<T, ApiError>>>>>);
+struct LookUps<T>(Mutex<BTreeMap<String, LookUp<T>>>);
+
+/// One of them, under way or ended.
+type LookUp<T> = Arc<OnceCell<Result<T, ApiError>>>;
 
 impl<T: Clone> LookUps<T> {
     async fn of(&self, name: &str, look_up: impl AsyncFnOnce() -> Result<T, ApiError>) -> Result<T, ApiError> {

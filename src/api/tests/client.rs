@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::script::*;
 use crate::{
-    api::{Content, Failure, Phase, Settings, quote::Unquotable, retry::Outcome},
+    api::{Content, Failure, Freshness, Phase, Settings, quote::Unquotable, retry::Outcome},
     operation as op,
     secret::{Reference, Secrets},
     value::{Fields, Value},
@@ -218,7 +218,7 @@ async fn a_file_makes_the_body_a_form() {
     for missing in [Value::File("absent.png".into()), Value::Secret(Reference::Env("ABSENT".into()))] {
         fields.insert("avatar".into(), missing);
         let error = client.send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone())).await.unwrap_err();
-        assert!(error.to_string().contains("was not sent") && !error.in_doubt_since().is_some(), "{error}");
+        assert!(error.to_string().contains("was not sent") && error.in_doubt_since().is_none(), "{error}");
     }
     assert_eq!(script.times().len(), 1);
 }
@@ -357,8 +357,10 @@ async fn workers_on_any_thread_share_a_client() {
     let read = tokio::spawn(async move { reader.list(op::HOOK_LIST.request().arg("id", 1)).await });
     let write = tokio::spawn(async move { writer.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await });
     assert!(read.await.unwrap().is_ok() && write.await.unwrap().is_ok());
-    let sent: Vec<_> = script.sent.lock().unwrap().iter().map(|s| (s.request.method, s.request.timeout.as_secs())).collect();
-    assert_eq!(sent, [(op::Method::Get, 30), (op::Method::Post, 75)]);
+    let seconds = |s: &Sent| (s.request.method, s.request.timeout.as_secs(), s.request.idle.as_secs());
+    let sent: Vec<_> = script.sent.lock().unwrap().iter().map(seconds).collect();
+    // The service may take 60 s for a write, all of them silent.
+    assert_eq!(sent, [(op::Method::Get, 30, 20), (op::Method::Post, 75, 75)]);
     assert_eq!(client.reads().counts().len(), 2);
 }
 
@@ -383,4 +385,167 @@ async fn an_error_says_what_to_do() {
     let rule = op::PUSH_RULE_GET.request().arg("id", "acme/shop");
     let error = reads(&Script::new([json(404, r#"{"error":"404 Not Found"}"#)]), settings()).get(rule).await.unwrap_err();
     assert!(error.hint().is_some_and(|hint| hint.contains("licence")), "{error}: {:?}", error.hint());
+}
+
+/// An edit of a variable that repeats what it found of the rest.
+fn edit() -> op::Request<op::Write> {
+    let live = serde_json::json!({"value": "live-canary-77", "masked": false});
+    let request = op::VARIABLE_UPDATE.request().arg("id", 1).arg("key", "A");
+    let request = request.fields(Fields::from([("protected".to_owned(), Value::Plain(true.into()))]));
+    request.repeating(live.as_object().unwrap().clone()).sensitive(["value".to_owned()])
+}
+
+fn fresh() -> Freshness {
+    Freshness { until: Duration::from_secs(5), attempt: 1 }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_edit_repeats_is_sent_as_it_was_read() {
+    let script = Script::new([json(200, "{}")]);
+    writes(&script).send_fresh(edit(), fresh()).await.unwrap();
+    assert_eq!(script.first_json(), r#"{"protected":true,"value":"live-canary-77","masked":false}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_edit_repeats_is_not_sent_after_a_wait() {
+    let busy = || with(429, &[("retry-after", "2")], "");
+    // After its own wait it is to be built anew; the error says from when on.
+    let script = Script::new([busy(), json(200, "{}")]);
+    let error = writes(&script).send_fresh(edit(), fresh()).await.unwrap_err();
+    assert!(error.retry_at() >= Some(Duration::from_secs(2)) && error.in_doubt_since().is_none(), "{error:?}");
+    assert_eq!(script.times().len(), 1);
+    // After somebody else's wait too, and after a wait for its turn that was too long.
+    let script = Script::new([busy(), json(200, "{}")]);
+    let client = writes(&script);
+    let (other, own) = tokio::join!(client.send(create()), async {
+        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        client.send_fresh(edit(), fresh()).await
+    });
+    assert!(other.is_ok() && own.unwrap_err().is_stale());
+    let late = Freshness { until: Duration::ZERO, attempt: 1 };
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(client.send_fresh(edit(), late).await.unwrap_err().is_stale());
+    // What repeats nothing may wait as long as it takes.
+    assert!(client.send_fresh(create(), late).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_repeats_is_never_sent_twice_by_itself() {
+    for reply in [lost(Phase::MaybeSent, Failure::Network), json(502, ""), html(200)] {
+        let script = Script::new([reply.clone(), json(200, "{}")]);
+        let error = writes(&script).send_fresh(edit(), fresh()).await.unwrap_err();
+        assert_eq!((error.in_doubt_since(), script.times().len()), (Some(Duration::ZERO), 1), "{reply:?}");
+        assert!(error.retry_at().is_some(), "{reply:?}");
+    }
+    // The last of its sendings says so by giving no time for another.
+    let last = Freshness { until: Duration::from_secs(5), attempt: 6 };
+    let error = writes(&Script::new([json(429, "")])).send_fresh(edit(), last).await.unwrap_err();
+    assert_eq!(error.retry_at(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_body_carried_is_not_quoted() {
+    let refusal = r#"{"message":{"value":["'live-canary-77' is invalid"],"url":["https://u:canary@h is blocked"]}}"#;
+    let error = writes(&Script::new([json(400, refusal)])).send_fresh(edit(), fresh()).await.unwrap_err();
+    assert_eq!(error.message(), Some("value: '[secret]' is invalid; url: https://***@h is blocked"));
+    assert!(!shown(&error).contains("canary"), "{error:?}");
+    let short = edit().repeating(serde_json::json!({"value": "abc"}).as_object().unwrap().clone());
+    let refusal = json(400, r#"{"message":{"value":["'abc' is invalid"]}}"#);
+    let error = writes(&Script::new([refusal])).send_fresh(short, fresh()).await.unwrap_err();
+    assert!(!shown(&error).contains("abc") && error.message().unwrap().contains("not quoted"), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_doubt_begins_with_the_last_sending_that_may_have_been_carried_out() {
+    let update = || op::PROJECT_UPDATE.request().arg("id", 1).fields(Fields::from([("name".to_owned(), Value::from("x"))]));
+    let later = with(429, &[("retry-after", "7")], "");
+    let script = Script::new([later, json(502, ""), json(400, "{}")]);
+    let error = writes(&script).send(update()).await.unwrap_err();
+    assert_eq!(error.in_doubt_since(), Some(script.times()[1]));
+    assert!(script.times()[1] >= Duration::from_secs(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_cuts_reads_and_leaves_writes_in_doubt() {
+    let limited = || Settings { deadline: Some(Duration::from_secs(3)), ..settings() };
+    let script = Script::new([slow(200, 1_000, "{}")]);
+    let error = reads(&script, limited()).get(get()).await.unwrap_err();
+    assert!(error.is_over_budget() && error.in_doubt_since().is_none(), "{error}");
+    let script = Script::new([slow(201, 1_000, "{}")]);
+    let client = crate::api::WriteClient::new(reads(&script, limited()));
+    for request in [create(), op::PROJECT_UPDATE.request().arg("id", 1).fields(Fields::new())] {
+        let start = tokio::time::Instant::now();
+        let error = client.send(request).await.unwrap_err();
+        assert!(error.is_over_budget(), "{error}");
+        assert_eq!(error.in_doubt_since().is_some(), start.elapsed() > Duration::ZERO, "{error}");
+    }
+    assert_eq!(script.times().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
+    let script = Script::new([slow(201, 30, "{}"), slow(200, 30, "{}"), with(429, &[("retry-after", "60")], "")]);
+    let client = crate::api::WriteClient::new(reads(&script, Settings { concurrency: 3, ..settings() }));
+    let reader = client.reads().clone();
+    let start = tokio::time::Instant::now();
+    let interrupt = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        reader.interrupt();
+        start.elapsed()
+    };
+    let timed = async |read: bool| {
+        let interrupted = match read {
+            true => client.reads().get(get()).await.is_err_and(|error| error.is_interrupted()),
+            false => client.send(create()).await.is_err_and(|error| error.is_interrupted()),
+        };
+        (interrupted, start.elapsed().as_secs())
+    };
+    // In this order: a write and a read that are under way, one that was told to wait, and one that waits for its turn.
+    let (write, read, told_to_wait, queued, _) = tokio::join!(timed(false), timed(true), timed(false), timed(false), interrupt);
+    assert_eq!([write, read, told_to_wait, queued], [(false, 30), (true, 1), (true, 1), (true, 1)]);
+    assert_eq!(script.times().len(), 3);
+    assert!(client.reads().is_interrupted() && client.reads().has_ended());
+    assert!(!client.reads().wait_until(Duration::from_secs(1_000)).await && start.elapsed().as_secs() == 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_who_gets_no_answer_at_all_is_blocked() {
+    let variables = |id: u32| op::VARIABLE_LIST.request().arg("id", id);
+    let list = op::GROUP_PROJECTS.request().arg("id", "acme");
+    let script = Script::new([json(200, "[]"), json(403, "{}")]);
+    let client = reads(&script, settings());
+    client.list(list.clone()).await.unwrap();
+    for id in 1..9 {
+        assert!(!client.list(variables(id)).await.unwrap_err().is_stopped(), "a list was answered");
+    }
+    // That the service says whose token it is means nothing: one without any right is told that too.
+    let script = Script::new([json(200, r#"{"id":1,"username":"a"}"#), json(403, "{}")]);
+    let client = reads(&script, settings());
+    client.get(op::CURRENT_USER.request()).await.unwrap();
+    for id in 1..=3 {
+        assert!(!client.list(variables(id)).await.unwrap_err().is_stopped());
+    }
+    assert!(client.list(list).await.unwrap_err().is_stopped());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_optional_thing_says_what_it_is_or_is_not_there() {
+    let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
+    for (body, known) in [("null", Some(false)), (r#"{"id":7}"#, Some(true)), ("{}", None), (r#"{"id":null}"#, None)] {
+        let found = reads(&Script::new([json(200, body)]), settings()).get_optional_known(rule(), &["id"]).await;
+        assert_eq!(found.ok().map(|found| found.is_some()), known, "{body}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cause_keeps_the_parts_of_an_answer() {
+    let reply = with(403, &[("x-request-id", "01HX-y")], r#"{"message":"403 Forbidden"}"#);
+    let error = reads(&Script::new([reply]), settings()).get(get()).await.unwrap_err();
+    let cause = crate::cause::Cause::from(&error);
+    assert_eq!((cause.operation, cause.status, cause.request_id.as_deref()), (Some("project-get"), Some(403), Some("01HX-y")));
+    assert!(!cause.passing && cause.help.is_some() && !cause.message.contains("01HX-y"), "{cause:?}");
+    let error = reads(&Script::new([lost(Phase::NotSent, Failure::Network)]), settings()).get(get()).await.unwrap_err();
+    let cause = crate::cause::Cause::from(&error);
+    assert!(cause.passing && cause.message.ends_with("got no answer: connection reset"), "{cause:?}");
 }

@@ -19,6 +19,9 @@ use crate::{
     secret::{Reference, Secret, Secrets},
 };
 
+/// The header by which an answer of the script is held back, in seconds.
+const DELAY: &str = "x-delay";
+
 /// One answer of the script.
 pub(super) type Reply = Result<WireResponse, SendError>;
 
@@ -54,6 +57,10 @@ impl Transport for Script {
         Box::pin(async {
             // Others get their turn while a request is in flight.
             tokio::task::yield_now().await;
+            let delay = reply.as_ref().and_then(|reply| reply.as_ref().ok()).and_then(|response| response.headers.get(DELAY));
+            if let Some(seconds) = delay.and_then(|delay| delay.to_str().ok()?.parse().ok()) {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+            }
             self.in_flight.lock().unwrap().0 -= 1;
             reply.expect("a script has answers")
         })
@@ -161,4 +168,9 @@ pub(super) fn empty(status: u16) -> Reply {
 
 pub(super) fn lost(phase: Phase, failure: Failure) -> Reply {
     Err(SendError::new(phase, failure, "connection reset"))
+}
+
+/// A JSON answer that takes so many seconds.
+pub(super) fn slow(status: u16, seconds: u64, body: &str) -> Reply {
+    with(status, &[(DELAY, &seconds.to_string())], body)
 }
