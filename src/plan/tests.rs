@@ -425,3 +425,125 @@ fn an_archived_project_that_stays_archived_is_left_alone() {
     let plan = project(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.notes[0].reason.clone()), (0, Reason::Archived));
 }
+
+/// A project that declares one of everything, as it was when the plan was made, and that plan.
+fn planned_everything() -> (manifest::Project, Json, ProjectPlan) {
+    let sections = json!({
+        "settings": {"merge_method": "ff"},
+        "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
+        "hooks": [{"url": "https://h", "push_events": true, "token": {"env": "A"}}],
+        "push_rule": {"commit_message_regex": "^b"},
+    });
+    let found = json!({
+        "settings": {"merge_method": "merge"},
+        "variables": [{"key": "A", "environment_scope": "*", "value": "old"}],
+        "hooks": [{"id": 1, "url": "https://h", "push_events": false}],
+        "push_rule": {"id": 1, "commit_message_regex": "^a"},
+    });
+    let declared = declared(&sections, Unlisted::Report);
+    let plan = project(&declared, &live(&declared, &found), &settings(&[("A", "from-env-a")]));
+    assert_eq!(plan.steps.len(), 4);
+    let done = json!({
+        "settings": {"merge_method": "ff"},
+        "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
+        "hooks": [{"id": 1, "url": "https://h", "push_events": true}],
+        "push_rule": {"id": 1, "commit_message_regex": "^b"},
+    });
+    (declared, done, plan)
+}
+
+/// For each step of the plan of [`planned_everything`] the doubt that a plan from what `change` makes of the live project leaves.
+fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
+    let (declared, done, plan) = planned_everything();
+    let mut live = live(&declared, &done);
+    change(&mut live);
+    let now = project(&declared, &live, &settings(&[("A", "from-env-a")]));
+    plan.steps.iter().map(|step| now.doubt(step).map(|doubt| doubt.message.into_owned())).collect()
+}
+
+#[test]
+fn nothing_is_left_to_do_only_where_everything_was_read() {
+    assert_eq!(doubts(|_| ()), [None, None, None, None]);
+    let all = |text: &str| vec![Some(text.to_owned()); 4];
+    let replaced = |presence: Presence| doubts(|live| *live = Live::of(presence, Duration::ZERO));
+    let target = Target { path: "acme/shop".into(), id: None, namespace: None };
+    assert_eq!(replaced(Presence::Unreadable("answered 502".into())), all("answered 502"));
+    assert_eq!(replaced(Presence::Missing(target)), all("the project `acme/shop` does not exist"));
+    assert_eq!(replaced(Presence::Moved { to: Some("acme/b".into()) }), all("the project `acme/shop` is now `acme/b`"));
+    let since = Some("2026-01-31".to_owned());
+    assert_eq!(replaced(Presence::Deleting { since }), all("the project `acme/shop` is marked for deletion since 2026-01-31"));
+    let archived = doubts(|live| {
+        if let Presence::Here(facts) = &mut live.presence {
+            facts.archived = true;
+        }
+    });
+    assert_eq!(archived, all("the project is archived"));
+    for (section, at) in [("settings", 0), ("variables", 1), ("hooks", 2), ("push_rule", 3)] {
+        for (collection, why) in
+            [(Collection::Partial("cut".into()), "cut"), (Collection::Unreadable("answered 403".into()), "answered 403")]
+        {
+            let mut expected = vec![None; 4];
+            expected[at] = Some(why.to_owned());
+            assert_eq!(doubts(|live| drop(live.sections.insert(section, collection))), expected, "{section}");
+        }
+        assert_eq!(doubts(|live| drop(live.sections.remove(section)))[at].as_deref(), Some("it was not read"), "{section}");
+    }
+}
+
+#[test]
+fn an_answer_without_the_field_that_was_changed_says_nothing() {
+    let (declared, mut done, _) = planned_everything();
+    done["push_rule"] = json!({"id": 1});
+    done["settings"] = json!({});
+    let bare = live(&declared, &done);
+    let doubts = doubts(|live| *live = bare);
+    assert_eq!(doubts[0].as_deref(), Some("the service's answer lacks `merge_method`"));
+    assert_eq!(doubts[3].as_deref(), Some("the service's answer lacks `commit_message_regex`"));
+    assert_eq!(doubts[1..3], [None, None]);
+}
+
+#[test]
+fn what_only_a_write_only_field_could_tell_is_unseen() {
+    let (declared, done, plan) = planned_everything();
+    let live = live(&declared, &done);
+    let mut settings = settings(&[("A", "from-env-a")]);
+    settings.resend = vec![Selector::parse("**#hooks").unwrap()];
+    let resent = project(&declared, &live, &settings);
+    settings.resend = Vec::new();
+    let now = project(&declared, &live, &settings);
+    assert_eq!(steps(&resent), ["Update acme/shop#hooks/https%3A%2F%2Fh token"]);
+    assert_eq!(now.unseen(&resent.steps[0]), ["token"]);
+    assert!(plan.steps.iter().all(|step| now.unseen(step).is_empty()), "a hook's flag can be seen");
+}
+
+#[test]
+fn a_project_is_archived_only_if_all_the_rest_was_compared() {
+    let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "ff"}, "variables": []});
+    let declared = declared(&sections, Unlisted::Report);
+    let archives = |change: &dyn Fn(&mut Live)| {
+        let mut live = live(&declared, &json!({"archived": {"archived": false}, "settings": {"merge_method": "merge"}, "variables": []}));
+        change(&mut live);
+        let plan = project(&declared, &live, &settings(&[]));
+        let closing = plan.steps.iter().filter(|step| step.closes).count();
+        let withheld = plan.incomplete.iter().filter(|scope| scope.address.section == Some("archived")).count();
+        (plan.steps.len(), closing, withheld)
+    };
+    assert_eq!(archives(&|_| ()), (2, 1, 0));
+    let unread = |live: &mut Live| drop(live.sections.insert("variables", Collection::Unreadable("answered 403".into())));
+    assert_eq!(archives(&unread), (1, 0, 1), "what could not be read now could not be changed afterwards");
+}
+
+#[test]
+fn a_project_that_is_created_waits_for_nobody_who_could_not_be_looked_up() {
+    let sections =
+        json!({"members": [{"user": "bob", "access_level": "guest"}], "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]});
+    let mut declared = declared(&sections, Unlisted::Report);
+    declared.create = Some(Declared::default());
+    let target =
+        Target { path: declared.path.clone(), id: None, namespace: Some(Namespace { id: 3, owner: crate::kind::NamespaceOwner::Group }) };
+    let mut live = Live::of(Presence::Missing(target), Duration::ZERO);
+    live.sections.insert("members", Collection::Unreadable("answered 403".into()));
+    let plan = project(&declared, &live, &settings(&[]));
+    assert_eq!(steps(&plan), ["Create acme/shop ", "Create acme/shop#variables/A@* environment_scope key value"]);
+    assert_eq!(plan.incomplete.iter().map(|scope| scope.address.to_string()).collect::<Vec<_>>(), ["acme/shop#members"]);
+}
