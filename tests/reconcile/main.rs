@@ -8,4 +8,5 @@ mod apply;
 mod convergence;
 mod economy;
 mod faults;
+mod observe;
 mod world;
