@@ -213,11 +213,6 @@ fn lock(path: &Path) -> Result<File, StartError> {
     }
 }
 
-/// 128 random bits as hexadecimal digits, for generated secrets.
-pub(crate) fn random_hex() -> String {
-    format!("{:032x}", rand::random::<u128>())
-}
-
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
