@@ -6,14 +6,14 @@
 //!
 //! ```text
 //! connection -> server    time limits, Host check, latency, faults, request log
-//!            -> dispatch  route, parameters, caller, one transaction, answer
+//!      Model -> dispatch  route, parameters, caller, one transaction, answer
 //!            -> routes    one function an operation
 //!            -> store     rows; settings and attributes: what a project has
 //! ```
 //!
-//! [`start`] opens the database, applies a [`seed`], and listens; [`Running`] is the handle. `dispatch` answers requests
-//! synchronously, whoever brings them. A call is answered only after its transaction was committed; a handler that
-//! fails or panics changes nothing.
+//! [`start`] opens the database, applies a [`seed`], and listens; [`Running`] is the handle. [`Model`] is the same
+//! service in memory without a network: `dispatch` answers requests synchronously, whoever brings them. A call is
+//! answered only after its transaction was committed; a handler that fails or panics changes nothing.
 
 mod access;
 mod answer;
@@ -27,6 +27,7 @@ mod dispatch;
 mod facts;
 mod kept;
 mod limit;
+mod model;
 mod page;
 mod params;
 mod patience;
@@ -57,6 +58,7 @@ pub use chance::Chance;
 pub use clock::Clock;
 pub use facts::{FACTS, Fact, FactSource, table as facts_table};
 pub use limit::RateLimits;
+pub use model::{Image, Model};
 pub use profile::{AbsentDelete, AbsentPushRule, Fault, Misfortune, Profile};
 pub use seed::{Seed, SeedError};
 pub use store::Data;
@@ -221,6 +223,22 @@ impl Service {
         Self { store, tier, profile, clock, chance, limiter: Limiter::new(rate_limits), swept: Mutex::new(None) }
     }
 
+    /// As if it had just been started.
+    fn restart(&mut self, tier: Tier, conditions: Conditions) {
+        let Conditions { rate_limits, profile, clock, chance } = conditions;
+        self.tier = tier;
+        self.profile = profile;
+        self.clock = clock;
+        self.chance = chance;
+        self.limiter = Limiter::new(rate_limits);
+        self.swept = Mutex::new(None);
+    }
+
+    /// The secret of a hook.
+    fn hook_token(&self, hook: i64) -> Option<String> {
+        self.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
+    }
+
     /// How many days a deleted project can be restored; none where deletion is immediate.
     fn deletion_delay(&self) -> Option<u32> {
         self.profile.deletion_delay.filter(|_| self.tier >= Tier::Premium)
@@ -347,7 +365,7 @@ impl Running {
     /// The secret of a hook, which no call ever returns: for tests that check what was stored.
     #[must_use]
     pub fn hook_token(&self, hook: i64) -> Option<String> {
-        self.service.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
+        self.service.hook_token(hook)
     }
 
     /// Adds a fault; it counts calls from now on.

@@ -71,7 +71,7 @@ pub struct Profile {
     /// A project that was moved still answers at its former path, as releases before 16.4 do. Otherwise reading
     /// redirects to its id, and writing is refused.
     pub former_paths_answer: bool,
-    /// Single misfortunes.
+    /// Single misfortunes of connections; a [`Model`](super::Model), which has none, does not suffer them.
     pub faults: Vec<Fault>,
 }
 
