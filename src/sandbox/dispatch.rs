@@ -26,8 +26,9 @@ const MOST_ADDRESS: usize = 16 * 1024;
 pub(crate) fn answer(service: &Service, request: Request<Bytes>) -> Response<Bytes> {
     let method = request.method().clone();
     let known = request.headers().get(header::IF_NONE_MATCH).cloned();
-    let mut answer = withstand(|| receive(request).map_or_else(Answer::from, |received| perform(service, received)));
-    dialect::distort(&service.profile, &mut answer);
+    let sent = request.body().clone();
+    let mut answer = withstand(|| receive(service, request).map_or_else(Answer::from, |received| perform(service, received)));
+    dialect::distort(&service.profile, &mut answer, &sent);
     if is_read(&method) {
         answer = answer.unless_known(known.as_ref());
     }
@@ -63,7 +64,7 @@ impl Received {
     }
 }
 
-fn receive(request: Request<Bytes>) -> Result<Received, Failure> {
+fn receive(service: &Service, request: Request<Bytes>) -> Result<Received, Failure> {
     let (parts, body) = request.into_parts();
     let target = tidied(&parts.uri);
     if target.len() > MOST_ADDRESS {
@@ -74,6 +75,9 @@ fn receive(request: Request<Bytes>) -> Result<Received, Failure> {
     let mut params = Params::default();
     params.add_form(query)?;
     body::read(&parts.headers, body, &mut params)?;
+    if service.profile.normalises && !is_read(&parts.method) {
+        dialect::normalise(&mut params);
+    }
     let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str)).unwrap_or("localhost");
     let base = format!("http://{host}");

@@ -173,3 +173,39 @@ fn a_body_beyond_the_limit_is_refused() {
     let model = usual(1_900_000_000);
     assert_eq!(call(&model, "PUT", SHOP, &json!({"description": "x".repeat(1024 * 1024)})).0, 413);
 }
+
+#[test]
+fn a_service_may_keep_another_spelling() {
+    let profile = Profile { normalises: true, ..Profile::default() };
+    let model = Model::from_image(&usual(0).image().expect("an image"), Conditions { profile, ..conditions(0) }).expect("a model");
+    for (method, path, sent, kept) in [
+        ("POST", HOOKS, json!({"url": "https://Hook.Example"}), json!({"url": "https://hook.example/"})),
+        ("PUT", "/projects/acme%2Fshop/hooks/1", json!({"url": "https://OTHER.example?A"}), json!({"url": "https://other.example/?A"})),
+        ("PUT", SHOP, json!({"description": " a b \n", "name": " Shop"}), json!({"description": "a b", "name": "Shop"})),
+        ("POST", "/projects", json!({"name": "New ", "description": "x "}), json!({"description": "x", "name": "New"})),
+    ] {
+        let (_, got) = call(&model, method, path, &sent);
+        let kept = kept.as_object().into_iter().flatten();
+        assert!(kept.clone().all(|(name, value)| got[name] == *value), "{method} {path} {sent}: {got}");
+    }
+}
+
+#[test]
+fn a_service_may_quote_what_was_sent() {
+    let profile = Profile { echoes_input: true, ..Profile::default() };
+    let model = Model::from_image(&usual(0).image().expect("an image"), Conditions { profile, ..conditions(0) }).expect("a model");
+    for (method, path, body) in [
+        ("POST", VARIABLES, json!({"key": "A", "value": "geheim", "masked": true})),
+        ("POST", VARIABLES, json!({"value": "geheim"})),
+        ("PUT", "/projects/acme%2Fshop/hooks/9", json!({"url": "https://a.example", "token": "geheim"})),
+        ("POST", "/nothing", json!({"value": "geheim"})),
+        ("PATCH", SHOP, json!({"value": "geheim"})),
+    ] {
+        let (status, answer) = call(&model, method, path, &body);
+        let words = answer.get("message").or(answer.get("error")).expect("words").clone();
+        let quoted = [&words, &words["base"][0]].iter().any(|words| words.as_str().is_some_and(|text| text.ends_with(&body.to_string())));
+        assert!((400..500).contains(&status) && quoted, "{method} {path}: {status} {answer}");
+    }
+    let (_, fine) = call(&model, "POST", VARIABLES, &json!({"key": "A", "value": "v"}));
+    assert_eq!(fine["key"], "A");
+}

@@ -51,7 +51,14 @@ fn seed() -> Seed {
 fn conditions() -> Conditions {
     let hours = AtomicI64::new(500_000);
     let clock = move || Timestamp::from_second(hours.fetch_add(1, Ordering::Relaxed) * 3_600).expect("a time");
-    let profile = Profile { deletion_delay: Some(2), import_delay: Duration::from_secs(20 * 3_600), gists: true, ..Profile::default() };
+    let profile = Profile {
+        deletion_delay: Some(2),
+        import_delay: Duration::from_secs(20 * 3_600),
+        gists: true,
+        normalises: true,
+        echoes_input: true,
+        ..Profile::default()
+    };
     Conditions { clock: Clock::new(clock), chance: Chance::seeded(7), profile, ..Conditions::default() }
 }
 
