@@ -73,8 +73,8 @@ pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     /// The whole body.
     pub(crate) body: Value,
-    /// Where what was asked for is now.
-    pub(crate) location: Option<String>,
+    /// A header that goes with it.
+    pub(crate) header: Option<(&'static str, String)>,
 }
 
 impl Failure {
@@ -143,15 +143,21 @@ impl Failure {
         Self::error(StatusCode::NOT_FOUND, "404 Not Found")
     }
 
+    /// 405 of the router, with the methods that there are.
+    pub(crate) fn not_allowed(methods: &str) -> Self {
+        let header = Some(("allow", methods.to_owned()));
+        Self { header, ..Self::error(StatusCode::METHOD_NOT_ALLOWED, "405 Not Allowed") }
+    }
+
     /// 301 to where a project is now.
     pub(crate) fn moved(location: String) -> Self {
         let text = format!("This resource has been moved permanently to {location}");
-        Self { location: Some(location), ..Self::message(StatusCode::MOVED_PERMANENTLY, text) }
+        Self { header: Some(("location", location)), ..Self::message(StatusCode::MOVED_PERMANENTLY, text) }
     }
 
     /// A body of a shape of its own.
     pub(crate) fn with(status: StatusCode, body: Value) -> Self {
-        Self { status, body, location: None }
+        Self { status, body, header: None }
     }
 
     /// 422 with a text.
@@ -180,7 +186,7 @@ impl From<rusqlite::Error> for Failure {
 impl From<Failure> for Answer {
     fn from(failure: Failure) -> Self {
         let mut answer = Self::json(failure.status, failure.body.to_string().into_bytes());
-        answer.headers.extend(failure.location.map(|location| ("location", location)));
+        answer.headers.extend(failure.header);
         answer
     }
 }

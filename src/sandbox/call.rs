@@ -21,6 +21,9 @@ use super::{Service, settings::Rights};
 /// What carries out one operation.
 pub(crate) type Handler = fn(&Call<'_>) -> Result<Answer, Failure>;
 
+/// The named segments of a path, decoded.
+pub(crate) type Segments = Vec<(&'static str, String)>;
+
 /// One call.
 pub(crate) struct Call<'a> {
     pub(crate) db: &'a Connection,
@@ -30,8 +33,7 @@ pub(crate) struct Call<'a> {
     /// Whether the operation is anything but a read.
     pub(crate) writes: bool,
     pub(crate) params: Params,
-    /// The named segments of the path, decoded.
-    pub(crate) segments: HashMap<String, String>,
+    pub(crate) segments: Segments,
     /// Scheme and host as the client used them, for addresses in answers.
     pub(crate) base: String,
     /// Path and query as sent, for `Link`.
@@ -80,13 +82,18 @@ impl Call<'_> {
         self.now().get(..10).unwrap_or_default()
     }
 
+    /// 128 random bits as hexadecimal digits.
+    pub(crate) fn random_hex(&self) -> String {
+        self.service.chance.hex()
+    }
+
     pub(crate) fn tier(&self) -> Tier {
         self.service.tier
     }
 
     /// A segment of the path by its name in the route.
     pub(crate) fn segment(&self, name: &str) -> &str {
-        self.segments.get(name).map_or("", String::as_str)
+        self.segments.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
     /// A segment that has to be an integer.

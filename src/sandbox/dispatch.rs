@@ -1,198 +1,108 @@
-//! From a request to its handler and back: parameters, caller, transaction, answer.
+//! From a request to its answer: route, parameters, caller, one transaction, headers. It neither waits nor knows
+//! of a network.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
-use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, RawPathParams};
-use axum::response::Response;
-use axum::{RequestExt, Router};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use jiff::Timestamp;
 use rusqlite::Connection;
-use serde_json::Value;
-use tokio::sync::Semaphore;
 
-use super::Service;
 use super::access::{self, Token};
 use super::answer::{Answer, Failure};
-use super::call::Call;
-use super::clock;
-use super::params::{Params, Upload};
-use super::profile::Profile;
-use super::routes::{self, Route};
+use super::call::{Call, Segments};
+use super::params::Params;
+use super::routes::{self, Operation};
 use super::store::user::User;
+use super::{Service, body, clock, dialect};
 
-/// The largest body that is not an upload, and the largest upload, in bytes.
-const MOST_BODY: usize = 1024 * 1024;
-const MOST_UPLOAD: usize = 10 * 1024 * 1024;
-/// How long a client may take to send a body.
-const BODY_TIME: Duration = Duration::from_secs(30);
 /// Longer addresses are refused with 414.
 const MOST_ADDRESS: usize = 16 * 1024;
 
-/// The router of all operations, and of what is served beside them.
-pub(crate) fn router(service: &Arc<Service>) -> Router {
-    let mut router = Router::new();
-    let operations = routes::all().map(|route| ("/api/v4", route));
-    for (number, (prefix, route)) in operations.chain(routes::pages().iter().map(|route| ("", route))).enumerate() {
-        let service = Arc::clone(service);
-        let handler = move |request| handle(Arc::clone(&service), Operation { number, route }, request);
-        let method = match route.method {
-            Method::GET => axum::routing::get(handler),
-            Method::POST => axum::routing::post(handler),
-            Method::PUT => axum::routing::put(handler),
-            _ => axum::routing::delete(handler),
-        };
-        router = router.route(&format!("{prefix}{}", route.path), method);
+/// Answers a request, whoever brought it. A panic on the way is 500, and changes nothing.
+pub(crate) fn answer(service: &Service, request: Request<Bytes>) -> Response<Bytes> {
+    let method = request.method().clone();
+    let known = request.headers().get(header::IF_NONE_MATCH).cloned();
+    let sent = request.body().clone();
+    let mut answer = withstand(|| receive(service, request).map_or_else(Answer::from, |received| perform(service, received)));
+    dialect::distort(&service.profile, &mut answer, &sent);
+    if is_read(&method) {
+        answer = answer.unless_known(known.as_ref());
     }
-    router
-        .fallback(async || respond(Failure::no_route().into()))
-        .method_not_allowed_fallback(async || respond(Failure::error(StatusCode::METHOD_NOT_ALLOWED, "405 Not Allowed").into()))
-}
-
-/// Who is at work: as many reads as there are processors, and one write. Others wait here, where waiting takes no
-/// thread and everybody comes to their turn; more threads would only push aside the one that has the database.
-#[derive(Debug)]
-pub(crate) struct Turns {
-    reads: Semaphore,
-    write: Semaphore,
-}
-
-impl Turns {
-    fn of(&self, method: &Method) -> &Semaphore {
-        if *method == Method::GET { &self.reads } else { &self.write }
+    let mut response = respond(answer);
+    if method == Method::HEAD {
+        response.body_mut().clear();
     }
+    response
 }
 
-impl Default for Turns {
-    fn default() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { reads: Semaphore::new(processors), write: Semaphore::new(1) }
-    }
+/// Whether a request with this method changes nothing.
+pub(crate) fn is_read(method: &Method) -> bool {
+    [Method::GET, Method::HEAD].contains(method)
 }
 
-/// A route with its place in the table.
-#[derive(Clone, Copy)]
-struct Operation {
-    number: usize,
-    route: &'static Route,
+fn withstand(work: impl FnOnce() -> Answer) -> Answer {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Failure::internal(&"a handler panicked").into())
 }
 
-async fn handle(service: Arc<Service>, operation: Operation, request: Request<Body>) -> Response {
-    let request = match read(request).await {
-        Ok(request) => request,
-        Err(failure) => return respond(failure.into()),
-    };
-    let known = request.headers.get(header::IF_NONE_MATCH).cloned();
-    let turn = service.turns.of(&operation.route.method);
-    // The permits are never closed; without one the call would only be less orderly.
-    let _turn = turn.acquire().await.ok();
-    let shared = Arc::clone(&service);
-    match tokio::task::spawn_blocking(move || withstand(&shared, operation, request)).await {
-        Ok(answer) if operation.route.method == Method::GET => respond(answer.unless_known(known.as_ref())),
-        Ok(answer) => respond(answer),
-        Err(error) => respond(Failure::internal(&error).into()),
-    }
-}
-
-/// [`perform`]s; a panic is 500.
-fn withstand(service: &Service, operation: Operation, request: Received) -> Answer {
-    catch_unwind(AssertUnwindSafe(|| perform(service, operation, request)))
-        .unwrap_or_else(|_| Failure::internal(&"a handler panicked").into())
-}
-
-/// A request whose body has been read.
+/// A request as far as it can be understood without a look at the data.
 struct Received {
+    operation: Operation,
+    segments: Segments,
     headers: HeaderMap,
+    base: String,
     target: String,
-    segments: HashMap<String, String>,
     params: Params,
 }
 
-async fn read(mut request: Request<Body>) -> Result<Received, Failure> {
-    let target = request.uri().path_and_query().map_or("/", |target| target.as_str()).to_owned();
+impl Received {
+    fn writes(&self) -> bool {
+        !is_read(&self.operation.route.method)
+    }
+}
+
+fn receive(service: &Service, request: Request<Bytes>) -> Result<Received, Failure> {
+    let (parts, body) = request.into_parts();
+    let target = tidied(&parts.uri);
     if target.len() > MOST_ADDRESS {
         return Err(Failure::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"));
     }
-    let segments = request
-        .extract_parts::<RawPathParams>()
-        .await
-        .map_err(|_| Failure::no_route())?
-        .iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect();
-    let headers = request.headers().clone();
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let (operation, segments) = routes::find(&parts.method, path)?;
     let mut params = Params::default();
-    params.add_form(request.uri().query().unwrap_or_default())?;
-    tokio::time::timeout(BODY_TIME, read_body(request, &mut params))
-        .await
-        .map_err(|_| Failure::error(StatusCode::REQUEST_TIMEOUT, "408 Request Timeout"))??;
-    Ok(Received { headers, target, segments, params })
+    params.add_form(query)?;
+    body::read(&parts.headers, body, &mut params)?;
+    if service.profile.normalises && !is_read(&parts.method) {
+        dialect::normalise(&mut params);
+    }
+    let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str)).unwrap_or("localhost");
+    let base = format!("http://{host}");
+    let target = target.into_owned();
+    Ok(Received { operation, segments, headers: parts.headers, base, target, params })
 }
 
-async fn read_body(request: Request<Body>, params: &mut Params) -> Result<(), Failure> {
-    let content_type =
-        request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_ascii_lowercase();
-    let media_type = content_type.split(';').next().unwrap_or_default().trim().to_owned();
-    if media_type == "multipart/form-data" {
-        return read_multipart(request, params).await;
+/// Path and query without the doubled and trailing slashes of the path, which the service does not mind.
+fn tidied(uri: &Uri) -> Cow<'_, str> {
+    let path = uri.path();
+    if !path.contains("//") && !path.ends_with('/') {
+        return Cow::Borrowed(uri.path_and_query().map_or("/", |target| target.as_str()));
     }
-    let body = to_bytes(request.into_body(), MOST_BODY).await.map_err(|_| too_large())?;
-    if body.is_empty() {
-        return Ok(());
-    }
-    match media_type.as_str() {
-        "application/json" => params.add_json(&body),
-        // Without a type, a body is a form.
-        "application/x-www-form-urlencoded" | "" => params.add_form(&String::from_utf8_lossy(&body)),
-        other => Err(Failure::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("The provided content-type '{other}' is not supported."))),
-    }
-}
-
-async fn read_multipart(request: Request<Body>, params: &mut Params) -> Result<(), Failure> {
-    let malformed = || Failure::error(StatusCode::BAD_REQUEST, "message body does not match declared format");
-    let (parts, body) = request.into_parts();
-    let body = to_bytes(body, MOST_UPLOAD).await.map_err(|_| too_large())?;
-    let mut request = Request::from_parts(parts, Body::from(body));
-    // The limit above is the one that counts; the extractor's own is lower.
-    DefaultBodyLimit::max(MOST_UPLOAD).apply(&mut request);
-    let mut form = Multipart::from_request(request, &()).await.map_err(|_| malformed())?;
-    while let Some(part) = form.next_field().await.map_err(|_| malformed())? {
-        let name = part.name().unwrap_or_default().to_owned();
-        let file_name = part.file_name().map(plain_file_name);
-        let bytes = part.bytes().await.map_err(|_| malformed())?;
-        match file_name {
-            Some(file_name) => params.add_file(Upload { field: name, file_name, bytes }),
-            None => params.add(&name, Value::String(String::from_utf8_lossy(&bytes).into_owned()))?,
-        }
-    }
-    Ok(())
-}
-
-/// The last segment of a client's file name, in characters that are safe in paths, addresses and Markdown.
-fn plain_file_name(name: &str) -> String {
-    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let plain: String =
-        last.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' }).take(200).collect();
-    let plain = plain.trim_start_matches('.').to_owned();
-    if plain.is_empty() { "file".to_owned() } else { plain }
-}
-
-fn too_large() -> Failure {
-    Failure::error(StatusCode::PAYLOAD_TOO_LARGE, "413 Request Entity Too Large")
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    Cow::Owned(format!("/{}{query}", segments.join("/")))
 }
 
 /// Runs the handler in its transaction.
-fn perform(service: &Service, operation: Operation, request: Received) -> Answer {
+fn perform(service: &Service, request: Received) -> Answer {
     let time = service.clock.now();
     if let Err(failure) = service.forget_deleted(time) {
         return failure.into();
     }
-    let writes = operation.route.method != Method::GET;
+    let (operation, writes) = (request.operation, request.writes());
     let mut counted = None;
     let work = |db: &Connection| {
         let known = access::authenticate(db, &request.headers, writes, time);
@@ -203,19 +113,12 @@ fn perform(service: &Service, operation: Operation, request: Received) -> Answer
                 return Ok(refusal);
             }
         }
-        (operation.route.handler)(&begin(service, db, known?, request, writes, time)?)
+        (operation.route.handler)(&begin(service, db, known?, request, time)?)
     };
     let result = if writes { service.store.write(work) } else { service.store.read(work) };
     let mut answer = result.unwrap_or_else(Answer::from);
     if let Some(counted) = &counted {
         counted.tell(&mut answer);
-    }
-    if service.profile.changes_answers()
-        && let Some(text) = &answer.body
-        && let Ok(mut value) = serde_json::from_slice::<Value>(text)
-    {
-        distort(&mut value, &service.profile);
-        answer.body = Some(value.to_string().into_bytes());
     }
     answer
 }
@@ -225,21 +128,19 @@ fn begin<'a>(
     db: &'a Connection,
     known: Option<(User, Token)>,
     request: Received,
-    writes: bool,
     time: Timestamp,
 ) -> Result<Call<'a>, Failure> {
     let (caller, token) = match known {
         Some((user, token)) => impersonated(db, &request, user, token)?,
         None => (None, None),
     };
-    let host = request.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     Ok(Call {
         db,
         service,
         caller,
         token,
-        writes,
-        base: format!("http://{host}"),
+        writes: request.writes(),
+        base: request.base,
         params: request.params,
         segments: request.segments,
         target: request.target,
@@ -274,58 +175,44 @@ fn impersonated(db: &Connection, request: &Received, user: User, token: Token) -
     Ok((Some(other), Some(token)))
 }
 
-/// Changes an answer into that of a dialect.
-fn distort(value: &mut Value, profile: &Profile) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| distort(item, profile)),
-        Value::Object(members) => {
-            if profile.drop_null_keys {
-                members.retain(|_, value| !value.is_null());
-            }
-            for (key, value) in members.iter_mut() {
-                match value {
-                    Value::Array(topics) if profile.shuffle_topics && (key == "topics" || key == "tag_list") => {
-                        topics.reverse();
-                    }
-                    _ => distort(value, profile),
-                }
-            }
-            if profile.unknown_extra_keys {
-                members.insert("x_unknown".to_owned(), serde_json::json!({ "since": "later" }));
-            }
-        }
-        _ => {}
-    }
-}
-
 /// The answer as a response, with the headers that all of them carry.
-pub(crate) fn respond(answer: Answer) -> Response {
-    let mut response = Response::new(Body::empty());
+pub(crate) fn respond(answer: Answer) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=0, private, must-revalidate"));
     headers.insert(header::VARY, HeaderValue::from_static("Origin"));
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     headers.insert("x-frame-options", HeaderValue::from_static("SAMEORIGIN"));
-    if let Some(text) = &answer.body {
+    if answer.body.is_some() {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(text.len()));
+    }
+    if ![StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&answer.status) {
+        headers.insert(header::CONTENT_LENGTH, answer.body.as_ref().map_or(0, Vec::len).into());
     }
     for (name, value) in answer.headers {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);
         }
     }
-    *response.body_mut() = answer.body.map_or_else(Body::empty, Body::from);
+    *response.body_mut() = answer.body.map_or_else(Bytes::new, Bytes::from);
     response
+}
+
+/// Adds the headers that tell one answer from another: the id of its request, and how long it took.
+pub(crate) fn sign(headers: &mut HeaderMap, id: &str, elapsed: Duration) {
+    let value = |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""));
+    headers.insert("x-request-id", value(id));
+    // So that no report of a rehearsal is taken for one of the real thing.
+    headers.insert("x-undrift-sandbox", HeaderValue::from_static("1"));
+    headers.insert("x-runtime", value(&format!("{:.6}", elapsed.as_secs_f64())));
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
+    use super::super::Conditions;
     use super::super::attributes::Tier;
-    use super::super::clock::Clock;
+    use super::super::routes::Route;
     use super::super::store::{Data, Store};
     use super::*;
 
@@ -342,20 +229,17 @@ mod tests {
     #[test]
     fn a_panic_is_an_answer_and_changes_nothing() {
         let store = Store::open(&Data::Memory, false).expect("memory");
-        let service = Service {
-            store,
-            tier: Tier::Free,
-            profile: Profile::default(),
-            clock: Clock::default(),
-            limiter: None,
-            swept: Mutex::new(None),
-            turns: Turns::default(),
-        };
+        let service = Service::new(store, Tier::Free, Conditions::default());
         for _ in 0..2 {
-            let operation = Operation { number: 0, route: &PANICS };
-            let request =
-                Received { headers: HeaderMap::new(), target: String::new(), segments: HashMap::new(), params: Params::default() };
-            let answer = withstand(&service, operation, request);
+            let request = Received {
+                operation: Operation { number: 0, route: &PANICS },
+                segments: Vec::new(),
+                headers: HeaderMap::new(),
+                base: String::new(),
+                target: String::new(),
+                params: Params::default(),
+            };
+            let answer = withstand(|| perform(&service, request));
             assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
             assert_eq!(answer.body.as_deref(), Some(br#"{"message":"500 Internal Server Error"}"#.as_slice()));
             let left = service.store.read(|db| Ok(db.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0))?));

@@ -6,23 +6,28 @@
 //!
 //! ```text
 //! connection -> server    time limits, Host check, latency, faults, request log
-//!            -> dispatch  parameters, caller, one transaction, answer
+//!      Model -> dispatch  route, parameters, caller, one transaction, answer
 //!            -> routes    one function an operation
 //!            -> store     rows; settings and attributes: what a project has
 //! ```
 //!
-//! [`start`] opens the database, applies a [`seed`], and listens; [`Running`] is the handle. A call is answered
-//! only after its transaction was committed; a handler that fails or panics changes nothing.
+//! [`start`] opens the database, applies a [`seed`], and listens; [`Running`] is the handle. [`Model`] is the same
+//! service in memory without a network: `dispatch` answers requests synchronously, whoever brings them. A call is
+//! answered only after its transaction was committed; a handler that fails or panics changes nothing.
 
 mod access;
 mod answer;
 mod attributes;
+mod body;
 mod call;
+mod chance;
 mod clock;
+mod dialect;
 mod dispatch;
 mod facts;
 mod kept;
 mod limit;
+mod model;
 mod page;
 mod params;
 mod patience;
@@ -49,17 +54,19 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use attributes::Tier;
+pub use chance::Chance;
 pub use clock::Clock;
 pub use facts::{FACTS, Fact, FactSource, table as facts_table};
 pub use limit::RateLimits;
+pub use model::{Image, Model};
 pub use profile::{AbsentDelete, AbsentPushRule, Fault, Misfortune, Profile};
 pub use seed::{Seed, SeedError};
 pub use store::Data;
 
 use answer::Failure;
-use dispatch::Turns;
 use limit::Limiter;
 use profile::Faults;
+use server::Turns;
 use store::Store;
 
 /// The longest that a deletion waits, in days.
@@ -92,6 +99,21 @@ pub struct Config {
     pub profile: Profile,
     /// Where the time comes from.
     pub clock: Clock,
+    /// Where generated secrets and ids come from.
+    pub chance: Chance,
+}
+
+/// What may differ each time that a service is started on the same data. The default is the faithful service.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    /// How many requests are answered.
+    pub rate_limits: RateLimits,
+    /// Dialects.
+    pub profile: Profile,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// Where generated secrets and ids come from.
+    pub chance: Chance,
 }
 
 impl Default for Config {
@@ -108,6 +130,7 @@ impl Default for Config {
             durable: false,
             profile: Profile::default(),
             clock: Clock::default(),
+            chance: Chance::default(),
         }
     }
 }
@@ -188,13 +211,34 @@ pub(crate) struct Service {
     tier: Tier,
     profile: Profile,
     clock: Clock,
+    chance: Chance,
     limiter: Option<Limiter>,
     /// The day on which projects were last looked for whose deletion has been due.
     swept: Mutex<Option<Date>>,
-    turns: Turns,
 }
 
 impl Service {
+    fn new(store: Store, tier: Tier, conditions: Conditions) -> Self {
+        let Conditions { rate_limits, profile, clock, chance } = conditions;
+        Self { store, tier, profile, clock, chance, limiter: Limiter::new(rate_limits), swept: Mutex::new(None) }
+    }
+
+    /// As if it had just been started.
+    fn restart(&mut self, tier: Tier, conditions: Conditions) {
+        let Conditions { rate_limits, profile, clock, chance } = conditions;
+        self.tier = tier;
+        self.profile = profile;
+        self.clock = clock;
+        self.chance = chance;
+        self.limiter = Limiter::new(rate_limits);
+        self.swept = Mutex::new(None);
+    }
+
+    /// The secret of a hook.
+    fn hook_token(&self, hook: i64) -> Option<String> {
+        self.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
+    }
+
     /// How many days a deleted project can be restored; none where deletion is immediate.
     fn deletion_delay(&self) -> Option<u32> {
         self.profile.deletion_delay.filter(|_| self.tier >= Tier::Premium)
@@ -241,17 +285,10 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
         None => plant::stored_tier(&store).unwrap_or_default(),
     };
     let faults = Arc::new(Faults::new(config.profile.faults.clone()));
-    let service = Arc::new(Service {
-        store,
-        tier,
-        profile: config.profile,
-        clock: config.clock.clone(),
-        limiter: Limiter::new(config.rate_limits),
-        swept: Mutex::new(None),
-        turns: Turns::default(),
-    });
+    let Config { rate_limits, profile, clock, chance, .. } = config;
+    let service = Arc::new(Service::new(store, tier, Conditions { rate_limits, profile, clock, chance }));
     let token_was_generated = config.token.is_none();
-    let token = config.token.unwrap_or_else(|| format!("sandbox-{}", store::random_hex()));
+    let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.hex()));
     let notes = plant::prepare(&service, seed, &token, &config.data)?;
     let log = match config.request_log {
         None => None,
@@ -263,11 +300,11 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let listener = TcpListener::bind(config.listen).await.map_err(wrap)?;
     let address = listener.local_addr().map_err(wrap)?;
     let front = Arc::new(server::Front {
-        router: dispatch::router(&service),
+        service: Arc::clone(&service),
+        turns: Turns::default(),
         faults: Arc::clone(&faults),
         latency: config.latency,
         log,
-        clock: config.clock,
         listen: config.listen,
     });
     let (stop, stopped) = watch::channel(false);
@@ -328,7 +365,7 @@ impl Running {
     /// The secret of a hook, which no call ever returns: for tests that check what was stored.
     #[must_use]
     pub fn hook_token(&self, hook: i64) -> Option<String> {
-        self.service.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
+        self.service.hook_token(hook)
     }
 
     /// Adds a fault; it counts calls from now on.

@@ -87,6 +87,13 @@ impl Params {
         Ok(())
     }
 
+    /// Replaces a text, if the client sent one.
+    pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&str) -> String) {
+        if let Some(Value::String(text)) = self.values.get_mut(name) {
+            *text = change(text);
+        }
+    }
+
     /// The value as it came, if the client sent one; null counts as sent.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.values.get(name)

@@ -5,7 +5,6 @@
 //! half of a change or ignoring it silently.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Map, Value};
@@ -126,7 +125,7 @@ fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result
         token: None,
         writes: true,
         params: Params::default(),
-        segments: HashMap::new(),
+        segments: Vec::new(),
         base: String::new(),
         target: String::new(),
         time: service.clock.now(),

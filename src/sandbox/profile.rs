@@ -71,7 +71,12 @@ pub struct Profile {
     /// A project that was moved still answers at its former path, as releases before 16.4 do. Otherwise reading
     /// redirects to its id, and writing is refused.
     pub former_paths_answer: bool,
-    /// Single misfortunes.
+    /// What is written is kept in another spelling: URLs of hooks with their host in lower case and a `/` for an empty
+    /// path, names and descriptions without blanks at their ends.
+    pub normalises: bool,
+    /// Every refusal in JSON quotes the whole body of its request.
+    pub echoes_input: bool,
+    /// Single misfortunes of connections; a [`Model`](super::Model), which has none, does not suffer them.
     pub faults: Vec<Fault>,
 }
 

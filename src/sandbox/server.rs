@@ -1,36 +1,35 @@
 //! The listening side: connections with time limits, the Host check, the request log, faults.
 //!
-//! Connections are served by hyper directly, because axum's own loop keeps a client that never finishes its
-//! headers for as long as it likes. Faults live here and not in the router: some of them end the connection.
+//! It reads a request to its end, within limits of time and size, and lets `dispatch` answer it in turn. Faults live
+//! here: some of them end the connection.
 
-use std::convert::Infallible;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
-use axum::response::Response;
-use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
-use hyper::body::Incoming;
+use bytes::Bytes;
+use futures_util::stream::{self, Iter};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Either, Full, Limited, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tower::ServiceExt;
 
 use super::answer::{Answer, Failure};
-use super::clock::{self, Clock};
 use super::patience::Patient;
 use super::profile::{Faults, Misfortune};
-use super::{dispatch, limit};
+use super::{Service, body, clock, dispatch, limit};
 
 /// How long a client may take to send the head of a request, and how long an idle connection is kept.
 const HEAD_TIME: Duration = Duration::from_secs(10);
+/// How long a client may take to send a body.
+const BODY_TIME: Duration = Duration::from_secs(30);
 /// How long a client may take nothing of its answer.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// The head of a request has at most this many headers and bytes; else it is 431.
@@ -46,14 +45,38 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What every connection shares.
 #[derive(Debug)]
 pub(crate) struct Front {
-    pub(crate) router: Router,
+    pub(crate) service: Arc<Service>,
+    pub(crate) turns: Turns,
     pub(crate) faults: Arc<Faults>,
     pub(crate) latency: Duration,
     pub(crate) log: Option<Mutex<File>>,
-    pub(crate) clock: Clock,
     /// The address that was asked for, for the Host check.
     pub(crate) listen: SocketAddr,
 }
+
+/// Who is at work: as many reads as there are processors, and one write. Others wait here, where waiting takes no
+/// thread and everybody comes to their turn; more threads would only push aside the one that has the database.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    reads: Semaphore,
+    write: Semaphore,
+}
+
+impl Turns {
+    fn of(&self, method: &Method) -> &Semaphore {
+        if dispatch::is_read(method) { &self.reads } else { &self.write }
+    }
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self { reads: Semaphore::new(processors), write: Semaphore::new(1) }
+    }
+}
+
+/// A body on its way out: whole, or breaking off.
+type Outgoing = Either<Full<Bytes>, StreamBody<Iter<std::array::IntoIter<io::Result<Frame<Bytes>>, 2>>>>;
 
 /// The connection is to be closed without an answer.
 #[derive(Debug, thiserror::Error)]
@@ -114,94 +137,95 @@ async fn converse(stream: TcpStream, front: Arc<Front>, mut stop: watch::Receive
 }
 
 /// Answers one request, or drops the connection.
-async fn answer(front: &Front, mut request: Request<Incoming>) -> Result<Response, Dropped> {
+async fn answer(front: &Front, request: Request<Incoming>) -> Result<Response<Outgoing>, Dropped> {
     let started = Instant::now();
-    if let Some(tidy) = tidied(request.uri()) {
-        *request.uri_mut() = tidy;
-    }
-    let id = super::store::random_hex();
+    let id = front.service.chance.hex();
     let method = request.method().clone();
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str()).to_owned();
     if !front.latency.is_zero() {
         tokio::time::sleep(front.latency).await;
     }
     let result = if allowed_host(&request, front.listen) {
-        suffer(front, &method, &target, request.map(Body::new)).await
+        suffer(front, &method, &target, request).await
     } else {
-        Ok(refuse(StatusCode::FORBIDDEN, "the Host header names another host"))
+        Ok(whole(refuse(StatusCode::FORBIDDEN, "the Host header names another host")))
     };
     let elapsed = started.elapsed();
     let status = result.as_ref().map_or(0, |response| response.status().as_u16());
     front.record(&method, &target, status, elapsed, &id);
     result.map(|mut response| {
-        let headers = response.headers_mut();
-        headers.insert("x-request-id", header_value(&id));
-        // So that no report of a rehearsal is taken for one of the real thing.
-        headers.insert("x-undrift-sandbox", HeaderValue::from_static("1"));
-        headers.insert("x-runtime", header_value(&format!("{:.6}", elapsed.as_secs_f64())));
+        dispatch::sign(response.headers_mut(), &id, elapsed);
         response
     })
 }
 
-/// The address without the doubled and trailing slashes in its path, which the service does not mind; none when
-/// there are none.
-fn tidied(uri: &Uri) -> Option<Uri> {
-    let path = uri.path();
-    if !path.contains("//") && !path.ends_with('/') {
-        return None;
-    }
-    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    format!("/{}{query}", segments.join("/")).parse().ok()
-}
-
-/// Lets the router answer, with the misfortune that strikes this call.
-async fn suffer(front: &Front, method: &Method, target: &str, request: Request<Body>) -> Result<Response, Dropped> {
-    let respond = async |request| {
-        let answer: Result<Response, Infallible> = front.router.clone().oneshot(request).await;
-        match answer {
-            Ok(response) => response,
-            Err(never) => match never {},
-        }
-    };
+/// Lets the service answer, with the misfortune that strikes this call.
+async fn suffer(front: &Front, method: &Method, target: &str, request: Request<Incoming>) -> Result<Response<Outgoing>, Dropped> {
     let Some(misfortune) = front.faults.strike(method, target) else {
-        return Ok(respond(request).await);
+        return Ok(whole(carried_out(front, request).await));
     };
     let status = |code| StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    match misfortune {
-        Misfortune::DropBefore => Err(Dropped),
+    let response = match misfortune {
+        Misfortune::DropBefore => return Err(Dropped),
         Misfortune::CommitThenDrop => {
-            respond(request).await;
-            Err(Dropped)
+            carried_out(front, request).await;
+            return Err(Dropped);
         }
-        Misfortune::StatusBefore(code) => Ok(refuse(status(code), "a fault was asked for")),
+        Misfortune::StatusBefore(code) => refuse(status(code), "a fault was asked for"),
         Misfortune::StatusAfter(code) => {
-            respond(request).await;
-            Ok(refuse(status(code), "a fault was asked for"))
+            carried_out(front, request).await;
+            refuse(status(code), "a fault was asked for")
         }
-        Misfortune::TooManyRequests(retry_after) => Ok(too_many(retry_after.as_deref())),
-        Misfortune::Html200 => Ok(page_of_html()),
-        Misfortune::Truncate => Ok(truncated(respond(request).await).await),
+        Misfortune::TooManyRequests(retry_after) => too_many(retry_after.as_deref()),
+        Misfortune::Html200 => page_of_html(),
+        Misfortune::Truncate => return Ok(truncated(carried_out(front, request).await)),
         Misfortune::EmptyBody => {
-            let mut response = respond(request).await;
-            *response.body_mut() = Body::empty();
+            let mut response = carried_out(front, request).await;
+            response.body_mut().clear();
             response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
-            Ok(response)
+            response
         }
         Misfortune::Redirect(address) => {
             let mut response = dispatch::respond(Answer::empty(StatusCode::FOUND));
             response.headers_mut().insert(header::LOCATION, header_value(&address));
-            Ok(response)
+            response
         }
-    }
+    };
+    Ok(whole(response))
 }
 
-fn refuse(status: StatusCode, text: &str) -> Response {
+/// Reads the request to its end and lets the service answer it when it is its turn.
+async fn carried_out(front: &Front, request: Request<Incoming>) -> Response<Bytes> {
+    let (parts, body) = request.into_parts();
+    let body = match read(&parts.headers, body).await {
+        Ok(body) => body,
+        Err(failure) => return dispatch::respond(failure.into()),
+    };
+    let request = Request::from_parts(parts, body);
+    // The permits are never closed; without one the call would only be less orderly.
+    let _turn = front.turns.of(request.method()).acquire().await.ok();
+    let service = Arc::clone(&front.service);
+    let answer = tokio::task::spawn_blocking(move || dispatch::answer(&service, request)).await;
+    answer.unwrap_or_else(|error| dispatch::respond(Failure::internal(&error).into()))
+}
+
+async fn read(headers: &HeaderMap, incoming: Incoming) -> Result<Bytes, Failure> {
+    let whole = Limited::new(incoming, body::most(headers)).collect();
+    let read = tokio::time::timeout(BODY_TIME, whole).await;
+    let read = read.map_err(|_| Failure::error(StatusCode::REQUEST_TIMEOUT, "408 Request Timeout"))?;
+    Ok(read.map_err(|_| body::too_large())?.to_bytes())
+}
+
+fn whole(response: Response<Bytes>) -> Response<Outgoing> {
+    response.map(|body| Either::Left(Full::new(body)))
+}
+
+fn refuse(status: StatusCode, text: &str) -> Response<Bytes> {
     let text = format!("{} - {text}", status.as_u16());
     dispatch::respond(Failure::message(status, text).into())
 }
 
-fn too_many(retry_after: Option<&str>) -> Response {
+fn too_many(retry_after: Option<&str>) -> Response<Bytes> {
     let mut response = dispatch::respond(limit::too_many().into());
     if let Some(value) = retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, header_value(value));
@@ -209,19 +233,18 @@ fn too_many(retry_after: Option<&str>) -> Response {
     response
 }
 
-fn page_of_html() -> Response {
-    let mut response = Response::new(Body::from("<html><body>Sign in</body></html>"));
+fn page_of_html() -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from_static(b"<html><body>Sign in</body></html>"));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
     response
 }
 
 /// Keeps the announced length but ends the connection after half of the body.
-async fn truncated(response: Response) -> Response {
-    let (parts, body) = response.into_parts();
-    let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let half = bytes.slice(..bytes.len() / 2);
-    let broken: [Result<Bytes, std::io::Error>; 2] = [Ok(half), Err(std::io::ErrorKind::BrokenPipe.into())];
-    Response::from_parts(parts, Body::from_stream(futures_util::stream::iter(broken)))
+fn truncated(response: Response<Bytes>) -> Response<Outgoing> {
+    response.map(|body| {
+        let half = Frame::data(body.slice(..body.len() / 2));
+        Either::Right(StreamBody::new(stream::iter([Ok(half), Err(io::ErrorKind::BrokenPipe.into())])))
+    })
 }
 
 fn header_value(text: &str) -> HeaderValue {
@@ -254,7 +277,7 @@ impl Front {
     fn record(&self, method: &Method, target: &str, status: u16, elapsed: Duration, id: &str) {
         let Some(log) = &self.log else { return };
         let line = json!({
-            "time": clock::spell(self.clock.now()),
+            "time": clock::spell(self.service.clock.now()),
             "method": method.as_str(),
             "path": without_secrets(method, target),
             "status": status,

@@ -14,6 +14,7 @@ mod facts;
 mod hierarchy;
 mod imports;
 mod members;
+mod model;
 mod operations;
 mod paging;
 mod projects;

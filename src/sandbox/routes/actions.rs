@@ -12,7 +12,6 @@ use super::super::call::Call;
 use super::super::page;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
-use super::super::store::random_hex;
 use super::super::store::user::User;
 use super::members;
 use super::{Route, get, post, projects};
@@ -133,7 +132,7 @@ fn upload(call: &Call<'_>) -> Result<Answer, Failure> {
         call.params.require(&["file"])?;
         return Err(Failure::invalid("file"));
     };
-    let secret = random_hex();
+    let secret = call.random_hex();
     call.db.execute(
         "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'upload', ?2, ?3, ?4)",
         params![project.id, secret, file.file_name, &file.bytes[..]],

@@ -9,7 +9,6 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::scope::Scope;
-use super::super::store::random_hex;
 use super::super::store::user::{NewUser, User};
 use super::members;
 use super::{Route, delete, get, post, tokens};
@@ -31,7 +30,7 @@ fn project(call: &Call<'_>) -> Result<Scope, Failure> {
 
 /// A bot that is a member with this level; answers its id.
 pub(super) fn insert(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> Result<i64, Failure> {
-    let username = format!("{}_{}_bot_{}", scope.name(), scope.id(), &random_hex()[..8]);
+    let username = format!("{}_{}_bot_{}", scope.name(), scope.id(), &call.random_hex()[..8]);
     let email = format!("{username}@noreply.localhost");
     let bot = NewUser { username: &username, name, email: &email, state: "active", admin: false, bot: true };
     let bot = User::insert(call.db, bot, call.now())?;

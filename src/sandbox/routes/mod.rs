@@ -22,15 +22,21 @@ pub(crate) mod tokens;
 pub(crate) mod users;
 pub(crate) mod variables;
 
-use http::Method;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use super::call::Handler;
+use http::Method;
+use matchit::Router;
+use percent_encoding::percent_decode_str;
+
+use super::answer::Failure;
+use super::call::{Handler, Segments};
 
 /// One operation.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// Below `/api/v4`, with `{name}` for what varies.
+    /// Below `/api/v4`, except for pages, with `{name}` for what varies.
     pub(crate) path: &'static str,
     pub(crate) handler: Handler,
 }
@@ -55,13 +61,53 @@ const fn route(method: Method, path: &'static str, handler: Handler) -> Route {
     Route { method, path, handler }
 }
 
-/// What is served beside the operations; the paths are whole.
-pub(crate) fn pages() -> &'static [Route] {
-    avatars::PAGES
+/// A route with its number, which tells operations apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operation {
+    pub(crate) number: usize,
+    pub(crate) route: &'static Route,
 }
 
-/// All operations.
-pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
+/// All routes by their whole paths; those of one path differ in their methods.
+static TABLE: LazyLock<Router<Vec<Operation>>> = LazyLock::new(|| {
+    let mut paths: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
+    for (number, (path, route)) in all().enumerate() {
+        paths.entry(path).or_default().push(Operation { number, route });
+    }
+    let mut table = Router::new();
+    for (path, operations) in paths {
+        table.insert(path, operations).expect("no two routes have the same path");
+    }
+    table
+});
+
+/// Finds the operation of a request, and decodes the named segments of its path.
+pub(crate) fn find(method: &Method, path: &str) -> Result<(Operation, Segments), Failure> {
+    let found = TABLE.at(path).map_err(|_| Failure::no_route())?;
+    let wanted = if *method == Method::HEAD { &Method::GET } else { method };
+    let operation = found.value.iter().find(|operation| operation.route.method == *wanted);
+    let operation = operation.ok_or_else(|| Failure::not_allowed(&allowed(found.value)))?;
+    let decoded = found.params.iter().map(|(name, value)| Ok((name, percent_decode_str(value).decode_utf8()?.into_owned())));
+    let segments = decoded.collect::<Result<_, std::str::Utf8Error>>().map_err(|_| Failure::no_route())?;
+    Ok((*operation, segments))
+}
+
+/// The methods of a path, for `Allow`.
+fn allowed(operations: &[Operation]) -> String {
+    let methods = operations.iter().map(|operation| match operation.route.method {
+        Method::GET => "GET,HEAD",
+        ref other => other.as_str(),
+    });
+    methods.collect::<Vec<_>>().join(",")
+}
+
+/// All routes, with their whole paths.
+pub(crate) fn all() -> impl Iterator<Item = (String, &'static Route)> {
+    let operations = operations().map(|route| (format!("/api/v4{}", route.path), route));
+    operations.chain(avatars::PAGES.iter().map(|route| (route.path.to_owned(), route)))
+}
+
+fn operations() -> impl Iterator<Item = &'static Route> {
     [
         actions::ROUTES,
         bots::ROUTES,
@@ -86,4 +132,38 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
     ]
     .into_iter()
     .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_route_is_found_by_its_method_and_path() {
+        for (number, (path, route)) in all().enumerate() {
+            let path = path.replace('{', "%7B").replace('}', "%2F%C3%A9");
+            let (found, segments) = find(&route.method, &path).expect("a route");
+            assert_eq!((found.number, found.route.path), (number, route.path));
+            let names: Vec<&str> = route.path.split(['{', '}']).skip(1).step_by(2).collect();
+            let expected: Segments = names.into_iter().map(|name| (name, format!("{{{name}/é"))).collect();
+            assert_eq!(segments, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_no_route_is_for_is_refused() {
+        for (method, path, status, allow) in [
+            (Method::HEAD, "/api/v4/projects", None, None),
+            (Method::GET, "/api/v4/project", Some(404), None),
+            (Method::GET, "/projects", Some(404), None),
+            (Method::GET, "/api/v4/projects/%ff", Some(404), None),
+            (Method::PATCH, "/api/v4/projects", Some(405), Some("GET,HEAD,POST")),
+            (Method::HEAD, "/api/v4/projects/1/star", Some(405), Some("POST")),
+        ] {
+            let failure = find(&method, path).err();
+            assert_eq!(failure.as_ref().map(|failure| failure.status.as_u16()), status, "{method} {path}");
+            let header = failure.and_then(|failure| failure.header);
+            assert_eq!(header, allow.map(|methods| ("allow", methods.to_owned())), "{method} {path}");
+        }
+    }
 }

@@ -178,7 +178,7 @@ fn from_template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<b
 
 /// Inserts the project with its first members.
 pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure> {
-    let id = Project::insert(call.db, new, call.tier(), call.now())?;
+    let id = Project::insert(call.db, new, call.tier(), &call.random_hex(), call.now())?;
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     let scope = Scope::Project(Box::new(project));
     if let Some(owner) = new.namespace.owner_id {

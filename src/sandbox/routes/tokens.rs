@@ -8,7 +8,6 @@ use super::super::access::{self, Token};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
-use super::super::store::random_hex;
 use super::{Route, delete, get, post};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -59,7 +58,7 @@ pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value, Failure> {
         return Err(Failure::model("scopes", format!("can only contain available scopes, not {unknown}")));
     }
     let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
-    let secret = format!("sandbox-{}", random_hex());
+    let secret = format!("sandbox-{}", call.random_hex());
     let scopes = scopes.join(",");
     let id = access::add_token(call.db, user, &secret, &name, &scopes, expires_at.as_deref(), call.now())?;
     let mut body = json(call, &Token { id, user_id: user, name, scopes, expires_at, created_at: call.now().to_owned(), revoked: false });

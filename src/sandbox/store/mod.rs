@@ -2,9 +2,12 @@
 //!
 //! A file is kept in write-ahead mode, so that reads never wait for a write, and is locked against a second
 //! process through `FILE.lock`. Without a file there is one connection for everything: SQLite in memory knows no
-//! readers beside a writer without giving up isolation.
+//! readers beside a writer without giving up isolation. There a transaction is a savepoint, so that one more can be
+//! open around all calls (see [`image`]).
 
+pub(crate) mod dump;
 pub(crate) mod holder;
+pub(crate) mod image;
 pub(crate) mod namespace;
 pub(crate) mod project;
 pub(crate) mod user;
@@ -19,6 +22,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::StartError;
 use super::answer::Failure;
+use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it has seen.
 const SCHEMA: [&str; 5] = [
@@ -55,6 +59,8 @@ pub(crate) struct Store {
     writer: Mutex<Connection>,
     /// None in memory, where the writer also reads.
     readers: Option<Readers>,
+    /// What the transaction around all calls goes back to, while one is open.
+    base: Option<Image>,
     /// Held until the store is dropped.
     _lock: Option<File>,
 }
@@ -74,10 +80,14 @@ impl Store {
             Data::Memory => {
                 let writer = Connection::open_in_memory().and_then(configure).map_err(StartError::Memory)?;
                 upgrade(&writer, &SCHEMA).map_err(StartError::Memory)?;
-                Ok(Self { writer: Mutex::new(writer), readers: None, _lock: None })
+                Ok(Self::in_memory(writer))
             }
             Data::File(path) => Self::open_file(path, durable),
         }
+    }
+
+    fn in_memory(writer: Connection) -> Self {
+        Self { writer: Mutex::new(writer), readers: None, base: None, _lock: None }
     }
 
     fn open_file(path: &Path, durable: bool) -> Result<Self, StartError> {
@@ -97,6 +107,7 @@ impl Store {
         Ok(Self {
             writer: Mutex::new(writer),
             readers: Some(Readers { path: path.to_owned(), log: beside(path, "-wal"), idle: Mutex::new(Vec::new()) }),
+            base: None,
             _lock: Some(lock),
         })
     }
@@ -104,9 +115,7 @@ impl Store {
     /// Runs `work` in a transaction that sees one state and is always rolled back.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
         let Some(readers) = &self.readers else {
-            let writer = held(&self.writer);
-            let transaction = Transaction::new_unchecked(&writer, TransactionBehavior::Deferred)?;
-            return work(&transaction);
+            return work(&*held(&self.writer).savepoint()?);
         };
         let idle = held(&readers.idle).pop();
         let reader = match idle {
@@ -126,12 +135,23 @@ impl Store {
 
     /// Runs `work` in a transaction that is committed when it succeeds and rolled back when it fails or panics.
     pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
-        let writer = held(&self.writer);
+        let mut writer = held(&self.writer);
+        if self.readers.is_none() {
+            let savepoint = writer.savepoint()?;
+            let answer = work(&savepoint)?;
+            savepoint.commit()?;
+            return Ok(answer);
+        }
         let transaction = Transaction::new_unchecked(&writer, TransactionBehavior::Immediate)?;
         let answer = work(&transaction)?;
         transaction.commit()?;
         self.shorten_log(&writer);
         Ok(answer)
+    }
+
+    /// Runs `look`, which only reads, past all transactions; in memory only.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Connection) -> T) -> T {
+        look(&held(&self.writer))
     }
 
     /// Moves the write-ahead log into the file once it is long. SQLite's own way tries it after each commit for as
@@ -211,11 +231,6 @@ fn lock(path: &Path) -> Result<File, StartError> {
         Err(TryLockError::WouldBlock) => Err(StartError::InUse(path.to_owned())),
         Err(TryLockError::Error(source)) => Err(wrap(source)),
     }
-}
-
-/// 128 random bits as hexadecimal digits, for generated secrets.
-pub(crate) fn random_hex() -> String {
-    format!("{:032x}", rand::random::<u128>())
 }
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ impl Project {
     }
 
     /// Inserts a project. The caller has checked that its name and path are free.
-    pub(crate) fn insert(db: &Connection, new: NewProject<'_>, tier: Tier, now: &str) -> Result<i64, rusqlite::Error> {
+    pub(crate) fn insert(db: &Connection, new: NewProject<'_>, tier: Tier, runners_token: &str, now: &str) -> Result<i64, rusqlite::Error> {
         let shown = settings::shown(new.attributes, tier, new.forked_from_id.is_some());
         let (status, source, done_at) = match new.import {
             Import::None => ("none", None, None),
@@ -170,7 +170,7 @@ impl Project {
             new.empty_repo,
             new.creator_id,
             now,
-            super::random_hex(),
+            runners_token,
             new.forked_from_id,
             status,
             Value::Object(new.attributes.clone()).to_string(),

@@ -1,0 +1,110 @@
+//! The body of a request: how long it may be, and the parameters that are in it.
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::stream;
+use http::{HeaderMap, StatusCode, header};
+use multer::Multipart;
+use serde_json::Value;
+
+use super::answer::Failure;
+use super::params::{Params, Upload};
+
+/// The largest body that is not an upload, and the largest upload, in bytes.
+const MOST_BODY: usize = 1024 * 1024;
+const MOST_UPLOAD: usize = 10 * 1024 * 1024;
+
+const UPLOAD: &str = "multipart/form-data";
+
+/// How long the body of a request with these headers may be, in bytes.
+pub(crate) fn most(headers: &HeaderMap) -> usize {
+    if media_type(headers) == UPLOAD { MOST_UPLOAD } else { MOST_BODY }
+}
+
+/// 413.
+pub(crate) fn too_large() -> Failure {
+    Failure::error(StatusCode::PAYLOAD_TOO_LARGE, "413 Request Entity Too Large")
+}
+
+/// Adds the parameters that are in a body.
+pub(crate) fn read(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<(), Failure> {
+    if body.len() > most(headers) {
+        return Err(too_large());
+    }
+    match media_type(headers).as_str() {
+        UPLOAD => read_multipart(headers, body, params),
+        _ if body.is_empty() => Ok(()),
+        "application/json" => params.add_json(&body),
+        // Without a type, a body is a form.
+        "application/x-www-form-urlencoded" | "" => params.add_form(&String::from_utf8_lossy(&body)),
+        other => Err(Failure::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("The provided content-type '{other}' is not supported."))),
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> &str {
+    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn media_type(headers: &HeaderMap) -> String {
+    content_type(headers).split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<(), Failure> {
+    let malformed = || Failure::error(StatusCode::BAD_REQUEST, "message body does not match declared format");
+    let boundary = multer::parse_boundary(content_type(headers)).map_err(|_| malformed())?;
+    let mut form = Multipart::new(stream::iter([Ok::<_, std::io::Error>(body)]), boundary);
+    let read = async {
+        while let Some(part) = form.next_field().await.map_err(|_| malformed())? {
+            let name = part.name().unwrap_or_default().to_owned();
+            let file_name = part.file_name().map(plain_file_name);
+            let bytes = part.bytes().await.map_err(|_| malformed())?;
+            match file_name {
+                Some(file_name) => params.add_file(Upload { field: name, file_name, bytes }),
+                None => params.add(&name, Value::String(String::from_utf8_lossy(&bytes).into_owned()))?,
+            }
+        }
+        Ok(())
+    };
+    // The whole body is there, so that there is nothing to wait for.
+    read.now_or_never().unwrap_or_else(|| Err(malformed()))
+}
+
+/// The last segment of a client's file name, in characters that are safe in paths, addresses and Markdown.
+fn plain_file_name(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let plain: String =
+        last.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' }).take(200).collect();
+    let plain = plain.trim_start_matches('.').to_owned();
+    if plain.is_empty() { "file".to_owned() } else { plain }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(content_type: &'static str, body: &'static str) -> Result<Params, Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, content_type.parse().expect("a header value"));
+        let mut params = Params::default();
+        read(&headers, body.into(), &mut params).map(|()| params)
+    }
+
+    #[test]
+    fn a_multipart_body_has_parameters_and_files() {
+        let body = "--Xy\r\nContent-Disposition: form-data; name=\"a[b]\"\r\n\r\nvalue\r\n\
+                    --Xy\r\nContent-Disposition: form-data; name=\"file\"; filename=\"../a b.PNG\"\r\n\r\nDATA\r\n--Xy--\r\n";
+        let params = form("Multipart/Form-Data; boundary=Xy", body).expect("a form");
+        assert_eq!(params.get("a"), Some(&serde_json::json!({"b": "value"})));
+        let file = params.file("file").expect("a file");
+        assert_eq!((file.file_name.as_str(), &file.bytes[..]), ("a_b.PNG", &b"DATA"[..]));
+        for (content_type, body) in [
+            ("multipart/form-data; boundary=xy", body),
+            ("multipart/form-data", body),
+            ("multipart/form-data; boundary=Xy", &body[..body.len() - 20]),
+            ("multipart/form-data; boundary=Xy", ""),
+        ] {
+            let failure = form(content_type, body).expect_err("malformed");
+            assert_eq!(failure.status, StatusCode::BAD_REQUEST, "{content_type} {body}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a [`Profile`] changes about all calls alike: texts on their way in, answers on their way out.
+
+use serde_json::{Map, Value, json};
+
+use super::answer::Answer;
+use super::params::Params;
+use super::profile::Profile;
+
+/// Changes what a call sends as [`Profile::normalises`] says.
+pub(crate) fn normalise(params: &mut Params) {
+    for name in ["name", "description"] {
+        params.change(name, |text| text.trim().to_owned());
+    }
+    params.change("url", normal_url);
+}
+
+/// A URL with its host in lower case and a path.
+fn normal_url(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    // What stands before the host are credentials, in which case counts.
+    let (credentials, host) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    format!("{scheme}://{credentials}{}{slash}{path}", host.to_ascii_lowercase())
+}
+
+/// Changes the answer to a call with the body `sent` into that of the profile.
+pub(crate) fn distort(profile: &Profile, answer: &mut Answer, sent: &[u8]) {
+    let echoes = profile.echoes_input && answer.status.is_client_error() && !sent.is_empty();
+    if !(echoes || profile.changes_answers()) {
+        return;
+    }
+    let Some(mut body) = answer.body.as_deref().and_then(|text| serde_json::from_slice(text).ok()) else { return };
+    if let (true, Value::Object(members)) = (echoes, &mut body) {
+        echo(members, &String::from_utf8_lossy(sent));
+    }
+    vary(profile, &mut body);
+    answer.body = Some(body.to_string().into_bytes());
+}
+
+/// Quotes what was sent where the words of a refusal are.
+fn echo(members: &mut Map<String, Value>, sent: &str) {
+    let words = ["message", "error", "errors"].into_iter().find(|name| members.contains_key(*name)).unwrap_or("message");
+    match members.entry(words).or_insert(Value::Null) {
+        Value::String(text) => text.push_str(&format!(": {sent}")),
+        Value::Object(fields) => {
+            fields.insert("base".to_owned(), json!([sent]));
+        }
+        other => *other = sent.into(),
+    }
+}
+
+fn vary(profile: &Profile, value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| vary(profile, item)),
+        Value::Object(members) => {
+            if profile.drop_null_keys {
+                members.retain(|_, value| !value.is_null());
+            }
+            for (key, value) in members.iter_mut() {
+                match value {
+                    Value::Array(topics) if profile.shuffle_topics && (key == "topics" || key == "tag_list") => {
+                        topics.reverse();
+                    }
+                    _ => vary(profile, value),
+                }
+            }
+            if profile.unknown_extra_keys {
+                members.insert("x_unknown".to_owned(), json!({ "since": "later" }));
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_normal_url_has_a_host_in_lower_case_and_a_path() {
+        for (url, normal) in [
+            ("https://CI.Example.org", "https://ci.example.org/"),
+            ("https://User:Word@CI.example.org:8443?A=B#C", "https://User:Word@ci.example.org:8443/?A=B#C"),
+            ("https://ci.example.org/Path/@X", "https://ci.example.org/Path/@X"),
+            ("no url", "no url"),
+        ] {
+            assert_eq!(normal_url(url), normal);
+            assert_eq!(normal_url(normal), normal);
+        }
+    }
+
+    #[test]
+    fn a_refusal_quotes_what_was_sent_in_every_shape() {
+        for (body, quoting) in [
+            (json!({"message": "no"}), json!({"message": "no: sent"})),
+            (json!({"error": "no"}), json!({"error": "no: sent"})),
+            (json!({"errors": "no"}), json!({"errors": "no: sent"})),
+            (json!({"message": {"key": ["no"]}}), json!({"message": {"key": ["no"], "base": ["sent"]}})),
+            (json!({"message": ["no"]}), json!({"message": "sent"})),
+            (json!({}), json!({"message": "sent"})),
+        ] {
+            let mut members = body.as_object().cloned().unwrap_or_default();
+            echo(&mut members, "sent");
+            assert_eq!(Value::Object(members), quoting);
+        }
+    }
+}

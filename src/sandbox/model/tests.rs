@@ -1,0 +1,176 @@
+//! Random calls of all routes, to services that have to answer alike.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use http::{HeaderMap, Method};
+use jiff::Timestamp;
+use rand::rngs::StdRng;
+use rand::seq::{IndexedRandom as _, SliceRandom as _};
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::{Map, json};
+
+use super::super::{Chance, Clock, Config, Profile, routes, start};
+use super::*;
+
+const TOKEN: &str = "root-token";
+/// What may stand for a name in a path, by what stands before it.
+const SEGMENTS: &[(&str, &[&str])] = &[
+    ("projects", &["1", "acme%2Fshop", "acme%2Fsite", "3", "99"]),
+    ("groups", &["acme", "guests", "acme%2Finner", "99"]),
+    ("users", &["2", "alice", "4", "99"]),
+    ("members", &["2", "3", "4"]),
+    ("variables", &["KEY", "KEY_1"]),
+    ("access_tokens", &["4", "5"]),
+    ("impersonation_tokens", &["4", "5"]),
+    ("custom_attributes", &["KEY"]),
+    ("branches", &["main"]),
+    ("system", &["project", "group", "user"]),
+];
+const OTHERS: &[&str] = &["1", "2", "3", "KEY", "logo.png"];
+
+fn seed() -> Seed {
+    let seed = json!({
+        "tier": "ultimate",
+        "users": [{"username": "alice", "token": "alice-token"}, {"username": "bob", "token": "bob-token"}, {"username": "carol"}],
+        "groups": [
+            {"path": "acme", "visibility": "public", "members": [{"user": "alice", "access_level": 50}, {"user": "bob", "access_level": 40}]},
+            {"path": "acme/inner", "members": [{"user": "carol", "access_level": 30}]},
+            {"path": "guests"},
+        ],
+        "projects": [
+            {"path": "acme/shop", "variables": [{"key": "KEY", "value": "v"}], "hooks": [{"url": "https://a.example"}]},
+            {"path": "acme/site", "settings": {"visibility": "public"}, "members": [{"user": "carol", "access_level": 30}]},
+            {"path": "acme/inner/lib", "push_rule": {"member_check": true}},
+        ],
+    });
+    Seed::from_json(seed).expect("a seed")
+}
+
+/// The same each time; the clock shows an hour more whenever somebody looks at it.
+fn conditions() -> Conditions {
+    let hours = AtomicI64::new(500_000);
+    let clock = move || Timestamp::from_second(hours.fetch_add(1, Ordering::Relaxed) * 3_600).expect("a time");
+    let profile = Profile {
+        deletion_delay: Some(2),
+        import_delay: Duration::from_secs(20 * 3_600),
+        gists: true,
+        normalises: true,
+        echoes_input: true,
+        ..Profile::default()
+    };
+    Conditions { clock: Clock::new(clock), chance: Chance::seeded(7), profile, ..Conditions::default() }
+}
+
+/// A call of every route, in random order, with parameters that make sense more often than not.
+fn round(random: &mut StdRng, host: &str) -> Vec<Request<Bytes>> {
+    let mut calls: Vec<_> = routes::all().map(|(path, route)| call(random, host, &route.method, &path)).collect();
+    calls.shuffle(random);
+    calls
+}
+
+fn call(random: &mut StdRng, host: &str, method: &Method, path: &str) -> Request<Bytes> {
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        let known = SEGMENTS.iter().find(|(before, _)| segments.last() == Some(before)).map_or(OTHERS, |(_, known)| known);
+        segments.push(if segment.starts_with('{') { known.choose(random).expect("a segment") } else { segment });
+    }
+    let path = segments.join("/");
+    let parameters = parameters(random);
+    let head = *method == Method::GET && random.random_ratio(1, 10);
+    let method = if head { &Method::HEAD } else { method };
+    let token = *["root-token", "root-token", "root-token", "alice-token", "bob-token", "", "wrong"].choose(random).expect("a token");
+    let mut request = Request::builder().method(method).header("host", host).header("private-token", token);
+    let body = if dispatch::is_read(method) {
+        let query: Vec<String> = parameters.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
+        request = request.uri(format!("{path}?{}", query.join("&").replace(' ', "+")));
+        String::new()
+    } else if path.ends_with("uploads") || random.random_ratio(1, 10) {
+        let part = |head: &str, value: &str| format!("--Xy\r\nContent-Disposition: form-data; name={head}\r\n\r\n{value}\r\n");
+        let texts = parameters.iter().filter_map(|(name, value)| Some(part(&format!("\"{name}\""), value.as_str()?)));
+        let files = ["file", "avatar"].map(|name| part(&format!("\"{name}\"; filename=\"logo.png\""), "content"));
+        request = request.uri(path).header("content-type", "multipart/form-data; boundary=Xy");
+        texts.chain(files).collect::<String>() + "--Xy--\r\n"
+    } else {
+        request = request.uri(path).header("content-type", "application/json");
+        Value::Object(parameters).to_string()
+    };
+    request.body(body.into()).expect("a request")
+}
+
+/// All that any operation requires, with some of it left out at times.
+fn parameters(random: &mut StdRng) -> Map<String, Value> {
+    let number = random.random_range(0..20);
+    let level = [10, 20, 30, 40, 50][random.random_range(0..5)];
+    let mut all = json!({
+        "key": format!("KEY_{}", number % 3), "value": format!("value {number}"), "url": format!("https://Hook-{number}.example"),
+        "path": format!("path-{number}"), "name": format!(" name {number} "), "description": format!("text {number} "),
+        "username": format!("user{number}"), "email": format!("user{number}@example.org"), "user_id": random.random_range(1..6),
+        "access_level": level, "group_id": random.random_range(5..9), "group_access": level, "member_check": true,
+        "personal_access_token": "x", "repo_id": number, "target_namespace": "acme", "namespace_path": "acme",
+        "extserver_url": "x", "extserver_username": "x", "extserver_project": "P", "extserver_repo": format!("repository-{number}"),
+        "state": "active", "scopes": "api", "expires_at": "2099-01-01", "branch": "main", "content": "x", "commit_message": "x",
+        "scope": "projects", "search": "s", "topics": "b,a", "project_id": random.random_range(1..4), "namespace": "guests",
+    });
+    let all = all.as_object_mut().map(std::mem::take).unwrap_or_default();
+    let share = [0.0, 0.0, 0.2, 0.8][random.random_range(0..4)];
+    all.into_iter().filter(|_| !random.random_bool(share)).collect()
+}
+
+/// What an answer is compared by: all of it that does not come from the connection.
+fn told(status: u16, headers: &HeaderMap, body: &[u8]) -> String {
+    let headers = headers.iter().filter(|(name, _)| !["date", "x-runtime"].contains(&name.as_str()));
+    let mut headers: Vec<String> = headers.map(|(name, value)| format!("{name}: {value:?}")).collect();
+    headers.sort();
+    format!("{status}\n{}\n\n{}", headers.join("\n"), String::from_utf8_lossy(body))
+}
+
+fn answer(model: &Model, request: &Request<Bytes>) -> String {
+    let response = model.answer(request.clone());
+    told(response.status().as_u16(), response.headers(), response.body())
+}
+
+#[test]
+fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
+    let new = || Model::new(&seed(), TOKEN, conditions()).expect("a model");
+    let (mut one, image) = (new(), new().image().expect("an image"));
+    let own = one.image().expect("an image");
+    let mut successes = std::collections::BTreeSet::new();
+    for run in 0..8 {
+        one.reset(&own, conditions()).expect("reset");
+        let other = Model::from_image(&image, conditions()).expect("a model");
+        let mut random = StdRng::seed_from_u64(run);
+        for request in round(&mut random, "sandbox").into_iter().chain(round(&mut random, "sandbox")) {
+            let told = answer(&one, &request);
+            assert_eq!(told, answer(&other, &request), "{request:?}");
+            assert!(!told.starts_with('5'), "{request:?}\n{told}");
+            if told.starts_with('2') {
+                let operation = routes::find(request.method(), request.uri().path()).expect("a route").0;
+                successes.insert(operation.number);
+            }
+        }
+        assert!(one.dump().expect("a dump") == other.dump().expect("a dump"), "run {run}");
+    }
+    let all = routes::all().count();
+
+    assert!(successes.len() * 3 > all * 2, "{} of {all} routes ever succeed", successes.len());
+}
+
+#[tokio::test]
+async fn a_service_that_listens_answers_as_the_model() {
+    let Conditions { profile, rate_limits, clock, chance } = conditions();
+    let config = Config { seed: Some(seed()), token: Some(TOKEN.to_owned()), profile, rate_limits, clock, chance, ..Config::default() };
+    let running = start(config).await.expect("it starts");
+    let model = Model::new(&seed(), TOKEN, conditions()).expect("a model");
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+    let host = running.addr().to_string();
+    for request in round(&mut StdRng::seed_from_u64(1), &host) {
+        let url = format!("{}{}", running.url(), request.uri());
+        let sent = client.request(request.method().clone(), url).headers(request.headers().clone()).body(request.body().clone());
+        let response = sent.send().await.expect("an answer");
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let told = told(status, &headers, &response.bytes().await.expect("a body"));
+        assert_eq!(told, answer(&model, &request), "{request:?}");
+    }
+}

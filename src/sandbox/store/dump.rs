@@ -1,0 +1,53 @@
+//! All that is stored, as JSON: for tests that compare what is true, not what is answered.
+
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use serde_json::{Map, Value};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Columns that are left out: digests of tokens, and what is prepared from other columns.
+const LEFT_OUT: [(&str, &str); 4] = [("tokens", "digest"), ("tokens", "prefix"), ("projects", "brief"), ("projects", "shown")];
+/// Columns that hold JSON text.
+const JSON: [&str; 2] = ["attributes", "settings"];
+/// Names of columns, and of members in JSON, whose values depend on the clock or on chance.
+pub(crate) const VOLATILE: [&str; 7] =
+    ["created_at", "updated_at", "last_activity_at", "starred_since", "import_done_at", "next_run_at", "runners_token"];
+
+/// An object of all tables, each a list of its rows, each an object of its columns. Rows are in the order of their
+/// columns; a file is the digest of its content.
+pub(crate) fn dump(db: &Connection) -> Result<Value, rusqlite::Error> {
+    let mut names = db.prepare_cached("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name")?;
+    let names: Vec<String> = names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let tables = names.into_iter().map(|name| Ok((name.clone(), table(db, &name)?)));
+    tables.collect::<Result<Map<_, _>, _>>().map(Value::Object)
+}
+
+fn table(db: &Connection, name: &str) -> Result<Value, rusqlite::Error> {
+    let all = format!("SELECT * FROM {name}");
+    let columns: Vec<String> = db.prepare_cached(&all)?.column_names().map(str::to_owned).collect();
+    let order: Vec<String> = (1..=columns.len()).map(|number| number.to_string()).collect();
+    let mut statement = db.prepare_cached(&format!("{all} ORDER BY {}", order.join(", ")))?;
+    let mut rows = statement.query([])?;
+    let mut values = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut object = Map::new();
+        for (at, column) in columns.iter().enumerate().filter(|(_, column)| !LEFT_OUT.contains(&(name, column.as_str()))) {
+            object.insert(column.clone(), value(column, row.get_ref(at)?));
+        }
+        values.push(Value::Object(object));
+    }
+    Ok(Value::Array(values))
+}
+
+fn value(column: &str, value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => number.into(),
+        ValueRef::Real(number) => number.into(),
+        ValueRef::Text(text) => {
+            let json = JSON.contains(&column).then(|| serde_json::from_slice(text).ok()).flatten();
+            json.unwrap_or_else(|| String::from_utf8_lossy(text).into())
+        }
+        ValueRef::Blob(bytes) => format!("{:032x}", xxh3_128(bytes)).into(),
+    }
+}

@@ -1,0 +1,100 @@
+//! Copies of what a store in memory holds, and the way back to them.
+//!
+//! After [`Store::image`] and [`Store::restore`] a transaction is open around all calls, so that going back to the same
+//! image is to roll it back: that costs what was changed, and keeps the prepared statements. Any other image is copied
+//! page by page.
+
+use std::sync::{Arc, Mutex};
+
+use rusqlite::Connection;
+use rusqlite::backup::Backup;
+
+use super::{Store, configure, held};
+
+/// What a store held at some time. Clones are the same image.
+#[derive(Clone, Debug)]
+pub(crate) struct Image(Arc<Mutex<Connection>>);
+
+impl Store {
+    /// A store in memory that holds what the image does.
+    pub(crate) fn from_image(image: &Image) -> Result<Self, rusqlite::Error> {
+        let mut store = Self::in_memory(Connection::open_in_memory().and_then(configure)?);
+        store.restore(image)?;
+        Ok(store)
+    }
+
+    /// What this store, which is in memory, holds now.
+    pub(crate) fn image(&mut self) -> Result<Image, rusqlite::Error> {
+        self.base = None;
+        let writer = held(&self.writer);
+        if !writer.is_autocommit() {
+            writer.execute_batch("COMMIT")?;
+        }
+        let mut copied = Connection::open_in_memory()?;
+        copy(&writer, &mut copied)?;
+        writer.execute_batch("BEGIN")?;
+        let image = Image(Arc::new(Mutex::new(copied)));
+        self.base = Some(image.clone());
+        Ok(image)
+    }
+
+    /// Makes this store, which is in memory, hold what the image does.
+    pub(crate) fn restore(&mut self, image: &Image) -> Result<(), rusqlite::Error> {
+        let base = self.base.take();
+        let mut writer = held(&self.writer);
+        if !writer.is_autocommit() {
+            writer.execute_batch("ROLLBACK")?;
+        }
+        if !base.is_some_and(|base| Arc::ptr_eq(&base.0, &image.0)) {
+            copy(&held(&image.0), &mut writer)?;
+        }
+        writer.execute_batch("BEGIN")?;
+        self.base = Some(image.clone());
+        Ok(())
+    }
+}
+
+fn copy(from: &Connection, to: &mut Connection) -> Result<(), rusqlite::Error> {
+    const ALL_PAGES: i32 = -1;
+    Backup::new(from, to)?.step(ALL_PAGES).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::answer::Failure;
+    use super::super::Data;
+    use super::*;
+
+    fn add(store: &Store, key: &str) {
+        store.write(|db| Ok(db.execute("INSERT INTO meta (key, value) VALUES (?1, '')", [key])?)).expect("written");
+    }
+
+    fn keys(store: &Store) -> Vec<String> {
+        let keys = |db: &Connection| -> Result<Vec<String>, Failure> {
+            let mut statement = db.prepare_cached("SELECT key FROM meta ORDER BY key")?;
+            Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+        };
+        store.read(keys).expect("read")
+    }
+
+    #[test]
+    fn a_store_goes_back_to_any_image_any_number_of_times() {
+        let mut store = Store::open(&Data::Memory, false).expect("memory");
+        add(&store, "a");
+        let first = store.image().expect("an image");
+        add(&store, "b");
+        let second = store.image().expect("an image");
+        let mut other = Store::from_image(&first).expect("another store");
+        for store in [&mut store, &mut other] {
+            for (image, held) in [(&first, &["a"][..]), (&second, &["a", "b"]), (&second, &["a", "b"]), (&first, &["a"])] {
+                store.restore(image).expect("restored");
+                assert_eq!(keys(store), held);
+                add(store, "c");
+                let failed =
+                    store.write(|db| db.execute("DELETE FROM meta", []).map_err(Failure::from).and(Err::<(), _>(Failure::forbidden())));
+                assert!(failed.is_err(), "a failed write is undone");
+                assert_eq!(keys(store), [held, &["c"]].concat());
+            }
+        }
+    }
+}
