@@ -221,6 +221,11 @@ pub trait Kind: Sync {
         ("id", "id")
     }
 
+    /// The fields of a live entry, as the service calls them, that together tell it from all others in its list.
+    fn row_keys(&self) -> &'static [&'static str] {
+        &["id"]
+    }
+
     /// Text that is the same for two entries that are the same thing. Empty if there is one thing a project.
     fn key(&self, fields: &Object) -> String {
         let parts = self.identity().iter().filter_map(|name| Some(plain_text(fields.get(*name)?)));

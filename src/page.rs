@@ -1,42 +1,57 @@
 //! Reading a paged collection to its end, and the proof that it was.
 //!
-//! [`Complete`] is a collection that was read to its end. Only [`Pager::finish`] makes one, so whoever holds one may take what is
-//! not in it for absent. A [`Pager`] does no IO: it says what to ask next and judges what came back.
+//! [`Complete`] is a collection that was read to its end. Only [`Pager::finish`] makes one, so
+//! whoever holds one may take what is not in it for absent. A [`Pager`] does no IO: it says what to
+//! ask next and judges what came back.
 //!
 //! ```text
-//! let mut pager = Pager::new(request);
+//! let mut pager = Pager::new(request, keys)?;
 //! while let Some(request) = pager.next() {
-//!     let (headers, objects) = send(request);
-//!     pager.accept(&headers, objects)?;
+//!     let (headers, objects, bytes) = send(request);
+//!     pager.accept(&headers, objects, bytes)?;
 //! }
 //! let complete = pager.finish()?;
 //! ```
 //!
-//! Where the next page is: the `Link` header's `rel="next"` says it, else `X-Next-Page` (empty: there is none), else a full page, or an
-//! `X-Total` beyond what has come, means that there may be another. Of a link only its paging parameters are used, never its address: a service whose links point at
-//! another host must not be able to send the token there.
+//! A list is whole if nothing that the answers say contradicts it:
+//!
+//! - `X-Page` is the page that was asked for, and the page size does not change.
+//! - `Link`, `X-Next-Page` and `X-Total` agree on whether another page follows, and the page that
+//!   they name is the next one.
+//! - A page that another follows is full: it has as many entries as `X-Per-Page` says, 100 where
+//!   that says nothing. A page that was announced is not empty.
+//! - As many entries came as the last `X-Total` says, and none came twice.
+//! - Where there is no `X-Total`, one more page than the last is read, which is `[]`. So it is
+//!   where nothing but an `X-Total` says that a full page is the last.
+//! - A list by keyset has no page numbers and no total. Its ids ascend, and it ends with a page
+//!   that is `[]` and links to no other.
+//!
+//! Anything else is a [`Contradiction`]. A list that is only looked through ([`Pager::passing`])
+//! needs none of this; there a contradiction is the end.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Deref,
-};
+mod error;
+mod headers;
+
+use std::{cmp::Ordering, collections::BTreeSet, mem, ops::Deref};
 
 use http::HeaderMap;
-use percent_encoding::percent_decode_str;
 
 use crate::{
     operation::{PROJECT_LIST, Read, Request},
-    value::Object,
+    value::{Json, Object},
 };
 
-/// How many objects a page is asked to hold: the most that the service gives.
+pub use error::{Contradiction, PageError};
+use headers::Said;
+
+/// How many entries a page is asked to hold: the most that the service gives.
 pub const PER_PAGE: usize = 100;
 
-/// More pages than any collection has; a service that still says "next" is going round in circles.
-const MAX_PAGES: u32 = 10_000;
+/// How many entries of one list are kept, so that a list without end ends.
+const MAX_ENTRIES: usize = 100_000;
 
-/// The parameters that are taken from a `Link`.
-const PAGING: [&str; 5] = ["page", "per_page", "id_after", "id_before", "cursor"];
+/// How many bytes of JSON of one list are kept: twice the longest answer.
+const MAX_BYTES: usize = 64 << 20;
 
 /// A collection that was read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,115 +82,152 @@ impl<T> Deref for Complete<T> {
     }
 }
 
-/// Why a collection could not be read to its end.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PageError {
-    /// The service sent one object twice, and it was not the same; it changed while it was read. Reading again helps.
-    #[error("{0} changed while the list was read")]
-    Changed(String),
-    /// The service says that there is more, but sends what it has sent before.
-    #[error("the list goes round in circles at page {0}")]
-    Loop(u32),
-    /// More than 10,000 pages.
-    #[error("the list has more than {MAX_PAGES} pages")]
-    Endless,
-    /// A paging header that cannot be understood.
-    #[error("the `{0}` header of the list cannot be understood")]
-    Header(&'static str),
-    /// The end was not reached.
-    #[error("the list was not read to its end")]
-    Unfinished,
-}
-
 /// Reads one collection, page by page.
 #[derive(Debug)]
 pub struct Pager {
     base: Request<Read>,
-    /// The parameters of the next page; `None` at the end.
-    next: Option<Vec<(&'static str, String)>>,
-    /// How many pages were accepted.
-    pages: u32,
+    state: State,
+    /// Whether it is read by keyset, and not by page number.
     keyset: bool,
-    /// How many objects the pages held, those that came twice counted twice.
-    received: usize,
-    asked: BTreeSet<Vec<(&'static str, String)>>,
     /// Whether pages are kept for the whole collection, or only passed on.
     keeps: bool,
+    /// What an entry is known by.
+    keys: Vec<String>,
+    /// How many pages were accepted; the number of the page that is being judged.
+    pages: u64,
+    /// How many entries came.
+    received: u64,
+    /// How many bytes of JSON are kept.
+    bytes: usize,
+    /// The entries that are kept, or those of the last page.
     objects: Vec<Object>,
-    /// Where in `objects` an identity stands; nothing that counts if pages are only passed on.
-    known: BTreeMap<String, usize>,
+    /// What the entries that are kept are known by.
+    known: BTreeSet<String>,
+    /// How many entries a page holds, once the first page is known.
+    size: Option<usize>,
+    /// The last total that the service said.
+    total: Option<u64>,
     total_pages: Option<u64>,
-    /// Whether the end was proven.
-    ended: bool,
+    /// What the next page has to be, in a list by number.
+    expected: Expected,
+    /// The greatest id of a list by keyset.
+    last_id: Option<u64>,
+}
+
+/// How far a list is read.
+#[derive(Debug)]
+enum State {
+    /// The page at this position is next.
+    Ask(Position),
+    /// The end is proven, or nothing more is looked at.
+    Ended,
+    /// A page was refused.
+    Refused,
+}
+
+/// Where a page begins.
+#[derive(Debug)]
+enum Position {
+    /// At the start of a list by keyset.
+    Start,
+    Page(u64),
+    /// Behind this id.
+    After(u64),
+    Cursor(String),
+}
+
+/// What the pages so far say of the entries of the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expected {
+    /// It may have some.
+    Possible,
+    /// It has some.
+    Announced,
+    /// It has none.
+    Nothing,
 }
 
 impl Pager {
-    /// Starts before the first page of `request`.
+    /// Starts before the first page of `request`. Every entry must have all of `keys`, which
+    /// together tell it from all others; without keys it is told by its id, else by its key and
+    /// scope, else by all that it is.
     ///
-    /// The list of all projects is read by keyset, because by number the service stops at 50,000 records (reference 1, 8); but a keyset
-    /// has an order of its own, so a request that asks for one is read by number.
-    pub fn new(request: Request<Read>) -> Self {
+    /// The list of all projects is read by keyset, because by number the service stops at 50,000
+    /// records (reference 1, 8); but a keyset has an order of its own, so a request that asks for
+    /// one is read by number.
+    ///
+    /// # Errors
+    /// [`PageError::Filtered`].
+    pub fn new(request: Request<Read>, keys: &[&str]) -> Result<Self, PageError> {
+        if request.operation.filtered_after_paging {
+            return Err(PageError::Filtered);
+        }
+        let keys = keys.iter().map(|&key| key.to_owned()).collect();
+        Ok(Self { keeps: true, keys, ..Self::passing(request) })
+    }
+
+    /// As [`new`](Self::new), for a list that is only looked through: each page is passed on and
+    /// forgotten, so that a long one takes no more memory than a short one. It does not ask for
+    /// more pages to prove the end, and never makes a whole collection.
+    pub fn passing(request: Request<Read>) -> Self {
         let keyset = request.operation == PROJECT_LIST.row() && !["order_by", "sort"].iter().any(|name| request.has_query(name));
         let request = request.query("per_page", PER_PAGE);
         let base = if keyset { request.query("pagination", "keyset").query("order_by", "id").query("sort", "asc") } else { request };
-        let next = if keyset { vec![] } else { vec![("page", "1".to_owned())] };
         Self {
             base,
-            next: Some(next),
+            state: State::Ask(if keyset { Position::Start } else { Position::Page(1) }),
+            keyset,
+            keeps: false,
+            keys: Vec::new(),
             pages: 0,
             received: 0,
-            keyset,
-            asked: BTreeSet::new(),
-            keeps: true,
+            bytes: 0,
             objects: Vec::new(),
-            known: BTreeMap::new(),
+            known: BTreeSet::new(),
+            size: None,
+            total: None,
             total_pages: None,
-            ended: false,
+            expected: Expected::Possible,
+            last_id: None,
         }
-    }
-
-    /// As [`new`](Self::new), for a list that is only looked through: each page is passed on and forgotten, so that a long one takes no more
-    /// memory than a short one. Such a pager never makes a whole collection.
-    pub fn passing(request: Request<Read>) -> Self {
-        Self { keeps: false, ..Self::new(request) }
     }
 
     /// What to ask next; `None` at the end.
     pub fn next(&self) -> Option<Request<Read>> {
-        let parameters = self.next.as_ref()?;
-        Some(parameters.iter().fold(self.base.clone(), |request, (name, value)| request.query(*name, value)))
+        let State::Ask(position) = &self.state else { return None };
+        let request = self.base.clone();
+        Some(match position {
+            Position::Start => request,
+            Position::Page(number) => request.query("page", number),
+            Position::After(id) => request.query("id_after", id),
+            Position::Cursor(cursor) => request.query("cursor", cursor),
+        })
     }
 
-    /// Takes the page that [`next`](Self::next) asked for, and returns what it brought that earlier pages had not.
+    /// Takes the page that [`next`](Self::next) asked for, whose JSON had `bytes` bytes, and
+    /// returns its entries.
     ///
     /// # Errors
-    /// A [`PageError`]; the pager is then of no more use.
-    pub fn accept(&mut self, headers: &HeaderMap, page: Vec<Object>) -> Result<&[Object], PageError> {
-        let asked = self.next.take().ok_or(PageError::Unfinished)?;
+    /// A [`PageError`]; the pager is then of no more use. Of a list that is only looked through a
+    /// contradiction is the end, and no error.
+    pub fn accept(&mut self, headers: &HeaderMap, page: Vec<Object>, bytes: usize) -> Result<&[Object], PageError> {
+        if !matches!(mem::replace(&mut self.state, State::Refused), State::Ask(_)) {
+            return Err(PageError::Unfinished);
+        }
         self.pages += 1;
-        self.received += page.len();
-        self.total_pages = header(headers, "x-total-pages").and_then(|v| v.parse().ok()).or(self.total_pages);
-        let next = self.find_next(headers, &asked, &page)?;
-        let empty = page.is_empty();
-        if !self.keeps {
-            self.objects.clear();
+        self.received += page.len() as u64;
+        let before = if self.keeps { self.objects.len() } else { 0 };
+        if self.keeps {
+            self.keep(page, bytes)?;
+        } else {
+            self.objects = page;
         }
-        let before = self.objects.len();
-        for object in page {
-            self.add(object)?;
-        }
-        self.asked.insert(asked);
-        if let Some(next) = &next {
-            let nothing_new = !empty && self.objects.len() == before;
-            if nothing_new || self.asked.contains(next) {
-                return Err(PageError::Loop(self.pages));
-            }
-            if self.pages >= MAX_PAGES {
-                return Err(PageError::Endless);
-            }
-        }
-        self.ended = next.is_none();
-        self.next = next;
+        self.state = match self.position_after(headers, before) {
+            Ok(Some(position)) => State::Ask(position),
+            Ok(None) => State::Ended,
+            Err(_) if !self.keeps => State::Ended,
+            Err(contradiction) => return Err(contradiction.into()),
+        };
         Ok(&self.objects[before..])
     }
 
@@ -187,134 +239,165 @@ impl Pager {
     /// The whole collection, each object once.
     ///
     /// # Errors
-    /// [`PageError::Unfinished`] if there is still something to ask, a page was refused, or pages were only passed on.
+    /// [`PageError::Unfinished`] if there is still something to ask, a page was refused, or pages
+    /// were only passed on.
     pub fn finish(self) -> Result<Complete<Object>, PageError> {
-        if self.ended && self.keeps { Ok(Complete(self.objects)) } else { Err(PageError::Unfinished) }
+        let whole = self.keeps && matches!(self.state, State::Ended);
+        if whole { Ok(Complete(self.objects)) } else { Err(PageError::Unfinished) }
     }
 
-    fn add(&mut self, object: Object) -> Result<(), PageError> {
-        let identity = identity(&object);
-        match self.known.get(&identity) {
-            None => {
-                self.known.insert(identity, self.objects.len());
-                self.objects.push(object);
-                Ok(())
+    /// Adds a page to what is kept.
+    fn keep(&mut self, page: Vec<Object>, bytes: usize) -> Result<(), PageError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_BYTES {
+            return Err(PageError::TooLong("64 MiB of JSON"));
+        }
+        if self.objects.len() + page.len() > MAX_ENTRIES {
+            return Err(PageError::TooLong("100,000 entries"));
+        }
+        for object in page {
+            if !self.known.insert(self.identity(&object)?) {
+                return Err(Contradiction::Repeated(self.pages).into());
             }
-            // Whoever looks through a list has seen this one, and what was seen first counts.
-            Some(_) if !self.keeps => Ok(()),
-            // An object that was added while the list was read moves its neighbour to the next page.
-            Some(&at) if self.objects[at] == object => Ok(()),
-            Some(_) => Err(PageError::Changed(identity)),
+            self.objects.push(object);
         }
+        Ok(())
     }
 
-    /// The parameters of the page after this one, if there is one.
-    fn find_next(
-        &self,
-        headers: &HeaderMap,
-        asked: &[(&'static str, String)],
-        page: &[Object],
-    ) -> Result<Option<Vec<(&'static str, String)>>, PageError> {
-        if let Some(link) = next_link(headers)? {
-            let parameters = paging_parameters(&link)?;
-            return if parameters.is_empty() { Err(PageError::Header("Link")) } else { Ok(Some(parameters)) };
+    /// What tells an entry from all others.
+    fn identity(&self, object: &Object) -> Result<String, PageError> {
+        if self.keys.is_empty() {
+            return Ok(usual_identity(object));
         }
-        match header(headers, "x-next-page") {
-            // A list by keyset has no page numbers; where its links were lost on the way, this says nothing.
-            Some("") if !self.keyset => return Ok(None),
-            Some("") => {}
-            Some(number) => {
-                let number: u32 = number.parse().map_err(|_| PageError::Header("X-Next-Page"))?;
-                return Ok(Some(vec![("page", number.to_string())]));
-            }
-            None => {}
+        let mut identity = String::new();
+        for key in &self.keys {
+            let unidentified = || PageError::Unidentified { page: self.pages, key: key.clone() };
+            identity += &format!("{} ", field(object, key).ok_or_else(unidentified)?);
         }
-        // A service that gives fewer than it was asked for says so here; a full page is one that has what it gives.
-        let number = |name| header(headers, name).and_then(|v| v.parse::<usize>().ok());
-        let full = page.len() >= number("x-per-page").unwrap_or(PER_PAGE).clamp(1, PER_PAGE);
-        let more = number("x-total").is_some_and(|total| total > self.received);
-        if page.is_empty() || !(full || more) {
-            return Ok(None);
-        }
-        if self.keyset {
-            let last = page.last().and_then(|o| o.get("id")).and_then(serde_json::Value::as_u64).ok_or(PageError::Unfinished)?;
-            return Ok(Some(vec![("id_after", last.to_string())]));
-        }
-        let number = asked.iter().find(|(name, _)| *name == "page").and_then(|(_, v)| v.parse::<u32>().ok());
-        Ok(Some(vec![("page", (number.unwrap_or(self.pages) + 1).to_string())]))
+        Ok(identity)
     }
-}
 
-/// What makes an object of a list the same as another: its id; a variable, which has none, is known by key and scope.
-fn identity(object: &Object) -> String {
-    match (object.get("id"), object.get("key"), object.get("environment_scope")) {
-        (Some(id), _, _) => format!("id {id}"),
-        (None, Some(key), scope) => format!("key {key} of scope {}", scope.unwrap_or(&serde_json::Value::Null)),
-        (None, None, _) => serde_json::Value::Object(object.clone()).to_string(),
+    /// Where the page begins that follows the one whose entries are `self.objects[from..]`; `None`
+    /// at the end.
+    fn position_after(&mut self, headers: &HeaderMap, from: usize) -> Result<Option<Position>, Contradiction> {
+        let said = Said::read(headers, self.pages)?;
+        self.total_pages = said.total_pages.or(self.total_pages);
+        if self.keyset { self.position_by_id(&said, from) } else { self.position_by_number(&said, self.objects.len() - from) }
     }
-}
 
-fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name)?.to_str().ok().map(str::trim)
-}
-
-/// The target of the link whose relation is `next` (RFC 8288), over all `Link` headers.
-fn next_link(headers: &HeaderMap) -> Result<Option<String>, PageError> {
-    for value in headers.get_all("link") {
-        let mut rest = value.to_str().map_err(|_| PageError::Header("Link"))?;
-        while let Some(start) = rest.find('<') {
-            let end = rest[start..].find('>').ok_or(PageError::Header("Link"))? + start;
-            let target = &rest[start + 1..end];
-            let (parameters, after) = split_outside_quotes(&rest[end + 1..], ',');
-            if relations(parameters).any(|relation| relation.eq_ignore_ascii_case("next")) {
-                return Ok(Some(target.to_owned()));
-            }
-            rest = after;
+    /// The same in a list by keyset. Where its links lead says only whether there are more: what is
+    /// asked for is what follows the last id that came, so that no link leads past an entry.
+    fn position_by_id(&mut self, said: &Said, from: usize) -> Result<Option<Position>, Contradiction> {
+        for object in &self.objects[from..] {
+            let id = object.get("id").and_then(Json::as_u64).filter(|id| self.last_id.is_none_or(|last| last < *id));
+            self.last_id = Some(id.ok_or(Contradiction::Unordered(self.pages))?);
         }
+        let entries = self.objects.len() - from;
+        let size = said.size.unwrap_or(PER_PAGE);
+        let next = said.link.as_ref().and_then(Option::as_ref);
+        if entries == 0 {
+            return if next.is_some() { Err(Contradiction::Short { page: self.pages, entries, size }) } else { Ok(None) };
+        }
+        let Some(last) = self.last_id else { return Ok(None) };
+        if next.and_then(|link| link.id_after).is_some_and(|after| after < last) {
+            return Err(Contradiction::Backwards(self.pages));
+        }
+        let more = next.is_some() || self.keeps || (said.link.is_none() && entries >= size);
+        let cursor = next.filter(|link| link.id_after.is_none()).and_then(|link| link.cursor.clone());
+        Ok(more.then(|| cursor.map_or(Position::After(last), Position::Cursor)))
     }
-    Ok(None)
-}
 
-/// The relations that a link's parameters, such as `; rel="next last"`, name.
-fn relations(parameters: &str) -> impl Iterator<Item = &str> {
-    let mut rest = parameters;
-    let each = std::iter::from_fn(move || {
-        (!rest.is_empty()).then(|| {
-            let (one, after) = split_outside_quotes(rest, ';');
-            rest = after;
-            one
-        })
-    });
-    each.filter_map(|parameter| parameter.split_once('='))
-        .filter(|(name, _)| name.trim().eq_ignore_ascii_case("rel"))
-        .flat_map(|(_, value)| value.trim().trim_matches('"').split_ascii_whitespace())
-}
-
-/// Splits at the first `separator` that stands outside of double quotes.
-fn split_outside_quotes(text: &str, separator: char) -> (&str, &str) {
-    let mut quoted = false;
-    for (at, c) in text.char_indices() {
-        match c {
-            '"' => quoted = !quoted,
-            c if c == separator && !quoted => return (&text[..at], &text[at + c.len_utf8()..]),
+    /// The same in a list by number, after a page of `entries` entries.
+    fn position_by_number(&mut self, said: &Said, entries: usize) -> Result<Option<Position>, Contradiction> {
+        let page = self.pages;
+        if let Some(said) = said.page.filter(|said| *said != page) {
+            return Err(Contradiction::OtherPage { page, said });
+        }
+        let size = self.page_size(said)?;
+        if entries > size {
+            return Err(Contradiction::Overfull { page, entries, size });
+        }
+        match self.expected {
+            Expected::Announced if entries == 0 => return Err(Contradiction::Empty(page)),
+            Expected::Nothing if entries > 0 => return Err(Contradiction::Beyond(page)),
             _ => {}
         }
+        let announced = self.announced(said)?;
+        let more = self.more(said, announced)?;
+        let full = entries == size;
+        self.expected = match more {
+            Some(true) if !full => return Err(Contradiction::Short { page, entries, size }),
+            Some(true) => Expected::Announced,
+            _ if entries == 0 => return Ok(None),
+            None if full => Expected::Possible,
+            _ if !self.keeps => return Ok(None),
+            // One total that is too low would cut a list off here.
+            Some(false) if self.total.is_some() && (announced.is_some() || !full) => return Ok(None),
+            _ => Expected::Nothing,
+        };
+        Ok(Some(Position::Page(page + 1)))
     }
-    (text, "")
-}
 
-/// The paging parameters of a link's query, decoded.
-fn paging_parameters(link: &str) -> Result<Vec<(&'static str, String)>, PageError> {
-    let query = link.split('#').next().and_then(|l| l.split_once('?')).map_or("", |(_, query)| query);
-    let mut found = BTreeMap::new();
-    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
-        if let Some(known) = PAGING.into_iter().find(|known| *known == name) {
-            let value = value.replace('+', " ");
-            let value = percent_decode_str(&value).decode_utf8().map_err(|_| PageError::Header("Link"))?;
-            found.insert(known, value.into_owned());
+    /// How many entries a page holds.
+    fn page_size(&mut self, said: &Said) -> Result<usize, Contradiction> {
+        let size = *self.size.get_or_insert(said.size.unwrap_or(PER_PAGE));
+        match said.size {
+            Some(said) if said != size => Err(Contradiction::PageSize { page: self.pages, before: size, said }),
+            _ => Ok(size),
         }
     }
-    Ok(found.into_iter().collect())
+
+    /// Whether `Link` and `X-Next-Page` announce another page; `None` if they say nothing.
+    fn announced(&self, said: &Said) -> Result<Option<bool>, Contradiction> {
+        let page = self.pages;
+        let by_link = match &said.link {
+            Some(Some(link)) => Some(Some(link.page.ok_or(Contradiction::Header { page, header: "Link" })?)),
+            Some(None) => Some(None),
+            None => None,
+        };
+        let named = [by_link, said.next].into_iter().flatten().flatten().find(|named| *named != page + 1);
+        if let Some(said) = named {
+            return Err(Contradiction::OtherNext { page, said });
+        }
+        match (by_link, said.next) {
+            (Some(one), Some(other)) if one != other => Err(Contradiction::Announcements(page)),
+            (one, other) => Ok(one.or(other).map(|next| next.is_some())),
+        }
+    }
+
+    /// Whether another page follows, as `announced` and the last total say; `None` if neither says
+    /// it.
+    fn more(&mut self, said: &Said, announced: Option<bool>) -> Result<Option<bool>, Contradiction> {
+        self.total = said.total.or(self.total);
+        let (sent, Some(said)) = (self.received, self.total) else { return Ok(announced) };
+        match (sent.cmp(&said), announced) {
+            (Ordering::Less, Some(false)) | (Ordering::Greater, _) => Err(Contradiction::Total { said, sent }),
+            (Ordering::Equal, Some(true)) => Err(Contradiction::Surplus { page: self.pages, said }),
+            (Ordering::Less, _) => Ok(Some(true)),
+            (Ordering::Equal, _) => Ok(Some(false)),
+        }
+    }
+}
+
+/// What tells an entry from others where no keys are given: its id; a variable, which has none, is
+/// known by key and scope.
+fn usual_identity(object: &Object) -> String {
+    match (field(object, "id"), field(object, "key"), field(object, "environment_scope")) {
+        (Some(id), _, _) => format!("id {id}"),
+        (None, Some(key), scope) => format!("key {key} of scope {}", scope.unwrap_or(&Json::Null)),
+        (None, None, _) => Json::Object(object.clone()).to_string(),
+    }
+}
+
+/// A field that is there and not null.
+fn field<'o>(object: &'o Object, name: &str) -> Option<&'o Json> {
+    object.get(name).filter(|value| !value.is_null())
+}
+
+/// `objects` as the whole of a collection, for tests of what is concluded from one.
+#[cfg(test)]
+pub(crate) const fn whole(objects: Vec<Object>) -> Complete<Object> {
+    Complete(objects)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use crate::{
 /// blocked.
 const BLOCKED_AFTER: usize = 3;
 
-/// How often a list is read anew that changed while it was read.
+/// How often a list is read again whose answers contradict each other.
 const REREADS: u32 = 2;
 
 /// What a client may do, and where it takes time and chance from.
@@ -62,6 +62,8 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// The body; `null` if there was none.
     pub body: Json,
+    /// How many bytes the body had.
+    pub length: usize,
 }
 
 impl Answer {
@@ -220,39 +222,51 @@ impl ReadClient {
         }
     }
 
-    /// Reads a whole collection, again from the start if it changed meanwhile.
+    /// Reads a whole collection to show it, whatever its entries are. To conclude from it that
+    /// something is absent, use [`list_known`](Self::list_known).
     ///
     /// # Errors
-    /// [`ApiError`] if any page failed; there is no such thing as half a list.
+    /// As of [`list_known`](Self::list_known).
     pub async fn list(&self, request: Request<Read>) -> Result<Complete<Object>, ApiError> {
+        self.list_known(request, &[]).await
+    }
+
+    /// Reads a whole collection whose entries say what they are: each holds every one of `keys`,
+    /// which together tell it from all others. If the answers contradict each other, the whole list
+    /// is read again from the start, at most twice.
+    ///
+    /// # Errors
+    /// [`ApiError`] if any page failed, or the list is not known to be whole
+    /// ([`page_error`](ApiError::page_error)); there is no such thing as half a list.
+    pub async fn list_known(&self, request: Request<Read>, keys: &[&str]) -> Result<Complete<Object>, ApiError> {
         let mut rereads = 0;
         loop {
-            match self.list_once(&request).await {
-                Err(error) if matches!(error.page_error(), Some(PageError::Changed(_))) && rereads < REREADS => rereads += 1,
+            match self.list_once(&request, keys).await {
+                Err(error) if matches!(error.page_error(), Some(PageError::Contradiction(_))) && rereads < REREADS => rereads += 1,
                 result => return result,
             }
         }
     }
 
-    async fn list_once(&self, request: &Request<Read>) -> Result<Complete<Object>, ApiError> {
-        let mut pager = Pager::new(request.clone());
+    async fn list_once(&self, request: &Request<Read>, keys: &[&str]) -> Result<Complete<Object>, ApiError> {
+        let not_whole = |error| self.core.error(request, Kind::Page(error));
+        let mut pager = Pager::new(request.clone(), keys).map_err(not_whole)?;
         while self.page(&mut pager).await?.is_some() {}
-        pager.finish().map_err(|e| self.core.error(request, Kind::Page(e)))
+        pager.finish().map_err(not_whole)
     }
 
-    /// Reads the pager's next page and returns what it brought that earlier pages had not; `None` at the end.
+    /// Reads the pager's next page and returns its entries; `None` at the end.
     ///
     /// # Errors
     /// [`ApiError`]. Where the request failed, the same page may be asked for again; where the page was refused
     /// ([`page_error`](ApiError::page_error)), the pager is of no more use.
     pub async fn page<'p>(&self, pager: &'p mut Pager) -> Result<Option<&'p [Object]>, ApiError> {
         let Some(request) = pager.next() else { return Ok(None) };
-        let Answer { status, headers, body } = self.call(&request).await?;
-        let Some(objects) = error::objects(body) else {
-            let answer = Answer { status, headers, body: Json::Null };
+        let mut answer = self.call(&request).await?;
+        let Some(objects) = error::objects(answer.body.take()) else {
             return Err(self.core.malformed(&request, &answer, "something else than a list"));
         };
-        pager.accept(&headers, objects).map(Some).map_err(|e| self.core.error(&request, Kind::Page(e)))
+        pager.accept(&answer.headers, objects, answer.length).map(Some).map_err(|e| self.core.error(&request, Kind::Page(e)))
     }
 
     /// How often each operation was sent so far, by its id.
@@ -460,7 +474,7 @@ impl Core {
             // The star was there, or was not, already (reference 2, 4.4). What is deleted by 304 was absent: the real
             // service answers so where a project is no fork.
             304 if operation.again == Again::Same && (operation.path.ends_with("star") || operation.method == Method::Delete) => {
-                let answer = Answer { status: 304, headers: response.headers, body: Json::Null };
+                let answer = Answer { status: 304, headers: response.headers, body: Json::Null, length: 0 };
                 Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
             }
             status => {
@@ -565,17 +579,18 @@ fn content(operation: &Operation, response: WireResponse) -> Result<Answer, (Out
     }
     let may_be_empty = matches!(status, 202 | 204 | 205) || operation.method == Method::Delete;
     if body.is_empty() && may_be_empty {
-        return Ok(Answer { status, headers, body: Json::Null });
+        return Ok(Answer { status, headers, body: Json::Null, length: 0 });
     }
     if !is_json(&headers) {
         return Err((Outcome::Unreadable, "something else than JSON"));
     }
+    let length = body.len();
     let body: Json = serde_json::from_slice(&body).map_err(|_| (Outcome::Unreadable, "JSON that is broken"))?;
     // What a write answers is only looked at where it is an object; that it is none does not undo the write.
     if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
         return Err((Outcome::Unreadable, "something else than an object"));
     }
-    Ok(Answer { status, headers, body })
+    Ok(Answer { status, headers, body, length })
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -59,7 +59,7 @@ impl WriteClient {
         let delete = request.operation.method == Method::Delete;
         match &result {
             Err(e) if delete && e.is_not_found() && !e.is_project_not_found() && !e.is_unknown_route() => {
-                Ok(Answer { status: 404, headers: http::HeaderMap::new(), body: Json::Null })
+                Ok(Answer { status: 404, headers: http::HeaderMap::new(), body: Json::Null, length: 0 })
             }
             _ => result,
         }

@@ -253,6 +253,7 @@ fn failure(error: ApiError, refused: Exit) -> Failure {
         _ if lost => Exit::Unfinished,
         _ if error.is_unauthorized() || error.is_forbidden() => Exit::Denied,
         Some(_) => refused,
+        None if error.page_error().is_some() => refused,
         None => Exit::Unreachable,
     };
     let failure = Failure { exit, ..Failure::from(error) };

@@ -80,6 +80,9 @@ impl Kind for Variables {
     fn handle(&self) -> (&'static str, &'static str) {
         ("key", "key")
     }
+    fn row_keys(&self) -> &'static [&'static str] {
+        &["key", "environment_scope"]
+    }
     fn required(&self) -> &'static [&'static str] {
         &["value"]
     }

@@ -83,6 +83,9 @@ pub struct Operation {
     pub administrators: bool,
     /// What another sending of it would do.
     pub again: Again,
+    /// Whether the service removes what the caller may not see from a page after it cut the list into pages. A page may then be short,
+    /// or empty, anywhere, so that such a list is never known to be whole.
+    pub filtered_after_paging: bool,
 }
 
 /// What another sending of a request would do, after one whose answer was lost.
@@ -140,7 +143,23 @@ impl Operation {
             Method::Put | Method::Delete => Again::Same,
             Method::Post => Again::Second,
         };
-        Self { id, method, path, purpose, source, answer, parameters, fields, one_of, tier, since, administrators, again }
+        let filtered_after_paging = false;
+        Self {
+            id,
+            method,
+            path,
+            purpose,
+            source,
+            answer,
+            parameters,
+            fields,
+            one_of,
+            tier,
+            since,
+            administrators,
+            again,
+            filtered_after_paging,
+        }
     }
 
     /// Another sending does something else than with most operations of its method.
@@ -166,6 +185,11 @@ impl Operation {
 
     const fn administrators(self) -> Self {
         Self { administrators: true, ..self }
+    }
+
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the notes of merge requests, which are to come"))]
+    const fn filtered_after_paging(self) -> Self {
+        Self { filtered_after_paging: true, ..self }
     }
 }
 
@@ -402,6 +426,14 @@ impl<E> fmt::Display for Request<E> {
         write!(f, "{} {}", self.operation.method, self.target())
     }
 }
+
+/// A list that the service filters after paging, for tests.
+#[cfg(test)]
+pub(crate) const FILTERED_LIST: Op<Read> = {
+    static ROW: Operation =
+        Operation::new("note-list", Method::Get, "/projects/:id/notes", "list notes", "a test", Answer::List, &[]).filtered_after_paging();
+    Op::new(&ROW)
+};
 
 #[cfg(test)]
 mod tests {

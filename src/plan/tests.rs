@@ -10,9 +10,8 @@ use crate::{
     kind::Namespace,
     live::Facts,
     manifest::{Entry, Section, State, Unlisted},
-    operation,
     origin::{Layer, Sourced},
-    page::Pager,
+    page,
     secret::Reference,
     value::{Json, Object, Value},
 };
@@ -66,11 +65,7 @@ fn live(project: &manifest::Project, sections: &Json) -> Live {
         let names: Vec<_> = project.sections[kind.section()].entries.iter().flat_map(|e| e.fields.keys().map(str::to_owned)).collect();
         let read = |raw: &Object| kind.read(raw, &|name| names.iter().any(|n| n == name));
         let collection = match raw {
-            Json::Array(raw) => {
-                let mut pager = Pager::new(operation::HOOK_LIST.request());
-                pager.accept(&http::HeaderMap::new(), raw.iter().map(object).collect()).unwrap();
-                Collection::Complete(pager.finish().unwrap().map(|raw| read(&raw)))
-            }
+            Json::Array(raw) => Collection::Complete(page::whole(raw.iter().map(object).collect()).map(|raw| read(&raw))),
             Json::Null => Collection::One(None),
             raw => Collection::One(Some(read(&object(&raw)))),
         };

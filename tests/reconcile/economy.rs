@@ -38,6 +38,21 @@ async fn an_unchanged_plan_reads_each_thing_once_and_writes_nothing() {
     assert!(requests.len() <= bound, "{} requests, at most {bound}", requests.len());
 }
 
+/// A list says itself where it ends: it is proven whole without a call beyond its pages.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_takes_as_many_calls_as_it_has_pages() {
+    for (count, cap, calls) in [(0, None, 1), (1, None, 1), (100, None, 1), (101, None, 2), (6, Some(3), 2), (7, Some(3), 3)] {
+        let variables: Vec<_> = (0..count).map(|i| json!({"key": format!("K{i}"), "value": "x"})).collect();
+        let seed = seed(&[json!({"path": "acme/shop", "variables": variables})]);
+        let world = World::new(Profile { page_cap: cap, ..Profile::default() }, seed).await;
+        world.declare(&[project("acme/shop", json!({"variables": variables}))]);
+        let plan = world.plan().await;
+        assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 0), "{count}: {plan:#?}");
+        let lists = world.requests().iter().filter(|request| request.contains("/variables")).count();
+        assert_eq!(lists, calls, "{count} variables in pages of {cap:?}: {:?}", world.requests());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kind_that_is_not_declared_costs_nothing() {
     let world = World::new(Profile::default(), seed(&(0..20).map(|i| json!({"path": format!("acme/p{i}")})).collect::<Vec<_>>())).await;

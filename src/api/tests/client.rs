@@ -130,31 +130,81 @@ async fn what_is_no_answer_of_the_service_is_neither_a_list_nor_absence() {
     }
 }
 
+fn hooks() -> op::Request<op::Read> {
+    op::HOOK_LIST.request().arg("id", 1)
+}
+
+/// A page of one hook, in a list of `total`.
+fn hook_page(hook: &str, next: &str, total: u32) -> Reply {
+    let total = total.to_string();
+    with(200, &[("x-next-page", next), ("x-per-page", "1"), ("x-total", &total)], &format!("[{hook}]"))
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_list_is_complete_or_failed() {
-    let page = |n: u32, next: &str| with(200, &[("x-next-page", next)], &format!(r#"[{{"id":{n}}}]"#));
-    let pages = [page(1, "2"), page(2, "3"), page(3, "")];
-    let list = || op::HOOK_LIST.request().arg("id", 1);
+    let pages = [(1, "2"), (2, "3"), (3, "")].map(|(id, next)| hook_page(&format!(r#"{{"id":{id}}}"#), next, 3));
     let script = Script::new(pages.clone());
-    assert_eq!(reads(&script, settings()).list(list()).await.unwrap().len(), 3);
+    assert_eq!(reads(&script, settings()).list(hooks()).await.unwrap().len(), 3);
     assert_eq!(script.targets(), [1, 2, 3].map(|n| format!("/projects/1/hooks?per_page=100&page={n}")));
     for failing in 0..3 {
         let mut replies = pages.to_vec();
         replies.splice(failing.., [json(403, "{}")]);
-        assert!(reads(&Script::new(replies), settings()).list(list()).await.unwrap_err().is_forbidden());
+        assert!(reads(&Script::new(replies), settings()).list(hooks()).await.unwrap_err().is_forbidden());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_changed_while_it_was_read_is_read_again() {
-    let page = |name: &str, next: &str| with(200, &[("x-next-page", next)], &format!(r#"[{{"id":1,"name":"{name}"}}]"#));
-    let list = || op::HOOK_LIST.request().arg("id", 1);
-    let script = Script::new([page("old", "2"), page("new", ""), page("new", "")]);
-    let hooks = reads(&script, settings()).list(list()).await.unwrap();
-    assert_eq!((hooks.len(), hooks[0]["name"].as_str()), (1, Some("new")));
-    let script = Script::new((0..9).flat_map(|_| [page("old", "2"), page("new", "")]));
-    let error = reads(&script, settings()).list(list()).await.unwrap_err();
-    assert!(error.page_error().is_some() && script.times().len() == 6, "{error}");
+async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
+    let page = |id: u32, next: &str| hook_page(&format!(r#"{{"id":{id}}}"#), next, 2);
+    for broken in [vec![page(1, "2"), page(1, "")], vec![page(1, "")], vec![page(1, "2"), page(2, "3")]] {
+        for times in 0..4 {
+            let replies = (0..times).flat_map(|_| broken.clone()).chain([page(1, "2"), page(2, "")]);
+            let script = Script::new(replies);
+            let list = reads(&script, settings()).list(hooks()).await;
+            assert_eq!(list.as_ref().map(|all| all.len()).ok(), (times < 3).then_some(2), "{times} {list:?}");
+            assert_eq!(script.times().len(), times.min(3) * broken.len() + if times < 3 { 2 } else { 0 });
+        }
+    }
+    let short = with(200, &[("x-total", "20"), ("x-next-page", "")], r#"[{"id":1},{"id":2}]"#);
+    let error = reads(&Script::new([short]), settings()).list(hooks()).await.unwrap_err();
+    assert_eq!(
+        format!("{:#}", anyhow::Error::new(error.clone())),
+        "hook-list: `GET /projects/1/hooks` could not be read to its end: the service said 20 entries and sent 2"
+    );
+    assert!(error.page_error().is_some() && error.hint().is_some_and(|hint| hint.contains("try again")), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_of_a_list_that_is_concluded_from_says_what_it_is() {
+    let list = |body: &str| Script::new([with(200, &[("x-total", "1")], body)]);
+    for (body, known) in [(r#"[{"id":1}]"#, true), ("[{}]", false), (r#"[{"id":null}]"#, false), (r#"[{"name":"x"}]"#, false)] {
+        let script = list(body);
+        let known_list = reads(&script, settings()).list_known(hooks(), &["id"]).await;
+        assert_eq!(known_list.is_ok(), known, "{body}");
+        assert_eq!(script.times().len(), 1, "reading again brings nothing: {body}");
+        assert!(reads(&list(body), settings()).list(hooks()).await.is_ok(), "{body}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_of_a_list_is_kept_than_allowed() {
+    let padded = |id: u32| {
+        let headers = [("x-next-page", (id + 1).to_string()), ("x-per-page", "1".to_owned())];
+        let body = format!("[{{\"id\":{id}}}{}]", " ".repeat(22 << 20));
+        with(200, &headers.each_ref().map(|(name, value)| (*name, value.as_str())), &body)
+    };
+    let script = Script::new((1..9).map(padded));
+    let error = reads(&script, settings()).list(hooks()).await.unwrap_err();
+    assert_eq!(error.page_error().unwrap().to_string(), "the list has more than 64 MiB of JSON");
+    assert_eq!(script.times().len(), 3, "not read again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_filtered_after_paging_is_never_complete() {
+    let script = Script::new([with(200, &[("x-total", "0"), ("x-next-page", "")], "[]")]);
+    let error = reads(&script, settings()).list(op::FILTERED_LIST.request().arg("id", 1)).await.unwrap_err();
+    assert!(matches!(error.page_error(), Some(crate::page::PageError::Filtered)), "{error}");
+    assert_eq!(script.times().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -104,8 +104,9 @@ fn ok(body: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_answer_cut_anywhere_is_never_a_complete_list() {
-    let whole = ok(r#"[{"id":1},{"id":2}]"#);
-    let chunked = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\na\r\n[{\"id\":1},\r\n9\r\n{\"id\":2}]\r\n0\r\n\r\n";
+    let whole =
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-total: 2\r\ncontent-length: 19\r\n\r\n[{\"id\":1},{\"id\":2}]".to_vec();
+    let chunked = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-total: 2\r\ntransfer-encoding: chunked\r\n\r\na\r\n[{\"id\":1},\r\n9\r\n{\"id\":2}]\r\n0\r\n\r\n";
     for answer in [whole, chunked.to_vec()] {
         for cut in 0..=answer.len() {
             let (url, requests) = serve(answer[..cut].to_vec()).await;

@@ -5,9 +5,9 @@ use super::{arguments::request_for, *};
 use crate::{
     api::{Failure as Why, Phase, SendError, Service, Settings, Transport, WireRequest, WireResponse},
     operation::{
-        FORK_LIST, GROUP_MEMBER_CREATE, HOOK_CREATE, IMPORT_EXTGIT, IMPORT_EXTSERVER, MEMBER_DELETE, MEMBER_LIST, MEMBER_UPDATE,
-        PROJECT_CREATE, PROJECT_FORK, PROJECT_GET, PROJECT_LIST, PROJECT_UPDATE, PROJECT_UPLOAD, STARRED_PROJECTS, VARIABLE_CREATE,
-        VARIABLE_DELETE, VARIABLE_GET, VARIABLE_UPDATE,
+        FILTERED_LIST, FORK_LIST, GROUP_MEMBER_CREATE, HOOK_CREATE, IMPORT_EXTGIT, IMPORT_EXTSERVER, MEMBER_DELETE, MEMBER_LIST,
+        MEMBER_UPDATE, PROJECT_CREATE, PROJECT_FORK, PROJECT_GET, PROJECT_LIST, PROJECT_UPDATE, PROJECT_UPLOAD, STARRED_PROJECTS,
+        VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_GET, VARIABLE_UPDATE,
     },
 };
 
@@ -308,6 +308,8 @@ async fn a_call_that_failed_exits_with_what_became_of_it() {
         let error = WriteClient::new(client(answer)).send(PROJECT_FORK.request().arg("id", 1)).await.unwrap_err();
         assert_eq!(failure(error, Exit::Unfinished).exit.code(), write, "{answer:?}");
     }
+    let error = client(Ok(200)).list(FILTERED_LIST.request().arg("id", 1)).await.unwrap_err();
+    assert_eq!(failure(error, Exit::Incomplete).exit.code(), 10, "a list that is not whole");
 }
 
 #[tokio::test]

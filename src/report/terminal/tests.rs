@@ -15,9 +15,8 @@ use crate::{
     kind::{Namespace, NamespaceOwner, Target},
     live::{Caller, Collection, Facts, Live, Presence},
     manifest::{self, Desired, Project},
-    operation,
     origin::{Layer, Origin},
-    page::Pager,
+    page,
     plan::{self, Guard, Limits, Refusal, Selection},
     secret::Secrets,
     text::is_unsafe,
@@ -81,9 +80,8 @@ fn live(project: &Project, sections: &Json) -> Live {
         let read = |raw: &Json| kind.read(raw.as_object().unwrap(), &|_| true);
         let collection = match raw {
             Json::Array(entries) => {
-                let mut pager = Pager::new(operation::HOOK_LIST.request());
-                pager.accept(&http::HeaderMap::new(), entries.iter().map(|e| e.as_object().unwrap().clone()).collect()).unwrap();
-                Collection::Complete(pager.finish().unwrap().map(|raw| read(&Json::Object(raw))))
+                let entries = entries.iter().map(|entry| entry.as_object().unwrap().clone()).collect();
+                Collection::Complete(page::whole(entries).map(|raw| read(&Json::Object(raw))))
             }
             raw => Collection::One(Some(read(raw))),
         };

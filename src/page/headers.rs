@@ -1,0 +1,202 @@
+//! What the headers of a page say of the list.
+
+use std::{num::NonZeroUsize, str::FromStr};
+
+use http::HeaderMap;
+use percent_encoding::percent_decode_str;
+
+use super::Contradiction;
+
+/// What the headers of one page say. `None` is what they do not say; an empty header says nothing,
+/// except `X-Next-Page`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    /// `X-Page`: which page this is.
+    pub(super) page: Option<u64>,
+    /// `X-Per-Page`: how many entries a full page has.
+    pub(super) size: Option<usize>,
+    /// `X-Total`: how many entries the list has.
+    pub(super) total: Option<u64>,
+    /// `X-Total-Pages`: how many pages the list has.
+    pub(super) total_pages: Option<u64>,
+    /// `X-Next-Page`: the next page, or that there is none.
+    pub(super) next: Option<Option<u64>>,
+    /// `Link`: the link to the next page, or that there is none.
+    pub(super) link: Option<Option<Link>>,
+}
+
+/// The parameters of a link that say where its page begins. Its address is never used: a service
+/// whose links point at another host must not be able to send the token there.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) page: Option<u64>,
+    pub(super) id_after: Option<u64>,
+    pub(super) cursor: Option<String>,
+}
+
+/// A header cannot be understood.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unclear;
+
+impl Said {
+    /// Reads the headers of page `page`.
+    pub(super) fn read(headers: &HeaderMap, page: u64) -> Result<Self, Contradiction> {
+        let of = |header| move |Unclear| Contradiction::Header { page, header };
+        Ok(Self {
+            page: number(headers, "X-Page").map_err(of("X-Page"))?,
+            size: number(headers, "X-Per-Page").map_err(of("X-Per-Page"))?.map(NonZeroUsize::get),
+            total: number(headers, "X-Total").map_err(of("X-Total"))?,
+            total_pages: number(headers, "X-Total-Pages").map_err(of("X-Total-Pages"))?,
+            next: next_page(headers).map_err(of("X-Next-Page"))?,
+            link: next_link(headers).map_err(of("Link"))?,
+        })
+    }
+}
+
+/// The value of a header; several are one if they are equal.
+fn value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Unclear> {
+    let mut values = headers.get_all(name).iter().map(|value| value.to_str().map(str::trim).map_err(|_| Unclear));
+    let Some(first) = values.next().transpose()? else { return Ok(None) };
+    if values.all(|other| other == Ok(first)) { Ok(Some(first)) } else { Err(Unclear) }
+}
+
+fn number<T: FromStr>(headers: &HeaderMap, name: &str) -> Result<Option<T>, Unclear> {
+    let value = value(headers, name)?.filter(|value| !value.is_empty());
+    value.map(|value| value.parse().map_err(|_| Unclear)).transpose()
+}
+
+fn next_page(headers: &HeaderMap) -> Result<Option<Option<u64>>, Unclear> {
+    let number = number(headers, "X-Next-Page")?;
+    Ok(value(headers, "X-Next-Page")?.map(|_| number))
+}
+
+/// What all `Link` headers (RFC 8288) say of the next page: a link to it, or only links to others
+/// (`Some(None)`), or nothing.
+fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Unclear> {
+    let mut found = None;
+    for value in headers.get_all("Link") {
+        let mut rest = value.to_str().map_err(|_| Unclear)?;
+        while let Some(start) = rest.find('<') {
+            let end = rest[start..].find('>').ok_or(Unclear)? + start;
+            let target = &rest[start + 1..end];
+            let (parameters, after) = split_outside_quotes(&rest[end + 1..], ',');
+            let is = |names: &[&str]| relations(parameters).any(|relation| names.iter().any(|name| relation.eq_ignore_ascii_case(name)));
+            if is(&["next"]) {
+                let next = Link::parse(target)?;
+                if matches!(&found, Some(Some(other)) if *other != next) {
+                    return Err(Unclear);
+                }
+                found = Some(Some(next));
+            } else if is(&["first", "prev", "last"]) {
+                found = found.or(Some(None));
+            }
+            rest = after;
+        }
+    }
+    Ok(found)
+}
+
+impl Link {
+    /// Reads the query of a link's target.
+    fn parse(target: &str) -> Result<Self, Unclear> {
+        let query = target.split('#').next().and_then(|target| target.split_once('?')).map_or("", |(_, query)| query);
+        let mut link = Self::default();
+        for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+            match name {
+                "page" => link.page = Some(value.parse().map_err(|_| Unclear)?),
+                "id_after" => link.id_after = Some(value.parse().map_err(|_| Unclear)?),
+                "cursor" => {
+                    let value = value.replace('+', " ");
+                    link.cursor = Some(percent_decode_str(&value).decode_utf8().map_err(|_| Unclear)?.into_owned());
+                }
+                _ => {}
+            }
+        }
+        if link == Self::default() { Err(Unclear) } else { Ok(link) }
+    }
+}
+
+/// The relations that a link's parameters, such as `; rel="next last"`, name.
+fn relations(parameters: &str) -> impl Iterator<Item = &str> {
+    let mut rest = parameters;
+    let each = std::iter::from_fn(move || {
+        (!rest.is_empty()).then(|| {
+            let (one, after) = split_outside_quotes(rest, ';');
+            rest = after;
+            one
+        })
+    });
+    each.filter_map(|parameter| parameter.split_once('='))
+        .filter(|(name, _)| name.trim().eq_ignore_ascii_case("rel"))
+        .flat_map(|(_, value)| value.trim().trim_matches('"').split_ascii_whitespace())
+}
+
+/// Splits at the first `separator` that stands outside of double quotes.
+fn split_outside_quotes(text: &str, separator: char) -> (&str, &str) {
+    let mut quoted = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            c if c == separator && !quoted => return (&text[..at], &text[at + c.len_utf8()..]),
+            _ => {}
+        }
+    }
+    (text, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::headers, *};
+
+    fn link(page: u64) -> Link {
+        Link { page: Some(page), ..Link::default() }
+    }
+
+    #[test]
+    fn a_link_is_read_as_the_standard_says() {
+        let table = [
+            (r#"<https://h/x?page=2>; rel="next""#, Some(Some(link(2)))),
+            ("</x?page=2>;REL=next", Some(Some(link(2)))),
+            (r#"<a?page=1>; rel="prev", <b?page=3>; title="a, b; rel=prev"; rel="last next""#, Some(Some(link(3)))),
+            (r#"<a?page=3>; rel="next", <b?page=3&per_page=7>; rel="next""#, Some(Some(link(3)))),
+            (r#"<a,b?page=2>; rel="next", <a?page=1>; rel=first"#, Some(Some(link(2)))),
+            (r#"<a?page=1>; rel="first""#, Some(None)),
+            (r#"<a?page=1>; rel="last""#, Some(None)),
+            (r#"<a?page=1>; title="rel=next""#, None),
+            (r#"<a?page=1>; rel="nextish""#, None),
+            ("</style.css>; rel=preload", None),
+            ("", None),
+        ];
+        for (text, read) in table {
+            assert_eq!(next_link(&headers(&[("link", text)])), Ok(read), "{text}");
+        }
+        let unclear = ["<a", "<a?page=x>; rel=next", "<a?per_page=2>; rel=next", "<a?page=2>; rel=next, <a?page=3>; rel=next"];
+        for text in unclear {
+            assert_eq!(next_link(&headers(&[("link", text)])), Err(Unclear), "{text}");
+        }
+        let two = headers(&[("link", "<a>; rel=first"), ("link", "<b?page=2>; rel=next")]);
+        assert_eq!(next_link(&two), Ok(Some(Some(link(2)))));
+        let cursor = Link { cursor: Some("a+b c=".to_owned()), id_after: Some(7), ..link(2) };
+        assert_eq!(Link::parse("https://h/x?cursor=a%2Bb+c%3D&page=2&evil=1&id_after=7#f"), Ok(cursor));
+    }
+
+    #[test]
+    fn an_empty_header_says_nothing_but_that_no_page_follows() {
+        let empty = headers(&["x-page", "x-per-page", "x-total", "x-total-pages", "x-next-page", "link"].map(|name| (name, "")));
+        let nothing = Said::read(&HeaderMap::new(), 1).unwrap();
+        assert_eq!(Said::read(&empty, 1).unwrap(), Said { next: Some(None), ..nothing });
+    }
+
+    #[test]
+    fn a_number_is_one_number() {
+        for name in ["X-Page", "X-Per-Page", "X-Total", "X-Total-Pages", "X-Next-Page"] {
+            let unclear = Err(Contradiction::Header { page: 3, header: name });
+            for pairs in [&[(name, "many")][..], &[(name, "-1")], &[(name, "1"), (name, "2")], &[(name, "99999999999999999999")]] {
+                assert_eq!(Said::read(&headers(pairs), 3), unclear, "{pairs:?}");
+            }
+            assert!(Said::read(&headers(&[(name, "1"), (name, "1")]), 3).is_ok(), "{name}");
+        }
+        let unclear = Err(Contradiction::Header { page: 3, header: "X-Per-Page" });
+        assert_eq!(Said::read(&headers(&[("x-per-page", "0")]), 3), unclear);
+    }
+}
