@@ -1,0 +1,280 @@
+//! A simulator of everything that can go wrong between undrift and the service.
+//!
+//! Behind the client's transport, clock and chance stands the sandbox's own model, called in memory on a clock that only moves when everybody
+//! waits. A [`schedule`] says what goes wrong at which request; a run of undrift, what it leaves behind, a clean run after it and a plan after
+//! that are held against the rules of the [`oracle`]. The same schedule gives the same run, byte for byte.
+//!
+//! ```text
+//! cargo test --profile simulator --test simulator                              what CI runs
+//! UNDRIFT_SEEDS=1000000 cargo test --profile simulator --test simulator random   so many random schedules
+//! UNDRIFT_EXHAUSTIVE=all cargo test --profile simulator --test simulator every    each fault at each request of each scenario
+//! ```
+//!
+//! A schedule that fails is made as small as it can be, and written to `tests/simulator/schedules/`, where it is played before all others from
+//! then on.
+
+#![cfg(feature = "sandbox")]
+
+#![cfg(feature = "sandbox")]
+
+mod oracle;
+mod scenario;
+mod schedule;
+mod service;
+mod truth;
+mod undrift;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use ::undrift::sandbox::Profile;
+
+use oracle::{Evidence, Violation};
+use scenario::Prepared;
+use schedule::{Fault, Schedule};
+use service::{Who, World};
+use truth::Truth;
+
+/// How many random schedules are played unless somebody says otherwise.
+const SEEDS: u64 = 300;
+/// In how many scenarios, the smallest, every fault is tried at every request unless somebody says otherwise.
+const EXHAUSTIVE: usize = 1;
+
+/// What came of a schedule.
+struct Played {
+    violations: Vec<Violation>,
+    /// A digest of all requests and of everything that was printed.
+    trace: u64,
+    /// How many requests the first run sent.
+    requests: usize,
+}
+
+/// Scenarios, prepared once.
+struct Simulator {
+    scenarios: BTreeMap<&'static str, Arc<Prepared>>,
+    /// In the order of the list.
+    names: Vec<&'static str>,
+    dialects: BTreeMap<String, Profile>,
+}
+
+impl Simulator {
+    fn new() -> Self {
+        let prepared: Vec<_> = scenario::all().into_iter().map(scenario::Scenario::prepare).collect();
+        let names = prepared.iter().map(|prepared| prepared.scenario.name).collect();
+        let mut dialects: BTreeMap<_, _> = Profile::dialects().into_iter().map(|(name, profile)| (name.to_owned(), profile)).collect();
+        let faithful = Profile::default;
+        dialects.insert("faithful".to_owned(), faithful());
+        dialects.insert("pages of 3".to_owned(), Profile { page_cap: Some(3), ..faithful() });
+        dialects.insert("nulls dropped".to_owned(), Profile { drop_null_keys: true, unknown_extra_keys: true, ..faithful() });
+        dialects.insert("bots".to_owned(), Profile { bots_among_members: true, shuffle_topics: true, ..faithful() });
+        dialects.insert("echoes".to_owned(), Profile { echoes_input: true, ..faithful() });
+        let scenarios = prepared.into_iter().map(|prepared| (prepared.scenario.name, prepared)).collect();
+        Self { scenarios, names, dialects }
+    }
+
+    /// Plays a schedule to its end.
+    fn play(&self, schedule: &Schedule) -> Played {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let prepared = Arc::clone(&self.scenarios[schedule.scenario.as_str()]);
+        let profile = self.dialects[&schedule.dialect].clone();
+        runtime.block_on(async {
+            let world = World::new(prepared, schedule.clone(), profile);
+            let before = Truth::of(&world.model);
+            let (first, second) = both(&world).await;
+            let after = Truth::of(&world.model);
+            let settled = world.state().settled.saturating_sub(world.now());
+            tokio::time::sleep(settled + Duration::from_secs(80)).await;
+            let at_rest = Truth::of(&world.model);
+            let clean = undrift::run(&world, Who::Clean, true).await;
+            let healed = Truth::of(&world.model);
+            let again = undrift::run(&world, Who::Clean, false).await;
+            let evidence = Evidence {
+                world: &world,
+                before: &before,
+                after: &after,
+                settled: &at_rest,
+                healed: &healed,
+                first: first.as_ref(),
+                second: second.as_ref(),
+                clean: &clean,
+                again: &again,
+            };
+            let violations = evidence.violations();
+            let state = world.state();
+            let mut trace = DefaultHasher::new();
+            for sent in &state.sent {
+                (sent.number, sent.at, sent.arrived, sent.method, &sent.target, &sent.names).hash(&mut trace);
+            }
+            for ran in [first.as_ref(), second.as_ref(), Some(&clean), Some(&again)].into_iter().flatten() {
+                (ran.exit, &ran.output).hash(&mut trace);
+            }
+            let requests = state.sent.iter().filter(|sent| sent.who == Who::First).count();
+            Played { violations, trace: trace.finish(), requests }
+        })
+    }
+
+    fn calm(&self, scenario: &str) -> Schedule {
+        Schedule { scenario: scenario.to_owned(), dialect: "faithful".to_owned(), seed: 7, skew: 0, deadline: None, faults: Vec::new() }
+    }
+
+    /// Each scenario with how many requests a run of it takes if nothing goes wrong.
+    fn lengths(&self) -> Vec<(String, usize)> {
+        self.names.iter().map(|name| ((*name).to_owned(), self.play(&self.calm(name)).requests)).collect()
+    }
+
+    /// Plays `schedules` on all processors. The first that fails is made small, kept, and told.
+    fn all_hold(&self, schedules: impl Iterator<Item = Schedule> + Send) -> u64 {
+        let (schedules, played) = (Mutex::new(schedules), AtomicU64::new(0));
+        let failed = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+                scope.spawn(|| {
+                    while failed.lock().unwrap().is_empty() {
+                        let Some(schedule) = schedules.lock().unwrap().next() else { return };
+                        played.fetch_add(1, Ordering::Relaxed);
+                        if !self.play(&schedule).violations.is_empty() {
+                            failed.lock().unwrap().push(schedule);
+                        }
+                    }
+                });
+            }
+        });
+        if let Some(schedule) = failed.into_inner().unwrap().first() {
+            self.tell(schedule);
+        }
+        played.into_inner()
+    }
+
+    /// Makes a failing schedule small, keeps it, and says what is wrong.
+    fn tell(&self, schedule: &Schedule) -> ! {
+        let rules = |schedule: &Schedule| self.play(schedule).violations.into_iter().map(|violation| violation.rule).collect::<BTreeSet<_>>();
+        let broken = rules(schedule);
+        let small = schedule::shrink(schedule, |candidate| !rules(candidate).is_disjoint(&broken));
+        let file = keep(&small);
+        let violations: Vec<_> = self.play(&small).violations.iter().map(|v| format!("{}: {}", v.rule, v.what)).collect();
+        panic!("{}\n{}\nkept in {}", serde_json::to_string(&small).unwrap(), violations.join("\n"), file.display());
+    }
+}
+
+/// The first run of a simulation, and the second if one started. The first is `None` if it was killed.
+async fn both(world: &Arc<World>) -> (Option<undrift::Ran>, Option<undrift::Ran>) {
+    let first = async {
+        tokio::select! {
+            biased;
+            ran = undrift::run(world, Who::First, true) => Some(ran),
+            () = world.killed.notified() => None,
+        }
+    };
+    let second = async {
+        world.second.notified().await;
+        undrift::run(world, Who::Second, true).await
+    };
+    let (mut first, mut second) = (std::pin::pin!(first), std::pin::pin!(second));
+    let mut ended = None;
+    loop {
+        tokio::select! {
+            biased;
+            ran = &mut second => return (match ended { Some(first) => first, None => first.await }, Some(ran)),
+            ran = &mut first, if ended.is_none() => {
+                let started = world.state().sent.iter().any(|sent| sent.who == Who::Second);
+                if !started {
+                    return (ran, None);
+                }
+                ended = Some(ran);
+            }
+        }
+    }
+}
+
+/// Where failing schedules are kept.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulator/schedules")
+}
+
+fn keep(schedule: &Schedule) -> PathBuf {
+    let text = serde_json::to_string_pretty(schedule).unwrap() + "\n";
+    let mut digest = DefaultHasher::new();
+    text.hash(&mut digest);
+    let file = folder().join(format!("found-{:08x}.json", digest.finish() as u32));
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+/// A number that somebody gave in the environment.
+fn given(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn a_schedule_that_failed_once_holds() {
+    let simulator = Simulator::new();
+    let mut files: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "json")) {
+        let schedule: Schedule = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let violations = simulator.play(&schedule).violations;
+        assert!(violations.is_empty(), "{}: {violations:#?}", file.display());
+    }
+}
+
+#[test]
+fn nothing_goes_wrong_where_nothing_goes_wrong() {
+    let simulator = Simulator::new();
+    assert!(simulator.names.len() >= 30);
+    for name in &simulator.names {
+        for dialect in simulator.dialects.keys() {
+            let schedule = Schedule { dialect: dialect.clone(), ..simulator.calm(name) };
+            let played = simulator.play(&schedule);
+            assert!(played.violations.is_empty(), "{name}, {dialect}: {:#?}", played.violations);
+        }
+    }
+}
+
+#[test]
+fn every_single_fault_at_every_request_is_survived() {
+    let simulator = Simulator::new();
+    let scenarios = match std::env::var("UNDRIFT_EXHAUSTIVE").as_deref() {
+        Ok("all") => simulator.names.len(),
+        Ok(number) => number.parse().unwrap(),
+        Err(_) => EXHAUSTIVE,
+    };
+    let faults = Fault::all();
+    let lengths: Vec<_> = simulator.names[..scenarios].iter().map(|name| (*name, simulator.play(&simulator.calm(name)).requests)).collect();
+    let schedules = lengths.iter().flat_map(|(name, length)| {
+        let calm = simulator.calm(name);
+        (0..*length).flat_map(|at| faults.iter().map(move |fault| (at, fault.clone()))).map(move |fault| Schedule { faults: vec![fault], ..calm.clone() })
+    });
+    let schedules: Vec<_> = schedules.collect();
+    let played = simulator.all_hold(schedules.into_iter());
+    println!("{played} runs: each of {} faults at each request of {scenarios} scenarios", faults.len());
+}
+
+#[test]
+fn random_schedules_are_survived() {
+    let simulator = Simulator::new();
+    let lengths = simulator.lengths();
+    let dialects: Vec<_> = simulator.dialects.keys().cloned().collect();
+    let seeds = given("UNDRIFT_SEEDS").unwrap_or(SEEDS);
+    let from = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
+    let played = simulator.all_hold((from..from + seeds).map(|seed| schedule::random(seed, &lengths, &dialects)));
+    println!("{played} random schedules");
+}
+
+#[test]
+fn the_same_schedule_gives_the_same_run() {
+    let simulator = Simulator::new();
+    let lengths = simulator.lengths();
+    let dialects: Vec<_> = simulator.dialects.keys().cloned().collect();
+    for seed in 0..given("UNDRIFT_SEEDS").unwrap_or(SEEDS).min(200) {
+        let schedule = schedule::random(seed, &lengths, &dialects);
+        assert_eq!(simulator.play(&schedule).trace, simulator.play(&schedule).trace, "{schedule:?}");
+    }
+}

@@ -1,0 +1,288 @@
+//! What has to hold of every run, whatever went wrong.
+//!
+//! The oracle sees the truth before and after, all requests, and what the run said; it never asks undrift.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use undrift::apply::{Outcome, StepResult};
+
+use crate::{
+    scenario::{LIVE, MAINTAINER, SECRETS, TOKEN},
+    schedule::{Act, Fault},
+    service::{Sent, State, Who, World},
+    truth::{OF_DECLARED, Truth},
+    undrift::{Ran, writes},
+};
+
+/// Something that must not be: which rule, and how it was broken.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Violation {
+    pub(crate) rule: &'static str,
+    pub(crate) what: String,
+}
+
+/// What is known of a simulation when it is over.
+pub(crate) struct Evidence<'e> {
+    pub(crate) world: &'e World,
+    pub(crate) before: &'e Truth,
+    /// When the first run had ended.
+    pub(crate) after: &'e Truth,
+    /// When everything that was held back had been carried out.
+    pub(crate) settled: &'e Truth,
+    /// When a run without faults had ended.
+    pub(crate) healed: &'e Truth,
+    /// The first run; `None` if it was killed.
+    pub(crate) first: Option<&'e Ran>,
+    pub(crate) second: Option<&'e Ran>,
+    pub(crate) clean: &'e Ran,
+    pub(crate) again: &'e Ran,
+}
+
+impl Evidence<'_> {
+    /// Everything that must not be.
+    pub(crate) fn violations(&self) -> Vec<Violation> {
+        let state = self.world.state();
+        let mut found = Vec::new();
+        self.no_duplicate(&mut found);
+        self.nothing_else_lost(&state, &mut found);
+        self.honest(&state, &mut found);
+        self.only_planned(&state, &mut found);
+        self.secrets_kept(&mut found);
+        self.obedient(&state, &mut found);
+        self.read_anew(&state, &mut found);
+        self.converges(&state, &mut found);
+        found
+    }
+
+    fn documents(&self) -> &[serde_json::Value] {
+        self.world.prepared.documents()
+    }
+
+    fn has(&self, fault: impl Fn(&Fault) -> bool) -> bool {
+        self.world.schedule.faults.iter().any(|(_, planned)| fault(planned))
+    }
+
+    /// No declared hook is there twice. After a kill the next run may meet what the killed one still had under way, but by then it has come.
+    fn no_duplicate(&self, found: &mut Vec<Violation>) {
+        let before = self.before.twice(self.documents());
+        for (when, truth) in [("after the run", self.after), ("when all had settled", self.settled), ("after a clean run", self.healed)] {
+            let twice = truth.twice(self.documents());
+            for (hook, count) in twice.iter().filter(|(hook, count)| before.get(*hook).is_none_or(|were| were < count)) {
+                found.push(Violation { rule: "no duplicate", what: format!("{count} times {hook} {when}") });
+            }
+        }
+    }
+
+    /// What nobody declared is as it was, unless somebody else changed it.
+    fn nothing_else_lost(&self, state: &State, found: &mut Vec<Violation>) {
+        let documents = self.documents();
+        let before: BTreeSet<_> = self.before.undeclared(documents);
+        let touched = |act: &Act| !matches!(act, Act::AddVariable | Act::AddHook | Act::AddMember);
+        let somebody_else = state.foreign.iter().any(|(_, act)| touched(act));
+        for truth in [self.after, self.settled, self.healed].into_iter().filter(|_| !somebody_else) {
+            let after = truth.undeclared(documents);
+            for lost in before.difference(&after) {
+                found.push(Violation { rule: "nothing else changed", what: format!("lost: {lost}") });
+            }
+            let of_new = |line: &str| !self.before.0.keys().any(|path| line.starts_with(&format!("{path}#")));
+            let foreign = |line: &str| line.to_lowercase().contains("foreign") || line.contains("/dave ");
+            let gained = after.difference(&before).filter(|line| !line.starts_with(OF_DECLARED) && !of_new(line) && !foreign(line));
+            // A push rule that is created has values for what is not declared of it.
+            for gained in gained.filter(|line| !line.contains("#push_rule/")) {
+                found.push(Violation { rule: "nothing else changed", what: format!("gained: {gained}") });
+            }
+        }
+        for (when, act) in &state.foreign {
+            let kept = match act {
+                Act::RotateVariable => continue, // See `read_anew`.
+                Act::AddVariable => "FOREIGN@*",
+                Act::AddHook => "foreign.example.org",
+                _ => continue,
+            };
+            let later = state.foreign.iter().any(|(other, act)| other > when && matches!(act, Act::RemoveVariable | Act::RemoveHook | Act::Delete));
+            let unlisted = documents.iter().any(|document| document.get("unlisted").is_some());
+            let made = !self.before.0.is_empty();
+            let there = self.healed.undeclared(documents).iter().any(|line| line.contains(kept));
+            if made && !later && !unlisted && !there && !self.world.schedule.faults.iter().any(|(_, f)| matches!(f, Fault::Foreign(act) if act.is_lasting())) {
+                // It may have been refused, for example by an archived project.
+                let archived = self.before.0.values().any(|project| project.archived) || self.healed.0.values().any(|project| project.archived);
+                if !archived {
+                    found.push(Violation { rule: "nothing else changed", what: format!("lost what somebody else added: {kept}") });
+                }
+            }
+        }
+    }
+
+    /// What the run says was done is so, and success means that everything is.
+    fn honest(&self, state: &State, found: &mut Vec<Violation>) {
+        for (ran, who) in [(self.first, Who::First), (self.second, Who::Second)] {
+            let Some(ran) = ran else { continue };
+            let mut unmet = self.after.unmet(self.documents());
+            unmet.retain(|what| !self.is_excused(what, who, state));
+            if ran.exit == 0 && !unmet.is_empty() {
+                found.push(Violation { rule: "honest exit", what: format!("{who:?} exits with 0 although not met: {unmet:?}") });
+            }
+            let applied = ran.applied.as_ref();
+            for step in applied.into_iter().flat_map(|applied| &applied.steps).filter(|step| step.outcome.is_success()) {
+                let named = applied.is_some_and(|applied| applied.unstuck.iter().any(|unstuck| concerns(&unstuck.address, step)));
+                let bad: Vec<_> = unmet.iter().filter(|what| is_about(what, step)).collect();
+                if !named && !bad.is_empty() {
+                    let outcome = if step.outcome == Outcome::Done { "done" } else { "already so" };
+                    found.push(Violation { rule: "honest steps", what: format!("{}: {outcome}, but {bad:?}", step.address) });
+                }
+            }
+        }
+    }
+
+    /// Whether nobody could have known: somebody else did it after the run had looked for the last time, or the project is left alone because
+    /// somebody archived it.
+    fn is_excused(&self, what: &str, who: Who, state: &State) -> bool {
+        let archived = |(_, act): &(std::time::Duration, Act)| *act == Act::Archive;
+        if state.foreign.iter().any(archived) {
+            return true;
+        }
+        let section = what.split('#').nth(1).map(|rest| rest.split('/').next().unwrap_or_default());
+        let reads = |sent: &&Sent| {
+            let path = sent.target.split('?').next().unwrap_or_default();
+            let own = match section {
+                Some("settings" | "archived") | None => path.matches('/').count() == 2 && path.starts_with("/projects/"),
+                Some(section) => path.ends_with(section),
+            };
+            sent.who == who && sent.method == "GET" && own
+        };
+        let last = state.sent.iter().filter(reads).map(|sent| sent.arrived).max();
+        let other_run = if who == Who::First { self.second.is_some() } else { true };
+        // Two runs want the same; what one of them has under way the other cannot see.
+        let interfered = other_run && self.has(|fault| *fault == Fault::Second);
+        interfered && what.contains("unlisted") || state.foreign.iter().any(|(when, _)| last.is_none_or(|last| *when >= last))
+    }
+
+    /// Every write is one that the plan of its run shows, to the thing and with the fields that it shows.
+    fn only_planned(&self, state: &State, found: &mut Vec<Violation>) {
+        let killed = self.first.is_none();
+        for (ran, who) in [(self.first, Who::First), (self.second, Who::Second)] {
+            if killed && who == Who::First {
+                continue; // Its plan went with it.
+            }
+            let shown = ran.and_then(|ran| ran.plan.as_ref()).map(writes).unwrap_or_default();
+            let shown: Vec<_> = shown.into_iter().map(|(method, path, names)| (method, self.by_path(&path), names)).collect();
+            for sent in state.sent.iter().filter(|sent| sent.who == who && sent.method != "GET") {
+                let target = self.by_path(&sent.target);
+                let fits = |names: &Vec<String>| sent.names.iter().all(|name| names.contains(name));
+                if !shown.iter().any(|(method, path, names)| *method == sent.method && *path == target && fits(names)) {
+                    let what = format!("{who:?}: {} {target} with {:?}", sent.method, sent.names);
+                    found.push(Violation { rule: "only what the plan shows", what });
+                }
+            }
+        }
+    }
+
+    /// A target with the paths of projects in the place of their ids.
+    fn by_path(&self, target: &str) -> String {
+        let Some(rest) = target.strip_prefix("/projects/") else { return target.to_owned() };
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (id, tail) = rest.split_at(end);
+        let all = [self.before, self.after, self.settled, self.healed];
+        let path = all.iter().flat_map(|truth| &truth.0).find(|(_, project)| project.id.to_string() == id).map(|(path, _)| path);
+        format!("/projects/{}{tail}", path.map_or_else(|| id.to_owned(), |path| path.replace('/', "%2F")))
+    }
+
+    fn secrets_kept(&self, found: &mut Vec<Violation>) {
+        let outputs = [self.first, self.second, Some(self.clean), Some(self.again)].into_iter().flatten().map(|ran| &ran.output);
+        let mut canaries: Vec<String> = SECRETS.iter().flat_map(|(_, secret)| secret.lines()).map(str::to_owned).collect();
+        canaries.extend([TOKEN, MAINTAINER, LIVE, "rotated-canary-99"].map(str::to_owned));
+        for output in outputs {
+            for canary in &canaries {
+                let encoded = base64::engine::general_purpose::STANDARD.encode(canary);
+                for form in [canary.as_str(), &encoded] {
+                    if output.contains(form) {
+                        found.push(Violation { rule: "no secret in any output", what: form.to_owned() });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Nothing is sent while the service asked not to, after an interruption, or with a token that was refused.
+    fn obedient(&self, state: &State, found: &mut Vec<Violation>) {
+        let first = || state.sent.iter().filter(|sent| sent.who == Who::First);
+        for (from, to) in &state.pauses {
+            for sent in first().filter(|sent| sent.at > *from && sent.at < *to) {
+                found.push(Violation { rule: "waits when asked to", what: format!("{} {} at {:?}", sent.method, sent.target, sent.at) });
+            }
+        }
+        for (rule, since) in [("stops at a signal", state.interrupted), ("stops at a 401", state.refused)] {
+            for sent in first().filter(|sent| since.is_some_and(|since| sent.at > since)) {
+                found.push(Violation { rule, what: format!("{} {} at {:?}", sent.method, sent.target, sent.at) });
+            }
+        }
+        if first().count() > 5_000 {
+            found.push(Violation { rule: "comes to an end", what: format!("{} requests", first().count()) });
+        }
+    }
+
+    /// An edit that repeats live values is not sent again without a look between.
+    fn read_anew(&self, state: &State, found: &mut Vec<Violation>) {
+        let repeating = |sent: &Sent| sent.method == "PUT" && ["/variables/", "/hooks/", "/members/"].iter().any(|part| sent.target.contains(part));
+        let edits: Vec<_> = state.sent.iter().filter(|sent| sent.who == Who::First && repeating(sent)).collect();
+        for (at, later) in edits.iter().enumerate() {
+            let Some(earlier) = edits[..at].iter().rfind(|earlier| earlier.target == later.target) else { continue };
+            let section = later.target.split('/').nth(3).unwrap_or_default();
+            let read = |sent: &Sent| sent.method == "GET" && sent.target.contains(section) && sent.arrived > earlier.at && sent.arrived < later.at;
+            if !state.sent.iter().any(|sent| sent.who == Who::First && read(sent)) {
+                found.push(Violation { rule: "live values are as they are", what: format!("{} again at {:?}", later.target, later.at) });
+            }
+        }
+    }
+
+    /// A run without faults, after all has settled, comes to what is declared, and the next one plans nothing.
+    fn converges(&self, state: &State, found: &mut Vec<Violation>) {
+        let lasting = state.foreign.iter().any(|(_, act)| act.is_lasting());
+        let guarded = !state.foreign.is_empty() && self.documents().iter().any(|document| document.get("unlisted").is_some());
+        let missing = self.world.prepared.scenario.name == "missing";
+        let unmet = self.healed.unmet(self.documents());
+        let expected = match self.clean.exit {
+            0 => unmet.is_empty() || state.foreign.iter().any(|(_, act)| *act == Act::Archive),
+            3 => lasting || missing,
+            4 => guarded,
+            _ => lasting,
+        };
+        if !expected {
+            let what = format!("a clean run exits with {}; not met: {unmet:?}; {}", self.clean.exit, tail(&self.clean.output));
+            found.push(Violation { rule: "a clean run converges", what });
+        }
+        let steps = self.again.plan.as_ref().map_or(0, |plan| plan.steps.len());
+        if self.clean.exit == 0 && (self.again.exit != 0 || steps > 0) {
+            let what = format!("planned again: exit {} with {steps} steps; {}", self.again.exit, tail(&self.again.output));
+            found.push(Violation { rule: "then nothing is planned", what });
+        }
+    }
+}
+
+/// The end of an output, for a message.
+fn tail(output: &str) -> String {
+    let lines: Vec<_> = output.lines().filter(|line| !line.starts_with([' ', '{', '}'])).collect();
+    lines[lines.len().saturating_sub(6)..].join(" | ")
+}
+
+/// Whether what is said of `address` is about `step` too.
+fn concerns(address: &undrift::address::Address, step: &StepResult) -> bool {
+    address.path == step.address.path && (address.section.is_none() || step.address.section.is_none() || address.section == step.address.section)
+}
+
+/// Whether an address of [`Truth::unmet`] is about a step.
+fn is_about(what: &str, step: &StepResult) -> bool {
+    let (path, rest) = what.split_once('#').unwrap_or((what, ""));
+    let section = rest.split('/').next().unwrap_or_default();
+    let entry = rest.split_once('/').map(|(_, entry)| entry);
+    if path != &*step.address.path {
+        return false;
+    }
+    match (step.address.section, &step.address.entry) {
+        // A project comes with its settings.
+        (None, _) => section.is_empty() || section == "settings",
+        (Some(own), Some(name)) => own == section && entry == Some(name.as_str()),
+        (Some(own), None) => own == section,
+    }
+}

@@ -1,0 +1,337 @@
+//! What goes wrong, and when: a schedule of faults, made by hand, by a seed, or for every request in turn.
+//!
+//! A [`Schedule`] is all that a run depends on. It is data, so a failing one can be made smaller, kept as a file, and played again.
+
+use serde::{Deserialize, Serialize};
+
+/// One run: what is declared, under which conditions, and what goes wrong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Schedule {
+    /// The scenario, by name.
+    pub(crate) scenario: String,
+    /// The dialect of the service, by name.
+    pub(crate) dialect: String,
+    /// What latencies and jitter follow from.
+    pub(crate) seed: u64,
+    /// How far the service's clock is ahead of the machine's, in seconds.
+    #[serde(default)]
+    pub(crate) skew: i64,
+    /// How long the run may take, in seconds.
+    #[serde(default)]
+    pub(crate) deadline: Option<u64>,
+    /// What happens at which request of the run, counted from 0.
+    pub(crate) faults: Vec<(usize, Fault)>,
+}
+
+/// What happens at a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Fault {
+    /// It does not reach the service.
+    NotSent,
+    /// The connection breaks before it is carried out.
+    DropBefore,
+    /// It is carried out, and the connection breaks.
+    DropAfter,
+    /// The connection breaks, and it is carried out so many seconds later.
+    Late(u64),
+    /// It is carried out after so many seconds, and answered then.
+    Slow(u64),
+    /// It is carried out, and answered after so many seconds.
+    SlowAnswer(u64),
+    /// It is not carried out, and answered with this status.
+    StatusBefore(u16),
+    /// It is carried out, and answered with this status.
+    StatusAfter(u16),
+    /// It is carried out, and the answer breaks off.
+    Truncated,
+    /// It is carried out, and the answer has no body.
+    Empty,
+    /// Something before the service answers with a page of HTML.
+    Html,
+    /// It is carried out, and answered with a page of HTML.
+    HtmlAfter,
+    /// It is carried out, and answered with `{}`.
+    Object,
+    /// It is not carried out; the service asks to wait.
+    Throttled(Throttle),
+    /// It is not carried out, because somebody else works on the same thing right now.
+    Locked,
+    /// From here on the token is revoked.
+    Revoked,
+    /// It is forbidden, once.
+    Forbidden,
+    /// It and everything else at its path is forbidden from here on.
+    ForbiddenFromHere,
+    /// It is said not to be there.
+    NotFound(Missing),
+    /// Something before the service sends it elsewhere.
+    Redirect,
+    /// Its answer, a list, is damaged.
+    List(Damage),
+    /// Its answer lacks some of its fields.
+    FieldsMissing,
+    /// Somebody else does something just before it arrives.
+    Foreign(Act),
+    /// Another run of the same starts just before it arrives.
+    Second,
+    /// The run is interrupted just before it arrives.
+    Interrupt,
+    /// The run is killed just before it arrives.
+    KillBefore,
+    /// The run is killed just after it was carried out.
+    KillAfter,
+}
+
+/// How a service asks to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Throttle {
+    /// `Retry-After` in seconds.
+    Seconds(u64),
+    /// `Retry-After` as a date.
+    Date(u64),
+    /// `RateLimit-Reset` only.
+    Reset(u64),
+    /// No word on how long, in plain text.
+    Silent,
+    /// A day.
+    Absurd,
+    /// What is no number and no date.
+    Nonsense,
+}
+
+/// What a 404 says is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Missing {
+    /// The project.
+    Project,
+    /// The thing.
+    Thing,
+    /// The route.
+    Route,
+}
+
+/// What is wrong with a page of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Damage {
+    /// It has no rows.
+    NoRows,
+    /// It lacks its last row.
+    Short,
+    /// Its first row is there twice.
+    Repeated,
+    /// It is the page before once more.
+    PageBefore,
+    /// The total is one more than it is.
+    TotalMore,
+    /// The total is one less than it is.
+    TotalLess,
+    /// The next page is said to be the one after it.
+    NextSkips,
+    /// There is said to be a next page, on another host.
+    LinkElsewhere,
+    /// It says that it is another page.
+    OtherPage,
+    /// It says nothing of pages at all.
+    NoHeaders,
+}
+
+/// What somebody else does to the first project of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Act {
+    /// Changes the description and the merge method.
+    Settings,
+    /// Adds a variable that nobody declares.
+    AddVariable,
+    /// Rotates the value of the first variable.
+    RotateVariable,
+    /// Removes the first variable.
+    RemoveVariable,
+    /// Adds a hook that nobody declares.
+    AddHook,
+    /// Removes the first hook.
+    RemoveHook,
+    /// Adds somebody who is not declared as a member.
+    AddMember,
+    /// Makes the first member a reporter.
+    DemoteMember,
+    /// Changes the push rule.
+    PushRule,
+    /// Archives the project.
+    Archive,
+    /// Unarchives it.
+    Unarchive,
+    /// Renames it.
+    Rename,
+    /// Deletes it.
+    Delete,
+}
+
+impl Act {
+    pub(crate) const ALL: [Self; 13] = [
+        Self::Settings,
+        Self::AddVariable,
+        Self::RotateVariable,
+        Self::RemoveVariable,
+        Self::AddHook,
+        Self::RemoveHook,
+        Self::AddMember,
+        Self::DemoteMember,
+        Self::PushRule,
+        Self::Archive,
+        Self::Unarchive,
+        Self::Rename,
+        Self::Delete,
+    ];
+
+    /// Whether the project is then another one, so that what is declared cannot be reached by running again.
+    pub(crate) const fn is_lasting(self) -> bool {
+        matches!(self, Self::Archive | Self::Rename | Self::Delete)
+    }
+}
+
+impl Fault {
+    /// Every fault that a single request can suffer, each with numbers that matter.
+    pub(crate) fn all() -> Vec<Self> {
+        use Fault::*;
+        let mut all = vec![NotSent, DropBefore, DropAfter, Truncated, Empty, Html, HtmlAfter, Object, Locked, Revoked, Forbidden];
+        all.extend([ForbiddenFromHere, Redirect, FieldsMissing, Second, Interrupt, KillBefore, KillAfter]);
+        all.extend([1, 3, 20, 60].map(Late));
+        all.extend([10, 30, 59].map(Slow));
+        all.extend([10, 30, 70, 200].map(SlowAnswer));
+        all.extend([500, 502, 504].map(StatusBefore));
+        all.extend([500, 503].map(StatusAfter));
+        use Throttle::*;
+        all.extend([Seconds(2), Seconds(40), Date(7), Reset(5), Silent, Absurd, Nonsense].map(Throttled));
+        all.extend([Missing::Project, Missing::Thing, Missing::Route].map(NotFound));
+        use Damage::*;
+        all.extend(
+            [NoRows, Short, Repeated, PageBefore, TotalMore, TotalLess, NextSkips, LinkElsewhere, OtherPage, NoHeaders].map(List),
+        );
+        all.extend(Act::ALL.map(Foreign));
+        all
+    }
+
+    /// A short name for counting.
+    pub(crate) fn name(&self) -> String {
+        let json = serde_json::to_value(self).unwrap();
+        json.as_str().map(str::to_owned).unwrap_or_else(|| {
+            let (name, value) = json.as_object().unwrap().iter().next().unwrap();
+            value.as_str().map_or_else(|| name.clone(), |value| format!("{name} {value}"))
+        })
+    }
+}
+
+/// A sequence of numbers that follows from a seed (SplitMix64).
+#[derive(Clone, Debug)]
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end.max(1) as u64).unwrap()
+    }
+
+    pub(crate) fn pick<'t, T>(&mut self, all: &'t [T]) -> &'t T {
+        &all[self.below(all.len())]
+    }
+
+    /// A number of `0.0..1.0`.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// The schedule that `seed` stands for; `length` is how many requests a run of the scenario takes without faults.
+pub(crate) fn random(seed: u64, scenarios: &[(String, usize)], dialects: &[String]) -> Schedule {
+    let mut numbers = Numbers::new(seed);
+    let (scenario, length) = numbers.pick(scenarios).clone();
+    let dialect = if numbers.below(3) == 0 { numbers.pick(dialects).clone() } else { "faithful".to_owned() };
+    let all = Fault::all();
+    let count = [1, 1, 2, 2, 3, 5][numbers.below(6)];
+    let mut faults: Vec<_> = (0..count)
+        .map(|_| {
+            // Most runs get longer by their faults.
+            let at = numbers.below(length + length / 2 + 2);
+            (at, numbers.pick(&all).clone())
+        })
+        .collect();
+    // An outage: the same fault for several requests in a row.
+    if numbers.below(8) == 0 {
+        let (at, fault) = faults[0].clone();
+        faults.extend((1..4 + numbers.below(12)).map(|more| (at + more, fault.clone())));
+    }
+    faults.sort_by_key(|(at, _)| *at);
+    let skew = if numbers.below(6) == 0 { *numbers.pick(&[-86_400, -3, 3, 7_200]) } else { 0 };
+    let deadline = (numbers.below(12) == 0).then(|| *numbers.pick(&[1, 5, 30, 120]));
+    Schedule { scenario, dialect, seed, skew, deadline, faults }
+}
+
+/// The smallest schedule that is still `bad`, as far as leaving out and weakening finds it.
+pub(crate) fn shrink(schedule: &Schedule, bad: impl Fn(&Schedule) -> bool) -> Schedule {
+    let mut best = schedule.clone();
+    loop {
+        let smaller = candidates(&best).into_iter().find(|candidate| bad(candidate));
+        match smaller {
+            Some(smaller) => best = smaller,
+            None => return best,
+        }
+    }
+}
+
+/// Schedules that are a little simpler.
+fn candidates(schedule: &Schedule) -> Vec<Schedule> {
+    let mut candidates = Vec::new();
+    for at in 0..schedule.faults.len() {
+        let mut faults = schedule.faults.clone();
+        faults.remove(at);
+        candidates.push(Schedule { faults, ..schedule.clone() });
+    }
+    if schedule.dialect != "faithful" {
+        candidates.push(Schedule { dialect: "faithful".to_owned(), ..schedule.clone() });
+    }
+    if schedule.skew != 0 {
+        candidates.push(Schedule { skew: 0, ..schedule.clone() });
+    }
+    if schedule.deadline.is_some() {
+        candidates.push(Schedule { deadline: None, ..schedule.clone() });
+    }
+    candidates
+}
+
+#[test]
+fn a_schedule_is_data() {
+    let scenarios = [("one-hook".to_owned(), 8)];
+    for seed in 0..200 {
+        let schedule = random(seed, &scenarios, &["faithful".to_owned()]);
+        let text = serde_json::to_string(&schedule).unwrap();
+        assert_eq!(serde_json::from_str::<Schedule>(&text).unwrap(), schedule);
+        assert_eq!(random(seed, &scenarios, &["faithful".to_owned()]), schedule);
+    }
+}
+
+#[test]
+fn a_bad_schedule_is_made_as_small_as_it_can_be() {
+    let faults = vec![(0, Fault::Html), (3, Fault::DropAfter), (4, Fault::Locked), (9, Fault::Second)];
+    let schedule = Schedule { scenario: "x".into(), dialect: "y".into(), seed: 1, skew: 3, deadline: Some(1), faults };
+    let small = shrink(&schedule, |schedule| schedule.faults.iter().any(|(_, fault)| *fault == Fault::DropAfter));
+    let faults = vec![(3, Fault::DropAfter)];
+    assert_eq!(small, Schedule { dialect: "faithful".into(), skew: 0, deadline: None, faults, ..schedule });
+}

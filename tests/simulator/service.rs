@@ -1,0 +1,514 @@
+//! The service and the way to it: the sandbox's model behind the client's transport, on a clock that only moves when everybody waits, with
+//! whatever a schedule says going wrong.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value as Json, json};
+use tokio::{sync::Notify, time::Instant};
+use undrift::{
+    api::{BodyError, Clock, Content, Failure, Part, Phase, Random, ReadClient, SendError, Transport, WireRequest, WireResponse},
+    operation::Method,
+    sandbox::{self, Chance, Conditions, Model, Profile},
+};
+
+use crate::{
+    scenario::{Prepared, TOKEN},
+    schedule::{Act, Damage, Fault, Missing, Numbers, Schedule, Throttle},
+};
+
+/// When a simulation begins, in seconds of the Unix epoch.
+const EPOCH: u64 = 1_800_000_000;
+
+/// Where the service is said to be. Nobody resolves the name.
+pub(crate) const ADDRESS: &str = "https://service.example";
+
+/// What all runs of one simulation share.
+pub(crate) struct World {
+    pub(crate) prepared: Arc<Prepared>,
+    pub(crate) schedule: Schedule,
+    pub(crate) model: Arc<Model>,
+    start: Instant,
+    state: Mutex<State>,
+    /// Wakes up when the first run is killed.
+    pub(crate) killed: Notify,
+    /// Wakes up when a second run is to start.
+    pub(crate) second: Notify,
+}
+
+/// Which run sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// The one that everything goes wrong for.
+    First,
+    /// Another one at the same time.
+    Second,
+    /// A later one for which nothing goes wrong.
+    Clean,
+}
+
+/// What is remembered of a simulation.
+#[derive(Default)]
+pub(crate) struct State {
+    /// How many requests the first run has sent.
+    requests: usize,
+    numbers: Option<Numbers>,
+    revoked: bool,
+    forbidden: Vec<String>,
+    /// The last page of each list.
+    pages: BTreeMap<String, Json>,
+    pub(crate) sent: Vec<Sent>,
+    /// What somebody else did, and when.
+    pub(crate) foreign: Vec<(Duration, Act)>,
+    /// From when to when the service asked not to be called.
+    pub(crate) pauses: Vec<(Duration, Duration)>,
+    /// When the first run was interrupted, and when its token was refused for the first time.
+    pub(crate) interrupted: Option<Duration>,
+    pub(crate) refused: Option<Duration>,
+    /// When the last of what was held back is carried out.
+    pub(crate) settled: Duration,
+}
+
+/// A request that was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub(crate) who: Who,
+    /// Its number among those of the first run.
+    pub(crate) number: usize,
+    pub(crate) at: Duration,
+    /// When it arrived at the service.
+    pub(crate) arrived: Duration,
+    pub(crate) method: &'static str,
+    pub(crate) target: String,
+    /// The names of what its body says.
+    pub(crate) names: Vec<String>,
+}
+
+impl World {
+    pub(crate) fn new(prepared: Arc<Prepared>, schedule: Schedule, profile: Profile) -> Arc<Self> {
+        let start = Instant::now();
+        let skew = schedule.skew;
+        let clock = move || {
+            let seconds = i64::try_from(EPOCH).unwrap() + skew;
+            jiff::Timestamp::new(seconds, 0).unwrap() + jiff::SignedDuration::try_from(start.elapsed()).unwrap()
+        };
+        let chance = Chance::seeded(schedule.seed);
+        let conditions = Conditions { clock: sandbox::Clock::new(clock), chance, profile, ..Conditions::default() };
+        let model = Model::from_image(&prepared.image, conditions).unwrap();
+        let state = State { numbers: Some(Numbers::new(schedule.seed)), ..State::default() };
+        let (killed, second) = (Notify::new(), Notify::new());
+        Arc::new(Self { prepared, schedule, model: Arc::new(model), start, state: Mutex::new(state), killed, second })
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn draw<T>(&self, draw: impl FnOnce(&mut Numbers) -> T) -> T {
+        draw(self.state().numbers.as_mut().unwrap())
+    }
+
+    /// A call of an administrator that goes past undrift.
+    pub(crate) fn call(&self, method: &str, path: &str, body: &Json) -> Json {
+        let request = http::Request::builder().method(method).uri(format!("/api/v4{path}")).header("private-token", TOKEN);
+        let request = request.header("content-type", "application/json").body(body.to_string().into()).unwrap();
+        serde_json::from_slice(self.model.answer(request).body()).unwrap_or_default()
+    }
+
+    /// Does what somebody else does.
+    fn act(&self, act: Act) {
+        let path = self.prepared.documents()[0]["path"].as_str().unwrap().replace('/', "%2F");
+        let project = format!("/projects/{path}");
+        let first = |list: &str, key: &str| {
+            let rows = self.call("GET", &format!("{project}/{list}"), &Json::Null);
+            let value = rows[0][key].clone();
+            value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+        };
+        let scope = || {
+            let rows = self.call("GET", &format!("{project}/variables"), &Json::Null);
+            rows[0]["environment_scope"].as_str().unwrap_or("*").replace('*', "%2A")
+        };
+        let variable = || format!("{project}/variables/{}?filter%5Benvironment_scope%5D={}", first("variables", "key"), scope());
+        let nothing = json!({});
+        match act {
+            Act::Settings => self.call("PUT", &project, &json!({"description": "somebody else's", "merge_method": "rebase_merge"})),
+            Act::AddVariable => self.call("POST", &format!("{project}/variables"), &json!({"key": "FOREIGN", "value": "x"})),
+            Act::RotateVariable => self.call("PUT", &variable(), &json!({"value": "rotated-canary-99"})),
+            Act::RemoveVariable => self.call("DELETE", &variable(), &nothing),
+            Act::AddHook => self.call("POST", &format!("{project}/hooks"), &json!({"url": "https://foreign.example.org/"})),
+            Act::RemoveHook => self.call("DELETE", &format!("{project}/hooks/{}", first("hooks", "id")), &nothing),
+            Act::AddMember => self.call("POST", &format!("{project}/members"), &json!({"user_id": 5, "access_level": 20})),
+            Act::DemoteMember => {
+                self.call("PUT", &format!("{project}/members/{}", first("members", "id")), &json!({"access_level": 20}))
+            }
+            Act::PushRule => self.call("PUT", &format!("{project}/push_rule"), &json!({"commit_message_regex": "^other"})),
+            Act::Archive => self.call("POST", &format!("{project}/archive"), &nothing),
+            Act::Unarchive => self.call("POST", &format!("{project}/unarchive"), &nothing),
+            Act::Rename => self.call("PUT", &project, &json!({"path": "renamed"})),
+            Act::Delete => self.call("DELETE", &project, &nothing),
+        };
+    }
+}
+
+/// The way of one run to the service.
+pub(crate) struct Wire {
+    pub(crate) world: Arc<World>,
+    pub(crate) who: Who,
+    /// The client that sends through it, to interrupt it.
+    pub(crate) client: OnceLock<ReadClient>,
+}
+
+impl std::fmt::Debug for Wire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Wire")
+    }
+}
+
+impl Transport for Wire {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        Box::pin(self.exchange(request))
+    }
+}
+
+type Reply = Result<WireResponse, SendError>;
+
+impl Wire {
+    async fn exchange(&self, request: WireRequest) -> Reply {
+        let world = &self.world;
+        let (number, place) = self.note(&request);
+        let (there, back) = world.draw(|numbers| (1 + numbers.next() % 30, 1 + numbers.next() % 30));
+        tokio::time::sleep(Duration::from_millis(there)).await;
+        world.state().sent[place].arrived = world.now();
+        let mut fault = None;
+        let due = world.schedule.faults.iter().filter(|(at, _)| self.who == Who::First && *at == number);
+        for (_, due) in due {
+            match due {
+                Fault::Foreign(act) => {
+                    world.state().foreign.push((world.now(), *act));
+                    world.act(*act);
+                }
+                Fault::Second => world.second.notify_one(),
+                Fault::Interrupt => {
+                    self.client.get().unwrap().interrupt();
+                    world.state().interrupted.get_or_insert(world.now());
+                }
+                Fault::KillBefore => return self.die().await,
+                Fault::Revoked => world.state().revoked = true,
+                Fault::ForbiddenFromHere => world.state().forbidden.push(path_of(&request.target).to_owned()),
+                other => fault = fault.or(Some(other)),
+            }
+        }
+        let reply = match fault {
+            None => Ok(self.answer(&request)),
+            Some(fault) => self.suffer(fault, &request).await,
+        };
+        tokio::time::sleep(Duration::from_millis(back)).await;
+        if let Ok(response) = &reply {
+            self.learn(response);
+        }
+        reply
+    }
+
+    /// Remembers a request: its number among those of the first run, and its place among all.
+    fn note(&self, request: &WireRequest) -> (usize, usize) {
+        let mut state = self.world.state();
+        let number = state.requests;
+        if self.who == Who::First {
+            state.requests += 1;
+        }
+        let names = match &request.content {
+            Content::Empty => Vec::new(),
+            Content::Json(json) => serde_json::from_slice::<Json>(json).unwrap().as_object().unwrap().keys().cloned().collect(),
+            Content::Form(parts) => parts.iter().map(|part| part.name.split('[').next().unwrap().to_owned()).collect(),
+        };
+        let (method, target, at) = (request.method.as_str(), request.target.clone(), self.world.now());
+        state.sent.push(Sent { who: self.who, number, at, arrived: at, method, target, names });
+        (number, state.sent.len() - 1)
+    }
+
+    /// Remembers what an answer asks the run to do or to leave.
+    fn learn(&self, response: &WireResponse) {
+        let now = self.world.now();
+        let mut state = self.world.state();
+        if self.who == Who::First && response.status == 401 {
+            state.refused.get_or_insert(now);
+        }
+        let wait = response.headers.get("x-pause").and_then(|wait| wait.to_str().ok()?.parse().ok());
+        if let Some(wait) = wait.filter(|_| self.who == Who::First) {
+            state.pauses.push((now, now + Duration::from_secs(wait)));
+        }
+    }
+
+    /// What the service answers, as it is.
+    fn answer(&self, request: &WireRequest) -> WireResponse {
+        {
+            let state = self.world.state();
+            let refused = self.who == Who::First;
+            if refused && state.revoked {
+                return said(401, &json!({"message": "401 Unauthorized"}));
+            }
+            if refused && state.forbidden.iter().any(|path| path == path_of(&request.target)) {
+                return said(403, &json!({"message": "403 Forbidden"}));
+            }
+        }
+        carry_out(&self.world.model, self.world.prepared.scenario.token, request)
+    }
+
+    async fn suffer(&self, fault: &Fault, request: &WireRequest) -> Reply {
+        let broken = || Err(SendError::new(Phase::MaybeSent, Failure::Network, "connection reset"));
+        let patience = request.timeout.min(request.idle);
+        let limit = |seconds: &u64| Duration::from_secs(*seconds).min(patience);
+        match fault {
+            Fault::NotSent => Err(SendError::new(Phase::NotSent, Failure::Network, "connection refused")),
+            Fault::DropBefore => broken(),
+            Fault::DropAfter => {
+                self.answer(request);
+                broken()
+            }
+            Fault::Late(seconds) => {
+                self.carry_out_later(request, Duration::from_secs(*seconds));
+                broken()
+            }
+            Fault::Slow(seconds) if limit(seconds) < Duration::from_secs(*seconds) => {
+                self.carry_out_later(request, Duration::from_secs(*seconds));
+                self.time_out(patience).await
+            }
+            Fault::Slow(seconds) => {
+                tokio::time::sleep(limit(seconds)).await;
+                Ok(self.answer(request))
+            }
+            Fault::SlowAnswer(seconds) => {
+                let answer = self.answer(request);
+                if limit(seconds) < Duration::from_secs(*seconds) {
+                    return self.time_out(patience).await;
+                }
+                tokio::time::sleep(limit(seconds)).await;
+                Ok(answer)
+            }
+            Fault::StatusBefore(status) => Ok(said(*status, &json!({"message": format!("{status} failed")}))),
+            Fault::StatusAfter(status) => {
+                self.answer(request);
+                Ok(said(*status, &json!({"message": format!("{status} failed")})))
+            }
+            Fault::Truncated => Ok(WireResponse { body: Err(BodyError::Cut), ..self.answer(request) }),
+            Fault::Empty => Ok(WireResponse { body: Ok(Bytes::new()), ..self.answer(request) }),
+            Fault::Html => Ok(html()),
+            Fault::HtmlAfter => {
+                self.answer(request);
+                Ok(html())
+            }
+            Fault::Object => Ok(said(self.answer(request).status, &json!({}))),
+            Fault::Throttled(throttle) => Ok(self.throttled(*throttle)),
+            Fault::Locked => Ok(said(409, &json!({"message": "409 Conflict: Resource lock"}))),
+            Fault::Forbidden => Ok(said(403, &json!({"message": "403 Forbidden"}))),
+            Fault::NotFound(missing) => Ok(match missing {
+                Missing::Project => said(404, &json!({"message": "404 Project Not Found"})),
+                Missing::Thing => said(404, &json!({"message": "404 Not found"})),
+                Missing::Route => said(404, &json!({"error": "404 Not Found"})),
+            }),
+            Fault::Redirect => {
+                let mut response = said(302, &json!({}));
+                response.headers.insert("location", HeaderValue::from_static("https://elsewhere.example/api/v4/projects/1"));
+                Ok(response)
+            }
+            Fault::List(damage) => Ok(self.damaged(*damage, request)),
+            Fault::FieldsMissing => Ok(self.without_fields(self.answer(request))),
+            Fault::KillAfter => {
+                self.answer(request);
+                self.die().await
+            }
+            Fault::Foreign(_) | Fault::Second | Fault::Interrupt | Fault::KillBefore | Fault::Revoked | Fault::ForbiddenFromHere => {
+                Ok(self.answer(request))
+            }
+        }
+    }
+
+    /// The run ends here.
+    async fn die(&self) -> Reply {
+        self.world.killed.notify_one();
+        std::future::pending().await
+    }
+
+    async fn time_out(&self, patience: Duration) -> Reply {
+        tokio::time::sleep(patience).await;
+        Err(SendError::new(Phase::MaybeSent, Failure::Timeout, "timed out"))
+    }
+
+    fn carry_out_later(&self, request: &WireRequest, after: Duration) {
+        let (world, request) = (Arc::clone(&self.world), request.clone());
+        {
+            let mut state = world.state();
+            state.settled = state.settled.max(world.now() + after);
+        }
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            carry_out(&world.model, world.prepared.scenario.token, &request);
+        });
+    }
+
+    fn throttled(&self, throttle: Throttle) -> WireResponse {
+        let mut response = said(429, &json!({"message": {"error": "This endpoint has been requested too many times."}}));
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH) + self.world.now();
+        let now = if self.world.schedule.skew < 0 {
+            now - Duration::from_secs(self.world.schedule.skew.unsigned_abs())
+        } else {
+            now + Duration::from_secs(self.world.schedule.skew.unsigned_abs())
+        };
+        let seconds = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs().to_string();
+        let (name, value, pause) = match throttle {
+            Throttle::Seconds(wait) => ("retry-after", wait.to_string(), wait),
+            Throttle::Date(wait) => ("retry-after", httpdate::fmt_http_date(now + Duration::from_secs(wait)), wait - 1),
+            Throttle::Reset(wait) => ("ratelimit-reset", seconds(now + Duration::from_secs(wait)), wait - 1),
+            Throttle::Silent => return WireResponse { body: Ok(Bytes::from_static(b"Retry later\n")), headers: HeaderMap::new(), status: 429 },
+            Throttle::Absurd => ("retry-after", "86400".to_owned(), 0),
+            Throttle::Nonsense => ("retry-after", "-soon".to_owned(), 0),
+        };
+        response.headers.insert(HeaderName::from_static(name), value.parse().unwrap());
+        response.headers.insert("date", httpdate::fmt_http_date(now).parse().unwrap());
+        // For the oracle; whole seconds may cut one off.
+        response.headers.insert("x-pause", pause.to_string().parse().unwrap());
+        response
+    }
+
+    /// An answer that is a list, with something wrong about it; any other as it is.
+    fn damaged(&self, damage: Damage, request: &WireRequest) -> WireResponse {
+        let mut response = self.answer(request);
+        let body = response.body.as_ref().ok().and_then(|body| serde_json::from_slice(body).ok());
+        let Some(Json::Array(mut rows)) = body else { return response };
+        let path = path_of(&request.target).to_owned();
+        let before = self.world.state().pages.insert(path, Json::Array(rows.clone()));
+        let headers = &mut response.headers;
+        let number = |headers: &HeaderMap, name: &str| headers.get(name).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+        let mut set = |name: &'static str, value: u64| drop(headers.insert(name, value.to_string().parse().unwrap()));
+        match damage {
+            Damage::NoRows => rows.clear(),
+            Damage::Short => drop(rows.pop()),
+            Damage::Repeated => rows.extend(rows.first().cloned()),
+            Damage::PageBefore => rows = before.and_then(|page| page.as_array().cloned()).unwrap_or(rows),
+            Damage::TotalMore | Damage::TotalLess => {
+                if let Some(total) = number(headers, "x-total") {
+                    let wrong = if damage == Damage::TotalMore { total + 1 } else { total.saturating_sub(1) };
+                    headers.insert("x-total", wrong.to_string().parse().unwrap());
+                }
+            }
+            Damage::NextSkips => {
+                headers.remove("link");
+                headers.insert("x-next-page", "99".parse().unwrap());
+            }
+            Damage::LinkElsewhere => {
+                let link = "<https://elsewhere.example/api/v4/x?page=2&per_page=100>; rel=\"next\"";
+                headers.insert("link", link.parse().unwrap());
+            }
+            Damage::OtherPage => set("x-page", 7),
+            Damage::NoHeaders => {
+                ["link", "x-page", "x-per-page", "x-next-page", "x-prev-page", "x-total", "x-total-pages"]
+                    .into_iter()
+                    .for_each(|name| drop(headers.remove(name)));
+            }
+        }
+        response.body = Ok(Json::Array(rows).to_string().into());
+        response
+    }
+
+    /// An answer of which every object lacks three of its fields.
+    fn without_fields(&self, mut response: WireResponse) -> WireResponse {
+        let Some(mut body) = response.body.as_ref().ok().and_then(|body| serde_json::from_slice::<Json>(body).ok()) else { return response };
+        let objects: Vec<&mut Json> = match &mut body {
+            Json::Array(rows) => rows.iter_mut().collect(),
+            other => vec![other],
+        };
+        for object in objects.into_iter().filter_map(Json::as_object_mut) {
+            for _ in 0..3 {
+                let keys: Vec<_> = object.keys().cloned().collect();
+                if !keys.is_empty() {
+                    object.remove(self.world.draw(|numbers| numbers.pick(&keys).clone()).as_str());
+                }
+            }
+        }
+        response.body = Ok(body.to_string().into());
+        response
+    }
+}
+
+fn path_of(target: &str) -> &str {
+    target.split('?').next().unwrap_or_default()
+}
+
+/// Lets the service carry a request out and answer it.
+fn carry_out(model: &Model, token: &str, request: &WireRequest) -> WireResponse {
+    let method = match request.method {
+        Method::Get => http::Method::GET,
+        Method::Post => http::Method::POST,
+        Method::Put => http::Method::PUT,
+        Method::Delete => http::Method::DELETE,
+    };
+    let builder = http::Request::builder().method(method).uri(format!("/api/v4{}", request.target));
+    let builder = builder.header("host", "service.example").header("private-token", token);
+    let built = match &request.content {
+        Content::Empty => builder.body(Bytes::new()),
+        Content::Json(json) => builder.header("content-type", "application/json").body(json.clone()),
+        Content::Form(parts) => builder.header("content-type", "multipart/form-data; boundary=Xy").body(multipart(parts)),
+    };
+    let (parts, body) = model.answer(built.unwrap()).into_parts();
+    WireResponse { status: parts.status.as_u16(), headers: parts.headers, body: Ok(body) }
+}
+
+fn multipart(parts: &[Part]) -> Bytes {
+    let mut body = Vec::new();
+    for part in parts {
+        let file = part.file_name.as_ref().map(|name| format!("; filename=\"{name}\"")).unwrap_or_default();
+        body.extend_from_slice(format!("--Xy\r\nContent-Disposition: form-data; name=\"{}\"{file}\r\n\r\n", part.name).as_bytes());
+        body.extend_from_slice(&part.value);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(b"--Xy--\r\n");
+    body.into()
+}
+
+fn said(status: u16, body: &Json) -> WireResponse {
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    WireResponse { status, headers, body: Ok(body.to_string().into()) }
+}
+
+fn html() -> WireResponse {
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", HeaderValue::from_static("text/html"));
+    WireResponse { status: 200, headers, body: Ok(Bytes::from_static(b"<html><body>Sign in</body></html>")) }
+}
+
+/// The clock of a run: that of the simulation.
+#[derive(Debug)]
+pub(crate) struct SimulatedClock(pub(crate) Instant);
+
+impl Clock for SimulatedClock {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+    fn wall(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH) + self.now()
+    }
+    fn sleep(&self, wait: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(wait))
+    }
+}
+
+/// The chance of a run: numbers that follow from a seed.
+#[derive(Debug)]
+pub(crate) struct SimulatedChance(pub(crate) Mutex<Numbers>);
+
+impl Random for SimulatedChance {
+    fn unit(&self) -> f64 {
+        self.0.lock().unwrap().unit()
+    }
+}

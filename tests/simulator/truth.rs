@@ -1,0 +1,258 @@
+//! What is true of the service, read past rights, limits and dialects, and held against what is declared without any of undrift's own code.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value as Json, json};
+use undrift::sandbox::Model;
+
+use crate::scenario::SECRETS;
+
+type Object = Map<String, Json>;
+
+/// All projects, by path.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Truth(pub(crate) BTreeMap<String, Project>);
+
+/// One project.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Project {
+    pub(crate) id: u64,
+    pub(crate) archived: bool,
+    pub(crate) settings: Object,
+    pub(crate) variables: BTreeMap<(String, String), Object>,
+    pub(crate) members: BTreeMap<String, Object>,
+    pub(crate) hooks: Vec<Object>,
+    pub(crate) push_rule: Option<Object>,
+}
+
+impl Truth {
+    pub(crate) fn of(model: &Model) -> Self {
+        let dump = model.dump().unwrap();
+        let rows = |table: &str| dump[table].as_array().unwrap().iter().map(|row| row.as_object().unwrap().clone());
+        let text = |row: &Object, column: &str| row[column].as_str().unwrap_or_default().to_owned();
+        let users: BTreeMap<_, _> = rows("users").map(|row| (row["id"].as_u64(), text(&row, "username"))).collect();
+        let mut projects = BTreeMap::new();
+        for row in rows("projects") {
+            let mut settings = row["attributes"].as_object().cloned().unwrap_or_default();
+            settings.extend(["name", "visibility"].map(|name| (name.to_owned(), row[name].clone())));
+            let own = |table: &str| {
+                let id = row["id"].clone();
+                rows(table).filter(move |other| other["project_id"] == id)
+            };
+            settings.insert("avatar".to_owned(), own("avatars").next().is_some().into());
+            let flag = |row: &Object, name: &str| (row[name] == 1).into();
+            let variable = |row: Object| {
+                let mut fields: Object = ["value", "variable_type"].map(|name| (name.to_owned(), row[name].clone())).into_iter().collect();
+                fields.extend(["protected", "masked", "raw"].map(|name| (name.to_owned(), flag(&row, name))));
+                ((text(&row, "key"), text(&row, "environment_scope")), fields)
+            };
+            let member = |row: Object| {
+                let fields = ["access_level", "expires_at"].map(|name| (name.to_owned(), row[name].clone()));
+                (users[&row["user_id"].as_u64()].clone(), fields.into_iter().collect())
+            };
+            let hook = |row: Object| {
+                let mut fields = row["settings"].as_object().cloned().unwrap_or_default();
+                fields.insert("token".to_owned(), row["token"].clone());
+                fields
+            };
+            let project = Project {
+                id: row["id"].as_u64().unwrap(),
+                archived: row["archived"] == 1,
+                settings,
+                variables: own("variables").map(variable).collect(),
+                members: own("members").filter(|row| !row["user_id"].is_null()).map(member).collect(),
+                hooks: own("hooks").map(hook).collect(),
+                push_rule: own("push_rules").next().map(|row| row["settings"].as_object().cloned().unwrap_or_default()),
+            };
+            projects.insert(text(&row, "full_path"), project);
+        }
+        Self(projects)
+    }
+
+    /// What of `documents` is not so, by address.
+    pub(crate) fn unmet(&self, documents: &[Json]) -> BTreeSet<String> {
+        let mut unmet = BTreeSet::new();
+        for document in documents {
+            let path = document["path"].as_str().unwrap();
+            match self.0.get(path) {
+                Some(project) => unmet.extend(project.unmet(document).into_iter().map(|part| format!("{path}#{part}"))),
+                None => drop(unmet.insert(path.to_owned())),
+            }
+        }
+        unmet
+    }
+
+    /// Everything that `documents` do not declare, with its value. What a section of which everything else is to go has besides is left out.
+    /// Fields of declared entries that are not declared themselves begin with [`OF_DECLARED`].
+    pub(crate) fn undeclared(&self, documents: &[Json]) -> BTreeSet<String> {
+        let none = json!({});
+        let of = |path: &str| documents.iter().find(|document| document["path"] == path).unwrap_or(&none);
+        self.0.iter().flat_map(|(path, project)| project.undeclared(path, of(path))).collect()
+    }
+
+    /// Declared hooks that are there more than once, as often as they are.
+    pub(crate) fn twice(&self, documents: &[Json]) -> BTreeMap<String, usize> {
+        let mut twice = BTreeMap::new();
+        for (path, project) in &self.0 {
+            let document = documents.iter().find(|document| document["path"] == path.as_str());
+            for entry in document.and_then(|document| document["hooks"].as_array()).into_iter().flatten() {
+                let url = resolved(&entry["url"]);
+                let there = project.hooks.iter().filter(|hook| hook["url"] == url).count();
+                if there > 1 {
+                    twice.insert(format!("{path} {url}"), there);
+                }
+            }
+        }
+        twice
+    }
+}
+
+/// How a line of [`Truth::undeclared`] begins that is about a field of a declared entry.
+pub(crate) const OF_DECLARED: &str = "~ ";
+
+/// A declared value, with the secret that it stands for.
+fn resolved(value: &Json) -> Json {
+    match value["env"].as_str() {
+        Some(name) => SECRETS.iter().find(|(known, _)| *known == name).map_or(Json::Null, |(_, secret)| (*secret).into()),
+        None => value.clone(),
+    }
+}
+
+fn level(value: &Json) -> Json {
+    match value.as_str() {
+        Some("guest") => 10.into(),
+        Some("reporter") => 20.into(),
+        Some("developer") => 30.into(),
+        Some("maintainer") => 40.into(),
+        Some("owner") => 50.into(),
+        _ => value.clone(),
+    }
+}
+
+/// Whether what is there is what is declared. Nothing and empty text are the same, and the order of lists does not matter.
+fn same(declared: &Json, live: Option<&Json>) -> bool {
+    let empty = |value: &Json| value.is_null() || value == "";
+    match (declared, live.unwrap_or(&Json::Null)) {
+        (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().all(|item| b.contains(item)),
+        (declared, live) => declared == live || empty(declared) && empty(live),
+    }
+}
+
+/// Whether every declared field of an entry, but those that tell which one it is, is there.
+fn fields_met(entry: &Json, live: &Object, identity: &[&str]) -> bool {
+    let declared = entry.as_object().unwrap().iter().filter(|(name, _)| !identity.contains(&name.as_str()));
+    declared.into_iter().all(|(name, value)| match name.as_str() {
+        "access_level" => level(value) == live[name],
+        _ => same(&resolved(value), live.get(name)),
+    })
+}
+
+const VARIABLE: [&str; 3] = ["key", "environment_scope", "state"];
+const HOOK: [&str; 4] = ["name", "url", "previously", "state"];
+const MEMBER: [&str; 2] = ["user", "state"];
+
+fn identity(entry: &Json) -> (String, String) {
+    let text = |name: &str| entry[name].as_str().map(str::to_owned);
+    (text("key").unwrap_or_default(), text("environment_scope").unwrap_or_else(|| "*".to_owned()))
+}
+
+fn entries<'d>(document: &'d Json, section: &str) -> impl Iterator<Item = &'d Json> {
+    document[section].as_array().into_iter().flatten()
+}
+
+impl Project {
+    fn unmet(&self, document: &Json) -> Vec<String> {
+        let mut unmet = Vec::new();
+        let mut require = |met: bool, what: String| {
+            if !met {
+                unmet.push(what);
+            }
+        };
+        for (name, value) in document["settings"].as_object().into_iter().flatten() {
+            let met = if name == "avatar" { self.settings[name] == true } else { same(value, self.settings.get(name)) };
+            require(met, format!("settings/{name}"));
+        }
+        if let Some(archived) = document["archived"].as_bool() {
+            require(self.archived == archived, "archived".to_owned());
+        }
+        for entry in entries(document, "variables") {
+            let key = identity(entry);
+            let live = self.variables.get(&key);
+            let met = if entry["state"] == "absent" { live.is_none() } else { live.is_some_and(|live| fields_met(entry, live, &VARIABLE)) };
+            require(met, format!("variables/{}@{}", key.0, key.1));
+        }
+        for entry in entries(document, "members") {
+            let user = entry["user"].as_str().unwrap();
+            let live = self.members.get(user);
+            let met = if entry["state"] == "absent" { live.is_none() } else { live.is_some_and(|live| fields_met(entry, live, &MEMBER)) };
+            require(met, format!("members/{user}"));
+        }
+        for entry in entries(document, "hooks") {
+            let url = resolved(&entry["url"]);
+            let there: Vec<_> = self.hooks.iter().filter(|hook| hook["url"] == url).collect();
+            let met = if entry["state"] == "absent" { there.is_empty() } else { there.len() == 1 && fields_met(entry, there[0], &HOOK) };
+            require(met, format!("hooks/{}", entry["name"].as_str().or(entry["url"].as_str()).unwrap_or("env:CHAT_URL")));
+        }
+        if let Some(rule) = document.get("push_rule") {
+            let met = match (rule, &self.push_rule) {
+                (Json::Null, live) => live.is_none(),
+                (rule, Some(live)) => fields_met(rule, live, &[]),
+                (_, None) => false,
+            };
+            require(met, "push_rule".to_owned());
+        }
+        for section in document["unlisted"].as_object().into_iter().flat_map(Object::keys) {
+            let (there, listed) = match section.as_str() {
+                "variables" => (self.variables.len(), entries(document, "variables").count()),
+                "hooks" => (self.hooks.len(), entries(document, "hooks").count()),
+                _ => (self.members.len(), entries(document, "members").count()),
+            };
+            require(there <= listed, format!("{section}/unlisted"));
+        }
+        unmet
+    }
+
+    fn undeclared(&self, path: &str, document: &Json) -> Vec<String> {
+        let mut rest = Vec::new();
+        let kept = |section: &str| document["unlisted"][section] != "delete";
+        for (name, value) in &self.settings {
+            if document["settings"].get(name).is_none() {
+                rest.push(format!("{path}#settings/{name} = {value}"));
+            }
+        }
+        let declared: Vec<_> = entries(document, "variables").map(identity).collect();
+        for (key, value) in self.variables.iter().filter(|(key, _)| kept("variables") && !declared.contains(key)) {
+            rest.push(format!("{path}#variables/{}@{} = {}", key.0, key.1, Json::Object(value.clone())));
+        }
+        for entry in entries(document, "variables").filter(|entry| entry["state"] != "absent") {
+            for (name, value) in self.variables.get(&identity(entry)).into_iter().flatten().filter(|(name, _)| entry.get(name).is_none()) {
+                rest.push(format!("{OF_DECLARED}{path}#variables/{}/{name} = {value}", entry["key"]));
+            }
+        }
+        let declared: Vec<_> = entries(document, "members").map(|entry| entry["user"].as_str().unwrap()).collect();
+        for (user, value) in self.members.iter().filter(|(user, _)| kept("members") && !declared.contains(&user.as_str())) {
+            rest.push(format!("{path}#members/{user} = {}", Json::Object(value.clone())));
+        }
+        let urls = |entry: &Json| {
+            let before = entry["previously"].as_array().cloned().unwrap_or_default();
+            before.into_iter().chain([resolved(&entry["url"])]).collect::<Vec<_>>()
+        };
+        let declared: Vec<_> = entries(document, "hooks").flat_map(urls).collect();
+        for entry in entries(document, "hooks").filter(|entry| entry["state"] != "absent") {
+            let there = self.hooks.iter().find(|hook| urls(entry).contains(&hook["url"]));
+            for (name, value) in there.into_iter().flatten().filter(|(name, _)| entry.get(name.as_str()).is_none()) {
+                rest.push(format!("{OF_DECLARED}{path}#hooks/{}/{name} = {value}", entry["url"]));
+            }
+        }
+        for hook in self.hooks.iter().filter(|hook| kept("hooks") && !declared.contains(&hook["url"])) {
+            rest.push(format!("{path}#hooks = {}", Json::Object(hook.clone())));
+        }
+        // A rule is declared field by field, or as a whole.
+        if document.get("push_rule").is_none_or(|rule| !rule.is_null()) {
+            for (name, value) in self.push_rule.iter().flatten().filter(|(name, _)| document["push_rule"].get(name.as_str()).is_none()) {
+                rest.push(format!("{path}#push_rule/{name} = {value}"));
+            }
+        }
+        rest
+    }
+}

@@ -1,0 +1,131 @@
+//! One run of undrift against the simulated service, from manifests to exit code and report, as the command line does it.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, OnceLock},
+    time::Duration,
+};
+
+use undrift::{
+    address::Selector,
+    api::{self, ApiError, ReadClient, Service, WriteClient},
+    apply::{Applied, Apply},
+    observe::Observer,
+    plan::{self, Plan, Settings},
+    report::{
+        Run, Style,
+        json::{Outcomes, Planned, Report, Sort},
+        terminal::{self, Title},
+    },
+    secret::{Secret, Secrets},
+};
+
+use crate::{
+    scenario::Prepared,
+    schedule::Numbers,
+    service::{ADDRESS, SimulatedChance, SimulatedClock, Who, Wire, World},
+};
+
+/// What became of a run.
+pub(crate) struct Ran {
+    /// The code that it exits with.
+    pub(crate) exit: u8,
+    /// What it planned, if it came so far.
+    pub(crate) plan: Option<Plan>,
+    /// What became of that.
+    pub(crate) applied: Option<Applied>,
+    /// Everything that it printed and wrote.
+    pub(crate) output: String,
+}
+
+/// Plans and, if `applies`, carries the plan out.
+pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
+    let prepared = &world.prepared;
+    let mut secrets = Secrets::new(prepared.root(), Prepared::environment());
+    let references: Vec<_> = prepared.desired.references().map(|(_, _, reference)| reference.clone()).collect();
+    secrets.resolve(&references);
+    secrets.also_redact(Secret::new(prepared.scenario.token));
+    let secrets = Arc::new(secrets);
+    let wire = Arc::new(Wire { world: Arc::clone(world), who, client: OnceLock::new() });
+    let chance = Numbers::new(world.schedule.seed ^ 0x5eed);
+    let settings = api::Settings {
+        clock: Arc::new(SimulatedClock(tokio::time::Instant::now())),
+        random: Arc::new(SimulatedChance(Mutex::new(chance))),
+        deadline: world.schedule.deadline.filter(|_| who == Who::First).map(Duration::from_secs),
+        ..api::Settings::default()
+    };
+    let client = ReadClient::new(Service::parse(ADDRESS, false).unwrap(), wire.clone(), Arc::clone(&secrets), settings);
+    wire.client.set(client.clone()).unwrap();
+    let mut ran = Ran { exit: 0, plan: None, applied: None, output: String::new() };
+    if let Err(error) = all(&mut ran, world, who, client, secrets, applies).await {
+        ran.output += &format!("{:#}\n{:?}\n", anyhow::Error::new(error.clone()), error.hint());
+        ran.exit = exit_of(&error);
+    }
+    ran
+}
+
+async fn all(
+    ran: &mut Ran,
+    world: &Arc<World>,
+    who: Who,
+    client: ReadClient,
+    secrets: Arc<Secrets>,
+    applies: bool,
+) -> Result<(), ApiError> {
+    let prepared = &world.prepared;
+    let observer = Observer::connect(client.clone()).await?;
+    let resend = if who == Who::First { prepared.scenario.resend } else { &[] };
+    let settings = Settings {
+        caller: observer.caller().clone(),
+        secrets: Arc::clone(&secrets),
+        selection: plan::Selection::default(),
+        resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
+        limits: plan::Limits::default(),
+        acknowledged: Vec::new(),
+    };
+    let mut plan = Plan::default();
+    let projects: Vec<_> = prepared.desired.projects.iter().collect();
+    observer.all(&projects, &settings.selection, 16, |project, live| plan.add(plan::project(project, &live, &settings))).await?;
+    let plan = plan.sorted();
+    let told = Run { target: ADDRESS.to_owned(), caller: observer.caller().username.clone(), sandbox: false };
+    ran.output += &terminal::plan(&plan, &told, Title::Plan, Style::default());
+    ran.output += &Report::new(Sort::Plan, 0, Planned::new(&told, &plan)).to_text().unwrap();
+    let blocked = match (plan.refusals.is_empty(), plan.problems.is_empty(), plan.incomplete.is_empty()) {
+        (false, ..) => 4,
+        (_, false, _) => 3,
+        (.., false) => 10,
+        _ => 0,
+    };
+    ran.exit = blocked;
+    if applies && matches!(blocked, 0 | 10) && !plan.steps.is_empty() {
+        let writer = WriteClient::new(client.clone());
+        let apply = Apply { desired: &prepared.desired, observer: &observer, writer: &writer, settings: &settings, ahead: 16 };
+        let applied = apply.run(&plan, |_| ()).await;
+        ran.output += &terminal::applied(&applied, &told, Style::default());
+        ran.output += &Report::new(Sort::Apply, 0, Outcomes::new(&told, &applied)).to_text().unwrap();
+        ran.exit = match &applied {
+            _ if client.is_interrupted() => 130,
+            applied if !applied.is_complete() => 6,
+            _ => blocked,
+        };
+        ran.applied = Some(applied);
+    }
+    ran.plan = Some(plan);
+    Ok(())
+}
+
+fn exit_of(error: &ApiError) -> u8 {
+    if error.is_interrupted() {
+        130
+    } else if error.is_unauthorized() || error.is_forbidden() {
+        7
+    } else {
+        8
+    }
+}
+
+/// The writes that a plan shows: method, path, and the names of what they carry.
+pub(crate) fn writes(plan: &Plan) -> BTreeSet<(&'static str, String, Vec<String>)> {
+    let calls = plan.steps.iter().flat_map(|step| &step.calls);
+    calls.map(|call| (call.method, call.path.clone(), call.fields.clone())).collect()
+}
