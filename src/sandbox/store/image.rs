@@ -4,16 +4,33 @@
 //! image is to roll it back: that costs what was changed, and keeps the prepared statements. Any other image is copied
 //! page by page.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 
-use super::{Store, configure, held};
+use super::{SCHEMA, Store, configure, held, upgrade};
 
 /// What a store held at some time. Clones are the same image.
 #[derive(Clone, Debug)]
 pub(crate) struct Image(Arc<Mutex<Connection>>);
+
+impl Image {
+    /// What a new store holds. It is made once: to copy tables is a matter of microseconds, to make them is not.
+    pub(super) fn empty() -> Result<Self, rusqlite::Error> {
+        static EMPTY: OnceLock<Image> = OnceLock::new();
+        if let Some(empty) = EMPTY.get() {
+            return Ok(empty.clone());
+        }
+        let made = Connection::open_in_memory()?;
+        upgrade(&made, &SCHEMA)?;
+        Ok(EMPTY.get_or_init(|| Self(Arc::new(Mutex::new(made)))).clone())
+    }
+
+    pub(super) fn copy_to(&self, to: &mut Connection) -> Result<(), rusqlite::Error> {
+        copy(&held(&self.0), to)
+    }
+}
 
 impl Store {
     /// A store in memory that holds what the image does.
@@ -46,7 +63,7 @@ impl Store {
             writer.execute_batch("ROLLBACK")?;
         }
         if !base.is_some_and(|base| Arc::ptr_eq(&base.0, &image.0)) {
-            copy(&held(&image.0), &mut writer)?;
+            image.copy_to(&mut writer)?;
         }
         writer.execute_batch("BEGIN")?;
         self.base = Some(image.clone());

@@ -77,13 +77,15 @@ impl Store {
     /// Opens or creates the database. `durable` flushes every commit to the disk.
     pub(crate) fn open(data: &Data, durable: bool) -> Result<Self, StartError> {
         match data {
-            Data::Memory => {
-                let writer = Connection::open_in_memory().and_then(configure).map_err(StartError::Memory)?;
-                upgrade(&writer, &SCHEMA).map_err(StartError::Memory)?;
-                Ok(Self::in_memory(writer))
-            }
+            Data::Memory => Self::open_memory().map_err(StartError::Memory),
             Data::File(path) => Self::open_file(path, durable),
         }
+    }
+
+    fn open_memory() -> Result<Self, rusqlite::Error> {
+        let mut writer = Connection::open_in_memory().and_then(configure)?;
+        Image::empty()?.copy_to(&mut writer)?;
+        Ok(Self::in_memory(writer))
     }
 
     fn in_memory(writer: Connection) -> Self {
