@@ -182,7 +182,11 @@ pub(crate) fn all() -> Vec<Scenario> {
         new("change-all-and-archive", &[there(json!({"variables": [variable("A", "old")]}))], &[declared(archived(all_kinds()))]),
         new(
             "remove-some",
-            &[there(json!({"variables": variables(0..4), "hooks": hooks(0..3), "members": [{"user": "carol", "access_level": 20}]}))],
+            &[there(json!({
+                "variables": variables(0..4),
+                "hooks": hooks(0..4),
+                "members": [{"user": "carol", "access_level": 20}, {"user": "alice", "access_level": 20}],
+            }))],
             &[declared(json!({
                 "variables": [{"key": "K000", "state": "absent"}, variable("K001", "new")],
                 "hooks": [{"url": "https://h00.example.org/", "state": "absent"}],
