@@ -1,5 +1,7 @@
 //! `undrift apply`: shows the plan, asks, and carries it out.
 
+use std::sync::Arc;
+
 use super::{
     Context,
     exit::{Exit, Failure, Outcome},
@@ -54,12 +56,12 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
 
 async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
     let plan = session.plan(cx).await?;
-    let style = args.session.style(cx);
-    let text = || terminal::plan(&plan, &session.run, Title::Plan, style);
+    let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
+    let text = || terminal::plan(&plan, &session.run, Title::Plan, style, secrets);
     let blocked = Exit::first_of([super::plan::blocked(&plan), missing_secrets(session, cx)]);
     // What could not be read does not keep the rest from being applied.
     if plan.steps.is_empty() || !matches!(blocked, Exit::Success | Exit::Incomplete) {
-        let json = || Report::new(Sort::Plan, blocked.code(), Planned::new(&session.run, &plan)).to_text();
+        let json = || Report::new(Sort::Plan, blocked.code(), Planned::new(&session.run, &plan)).to_text(secrets);
         cx.output.report(&args.report, text, json)?;
         if !plan.steps.is_empty() {
             cx.output.tell(UNCHANGED);
@@ -84,8 +86,8 @@ async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
         ended_by.as_ref().map_or(Exit::Success, |failure| failure.exit),
         Exit::Incomplete.when(!plan.incomplete.is_empty()),
     ]);
-    let text = || String::from("\n") + &terminal::applied(&applied, &session.run, style);
-    let json = || Report::new(Sort::Apply, exit.code(), Outcomes::new(&session.run, &applied)).to_text();
+    let text = || String::from("\n") + &terminal::applied(&applied, &session.run, style, secrets);
+    let json = || Report::new(Sort::Apply, exit.code(), Outcomes::new(&session.run, &applied)).to_text(secrets);
     cx.output.report(&args.report, text, json)?;
     if let Some(failure) = ended_by {
         cx.output.tell_failure(&failure);
@@ -110,7 +112,7 @@ fn missing_secrets(session: &Session, cx: &Context) -> Exit {
 async fn carry_out(session: &Session, plan: &Plan, cx: &Context) -> Result<(Applied, Option<Exit>), Failure> {
     let signals = signal::watch(cx.output.clone())?;
     let writer = WriteClient::new(session.observer.client().clone());
-    let progress = Progress::new(cx.output.progress, "applying", plan.steps.len());
+    let progress = Progress::new(cx.output.progress, "applying", plan.steps.len(), Arc::clone(&session.settings.secrets));
     let apply = Apply {
         desired: &session.desired,
         observer: &session.observer,

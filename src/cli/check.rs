@@ -10,6 +10,7 @@ use super::{
 use crate::{
     manifest,
     report::json::{Checked, Report, Sort},
+    secret::Secrets,
 };
 
 const EXAMPLES: &str = "Examples:
@@ -33,7 +34,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     let json = || {
         let loaded = manifest::load(&args.dir);
         let projects = loaded.desired.as_ref().map_or(0, |desired| desired.projects.len());
-        Report::new(Sort::Check, code, Checked::new(&loaded.diagnostics, projects)).to_text()
+        Report::new(Sort::Check, code, Checked::new(&loaded.diagnostics, projects)).to_text(&Secrets::default())
     };
     cx.output.report(&args.report, || text, json)?;
     Ok(Exit::Usage.when(code != 0))

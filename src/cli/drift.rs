@@ -32,9 +32,9 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     // Guards are about writing, which nobody is going to do.
     plan.refusals.clear();
     let exit = Exit::first_of([super::plan::blocked(&plan), Exit::Differences.when(!plan.steps.is_empty())]);
-    let style = args.session.style(cx);
-    let text = || terminal::plan(&plan, &session.run, Title::Drift, style);
-    let json = || Report::new(Sort::Drift, exit.code(), Planned::new(&session.run, &plan)).to_text();
+    let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
+    let text = || terminal::plan(&plan, &session.run, Title::Drift, style, secrets);
+    let json = || Report::new(Sort::Drift, exit.code(), Planned::new(&session.run, &plan)).to_text(secrets);
     cx.output.report(&args.report, text, json)?;
     session.close().await;
     Ok(exit)

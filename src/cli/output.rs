@@ -1,4 +1,4 @@
-//! Where text goes: results to stdout, everything else to stderr, nothing past the redaction.
+//! Where text goes: results to stdout, everything else to stderr, and no text past the redaction. Data comes here without secrets.
 
 use std::{
     io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write},
@@ -36,8 +36,13 @@ impl Redactor {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = secrets;
     }
 
+    /// What is known by now.
+    fn known(&self) -> Arc<Secrets> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn redact(&self, text: &str) -> String {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).redact(text)
+        self.known().redact(text)
     }
 }
 
@@ -78,13 +83,26 @@ impl Output {
         &self.redactor
     }
 
-    /// Writes a result. A reader that has gone away is no error.
+    /// The secrets that are known by now.
+    pub(super) fn secrets(&self) -> Arc<Secrets> {
+        self.redactor.known()
+    }
+
+    /// Writes a result, as text. A reader that has gone away is no error.
     ///
     /// # Errors
     /// If stdout cannot be written for another reason, such as a full disk.
     pub(super) fn print(&self, text: &str) -> Result<(), Failure> {
+        self.print_data(&self.redactor.redact(text))
+    }
+
+    /// Writes a result for machines, from whose values secrets were struck as it was made: struck now, it might be no JSON any more.
+    ///
+    /// # Errors
+    /// As [`Self::print`].
+    pub(super) fn print_data(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
-        match stdout.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stdout.flush()) {
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
             _ => Ok(()),
         }
@@ -263,8 +281,8 @@ impl Output {
         }
         for target in &targets.out {
             match target {
-                Target::Stdout => self.print(&json)?,
-                Target::File(path) => std::fs::write(path, self.redactor.redact(&json)).map_err(|error| unwritable(path, &error))?,
+                Target::Stdout => self.print_data(&json)?,
+                Target::File(path) => std::fs::write(path, &json).map_err(|error| unwritable(path, &error))?,
             }
         }
         Ok(())

@@ -40,9 +40,9 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let session = Session::open(&args.session, &args.changes, cx).await?;
     let plan = session.plan(cx).await?;
     let exit = Exit::first_of([blocked(&plan), Exit::Differences.when(args.exit_code && !plan.steps.is_empty())]);
-    let style = args.session.style(cx);
-    let text = || terminal::plan(&plan, &session.run, Title::Plan, style);
-    let json = || Report::new(Sort::Plan, exit.code(), Planned::new(&session.run, &plan)).to_text();
+    let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
+    let text = || terminal::plan(&plan, &session.run, Title::Plan, style, secrets);
+    let json = || Report::new(Sort::Plan, exit.code(), Planned::new(&session.run, &plan)).to_text(secrets);
     cx.output.report(&args.report, text, json)?;
     session.close().await;
     Ok(exit)

@@ -111,6 +111,7 @@ mod tests {
         diagnostic::{Diagnostic, Diagnostics},
         plan::Plan,
         report::{Run, json::Sort},
+        secret::Secrets,
     };
 
     fn assert_fits(name: &str, report: &str) {
@@ -128,10 +129,10 @@ mod tests {
     fn reports_fit_their_schemas() {
         let run = Run { target: "https://x.example".into(), caller: "alice".into(), sandbox: false };
         let plan = Plan::default();
-        assert_fits("plan", &Report::new(Sort::Plan, 0, Planned::new(&run, &plan)).to_text().unwrap());
+        assert_fits("plan", &Report::new(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(&Secrets::default()).unwrap());
         let applied = Applied::default();
-        assert_fits("apply", &Report::new(Sort::Apply, 6, Outcomes::new(&run, &applied)).to_text().unwrap());
+        assert_fits("apply", &Report::new(Sort::Apply, 6, Outcomes::new(&run, &applied)).to_text(&Secrets::default()).unwrap());
         let diagnostics: Diagnostics = [Diagnostic::error("syntax", "it is broken")].into_iter().collect();
-        assert_fits("check", &Report::new(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text().unwrap());
+        assert_fits("check", &Report::new(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(&Secrets::default()).unwrap());
     }
 }

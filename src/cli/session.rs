@@ -139,7 +139,7 @@ impl Session {
     pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
         let selected: Vec<&Project> =
             self.desired.projects.iter().filter(|project| is_selected(project, &self.settings.selection)).collect();
-        let progress = Progress::new(cx.output.progress, "reading", selected.len());
+        let progress = Progress::new(cx.output.progress, "reading", selected.len(), Arc::clone(&self.settings.secrets));
         let mut plan = Plan::default();
         let read = self.observer.all(&selected, &self.settings.selection, self.concurrency, |project, live| {
             plan.add(plan::project(project, &live, &self.settings));

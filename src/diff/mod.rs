@@ -14,6 +14,7 @@ use crate::{
     address::{Address, Selector},
     field::{Field, Secrecy},
     kind::{Kind, LiveEntry, Target, Users, plain_text},
+    kinds,
     live::{Caller, Collection},
     manifest::{Section, Unlisted},
     operation::{Request, Write},
@@ -57,6 +58,7 @@ pub enum Shown {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
     /// Its name in the manifest.
+    #[serde(serialize_with = "kinds::serialize_name")]
     pub field: String,
     /// What is there.
     pub before: Shown,
@@ -104,7 +106,7 @@ pub struct Note {
     /// The reason.
     pub reason: Reason,
     /// The fields that it is about.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "kinds::serialize_names")]
     pub fields: Vec<String>,
     /// Where it is declared.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,6 +137,7 @@ pub struct Problem {
     /// The object.
     pub address: Address,
     /// The code, for example `missing-project`.
+    #[serde(serialize_with = "text::word")]
     pub code: &'static str,
     /// What is wrong.
     pub message: String,

@@ -5,11 +5,15 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Run;
+use super::{
+    Run,
+    redact::{Keys, Struck},
+};
 use crate::{
     apply::{Applied, Outcome, StepResult},
     diagnostic::{Diagnostics, Severity},
     plan::{Counts, Plan},
+    secret::Secrets,
     text::is_unsafe,
 };
 
@@ -38,6 +42,7 @@ pub struct Report<T> {
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
     /// The version of undrift that wrote it.
+    #[serde(serialize_with = "crate::text::word")]
     pub tool_version: &'static str,
     /// The code that the run exits with.
     pub exit_code: u8,
@@ -52,12 +57,12 @@ impl<T: Serialize> Report<T> {
         Self { undrift, format_version: FORMAT_VERSION, tool_version: env!("CARGO_PKG_VERSION"), exit_code, content }
     }
 
-    /// The JSON text, with a line feed at its end.
+    /// The JSON text without what `secrets` knows, with a line feed at its end.
     ///
     /// # Errors
     /// If a value cannot be expressed in JSON, which no report holds.
-    pub fn to_text(&self) -> serde_json::Result<String> {
-        Ok(harmless(&serde_json::to_string_pretty(self)?) + "\n")
+    pub fn to_text(&self, secrets: &Secrets) -> serde_json::Result<String> {
+        Ok(harmless(&serde_json::to_string_pretty(&Struck::new(self, Keys::Data, secrets))?) + "\n")
     }
 }
 
@@ -247,7 +252,7 @@ mod tests {
     #[test]
     fn a_report_says_what_it_is() {
         let (plan, run) = (Plan::default(), Run { target: "https://x.example".into(), caller: "a".into(), sandbox: true });
-        let text = Report::new(Sort::Drift, 0, Planned::new(&run, &plan)).to_text().unwrap();
+        let text = Report::new(Sort::Drift, 0, Planned::new(&run, &plan)).to_text(&Secrets::default()).unwrap();
         let report: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((&report["undrift"], &report["format_version"], &report["sandbox"]), (&json!("drift"), &json!(0), &json!(true)));
         assert_eq!(report["counts"]["calls"], 0);

@@ -1,5 +1,7 @@
 //! No secret in any output, whatever the command, however loud; and no write by a command that only looks.
 
+use serde_json::Value;
+
 use crate::{harness::Place, sandbox::Server};
 
 /// Secrets by where they live. None of them may ever be seen.
@@ -119,6 +121,73 @@ fn no_canary_is_in_any_output() {
                 assert!(!text.contains(&form), "{about} is in the output of `{name}` as `{form}`:\n{text}");
             }
         }
+    }
+}
+
+/// Secrets that would break JSON or its words if they were struck from the finished text.
+const AWKWARD: [&str; 6] = [
+    "{\n  \"auths\": {\n    \"a.example.org\": {\"auth\": \"QUJDREVG\"},\n    \"b.example.org\": {}\n  }\n}",
+    "a \"quoted\" \\ word\nand a second line",
+    "address",
+    "update",
+    "description",
+    "[secret]",
+];
+
+/// Every text in `json` that is no key.
+fn texts(json: &Value) -> Vec<&str> {
+    match json {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(object) => object.values().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A project whose description tells all of [`AWKWARD`], and a manifest that refers to them as `S0` and so on.
+fn awkward() -> Place {
+    let settings = serde_json::json!({"description": AWKWARD.join(" and ")});
+    let seed = format!("groups: [{{path: acme}}]\nprojects: [{{path: acme/shop, settings: {settings}}}]\n");
+    let variables: Vec<_> = (0..AWKWARD.len()).map(|i| format!("{{key: K{i}, value: {{env: S{i}}}}}")).collect();
+    let variables = format!("variables: [{{key: KEY, value: {{env: KEY}}}}, {}]\n", variables.join(", "));
+    let settings = "settings: {description: new, extra: {canary-key: {canary-key: 1}}}\n";
+    let place = Place::new().file("shop.yaml", &format!("kind: Project\npath: acme/shop\n{settings}{variables}"));
+    let place = place.file("sandbox.yaml", &seed).env("KEY", "canary-key");
+    AWKWARD.iter().enumerate().fold(place, |place, (i, secret)| place.env(&format!("S{i}"), secret))
+}
+
+fn assert_tells_nothing(json: &Value) {
+    let told: Vec<_> =
+        texts(json).into_iter().filter(|text| ["QUJDREVG", "quoted", "canary"].iter().any(|part| text.contains(part))).collect();
+    assert_eq!(told, [""; 0], "{json:#}");
+}
+
+#[test]
+fn a_report_is_what_it_is_whatever_the_secrets_are() {
+    let place = awkward();
+    for command in ["plan --sandbox --resend ** --out json=-", "drift --sandbox --out json=-"] {
+        let report: Value = serde_json::from_slice(&place.output(command).stdout).unwrap();
+        assert_tells_nothing(&report);
+        let (step, variable) = (&report["steps"][0], &report["steps"][1]);
+        assert_eq!((step["address"].as_str(), step["action"].as_str()), (Some("acme/shop#settings"), Some("update")));
+        let description = step["changes"].as_array().unwrap().iter().find(|change| change["field"] == "description").unwrap();
+        let before = description["before"]["value"].as_str().unwrap();
+        assert_eq!(before, ["[secret]"; AWKWARD.len()].join(" and "));
+        assert_eq!(variable["action"], "create");
+    }
+    let report: Value = serde_json::from_slice(&place.output("plan --sandbox --resend ** --out json=-").stdout).unwrap();
+    let extra = &report["steps"][0]["changes"][0];
+    assert_eq!((extra["field"].as_str(), extra["after"]["value"].get("[secret]").is_some()), (Some("[secret]"), true), "{extra:#}");
+}
+
+#[test]
+fn an_answer_is_what_it_is_whatever_the_secret_is() {
+    let place = awkward();
+    for i in 0..AWKWARD.len() {
+        let output = place.output(&format!("call project-edit id=acme/shop description=@env:S{i} --sandbox --yes"));
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+        assert_tells_nothing(&answer);
+        assert_eq!((answer["description"].as_str(), answer["path"].as_str()), (Some("[secret]"), Some("shop")), "{answer:#}");
     }
 }
 
