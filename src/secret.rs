@@ -17,7 +17,7 @@ use serde::Serialize;
 
 pub use known::MARK;
 pub use lookup::{Missing, Secrets};
-pub use names::{Allowed, TOKEN_NAMES, is_reserved};
+pub use names::{Allowed, is_reserved};
 
 /// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` says nothing.
 #[derive(Clone, PartialEq, Eq)]

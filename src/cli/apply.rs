@@ -19,6 +19,7 @@ use crate::{
         progress::Progress,
         terminal::{self, Title},
     },
+    secret::Reference,
     text::count,
 };
 
@@ -95,12 +96,14 @@ async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
     Ok(exit)
 }
 
-/// Says which secrets are missing. Nothing is written before all of them are there, so that no run ends halfway for that.
+/// Says which secrets are missing, and which files must not be sent. Nothing is written before all of them are there, so that no run
+/// ends halfway for that.
 fn missing_secrets(session: &Session, cx: &Context) -> Exit {
-    let secrets = &session.settings.secrets;
-    let why = |reference| secrets.missing().find(|(missing, _)| *missing == reference).map(|(_, why)| why);
-    let missing = session.desired.references().filter_map(|(address, origin, reference)| {
-        let diagnostic = Diagnostic::error("missing-secret", why(reference)?.to_string()).at(Place::from(origin));
+    let uploads = session.desired.uploads().map(|(address, origin, path)| (address, origin, Reference::File(path.to_owned())));
+    let references = session.desired.references().map(|(address, origin, reference)| (address, origin, reference.clone()));
+    let missing = references.chain(uploads).filter_map(|(address, origin, reference)| {
+        let why = session.settings.secrets.why_missing(&reference)?;
+        let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
         Some(diagnostic.label(address.to_string()))
     });
     let missing: Diagnostics = missing.collect();

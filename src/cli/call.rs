@@ -177,9 +177,9 @@ impl<E: Copy> Session<E> {
             None => request,
         });
         let endpoint = args.connect.endpoint(".".as_ref(), &config, &cx.env, &cx.output).await?;
-        let mut secrets = Secrets::of_command_line(endpoint.environment.clone());
+        let secrets = Secrets::of_command_line(endpoint.environment.clone());
+        let mut secrets = secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
         secrets.resolve(arguments::references(&request));
-        secrets.also_redact(endpoint.token.clone());
         if let Some(failure) = unusable(&request, &secrets) {
             return Err(failure);
         }

@@ -45,7 +45,7 @@ pub(super) async fn start(file: &str, root: &Path, env: &Environment, output: &O
     let running = launch(config, output).await?;
     let service = Service::parse(&running.url(), false).map_err(|error| Failure::new(Exit::Internal, error))?;
     let environment = env.clone().with(read_environment(&root.join(ENVIRONMENT))?);
-    Ok(Endpoint { service, token: Secret::new(running.token()), environment, embedded: Some(running) })
+    Ok(Endpoint { service, token: Secret::new(running.token()), token_file: None, environment, embedded: Some(running) })
 }
 
 /// Starts the sandbox and passes on what it has to say.

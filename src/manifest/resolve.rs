@@ -13,7 +13,7 @@ use crate::{
     kind::{Kind, Shape, Spec, Table},
     kinds::{self, KINDS, settings},
     origin::{Layer, Origin, Sourced},
-    secret::Reference,
+    secret::{Reference, is_reserved},
     text::{alternatives, nearest},
     value::{Fields, Json, Object, Value},
     yaml::{self, Data, Key, Node},
@@ -300,6 +300,11 @@ impl Reader<'_, '_> {
                 let message = format!("`{}` names no environment variable", key.name);
                 let wrong = self.findings.error("reference", message, key.span.clone());
                 wrong.help("names are made of letters, digits and `_`, and do not start with a digit; the secret itself never stands here");
+            }
+            Value::Secret(Reference::Env(name)) if is_reserved(name) => {
+                let message = format!("`{name}` belongs to the CI system or to undrift and must not be a value");
+                let reserved = self.findings.error("reserved-variable", message, key.span.clone());
+                reserved.help("create a secret for this purpose and give it a name of its own");
             }
             Value::Secret(Reference::File(path)) | Value::File(path) if !is_below(path) => {
                 let message = format!("`{}` names no file inside the manifest folder", key.name);

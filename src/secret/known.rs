@@ -41,29 +41,16 @@ impl Known {
 
     /// Where secrets are in `text`: ordered and apart. Those that overlap are one.
     pub(super) fn find(&self, text: &str) -> Vec<Range<usize>> {
-        let mut found = self.find_bytes(text.as_bytes());
-        for range in &mut found {
-            // Where the text leaves a form, it may be within a character; the beginning that was found ends before.
-            while !text.is_char_boundary(range.end) {
-                range.end -= 1;
-            }
-        }
-        found
-    }
-
-    /// As [`Self::find`], in bytes that may be anything.
-    pub(super) fn find_bytes(&self, text: &[u8]) -> Vec<Range<usize>> {
         if self.forms.is_empty() {
             return Vec::new();
         }
         let Finder { automaton, forms } = self.finder.get_or_init(|| Finder::new(&self.forms));
-        let Some(automaton) = automaton else { return Vec::from([0..text.len()]) };
+        let Some(automaton) = automaton else { return std::iter::once(0..text.len()).collect() };
         let mut found: Vec<Range<usize>> = Vec::new();
         for beginning in automaton.find_overlapping_iter(text) {
             let rest = &text[beginning.end()..];
-            let agrees = |(form, from): &(Arc<str>, usize)| rest.iter().zip(&form.as_bytes()[*from..]).take_while(|(a, b)| a == b).count();
-            let more = forms[beginning.pattern()].iter().map(agrees).max().unwrap_or_default();
-            found.push(beginning.start()..beginning.end() + more);
+            let more = forms[beginning.pattern()].iter().map(|(form, from)| agreeing(rest, &form[*from..])).max();
+            found.push(beginning.start()..beginning.end() + more.unwrap_or(0));
         }
         found.sort_by_key(|range| range.start);
         found.dedup_by(|next, range| {
@@ -92,6 +79,11 @@ impl Finder {
         let automaton = AhoCorasick::builder().match_kind(MatchKind::Standard).build(by_beginning.keys()).ok();
         Self { automaton, forms: by_beginning.into_values().collect() }
     }
+}
+
+/// How many bytes `a` and `b` begin with in common, in whole characters.
+fn agreeing(a: &str, b: &str) -> usize {
+    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
 }
 
 #[cfg(test)]

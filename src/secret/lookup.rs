@@ -1,14 +1,14 @@
 //! Looking secrets up: in the environment and in files, within the limits of who names them.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     io::Read as _,
     ops::Range,
     path::{Component, Path, PathBuf},
 };
 
-use super::{Allowed, Reference, Secret, is_reserved, known::Known, names::TOKEN_NAMES, struck};
+use super::{Allowed, Reference, Secret, forms, is_reserved, known::Known, names::TOKEN_NAMES, struck};
 
 /// The largest file that a manifest's reference may name, in MiB.
 const MAX_FILE: u64 = 1;
@@ -71,7 +71,7 @@ pub struct Secrets {
 #[derive(Clone)]
 struct OwnToken {
     token: Secret,
-    forms: Known,
+    forms: BTreeSet<String>,
     /// The file that it came from, as the system knows it.
     file: Option<PathBuf>,
 }
@@ -79,7 +79,8 @@ struct OwnToken {
 impl OwnToken {
     /// Whether `value` is the token, or holds it in whatever form.
     fn is_in(&self, value: &[u8]) -> bool {
-        value.trim_ascii() == self.token.expose().trim().as_bytes() || !self.forms.find_bytes(value).is_empty()
+        let value = String::from_utf8_lossy(value);
+        value.trim() == self.token.expose().trim() || self.forms.iter().any(|form| value.contains(form))
     }
 
     fn is_from(&self, file: &Path) -> bool {
@@ -108,8 +109,7 @@ impl Secrets {
     /// Never takes undrift's own `token` for a value, nor the `file` that it came from; and strikes it from text.
     #[must_use]
     pub fn with_own_token(mut self, token: Secret, file: Option<&Path>) -> Self {
-        let mut forms = Known::default();
-        forms.learn(token.expose());
+        let forms = forms::of(token.expose());
         self.also_redact(token.clone());
         self.own = Some(OwnToken { token, forms, file: file.and_then(|file| file.canonicalize().ok()) });
         self
@@ -276,7 +276,7 @@ fn plain_io(error: &std::io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::MARK, *};
 
     fn secrets(pairs: &[(&str, &str)]) -> Secrets {
         let mut secrets = Secrets::new("/nowhere", pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
@@ -327,7 +327,9 @@ mod tests {
         ] {
             assert_eq!(refused(folder.path(), &alias, &[("ADMIN", value)]), own, "{value}");
         }
-        assert_eq!(refused(folder.path(), &alias, &[("ADMIN", "glpat-token-of-another")]), None);
+        for value in ["glpat-token-of-another", "glpat-token", MARK] {
+            assert_eq!(refused(folder.path(), &alias, &[("ADMIN", value)]), None, "{value}");
+        }
         let mut short = Secrets::new("/nowhere", [("ADMIN".to_owned(), "abc".to_owned()), ("OTHER".to_owned(), "abcd".to_owned())])
             .with_own_token(Secret::new("abc"), None);
         short.resolve([&alias, &Reference::Env("OTHER".into())]);

@@ -6,7 +6,7 @@ use globset::{GlobBuilder, GlobMatcher};
 const RESERVED: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
 
 /// The environment variables that hold undrift's own token. No command line sends them anywhere.
-pub const TOKEN_NAMES: [&str; 3] = ["UNDRIFT_TOKEN", "GITLAB_TOKEN", "UNDRIFT_SANDBOX_TOKEN"];
+pub(super) const TOKEN_NAMES: [&str; 3] = ["UNDRIFT_TOKEN", "GITLAB_TOKEN", "UNDRIFT_SANDBOX_TOKEN"];
 
 /// Whether `name` belongs to the CI system or to undrift, so that no manifest may name it.
 pub fn is_reserved(name: &str) -> bool {

@@ -207,3 +207,58 @@ fn what_only_looks_writes_nothing() {
         assert_eq!(line["method"], "GET", "{line}");
     }
 }
+
+#[test]
+fn the_own_token_is_handed_out_under_no_name() {
+    const TOKEN: &str = "canary-token-of-undrift";
+    let shop = |rest: &str| format!("kind: Project\npath: acme/shop\n{rest}\n");
+    let place = Place::new()
+        .file("seed.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
+        .file("env/a.yaml", &shop("variables: [{key: A, value: {env: ADMIN_TOKEN}}]"))
+        .file("part/a.yaml", &shop("hooks: [{url: {env: MIRROR}}]"))
+        .file("file/a.yaml", &shop("variables: [{key: A, value: {file: token}}]"))
+        .file("file/token", &format!("{TOKEN}\n"))
+        .file("upload/a.yaml", &shop("settings: {avatar: {file: token.png}}"))
+        .file("upload/token.png", &format!("{TOKEN}\n"))
+        .env("UNDRIFT_SANDBOX_TOKEN", TOKEN)
+        .env("ADMIN_TOKEN", TOKEN)
+        .env("MIRROR", &format!("https://oauth2:{TOKEN}@mirror.example.org/x.git"));
+    let server = Server::start(&place, "--seed seed.yaml --request-log log");
+    for (manifests, reference) in [("env", "env:ADMIN_TOKEN"), ("part", "env:MIRROR"), ("file", "file:token"), ("upload", "file:token.png")]
+    {
+        let arguments = format!("{manifests} --token-file file/token --url {}", server.url);
+        let plan = place.run(&format!("plan {arguments}"));
+        assert!(plan.contains(&format!("({reference})\n")) && plan.ends_with("exit code 0\n"), "{plan}");
+        let apply = place.run(&format!("apply --yes {arguments}"));
+        let refused = format!("error[own-token]: `{reference}` holds undrift's own token and must not be a value");
+        assert!(apply.contains(&refused) && apply.ends_with("---- exit code 3\n"), "{apply}");
+        assert!(!plan.contains("canary") && !apply.contains("canary"), "{plan}{apply}");
+    }
+    server.end("-TERM");
+    assert!(!std::fs::read_to_string(place.path().join("log")).unwrap().contains("\"POST\""));
+}
+
+#[test]
+fn manifests_use_only_the_environment_variables_that_are_allowed() {
+    let variables = "variables: [{key: A, value: {env: SHOP_KEY}}, {key: B, value: {env: OTHER_KEY}}]\n";
+    let place = || {
+        let place = Place::new().file("shop.yaml", &format!("kind: Project\npath: acme/shop\ncreate: true\n{variables}"));
+        place.file("sandbox.yaml", "groups: [{path: acme}]\n").env("SHOP_KEY", "canary-of-shop").env("OTHER_KEY", "canary-of-another")
+    };
+    for (options, variable, refused) in [
+        ("", None, None),
+        ("--allow-env SHOP_*", None, Some("OTHER_KEY")),
+        ("--allow-env SHOP_* --allow-env OTHER_KEY", None, None),
+        ("", Some("A_*, OTHER_*"), Some("SHOP_KEY")),
+        ("", Some("SHOP_*\nOTHER_*"), None),
+        ("--allow-env *", Some("A_*"), None),
+    ] {
+        let place = variable.into_iter().fold(place(), |place, globs| place.env("UNDRIFT_ALLOW_ENV", globs));
+        let story = place.run(&format!("apply --sandbox=:memory: --yes {options}"));
+        let message = refused.map(|name| format!("environment variable `{name}` must not be a value: `--allow-env` does not allow it"));
+        assert_eq!(story.ends_with("---- exit code 3\n"), refused.is_some(), "{story}");
+        assert!(message.is_none_or(|message| story.contains(&message)) && !story.contains("canary"), "{story}");
+    }
+    let story = place().run("plan --sandbox --allow-env SHOP_[");
+    assert!(story.starts_with("$ undrift plan --sandbox --allow-env SHOP_[\n---- stderr\nerror: --allow-env: `SHOP_[`: "), "{story}");
+}

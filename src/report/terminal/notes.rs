@@ -91,7 +91,7 @@ impl Sort {
             Self::LeftAlone => "left alone whatever is declared",
             Self::NotReturned => "not compared, because the service's answer lacks these fields",
             Self::CannotVerify => "cannot be verified, because the service never shows these fields; `--resend` sends them again",
-            Self::SecretMissing => "not compared, because these secrets are not set here; `apply` needs them",
+            Self::SecretMissing => "not compared, because these secrets are not available here; `apply` needs them",
         }
     }
 }
