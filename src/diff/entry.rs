@@ -68,6 +68,11 @@ impl<'a> Comparing<'a> {
         }
     }
 
+    /// Whether a secret tells it from others, known here or not.
+    pub(super) fn is_told_by_secret(&self) -> bool {
+        self.kind.identity().iter().any(|name| matches!(self.values.get(*name), Some(Value::Secret(_))))
+    }
+
     /// Whether `other` is the same thing as `found` once more, as a create whose answer was lost can leave it behind.
     pub(super) fn is_copy(&self, found: &LiveEntry, other: &LiveEntry) -> bool {
         found.handle != other.handle && found.fields == other.fields && !found.fields.is_empty()
