@@ -55,7 +55,8 @@ pub static CODES: &[(&str, &str)] = &[
     (
         "extra",
         "`extra:` is for fields of the service's that undrift does not know yet; they are sent and compared as they are. A field that it \
-         does know has checks and a comparison of its own, which it would lose there.",
+         does know has checks and a comparison of its own, which it would lose there. Names that say which object a request is about, as \
+         whom it is sent or how visible a project becomes are refused there: they would change something that no plan shows.",
     ),
     (
         "guard",

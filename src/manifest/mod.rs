@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 pub mod config;
 pub mod declared;
 pub mod desired;
+mod extra;
 mod faults;
 mod files;
 mod mask;

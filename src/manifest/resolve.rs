@@ -6,7 +6,7 @@ use std::{
     path::{Component, Path},
 };
 
-use super::{Declared, Entry, Project, Section, State, Unlisted, faults::Findings, path, schema};
+use super::{Declared, Entry, Project, Section, State, Unlisted, extra, faults::Findings, path, schema};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::{Accepted, Field, Secrecy, Tier},
@@ -265,9 +265,8 @@ impl Reader<'_, '_> {
             }
         }
         for (key, value) in node.get("extra").map(|(_, extra)| extra.entries()).into_iter().flatten() {
-            if table.get(&key.name).is_some() || key.name == "state" {
-                let known = self.findings.error("extra", format!("`{}` is known to undrift", key.name), key.span.clone());
-                known.help(format!("write it directly in `{section}`"));
+            if let Err(refused) = extra::check(section, &key.name) {
+                self.findings.error("extra", refused.message, key.span.clone()).help(refused.help);
             } else {
                 fields.insert(key.name.clone(), Sourced { value: value.to_json().into(), origin: self.origin(&key.span) });
             }
