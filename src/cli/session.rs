@@ -7,6 +7,7 @@ use super::{
     connect::{self, ConnectArgs, Embedded, Endpoint},
     environment::Environment,
     exit::{Exit, Failure},
+    reports::Reports,
 };
 use crate::{
     address::{Address, Selector},
@@ -112,13 +113,14 @@ impl Session {
     ///
     /// # Errors
     /// If the manifests are wrong, a selector selects nothing, or there is no service to talk to.
-    pub(super) async fn open(args: &SessionArgs, changes: &ChangeArgs, cx: &Context) -> Result<Self, Failure> {
+    pub(super) async fn open(args: &SessionArgs, changes: &ChangeArgs, reports: &mut Reports, cx: &Context) -> Result<Self, Failure> {
         let loaded = manifest::load(&args.dir);
         if !loaded.diagnostics.is_empty() {
             cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
         }
+        let summary = loaded.diagnostics.summary().unwrap_or_default();
+        reports.keep(loaded.diagnostics);
         let Some(desired) = loaded.desired else {
-            let summary = loaded.diagnostics.summary().unwrap_or_default();
             return Err(Failure::usage(format!("the manifests cannot be used: {summary}")));
         };
         let selection = Selection { only: args.select.only.clone(), exclude: args.select.exclude.clone() };

@@ -291,10 +291,12 @@ mod tests {
         let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), applied_somehow());
         let diagnostics: Diagnostics = [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
         let texts = [
-            Report::new(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
-            Report::new(Sort::Drift, 3, Planned::new(&run, &blocked)).to_text(secrets),
-            Report::new(Sort::Apply, 6, Outcomes::new(&run, &applied)).to_text(secrets),
-            Report::new(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(secrets),
+            Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
+            Report::finished(Sort::Drift, 3, Planned::new(&run, &blocked)).to_text(secrets),
+            Report::finished(Sort::Apply, 6, Outcomes::new(&run, &applied)).to_text(secrets),
+            Report::finished(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(secrets),
+            Report::failed(Sort::Apply, 7, "it was refused".into(), Some("use another token".into()), diagnostics).to_text(secrets),
+            Report::unfinished(Sort::Check).to_text(secrets),
         ];
         texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
     }
@@ -348,6 +350,7 @@ mod tests {
             "address",
             "caller",
             "description",
+            "error",
             "failed",
             "file",
             "help",
