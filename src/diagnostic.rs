@@ -101,13 +101,19 @@ impl Serialize for Diagnostic {
             column: Option<u32>,
             message: &'d str,
         }
+        struct Code(&'static str);
+        impl Serialize for Code {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                text::word(&self.0, serializer)
+            }
+        }
         let related = self.related.iter();
         let related: Vec<_> =
             related.map(|(place, message)| Related { file: &place.file, line: place.line(), column: place.column(), message }).collect();
         let place = self.place.as_ref();
         let mut object = serializer.serialize_struct("Diagnostic", 8)?;
         object.serialize_field("severity", &self.severity)?;
-        object.serialize_field("code", self.code)?;
+        object.serialize_field("code", &Code(self.code))?;
         object.serialize_field("message", &self.message)?;
         object.serialize_field("file", &place.map(|place| &*place.file))?;
         object.serialize_field("line", &place.and_then(Place::line))?;

@@ -14,7 +14,6 @@ use schemars::Schema;
 use crate::{
     field::{Compare, FIELD, Field, Readback, Route, Secrecy, Tier},
     operation::{Op, Read, Request, Write},
-    secret::{Reference, TOKEN_NAMES},
     value::{Fields, Json, Object, Value},
 };
 
@@ -366,22 +365,6 @@ pub trait Kind: Sync {
 /// `null` is sent as empty text: both clear a text, and clients of the service that send `null` mean "not set" by it.
 pub fn cleared(value: &Value) -> Value {
     if value.is_null() { Value::from("") } else { value.clone() }
-}
-
-/// Reports the fields of `declared` whose secret is undrift's own token.
-pub fn check_own_token(declared: &Fields, table: &'static Table, report: &mut dyn FnMut(Fault)) {
-    for spec in table.specs() {
-        if let Some(Value::Secret(Reference::Env(name))) = declared.get(&spec.name)
-            && TOKEN_NAMES.contains(&name.as_str())
-        {
-            report(Fault {
-                code: "own-token",
-                field: Some(&spec.name),
-                message: format!("`{name}` holds undrift's own token and is never a value"),
-                help: Some("create a token for this purpose and give it a name of its own".into()),
-            });
-        }
-    }
 }
 
 /// Whether a declared and a live value are the same: mappings by the keys that are declared; `null` is what is not set, so it equals empty

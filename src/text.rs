@@ -1,4 +1,4 @@
-//! Text for people: escaped, counted, compared and stripped of credentials; and text for addresses, percent-encoded.
+//! Text for people: escaped, counted, compared and stripped of credentials; text for addresses, percent-encoded; and words for machines.
 //!
 //! Names, values and messages come from manifests and from the service; both may be hostile. Everything that is shown passes
 //! [`escape`] or [`escape_lines`], and every address [`mask_url`].
@@ -6,6 +6,7 @@
 use std::{borrow::Cow, fmt, ops::Range};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serializer;
 
 /// What stands in the place of something that must not be shown.
 pub const MASK: &str = "***";
@@ -162,6 +163,14 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove
 /// `text` as one path segment or one part of a query: everything but RFC 3986's unreserved characters is percent-encoded.
 pub fn encode(text: &str) -> impl fmt::Display + '_ {
     utf8_percent_encode(text, UNRESERVED)
+}
+
+/// Serializes a word of a machine format, such as a code: as an enum's variant, which is never taken for data.
+///
+/// # Errors
+/// Those of `serializer`.
+pub fn word<S: Serializer>(word: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_unit_variant("Word", 0, word)
 }
 
 #[cfg(test)]

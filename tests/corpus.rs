@@ -165,3 +165,27 @@ fn symbolic_links_are_not_followed() {
     std::os::unix::fs::symlink(elsewhere.path().join("b.yaml"), folder.path().join("b.yaml")).unwrap();
     assert_eq!(load(folder.path()).files.len(), 1);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_configuration_that_is_no_regular_file_is_refused() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("undrift.yaml"), "version: 1\n").unwrap();
+    let link = |to: &str, at: &Path| std::os::unix::fs::symlink(elsewhere.path().join(to), at).unwrap();
+    let pipe = |at: &Path| assert!(std::process::Command::new("mkfifo").arg(at).status().unwrap().success());
+    for (case, what) in
+        [("a link", "a symbolic link"), ("a dead link", "a symbolic link"), ("a folder", "a folder"), ("a pipe", "a pipe or a device")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let (manifest, config) = (folder.path().join("a.yaml"), folder.path().join("undrift.yaml"));
+        fs::write(manifest, "kind: Project\npath: acme/one\n").unwrap();
+        match case {
+            "a link" => link("undrift.yaml", &config),
+            "a dead link" => link("absent", &config),
+            "a folder" => fs::create_dir(&config).unwrap(),
+            _ => pipe(&config),
+        }
+        let (report, code) = check_report(folder.path(), STYLE);
+        assert!(report.contains(&format!("`undrift.yaml` must be a regular file, not {what}")) && code == 3, "{case}: {report}");
+    }
+}

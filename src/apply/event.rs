@@ -88,6 +88,7 @@ pub struct Unstuck {
     /// The object.
     pub address: Address,
     /// The fields that differ.
+    #[serde(serialize_with = "crate::kinds::serialize_names")]
     pub fields: Vec<String>,
     /// Why one knows: accepted and not kept, changed by somebody else meanwhile, or not readable.
     pub reason: UnstuckReason,

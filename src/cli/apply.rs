@@ -1,22 +1,25 @@
 //! `undrift apply`: shows the plan, asks, and carries it out.
 
+use std::sync::Arc;
+
 use super::{
     Context,
-    exit::{Exit, Failure, Outcome},
-    output::ReportArgs,
+    exit::{Exit, Failure},
+    reports::{Done, ReportArgs, Reports},
     session::{ChangeArgs, Session, SessionArgs},
     signal,
 };
 use crate::{
     api::WriteClient,
-    apply::{Applied, Apply, Event},
+    apply::{Applied, Apply, Event, StepResult},
     diagnostic::{Diagnostic, Diagnostics, Place},
     plan::Plan,
     report::{
-        json::{Outcomes, Planned, Report, Sort},
+        json::{Outcomes, Planned, Sort},
         progress::Progress,
         terminal::{self, Title},
     },
+    secret::Reference,
     text::count,
 };
 
@@ -40,41 +43,40 @@ pub(super) struct Args {
     #[arg(short, long)]
     yes: bool,
     #[command(flatten)]
-    report: ReportArgs,
+    pub(super) report: ReportArgs,
 }
 
 /// Runs it.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
-    args.report.try_files()?;
-    let session = Session::open(&args.session, &args.changes, cx).await?;
-    let outcome = with_session(&args, &session, cx).await;
+pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
+    let session = Session::open(&args.session, &args.changes, reports, cx).await?;
+    let outcome = with_session(&args, &session, reports, cx).await;
     session.close().await;
     outcome
 }
 
-async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
+async fn with_session(args: &Args, session: &Session, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
     let plan = session.plan(cx).await?;
-    let style = args.session.style(cx);
-    let text = || terminal::plan(&plan, &session.run, Title::Plan, style);
+    let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
+    let planned = Planned::new(&session.run, &plan);
+    let text = || terminal::plan(&plan, &session.run, Title::Plan, style, secrets);
     let blocked = Exit::first_of([super::plan::blocked(&plan), missing_secrets(session, cx)]);
     // What could not be read does not keep the rest from being applied.
     if plan.steps.is_empty() || !matches!(blocked, Exit::Success | Exit::Incomplete) {
-        let json = || Report::new(Sort::Plan, blocked.code(), Planned::new(&session.run, &plan)).to_text();
-        cx.output.report(&args.report, text, json)?;
+        let done = reports.finish(Sort::Plan, blocked, &planned, text, None);
         if !plan.steps.is_empty() {
             cx.output.tell(UNCHANGED);
         }
-        return Ok(blocked);
+        return Ok(done);
     }
     // Whoever is asked has to see the plan.
-    if args.report.replaces_text() {
+    if reports.replace_text() {
         cx.output.tell(&text());
     } else {
         cx.output.print(&text())?;
     }
     if !args.yes && !cx.output.confirm("apply these changes")? {
         cx.output.tell(UNCHANGED);
-        return Ok(Exit::Differences);
+        return Ok(reports.finish(Sort::Plan, Exit::Differences, &planned, String::new, None));
     }
     let (applied, signalled) = carry_out(session, &plan, cx).await?;
     let ended_by = applied.ended_by.clone().map(Failure::from);
@@ -84,21 +86,33 @@ async fn with_session(args: &Args, session: &Session, cx: &Context) -> Outcome {
         ended_by.as_ref().map_or(Exit::Success, |failure| failure.exit),
         Exit::Incomplete.when(!plan.incomplete.is_empty()),
     ]);
-    let text = || String::from("\n") + &terminal::applied(&applied, &session.run, style);
-    let json = || Report::new(Sort::Apply, exit.code(), Outcomes::new(&session.run, &applied)).to_text();
-    cx.output.report(&args.report, text, json)?;
+    let text = || String::from("\n") + &terminal::applied(&applied, &session.run, style, secrets);
+    let outcomes = Outcomes::new(&session.run, &applied);
+    let done = reports.finish(Sort::Apply, exit, &outcomes, text, Some(made(&applied)));
     if let Some(failure) = ended_by {
         cx.output.tell_failure(&failure);
     }
-    Ok(exit)
+    Ok(done)
 }
 
-/// Says which secrets are missing. Nothing is written before all of them are there, so that no run ends halfway for that.
+/// What whoever misses the report has to know.
+fn made(applied: &Applied) -> &'static str {
+    let is_made = |step: &StepResult| step.outcome.is_success();
+    match (applied.steps.iter().all(is_made), applied.steps.iter().any(is_made)) {
+        (true, _) => "the changes were made; only the report of them is missing",
+        (false, true) => "some of the changes were made; run the same again to finish, and to see what is left",
+        (false, false) => "no change is known to be made; run the same again",
+    }
+}
+
+/// Says which secrets are missing, and which files must not be sent. Nothing is written before all of them are there, so that no run
+/// ends halfway for that.
 fn missing_secrets(session: &Session, cx: &Context) -> Exit {
-    let secrets = &session.settings.secrets;
-    let why = |reference| secrets.missing().find(|(missing, _)| *missing == reference).map(|(_, why)| why);
-    let missing = session.desired.references().filter_map(|(address, origin, reference)| {
-        let diagnostic = Diagnostic::error("missing-secret", why(reference)?.to_string()).at(Place::from(origin));
+    let uploads = session.desired.uploads().map(|(address, origin, path)| (address, origin, Reference::File(path.to_owned())));
+    let references = session.desired.references().map(|(address, origin, reference)| (address, origin, reference.clone()));
+    let missing = references.chain(uploads).filter_map(|(address, origin, reference)| {
+        let why = session.settings.secrets.why_missing(&reference)?;
+        let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
         Some(diagnostic.label(address.to_string()))
     });
     let missing: Diagnostics = missing.collect();
@@ -111,7 +125,7 @@ async fn carry_out(session: &Session, plan: &Plan, cx: &Context) -> Result<(Appl
     let client = session.observer.client().clone();
     let signals = signal::watch(cx.output.clone(), move || client.interrupt())?;
     let writer = WriteClient::new(session.observer.client().clone());
-    let progress = Progress::new(cx.output.progress, "applying", plan.steps.len());
+    let progress = Progress::new(cx.output.progress, "applying", plan.steps.len(), Arc::clone(&session.settings.secrets));
     let apply = Apply {
         desired: &session.desired,
         observer: &session.observer,

@@ -21,7 +21,10 @@ use crate::{
     diagnostic::Diagnostics,
     manifest::{Config, config},
     operation::{self, AnyOp, Op, Operation, Read, Request, Write},
-    report::json::harmless,
+    report::{
+        json::harmless,
+        redact::{Keys, Struck},
+    },
     secret::Secrets,
     text::{MASK, escape, mask_url, nearest},
     value::{Json, Object, Value},
@@ -174,9 +177,9 @@ impl<E: Copy> Session<E> {
             None => request,
         });
         let endpoint = args.connect.endpoint(".".as_ref(), &config, &cx.env, &cx.output).await?;
-        let mut secrets = Secrets::of_command_line(endpoint.environment.clone());
+        let secrets = Secrets::of_command_line(endpoint.environment.clone());
+        let mut secrets = secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
         secrets.resolve(arguments::references(&request));
-        secrets.also_redact(endpoint.token.clone());
         if let Some(failure) = unusable(&request, &secrets) {
             return Err(failure);
         }
@@ -265,12 +268,16 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
     if !args.show_secrets {
         mask(row, &mut answer);
     }
-    let text = match (args.output, answer) {
-        (Format::Ndjson, Json::Array(items)) => items.iter().map(|item| format!("{item}\n")).collect(),
-        (Format::Ndjson, answer) => format!("{answer}\n"),
-        (Format::Json, answer) => format!("{answer:#}\n"),
+    let secrets = cx.output.secrets();
+    // The keys are the service's words.
+    let struck = |answer| Struck::new(answer, Keys::Words, &secrets);
+    let text = match (args.output, &answer) {
+        (Format::Ndjson, Json::Array(items)) => items.iter().map(|item| Ok(serde_json::to_string(&struck(item))? + "\n")).collect(),
+        (Format::Ndjson, answer) => serde_json::to_string(&struck(answer)).map(|text| text + "\n"),
+        (Format::Json, answer) => serde_json::to_string_pretty(&struck(answer)).map(|text| text + "\n"),
     };
-    cx.output.print(&harmless(&text))
+    let text: String = text.map_err(|error: serde_json::Error| Failure::new(Exit::Internal, error))?;
+    cx.output.print_data(&harmless(&text))
 }
 
 /// Hides what is secret in an answer: values of variables, tokens of runners, and credentials in addresses that the service calls or

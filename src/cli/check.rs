@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use super::{
     Context,
-    exit::{Exit, Outcome},
-    output::ReportArgs,
+    exit::{Exit, Failure},
+    reports::{Done, ReportArgs, Reports},
 };
 use crate::{
     manifest,
-    report::json::{Checked, Report, Sort},
+    report::json::{Checked, Sort},
 };
 
 const EXAMPLES: &str = "Examples:
@@ -24,17 +24,14 @@ pub(super) struct Args {
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]
-    report: ReportArgs,
+    pub(super) report: ReportArgs,
 }
 
 /// Runs it.
-pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
-    let (text, code) = manifest::check_report(&args.dir, cx.output.style.into());
-    let json = || {
-        let loaded = manifest::load(&args.dir);
-        let projects = loaded.desired.as_ref().map_or(0, |desired| desired.projects.len());
-        Report::new(Sort::Check, code, Checked::new(&loaded.diagnostics, projects)).to_text()
-    };
-    cx.output.report(&args.report, || text, json)?;
-    Ok(Exit::Usage.when(code != 0))
+pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
+    let loaded = manifest::load(&args.dir);
+    let (text, code) = loaded.report(cx.output.style.into());
+    let projects = loaded.desired.as_ref().map_or(0, |desired| desired.projects.len());
+    let content = Checked::new(&loaded.diagnostics, projects);
+    Ok(reports.finish(Sort::Check, Exit::Usage.when(code != 0), &content, || text, None))
 }

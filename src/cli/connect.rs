@@ -81,6 +81,8 @@ pub(super) struct Endpoint {
     pub(super) service: Service,
     /// The token.
     pub(super) token: Secret,
+    /// The file that the token was read from, if it was.
+    pub(super) token_file: Option<PathBuf>,
     /// The environment that secrets are looked up in.
     pub(super) environment: Environment,
     /// The service itself, if it is embedded.
@@ -100,7 +102,7 @@ impl ConnectArgs {
         }
         let service = self.service(env)?;
         confirm(&service, config)?;
-        Ok(Endpoint { service, token: self.token(env)?, environment: env.clone(), embedded: None })
+        Ok(Endpoint { service, token: self.token(env)?, token_file: self.token_file.clone(), environment: env.clone(), embedded: None })
     }
 
     /// The address.

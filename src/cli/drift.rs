@@ -2,13 +2,16 @@
 
 use super::{
     Context,
-    exit::{Exit, Outcome},
-    output::ReportArgs,
+    exit::{Exit, Failure},
+    reports::{Done, ReportArgs, Reports},
     session::{ChangeArgs, Session, SessionArgs},
 };
-use crate::report::{
-    json::{Planned, Report, Sort},
-    terminal::{self, Title},
+use crate::{
+    plan::Plan,
+    report::{
+        json::{Planned, Sort},
+        terminal::{self, Title},
+    },
 };
 
 const EXAMPLES: &str = "Examples:
@@ -22,20 +25,22 @@ pub(super) struct Args {
     #[command(flatten)]
     session: SessionArgs,
     #[command(flatten)]
-    report: ReportArgs,
+    pub(super) report: ReportArgs,
 }
 
 /// Runs it.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
-    let session = Session::open(&args.session, &ChangeArgs::default(), cx).await?;
-    let mut plan = session.plan(cx).await?;
+pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
+    let session = Session::open(&args.session, &ChangeArgs::default(), reports, cx).await?;
+    let planned = session.plan(cx).await.map(|plan| finish(&args, plan, &session, reports, cx));
+    session.close().await;
+    planned
+}
+
+fn finish(args: &Args, mut plan: Plan, session: &Session, reports: &mut Reports, cx: &Context) -> Done {
     // Guards are about writing, which nobody is going to do.
     plan.refusals.clear();
     let exit = Exit::first_of([super::plan::blocked(&plan), Exit::Differences.when(!plan.steps.is_empty())]);
-    let style = args.session.style(cx);
-    let text = || terminal::plan(&plan, &session.run, Title::Drift, style);
-    let json = || Report::new(Sort::Drift, exit.code(), Planned::new(&session.run, &plan)).to_text();
-    cx.output.report(&args.report, text, json)?;
-    session.close().await;
-    Ok(exit)
+    let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
+    let text = || terminal::plan(&plan, &session.run, Title::Drift, style, secrets);
+    reports.finish(Sort::Drift, exit, &Planned::new(&session.run, &plan), text, None)
 }

@@ -40,12 +40,12 @@ pub(super) async fn start(file: &str, root: &Path, env: &Environment, output: &O
         file => Data::File(file.into()),
     };
     let seed = root.join(SEED);
-    let seed = if seed.exists() { Some(read_seed(&seed, output)?) } else { None };
+    let seed = if is_there(&seed)? { Some(read_seed(&seed, output)?) } else { None };
     let config = sandbox::Config { data, seed, ..sandbox::Config::default() };
     let running = launch(config, output).await?;
     let service = Service::parse(&running.url(), false).map_err(|error| Failure::new(Exit::Internal, error))?;
     let environment = env.clone().with(read_environment(&root.join(ENVIRONMENT))?);
-    Ok(Endpoint { service, token: Secret::new(running.token()), environment, embedded: Some(running) })
+    Ok(Endpoint { service, token: Secret::new(running.token()), token_file: None, environment, embedded: Some(running) })
 }
 
 /// Starts the sandbox and passes on what it has to say.
@@ -109,13 +109,23 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
 
 /// The variables of a file, if there is one.
 fn read_environment(path: &Path) -> Result<Vec<(String, String)>, Failure> {
-    if !path.exists() {
+    if !is_there(path)? {
         return Ok(Vec::new());
     }
     parse_environment(&read(path)?).map_err(|line| {
         let failure = Failure::usage(format!("`{}` line {line} is no assignment", path.display()));
         failure.help("write `NAME='value'`, as a shell reads it")
     })
+}
+
+/// Whether there is a file at `path`. A pipe is none: nobody would write to it.
+fn is_there(path: &Path) -> Result<bool, Failure> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(true),
+        Ok(_) => Err(Failure::usage(format!("`{}` must be a regular file", path.display()))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Failure::usage(format!("cannot read `{}`: {error}", path.display()))),
+    }
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

@@ -75,7 +75,8 @@ pub(super) const HELP: &str = "Exit codes:
   0  success; drift: in sync and fully read
   1  internal error
   2  differences (drift, plan --exit-code), or the question was answered no
-  3  configuration or usage; a secret or a project is missing at apply; no terminal and no --yes
+  3  configuration or usage; a secret or a project is missing at apply; no terminal and no --yes;
+     a report cannot be written
   4  blocked by a guard
   5  the plan is stale, expired or for another target
   6  apply incomplete, or something did not stick

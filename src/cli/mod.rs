@@ -1,7 +1,7 @@
 //! The command line: one file a command, and what they share.
 //!
 //! [`main`] parses the arguments, runs one command and turns what it comes to into an exit code (`exit`). Results go to stdout,
-//! everything else to stderr, all of it through `output`. `connect` decides which service a run talks to and as whom; `session`
+//! everything else to stderr, all of it through `output`; `reports` writes those for machines, on every exit. `connect` decides which service a run talks to and as whom; `session`
 //! leads from manifests and a service to a plan. The environment is read once, here, and handed on as a value.
 
 mod apply;
@@ -16,6 +16,7 @@ mod exit;
 mod output;
 mod pages;
 mod plan;
+mod reports;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 mod schema;
@@ -29,9 +30,11 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 
+use crate::report::json::Sort;
 use environment::Environment;
 use exit::{Exit, Failure, Outcome};
 use output::{Colour, Output};
+use reports::{Done, ReportArgs, Reports};
 
 /// Keeps the projects of a GitLab-compatible service where Git says they are.
 #[derive(Debug, Parser)]
@@ -104,14 +107,13 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     let output = Output::new(cli.color, cli.verbose, &env);
     output.tell_panics();
     let cx = Context { env, output };
-    let outcome = match misplaced_file(&arguments).filter(|file| is_database(file)) {
+    let mut reports = Reports::new(cli.command.reports(), &cx.output);
+    let ready = || match misplaced_file(&arguments).filter(|file| is_database(file)) {
         Some(file) => Err(Failure::usage(format!("`{file}` would be taken for the manifests")).help(equals_hint(file))),
-        None => cx.output.start_log(cli.verbose, &cx.env).and_then(|()| dispatch(cli.command, &cx)),
+        None => cx.output.start_log(cli.verbose, &cx.env),
     };
-    outcome.unwrap_or_else(|failure| {
-        cx.output.tell_failure(&failure);
-        failure.exit
-    })
+    let outcome = reports.begin().and_then(|()| ready()).and_then(|()| dispatch(cli.command, &mut reports, &cx));
+    reports.end(outcome)
 }
 
 /// Prints what clap has to say in place of a command: help, the version, or what is wrong with the arguments.
@@ -125,13 +127,26 @@ fn without_command(error: &clap::Error, arguments: &[OsString], env: &Environmen
     exit
 }
 
-fn dispatch(command: Command, cx: &Context) -> Outcome {
+impl Command {
+    /// Where its report goes and of which sort it is, if it makes one.
+    const fn reports(&self) -> Option<(&ReportArgs, Sort)> {
+        match self {
+            Self::Check(args) => Some((&args.report, Sort::Check)),
+            Self::Plan(args) => Some((&args.report, Sort::Plan)),
+            Self::Apply(args) => Some((&args.report, Sort::Apply)),
+            Self::Drift(args) => Some((&args.report, Sort::Drift)),
+            _ => None,
+        }
+    }
+}
+
+fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match command {
-        Command::Check(args) => check::run(&args, cx),
-        Command::Plan(args) => runtime.block_on(plan::run(args, cx)),
-        Command::Apply(args) => runtime.block_on(apply::run(args, cx)),
-        Command::Drift(args) => runtime.block_on(drift::run(args, cx)),
+        Command::Check(args) => check::run(&args, reports, cx).map(Done::exit),
+        Command::Plan(args) => runtime.block_on(plan::run(args, reports, cx)).map(Done::exit),
+        Command::Apply(args) => runtime.block_on(apply::run(args, reports, cx)).map(Done::exit),
+        Command::Drift(args) => runtime.block_on(drift::run(args, reports, cx)).map(Done::exit),
         Command::Call(args) => runtime.block_on(call::run(args, cx)),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args, cx)),

@@ -1,4 +1,4 @@
-//! Where text goes: results to stdout, everything else to stderr, nothing past the redaction.
+//! Where text goes: results to stdout, everything else to stderr, and no text past the redaction. Data comes here without secrets.
 
 use std::{
     io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write},
@@ -36,8 +36,13 @@ impl Redactor {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = secrets;
     }
 
+    /// What is known by now.
+    fn known(&self) -> Arc<Secrets> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn redact(&self, text: &str) -> String {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).redact(text)
+        self.known().redact(text)
     }
 }
 
@@ -78,13 +83,26 @@ impl Output {
         &self.redactor
     }
 
-    /// Writes a result. A reader that has gone away is no error.
+    /// The secrets that are known by now.
+    pub(super) fn secrets(&self) -> Arc<Secrets> {
+        self.redactor.known()
+    }
+
+    /// Writes a result, as text. A reader that has gone away is no error.
     ///
     /// # Errors
     /// If stdout cannot be written for another reason, such as a full disk.
     pub(super) fn print(&self, text: &str) -> Result<(), Failure> {
+        self.print_data(&self.redactor.redact(text))
+    }
+
+    /// Writes a result for machines, from whose values secrets were struck as it was made: struck now, it might be no JSON any more.
+    ///
+    /// # Errors
+    /// As [`Self::print`].
+    pub(super) fn print_data(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
-        match stdout.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stdout.flush()) {
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
             _ => Ok(()),
         }
@@ -193,84 +211,6 @@ impl<'w> MakeWriter<'w> for RedactedStderr {
     }
 }
 
-/// Where a machine format goes: `json=FILE`, or `json=-` for stdout in place of the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
-    /// In place of the text.
-    Stdout,
-    /// Into a file, beside the text.
-    File(std::path::PathBuf),
-}
-
-impl std::str::FromStr for Target {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some(("json", "-")) => Ok(Self::Stdout),
-            Some(("json", path)) if !path.is_empty() => Ok(Self::File(path.into())),
-            _ => Err("write `json=FILE`, or `json=-` for stdout".into()),
-        }
-    }
-}
-
-/// Where a command's report goes.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub(super) struct ReportArgs {
-    /// Write the report as JSON too; `json=-` writes it to stdout in place of the text
-    #[arg(long, value_name = "json=FILE", help_heading = "Output")]
-    pub(super) out: Vec<Target>,
-}
-
-impl ReportArgs {
-    /// Whether stdout gets something else than text.
-    pub(super) fn replaces_text(&self) -> bool {
-        self.out.contains(&Target::Stdout)
-    }
-
-    /// Makes sure that the files can be written, for who changes something before there is a report.
-    ///
-    /// # Errors
-    /// If one of them cannot be.
-    pub(super) fn try_files(&self) -> Result<(), Failure> {
-        let files = self.out.iter().filter_map(|target| if let Target::File(path) = target { Some(path) } else { None });
-        for path in files {
-            std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(|error| unwritable(path, &error))?;
-        }
-        Ok(())
-    }
-}
-
-fn unwritable(path: &std::path::Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("cannot write `{}`: {error}", path.display()))
-}
-
-impl Output {
-    /// Writes a report: as text to stdout, or as JSON where `targets` say. The JSON is made only if somebody wants it.
-    ///
-    /// # Errors
-    /// If something cannot be written.
-    pub(super) fn report(
-        &self,
-        targets: &ReportArgs,
-        text: impl FnOnce() -> String,
-        json: impl FnOnce() -> serde_json::Result<String>,
-    ) -> Result<(), Failure> {
-        let json = if targets.out.is_empty() { String::new() } else { json().map_err(|error| Failure::new(Exit::Internal, error))? };
-        // The text first: what was done is told even where a file cannot be written.
-        if !targets.replaces_text() {
-            self.print(&text())?;
-        }
-        for target in &targets.out {
-            match target {
-                Target::Stdout => self.print(&json)?,
-                Target::File(path) => std::fs::write(path, self.redactor.redact(&json)).map_err(|error| unwritable(path, &error))?,
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,14 +236,5 @@ mod tests {
     fn only_a_clear_yes_is_one() {
         assert!(["y", "Y\n", " yes\r\n", "YES"].into_iter().all(is_yes));
         assert!(!["", "\n", "n", "no", "yep", "y n", "j"].into_iter().any(is_yes));
-    }
-
-    #[test]
-    fn a_target_names_its_format() {
-        assert_eq!("json=-".parse(), Ok(Target::Stdout));
-        assert_eq!("json=a=b".parse(), Ok(Target::File("a=b".into())));
-        for wrong in ["", "json", "json=", "xml=a", "-"] {
-            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
-        }
     }
 }

@@ -2,14 +2,14 @@
 
 use super::{
     Context,
-    exit::{Exit, Outcome},
-    output::ReportArgs,
+    exit::{Exit, Failure},
+    reports::{Done, ReportArgs, Reports},
     session::{ChangeArgs, Session, SessionArgs},
 };
 use crate::{
     plan::Plan,
     report::{
-        json::{Planned, Report, Sort},
+        json::{Planned, Sort},
         terminal::{self, Title},
     },
 };
@@ -29,23 +29,25 @@ pub(super) struct Args {
     #[command(flatten)]
     changes: ChangeArgs,
     #[command(flatten)]
-    report: ReportArgs,
+    pub(super) report: ReportArgs,
     /// Exit with 2 if there is something to do
     #[arg(long, help_heading = "Output")]
     exit_code: bool,
 }
 
 /// Runs it.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
-    let session = Session::open(&args.session, &args.changes, cx).await?;
-    let plan = session.plan(cx).await?;
-    let exit = Exit::first_of([blocked(&plan), Exit::Differences.when(args.exit_code && !plan.steps.is_empty())]);
-    let style = args.session.style(cx);
-    let text = || terminal::plan(&plan, &session.run, Title::Plan, style);
-    let json = || Report::new(Sort::Plan, exit.code(), Planned::new(&session.run, &plan)).to_text();
-    cx.output.report(&args.report, text, json)?;
+pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
+    let session = Session::open(&args.session, &args.changes, reports, cx).await?;
+    let planned = session.plan(cx).await.map(|plan| finish(&args, &plan, &session, reports, cx));
     session.close().await;
-    Ok(exit)
+    planned
+}
+
+fn finish(args: &Args, plan: &Plan, session: &Session, reports: &mut Reports, cx: &Context) -> Done {
+    let exit = Exit::first_of([blocked(plan), Exit::Differences.when(args.exit_code && !plan.steps.is_empty())]);
+    let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
+    let text = || terminal::plan(plan, &session.run, Title::Plan, style, secrets);
+    reports.finish(Sort::Plan, exit, &Planned::new(&session.run, plan), text, None)
 }
 
 /// What stands in the way of a plan, and what it may lack.

@@ -111,27 +111,41 @@ mod tests {
         diagnostic::{Diagnostic, Diagnostics},
         plan::Plan,
         report::{Run, json::Sort},
+        secret::Secrets,
     };
 
-    fn assert_fits(name: &str, report: &str) {
+    /// A report, and what is no such report.
+    fn assert_fits(name: &str, report: &str, wrong: (&str, Json)) {
         let (_, schema) = SCHEMAS.iter().find(|(known, _)| *known == name).unwrap();
         let report: Json = serde_json::from_str(report).unwrap();
         let validator = jsonschema::validator_for(&schema()).unwrap();
         let errors: Vec<_> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?} in {report:#}");
         let mut other = report;
-        other["exit_code"] = "none".into();
-        assert!(!validator.is_valid(&other), "the schema of {name} accepts anything");
+        other[wrong.0] = wrong.1;
+        assert!(!validator.is_valid(&other), "the schema of {name} accepts {other:#}");
     }
 
     #[test]
     fn reports_fit_their_schemas() {
+        let none = &Secrets::default();
         let run = Run { target: "https://x.example".into(), caller: "alice".into(), sandbox: false };
-        let plan = Plan::default();
-        assert_fits("plan", &Report::new(Sort::Plan, 0, Planned::new(&run, &plan)).to_text().unwrap());
-        let applied = Applied::default();
-        assert_fits("apply", &Report::new(Sort::Apply, 6, Outcomes::new(&run, &applied)).to_text().unwrap());
+        let (plan, applied) = (Plan::default(), Applied::default());
         let diagnostics: Diagnostics = [Diagnostic::error("syntax", "it is broken")].into_iter().collect();
-        assert_fits("check", &Report::new(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text().unwrap());
+        let finished = [
+            ("plan", Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(none)),
+            ("apply", Report::finished(Sort::Apply, 6, Outcomes::new(&run, &applied)).to_text(none)),
+            ("check", Report::finished(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(none)),
+        ];
+        for (name, report) in finished {
+            let report = report.unwrap();
+            assert_fits(name, &report, ("exit_code", "none".into()));
+            assert_fits(name, &report, ("status", "unheard".into()));
+            assert_fits(name, &report, ("counts", Json::Null));
+            let failed = Report::failed(Sort::Plan, 7, "no".into(), None, diagnostics.clone()).to_text(none).unwrap();
+            assert_fits(name, &failed, ("exit_code", Json::Null));
+            assert_fits(name, &failed, ("status", "finished".into()));
+            assert_fits(name, &Report::unfinished(Sort::Plan).to_text(none).unwrap(), ("status", "failed".into()));
+        }
     }
 }

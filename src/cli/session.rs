@@ -5,7 +5,9 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use super::{
     Context,
     connect::{self, ConnectArgs, Embedded, Endpoint},
+    environment::Environment,
     exit::{Exit, Failure},
+    reports::Reports,
 };
 use crate::{
     address::{Address, Selector},
@@ -15,9 +17,12 @@ use crate::{
     observe::Observer,
     plan::{self, Guard, Limits, Plan, Selection},
     report::{Run, Style, progress::Progress},
-    secret::{Reference, Secrets},
+    secret::{Allowed, Reference, Secrets},
     text::alternatives,
 };
+
+/// Where it is looked for which environment variables manifests may use, after `--allow-env`.
+const ALLOW_NAME: &str = "UNDRIFT_ALLOW_ENV";
 
 /// Which manifests, which service, which part of both.
 #[derive(Clone, Debug, clap::Args)]
@@ -28,6 +33,10 @@ pub(super) struct SessionArgs {
     /// Write out what would be folded or cut
     #[arg(long, help_heading = "Output")]
     full: bool,
+    /// Allow manifests to use only matching environment variables, and never CI_*, GITLAB_* or UNDRIFT_*; may be repeated
+    /// [env: UNDRIFT_ALLOW_ENV]
+    #[arg(long, value_name = "GLOB")]
+    allow_env: Vec<String>,
     #[command(flatten)]
     select: SelectArgs,
     #[command(flatten)]
@@ -38,6 +47,16 @@ impl SessionArgs {
     /// How results look.
     pub(super) fn style(&self, cx: &Context) -> Style {
         Style { full: self.full, ..cx.output.style }
+    }
+
+    /// The environment variables that manifests may use: as the options say, else as UNDRIFT_ALLOW_ENV does.
+    fn allowed(&self, env: &Environment) -> Result<Allowed, Failure> {
+        let (name, globs) = match env.get(ALLOW_NAME) {
+            _ if !self.allow_env.is_empty() => ("--allow-env", self.allow_env.iter().map(String::as_str).collect()),
+            Some(globs) => (ALLOW_NAME, globs.split([',', ' ', '\t', '\n', '\r']).filter(|glob| !glob.is_empty()).collect::<Vec<_>>()),
+            None => return Ok(Allowed::default()),
+        };
+        Allowed::only(globs).map_err(|why| Failure::usage(format!("{name}: {why}")).help("write a glob such as `SHOP_*`"))
     }
 }
 
@@ -94,13 +113,14 @@ impl Session {
     ///
     /// # Errors
     /// If the manifests are wrong, a selector selects nothing, or there is no service to talk to.
-    pub(super) async fn open(args: &SessionArgs, changes: &ChangeArgs, cx: &Context) -> Result<Self, Failure> {
+    pub(super) async fn open(args: &SessionArgs, changes: &ChangeArgs, reports: &mut Reports, cx: &Context) -> Result<Self, Failure> {
         let loaded = manifest::load(&args.dir);
         if !loaded.diagnostics.is_empty() {
             cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
         }
+        let summary = loaded.diagnostics.summary().unwrap_or_default();
+        reports.keep(loaded.diagnostics);
         let Some(desired) = loaded.desired else {
-            let summary = loaded.diagnostics.summary().unwrap_or_default();
             return Err(Failure::usage(format!("the manifests cannot be used: {summary}")));
         };
         let selection = Selection { only: args.select.only.clone(), exclude: args.select.exclude.clone() };
@@ -110,11 +130,13 @@ impl Session {
         if !desired.projects.iter().flat_map(addresses).any(|address| selection.holds(&address)) {
             return Err(Failure::usage("`--exclude` leaves nothing of what is selected"));
         }
+        let allowed = args.allowed(&cx.env)?;
         let endpoint = args.connect.endpoint(&loaded.root, &loaded.config, &cx.env, &cx.output).await?;
         let concurrency = args.connect.concurrency(&loaded.config);
-        let mut secrets = Secrets::new(loaded.root, endpoint.environment.clone());
+        let secrets = Secrets::new(loaded.root, endpoint.environment.clone()).allowing(allowed);
+        let mut secrets = secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
         secrets.resolve(references(&desired, &selection));
-        secrets.also_redact(endpoint.token.clone());
+        secrets.look_through(desired.uploads().filter(|(address, ..)| selection.holds(address)).map(|(.., path)| path));
         let secrets = Arc::new(secrets);
         cx.output.redactor().learn(Arc::clone(&secrets));
         let client = args.connect.client(&endpoint, &loaded.config, Arc::clone(&secrets))?;
@@ -139,7 +161,7 @@ impl Session {
     pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
         let selected: Vec<&Project> =
             self.desired.projects.iter().filter(|project| is_selected(project, &self.settings.selection)).collect();
-        let progress = Progress::new(cx.output.progress, "reading", selected.len());
+        let progress = Progress::new(cx.output.progress, "reading", selected.len(), Arc::clone(&self.settings.secrets));
         let mut plan = Plan::default();
         let read = self.observer.all(&selected, &self.settings.selection, self.concurrency, |project, live| {
             plan.add(plan::project(project, &live, &self.settings));

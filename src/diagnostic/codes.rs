@@ -55,7 +55,8 @@ pub static CODES: &[(&str, &str)] = &[
     (
         "extra",
         "`extra:` is for fields of the service's that undrift does not know yet; they are sent and compared as they are. A field that it \
-         does know has checks and a comparison of its own, which it would lose there.",
+         does know has checks and a comparison of its own, which it would lose there. Names that say which object a request is about, as \
+         whom it is sent or how visible a project becomes are refused there: they would change something that no plan shows.",
     ),
     (
         "guard",
@@ -110,8 +111,8 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "own-token",
-        "The variable that is named holds the token that undrift itself works with. As the value of a variable or a hook it would be \
-         readable to everyone who can change a pipeline.",
+        "The secret that is named is, or contains, the token that undrift itself works with, under whatever name or path. As the value of \
+         a variable or a hook it would be readable to everyone who can change a pipeline. Create a token for the purpose.",
     ),
     (
         "path",
@@ -128,6 +129,11 @@ pub static CODES: &[(&str, &str)] = &[
         "reference",
         "A secret is written as where it comes from: `{env: NAME}` for an environment variable, or `{file: PATH}` for a file inside the \
          manifest folder. Exactly one of the two, and for some fields nothing else, because a literal secret in Git is known to everybody.",
+    ),
+    (
+        "reserved-variable",
+        "Environment variables whose names start with `CI_`, `GITLAB_` or `UNDRIFT_` belong to the CI system or to undrift. Some of them \
+         hold tokens, undrift's own among them, and no manifest may send them anywhere. `--allow-env` limits manifests further.",
     ),
     ("syntax", "The file is not well-formed YAML. Reading goes on with the next document, and other files are checked all the same."),
     (

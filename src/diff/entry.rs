@@ -11,6 +11,7 @@ use crate::{
     kind::{Found, Kind, LiveEntry, Subject, is_readable},
     manifest::{Entry, State},
     operation::{Request, Write},
+    secret::Reference,
     text,
     value::{Fields, Json, Value},
 };
@@ -68,6 +69,11 @@ impl<'a> Comparing<'a> {
         }
     }
 
+    /// Whether a secret tells it from others, known here or not.
+    pub(super) fn is_told_by_secret(&self) -> bool {
+        self.kind.identity().iter().any(|name| matches!(self.values.get(*name), Some(Value::Secret(_))))
+    }
+
     /// Whether `other` is the same thing as `found` once more, as a create whose answer was lost can leave it behind.
     pub(super) fn is_copy(&self, found: &LiveEntry, other: &LiveEntry) -> bool {
         found.handle != other.handle && found.fields == other.fields && !found.fields.is_empty()
@@ -92,14 +98,18 @@ impl<'a> Comparing<'a> {
         Note { address: self.address.clone(), reason, fields, origin: Some(self.entry.origin.clone()) }
     }
 
-    /// Says which secrets are not set here, so that a plan does not look more certain than it is.
+    /// Says which secrets are not known here, so that a plan does not look more certain than it is.
     pub(super) fn secrets_missing(&self, diff: &mut SectionDiff) {
         if self.entry.state == State::Absent {
             return;
         }
-        let missing = self.comparable.iter().filter_map(|(name, value)| match value {
-            Value::Secret(reference) => Some((name.clone(), reference.to_string())),
-            _ => None,
+        let missing = self.comparable.iter().filter_map(|(name, value)| {
+            let reference = match value {
+                Value::Secret(reference) => Some(reference.clone()),
+                Value::File(path) => Some(Reference::File(path.clone())).filter(|file| self.context.secrets.why_missing(file).is_some()),
+                Value::Plain(_) => None,
+            };
+            Some((name.clone(), reference?.to_string()))
         });
         let (fields, references): (Vec<_>, Vec<_>) = missing.unzip();
         if !fields.is_empty() {

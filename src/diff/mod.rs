@@ -4,6 +4,8 @@
 //! difference, so that a run which changed nothing plans nothing.
 
 mod entry;
+#[cfg(test)]
+mod tests;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,6 +17,7 @@ use crate::{
     cause::Cause,
     field::{Field, Secrecy},
     kind::{Kind, LiveEntry, Target, Users, plain_text},
+    kinds,
     live::{Caller, Collection},
     manifest::{Section, Unlisted},
     operation::{Request, Write},
@@ -58,6 +61,7 @@ pub enum Shown {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
     /// Its name in the manifest.
+    #[serde(serialize_with = "kinds::serialize_name")]
     pub field: String,
     /// What is there.
     pub before: Shown,
@@ -105,7 +109,7 @@ pub struct Note {
     /// The reason.
     pub reason: Reason,
     /// The fields that it is about.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "kinds::serialize_names")]
     pub fields: Vec<String>,
     /// Where it is declared.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,6 +140,7 @@ pub struct Problem {
     /// The object.
     pub address: Address,
     /// The code, for example `missing-project`.
+    #[serde(serialize_with = "text::word")]
     pub code: &'static str,
     /// What is wrong.
     pub message: String,
@@ -196,9 +201,10 @@ pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> R
     let mut diff = SectionDiff::default();
     // The live entries that a declared one stands for.
     let mut listed: Vec<&LiveEntry> = Vec::new();
-    let mut unmatched = false;
+    let mut doubt = Doubt::default();
     for entry in &declared.entries {
         let comparing = Comparing::new(declared.kind, entry, context);
+        let listed_before = listed.len();
         match comparing.find(live) {
             Match::None => comparing.absent(&mut diff),
             Match::One(found) if !listed.iter().any(|other| std::ptr::eq(*other, found)) => {
@@ -212,43 +218,54 @@ pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> R
             }
             Match::One(_) => comparing.undecided("another entry already stands for the live one that fits", &mut diff),
             Match::Ambiguous(why) => {
-                unmatched = true;
+                doubt.unmatched = true;
                 comparing.undecided(why, &mut diff);
             }
-            Match::Unknown => unmatched = true,
+            Match::Unknown => doubt.unmatched = true,
         }
+        doubt.secret |= listed.len() == listed_before && comparing.is_told_by_secret();
         comparing.secrets_missing(&mut diff);
         comparing.secrets_unfit(&mut diff);
     }
     for entry in live.iter().filter(|entry| !listed.iter().any(|other| std::ptr::eq(*other, *entry))) {
-        unlisted(declared, entry, unmatched, context, &mut diff);
+        unlisted(declared, entry, doubt, context, &mut diff);
     }
     Ok(diff)
+}
+
+/// What an unlisted live entry may be all the same.
+#[derive(Clone, Copy, Default)]
+struct Doubt {
+    /// A declared one could not be told from others, so this may be it.
+    unmatched: bool,
+    /// A declared one that is told by a secret was not found: what tells this one may be that secret, or what it was before.
+    secret: bool,
 }
 
 /// Why a live entry is spared that may be a declared one of which too little is known.
 const UNMATCHED: &str = "may be a declared one that could not be told";
 
 /// What happens to a live entry that no manifest lists.
-fn unlisted(declared: &Section, live: &LiveEntry, unmatched: bool, context: Context<'_>, diff: &mut SectionDiff) {
+fn unlisted(declared: &Section, live: &LiveEntry, doubt: Doubt, context: Context<'_>, diff: &mut SectionDiff) {
     let kind = declared.kind;
     if kind.shape() != crate::kind::Shape::List || declared.unlisted == Unlisted::Ignore {
         return;
     }
-    let address = context.project.section(kind.section()).entry(kind.key(&live.fields));
+    let id = || format!("{}:{}", kind.handle().0, plain_text(&live.handle));
+    let address = context.project.section(kind.section()).entry(if doubt.secret { id() } else { kind.key(&live.fields) });
     let user = access_of(kind, live).map(|(user, _)| user);
     let spared = live
         .untouchable
         .or_else(|| (user == Some(context.caller.id)).then_some("it is the caller's own access"))
         .or_else(|| (user.is_some() && user == context.personal_owner).then_some("it is the owner of the personal namespace"))
-        .or_else(|| unmatched.then_some(UNMATCHED));
+        .or_else(|| doubt.unmatched.then_some(UNMATCHED));
     let note = |reason| Note { address: address.clone(), reason, fields: Vec::new(), origin: Some(declared.origin.clone()) };
     match (declared.unlisted, spared) {
         (Unlisted::Delete, None) => diff.differences.push(removal(kind, address, &declared.origin, live, context.target)),
         (Unlisted::Delete, Some(why)) => diff.notes.push(note(Reason::LeftAlone(why.into()))),
         // Bots come and go with the tokens that they belong to; a report of them would never end.
         _ if live.untouchable.is_some() => {}
-        _ if unmatched => diff.notes.push(note(Reason::LeftAlone(UNMATCHED.into()))),
+        _ if doubt.unmatched => diff.notes.push(note(Reason::LeftAlone(UNMATCHED.into()))),
         _ => diff.notes.push(note(Reason::Unlisted)),
     }
 }

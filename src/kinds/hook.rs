@@ -119,7 +119,6 @@ impl Kind for Hooks {
     }
 
     fn check(&self, declared: &Fields, report: &mut dyn FnMut(Fault)) {
-        kind::check_own_token(declared, &TABLE, report);
         let previously = declared.get("previously").and_then(Value::plain).and_then(Json::as_array);
         let previously = previously.into_iter().flatten().filter_map(Json::as_str).map(|url| ("previously", url));
         let urls = declared.get("url").and_then(Value::text).map(|url| ("url", url)).into_iter().chain(previously);

@@ -97,7 +97,6 @@ impl Kind for Settings {
     }
 
     fn check(&self, declared: &Fields, report: &mut dyn FnMut(Fault)) {
-        kind::check_own_token(declared, &TABLE, report);
         let policy = declared.get("container_expiration_policy").and_then(Value::plain);
         if policy.is_some_and(|p| p.get("name_regex").is_some() && p.get("name_regex_delete").is_some()) {
             report(Fault {

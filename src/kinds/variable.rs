@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 
 use crate::{
     field::{FIELD, Secrecy},
-    kind::{self, Fault, Kind, LiveEntry, Routes, Source, Table, Target},
+    kind::{Fault, Kind, LiveEntry, Routes, Source, Table, Target},
     operation::{self, Op, Request, Write},
     schema::{self, TextOrSecret},
     value::{Fields, Json, Value},
@@ -108,7 +108,6 @@ impl Kind for Variables {
                 help: Some("change the value, or leave `masked` out: the service refuses it".into()),
             });
         }
-        kind::check_own_token(declared, &TABLE, report);
     }
 }
 
@@ -135,7 +134,6 @@ mod tests {
     use crate::{
         kind::testing::{create, faults, fields, live, said, target, update},
         operation::{VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_UPDATE},
-        secret::Reference,
     };
 
     #[test]
@@ -170,13 +168,5 @@ mod tests {
             assert_eq!((faults(&Variables, &masked(false)).is_empty(), faults(&Variables, &masked(true)).is_empty()), (plain, raw));
         }
         assert_eq!(faults(&Variables, &fields(json!({"key": "A", "value": "short"}))), []);
-    }
-
-    #[test]
-    fn the_own_token_is_never_a_value() {
-        for (name, expected) in [("GITLAB_TOKEN", vec![("value", "own-token")]), ("DEPLOY_TOKEN", vec![])] {
-            let declared = Fields::from([("value".to_owned(), Value::Secret(Reference::Env(name.into())))]);
-            assert_eq!(faults(&Variables, &declared), expected);
-        }
     }
 }

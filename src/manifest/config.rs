@@ -2,14 +2,14 @@
 //!
 //! It never supplies the address of the service: whoever edits a manifest must not be able to send the token elsewhere.
 
-use std::path::Path;
+use std::{io::ErrorKind, path::Path};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{faults::Findings, files, schema};
 use crate::{
-    diagnostic::{Diagnostics, FileName, Source},
+    diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::Tier,
     yaml,
 };
@@ -81,10 +81,21 @@ pub struct Removals {
     pub share: Option<f64>,
 }
 
-/// Reads the file in `folder`, if there is one.
+/// Reads the file in `folder`, if there is one. It holds the guards, so what cannot be read is not passed over.
 pub fn load(folder: &Path, diagnostics: &mut Diagnostics) -> Config {
     let path = folder.join(FILE);
-    if path.exists() { read(&path, FILE, diagnostics) } else { Config::default() }
+    match files::irregular(&path) {
+        Ok(None) => read(&path, FILE, diagnostics),
+        Ok(Some(what)) => {
+            let message = format!("`{FILE}` must be a regular file, not {what}");
+            diagnostics
+                .push(Diagnostic::error("unreadable", message).at(Place::file(FILE)).help("put the file itself there, or take it away"));
+            Config::default()
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Config::default(),
+        // What stands in the way is said by who reads it, or by who reads the folder.
+        Err(_) => read(&path, FILE, diagnostics),
+    }
 }
 
 /// Reads the file at `path`, which messages call `name`.

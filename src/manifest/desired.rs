@@ -30,7 +30,7 @@ impl Desired {
     }
 
     /// The path of every file to upload, with the address of what it is for and where it is written.
-    pub(super) fn uploads(&self) -> impl Iterator<Item = (Address, &Origin, &str)> {
+    pub fn uploads(&self) -> impl Iterator<Item = (Address, &Origin, &str)> {
         self.values().filter_map(|(address, origin, value)| match value {
             Value::File(path) => Some((address, origin, path.as_str())),
             Value::Plain(_) | Value::Secret(_) => None,

@@ -59,6 +59,20 @@ pub(super) fn read(path: &Path, name: &FileName) -> Result<String, Box<Diagnosti
     })
 }
 
+/// What is at `path` if it is no regular file; nobody could be waited for at the other end of a pipe, and links may lead anywhere.
+///
+/// # Errors
+/// What the system says, for example that nothing is there.
+pub(super) fn irregular(path: &Path) -> std::io::Result<Option<&'static str>> {
+    let kind = std::fs::symlink_metadata(path)?.file_type();
+    Ok(match kind {
+        kind if kind.is_file() => None,
+        kind if kind.is_symlink() => Some("a symbolic link"),
+        kind if kind.is_dir() => Some("a folder"),
+        _ => Some("a pipe or a device"),
+    })
+}
+
 /// The folder that names are relative to, and every manifest in it. If `root` is a file, it is the only one.
 pub(super) fn find(root: &Path, diagnostics: &mut Diagnostics) -> (PathBuf, Vec<File>) {
     if root.is_file() {

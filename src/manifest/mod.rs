@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 pub mod config;
 pub mod declared;
 pub mod desired;
+mod extra;
 mod faults;
 mod files;
 mod mask;
@@ -77,23 +78,29 @@ fn missing_files(folder: &Path, desired: &Desired) -> Vec<Diagnostic> {
     missing.collect()
 }
 
-/// What `undrift check` prints, and its exit code: 3 if something is wrong, else 0.
-pub fn check_report(root: &Path, style: Style) -> (String, u8) {
-    let loaded = load(root);
-    let mut report = loaded.diagnostics.render(style);
-    let files = text::count(loaded.files.len(), "file");
-    match (&loaded.desired, loaded.diagnostics.summary()) {
-        (Some(desired), summary) => {
-            let projects = text::count(desired.projects.len(), "project");
-            let summary = summary.map_or_else(|| "nothing is wrong".to_owned(), |summary| format!("no errors, {summary}"));
-            report.push_str(&format!("{projects} in {files}: {summary}\n"));
-            (report, 0)
-        }
-        (None, summary) => {
-            report.push_str(&format!("{files}: {}\n", summary.unwrap_or_default()));
-            (report, 3)
+impl Loaded {
+    /// What `undrift check` prints, and its exit code: 3 if something is wrong, else 0.
+    pub fn report(&self, style: Style) -> (String, u8) {
+        let mut report = self.diagnostics.render(style);
+        let files = text::count(self.files.len(), "file");
+        match (&self.desired, self.diagnostics.summary()) {
+            (Some(desired), summary) => {
+                let projects = text::count(desired.projects.len(), "project");
+                let summary = summary.map_or_else(|| "nothing is wrong".to_owned(), |summary| format!("no errors, {summary}"));
+                report.push_str(&format!("{projects} in {files}: {summary}\n"));
+                (report, 0)
+            }
+            (None, summary) => {
+                report.push_str(&format!("{files}: {}\n", summary.unwrap_or_default()));
+                (report, 3)
+            }
         }
     }
+}
+
+/// Loads the manifests below `root` and reports on them, as [`Loaded::report`] does.
+pub fn check_report(root: &Path, style: Style) -> (String, u8) {
+    load(root).report(style)
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@ use std::{
     path::{Component, Path},
 };
 
-use super::{Declared, Entry, Project, Section, State, Unlisted, faults::Findings, path, schema};
+use super::{Declared, Entry, Project, Section, State, Unlisted, extra, faults::Findings, path, schema};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::{Accepted, Field, Secrecy, Tier},
     kind::{Kind, Shape, Spec, Table},
     kinds::{self, KINDS, settings},
     origin::{Layer, Origin, Sourced},
-    secret::Reference,
+    secret::{Reference, is_reserved},
     text::{alternatives, nearest},
     value::{Fields, Json, Object, Value},
     yaml::{self, Data, Key, Node},
@@ -265,9 +265,8 @@ impl Reader<'_, '_> {
             }
         }
         for (key, value) in node.get("extra").map(|(_, extra)| extra.entries()).into_iter().flatten() {
-            if table.get(&key.name).is_some() || key.name == "state" {
-                let known = self.findings.error("extra", format!("`{}` is known to undrift", key.name), key.span.clone());
-                known.help(format!("write it directly in `{section}`"));
+            if let Err(refused) = extra::check(section, &key.name) {
+                self.findings.error("extra", refused.message, key.span.clone()).help(refused.help);
             } else {
                 fields.insert(key.name.clone(), Sourced { value: value.to_json().into(), origin: self.origin(&key.span) });
             }
@@ -300,6 +299,11 @@ impl Reader<'_, '_> {
                 let message = format!("`{}` names no environment variable", key.name);
                 let wrong = self.findings.error("reference", message, key.span.clone());
                 wrong.help("names are made of letters, digits and `_`, and do not start with a digit; the secret itself never stands here");
+            }
+            Value::Secret(Reference::Env(name)) if is_reserved(name) => {
+                let message = format!("`{name}` belongs to the CI system or to undrift and must not be a value");
+                let reserved = self.findings.error("reserved-variable", message, key.span.clone());
+                reserved.help("create a secret for this purpose and give it a name of its own");
             }
             Value::Secret(Reference::File(path)) | Value::File(path) if !is_below(path) => {
                 let message = format!("`{}` names no file inside the manifest folder", key.name);

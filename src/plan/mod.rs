@@ -109,13 +109,15 @@ impl std::fmt::Debug for Sealed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Call {
     /// The id of the operation.
+    #[serde(serialize_with = "crate::text::word")]
     pub operation: &'static str,
     /// The HTTP method.
+    #[serde(serialize_with = "crate::text::word")]
     pub method: &'static str,
     /// The path and the query below `/api/v4`.
     pub path: String,
     /// The names of the fields that it carries.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "kinds::serialize_names")]
     pub fields: Vec<String>,
 }
 

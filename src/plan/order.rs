@@ -16,6 +16,7 @@ pub struct Edge {
     /// The step that comes first.
     pub address: Address,
     /// Why.
+    #[serde(serialize_with = "crate::text::word")]
     pub reason: &'static str,
 }
 

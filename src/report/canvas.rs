@@ -1,10 +1,17 @@
 //! Lines of text for a terminal or a file: escaped, coloured, wrapped.
 //!
 //! A [`Line`] escapes whatever is put on it, so nothing that a manifest or the service says can steer a terminal; the only control
-//! sequences in the output are the colours that [`Canvas`] adds. Widths count characters.
+//! sequences in the output are the colours that [`Canvas`] adds. The canvas strikes secrets from a line before it wraps it: wrapped, a
+//! secret would stand there in two pieces that nothing recognises. Widths count characters.
+
+use std::borrow::Cow;
 
 use super::Style;
-use crate::{origin::Origin, text::escape};
+use crate::{
+    origin::Origin,
+    secret::{MARK, Secrets},
+    text::escape,
+};
 
 /// What a piece of text is, which decides its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,6 +108,25 @@ impl Line {
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
+
+    /// Without what `secrets` knows. The mark has the colour of what it stands for.
+    fn without(&self, secrets: &Secrets) -> Cow<'_, Self> {
+        let text: String = self.cells.iter().map(|(c, _)| c).collect();
+        let found = secrets.find(&text);
+        if found.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let (mut cells, mut next) = (Vec::with_capacity(self.cells.len()), found.iter().peekable());
+        for ((at, c), (_, paint)) in text.char_indices().zip(&self.cells) {
+            next.next_if(|range| range.end <= at);
+            match next.peek() {
+                Some(range) if range.start == at => cells.extend(MARK.chars().map(|c| (c, *paint))),
+                Some(range) if range.contains(&at) => {}
+                _ => cells.push((c, *paint)),
+            }
+        }
+        Cow::Owned(Self { cells, hang: self.hang })
+    }
 }
 
 /// What becomes of an origin that does not fit beside its line.
@@ -120,15 +146,16 @@ const NARROWEST: usize = 20;
 
 /// Text under construction.
 #[derive(Debug)]
-pub struct Canvas {
+pub struct Canvas<'s> {
     style: Style,
+    secrets: &'s Secrets,
     out: String,
 }
 
-impl Canvas {
-    /// Nothing yet.
-    pub const fn new(style: Style) -> Self {
-        Self { style, out: String::new() }
+impl<'s> Canvas<'s> {
+    /// Nothing yet, and never what `secrets` knows.
+    pub const fn new(style: Style, secrets: &'s Secrets) -> Self {
+        Self { style, secrets, out: String::new() }
     }
 
     /// How it looks.
@@ -153,13 +180,19 @@ impl Canvas {
         }
     }
 
-    /// Text that was escaped and laid out elsewhere.
+    /// `text` without secrets: for what is taken apart before it becomes lines, or is laid out elsewhere.
+    pub fn strike(&self, text: &str) -> String {
+        self.secrets.redact(text)
+    }
+
+    /// Text that was struck, escaped and laid out elsewhere.
     pub fn verbatim(&mut self, text: &str) {
         self.out.push_str(text);
     }
 
     /// A line.
     pub fn line(&mut self, line: &Line) {
+        let line = line.without(self.secrets);
         let hang = self.style.width.map_or(0, |width| if line.hang + NARROWEST > width { width / 4 } else { line.hang });
         for (i, part) in wrap(&line.cells, hang, self.style.width).into_iter().enumerate() {
             let indent = if i == 0 { 0 } else { hang };
@@ -171,6 +204,7 @@ impl Canvas {
 
     /// A line with the place that it comes from.
     pub fn line_from(&mut self, line: Line, origin: &Origin, crowded: Crowded) {
+        let line = line.without(self.secrets).into_owned();
         let aside = format!("# {}:{}", origin.file, origin.line);
         let taken = line.len() + 2 + aside.chars().count();
         let aside_on = |line: Line| line.put(Paint::Dim, &aside);
@@ -232,11 +266,15 @@ fn wrap(cells: &[(char, Paint)], hang: usize, width: Option<usize>) -> Vec<&[(ch
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{origin::Layer, text::is_unsafe};
+    use crate::{origin::Layer, secret::Secret, text::is_unsafe};
     use proptest::prelude::*;
 
     fn drawn(style: Style, line: &Line) -> String {
-        let mut canvas = Canvas::new(style);
+        drawn_without(&Secrets::default(), style, line)
+    }
+
+    fn drawn_without(secrets: &Secrets, style: Style, line: &Line) -> String {
+        let mut canvas = Canvas::new(style, secrets);
         canvas.line(line);
         canvas.finish()
     }
@@ -261,7 +299,8 @@ mod tests {
     fn an_origin_stands_at_the_edge_or_below_or_goes() {
         let origin = Origin { file: "shop.yaml".into(), line: 7, column: 3, layer: Layer::Project };
         let at = |width, crowded| {
-            let mut canvas = Canvas::new(Style { width, ..Style::default() });
+            let secrets = Secrets::default();
+            let mut canvas = Canvas::new(Style { width, ..Style::default() }, &secrets);
             canvas.line_from(Line::indented(2).text("visibility"), &origin, crowded);
             canvas.finish()
         };
@@ -278,7 +317,40 @@ mod tests {
         assert_eq!(drawn(colour, &line), "\u{1b}[32m+\u{1b}[0m a\u{1b}[1;31m!\u{1b}[0m\n");
     }
 
+    fn known(secret: &str) -> Secrets {
+        let mut secrets = Secrets::default();
+        secrets.also_redact(Secret::new(secret));
+        secrets
+    }
+
+    #[test]
+    fn a_secret_is_struck_from_the_line_whatever_its_pieces_and_their_colours() {
+        let line = Line::indented(2).text("is ").put(Paint::Add, "hunter2\u{202e}").put(Paint::Remove, "hunter2").text(", and more");
+        let secrets = known("hunter2\u{202e}hunter2");
+        assert_eq!(drawn_without(&secrets, Style::default(), &line), "  is [secret], and more\n");
+        let colour = Style { colour: true, ..Style::default() };
+        assert_eq!(drawn_without(&secrets, colour, &line), "  is \u{1b}[32m[secret]\u{1b}[0m, and more\n");
+    }
+
+    #[test]
+    fn an_origin_stands_at_the_edge_beside_a_struck_secret_too() {
+        let origin = Origin { file: "shop.yaml".into(), line: 7, column: 3, layer: Layer::Project };
+        let secrets = known("hunter2hunter2hunter2");
+        let mut canvas = Canvas::new(narrow(40), &secrets);
+        canvas.line_from(Line::indented(2).text("is hunter2hunter2hunter2"), &origin, Crowded::Drop);
+        assert_eq!(canvas.finish(), "  is [secret]              # shop.yaml:7\n");
+    }
+
     proptest! {
+        #[test]
+        fn no_piece_of_a_secret_is_shown_however_the_line_is_wrapped(
+            before in "[a-z ]{0,30}", after in "[a-z ]{0,30}", secret in "[A-Z0-9]{6,90}", width in 1_usize..90,
+        ) {
+            let line = Line::indented(2).text(before).text(&secret).text(after);
+            let out = drawn_without(&known(&secret), narrow(width), &line);
+            prop_assert!(!out.contains(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit()), "{}", out);
+        }
+
         #[test]
         fn nothing_unsafe_gets_out_and_nothing_is_lost(text in "(\\PC|\\p{C}){0,40}", width in proptest::option::of(1_usize..90)) {
             let style = Style { width, ..Style::default() };

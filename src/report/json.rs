@@ -5,11 +5,15 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Run;
+use super::{
+    Run,
+    redact::{Keys, Struck},
+};
 use crate::{
     apply::{Applied, Outcome, StepResult},
     diagnostic::{Diagnostics, Severity},
     plan::{Counts, Plan},
+    secret::Secrets,
     text::is_unsafe,
 };
 
@@ -38,26 +42,113 @@ pub struct Report<T> {
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
     /// The version of undrift that wrote it.
+    #[serde(serialize_with = "crate::text::word")]
     pub tool_version: &'static str,
+    /// How far the run has come, and what it says.
+    #[serde(flatten)]
+    pub state: State<T>,
+}
+
+/// How far a run has come.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum State<T> {
+    /// It came to its end.
+    Finished(Finished<T>),
+    /// It ended before there was anything to report.
+    Failed(Failed),
+    /// It is under way, or was ended from outside.
+    Unfinished(Unfinished),
+}
+
+/// A run that came to its end.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Finished<T> {
+    /// That it did.
+    status: IsFinished,
     /// The code that the run exits with.
-    pub exit_code: u8,
+    exit_code: u8,
     /// What it says.
     #[serde(flatten)]
-    pub content: T,
+    content: T,
+}
+
+/// A run that ended before there was anything to report.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Failed {
+    /// That it did.
+    status: IsFailed,
+    /// The code that the run exits with.
+    exit_code: u8,
+    /// What happened.
+    error: String,
+    /// What to do about it.
+    help: Option<String>,
+    /// What is wrong with the manifests, ordered by place; warnings too.
+    #[schemars(with = "Vec<DiagnosticForm>")]
+    diagnostics: Diagnostics,
+}
+
+/// A run that is under way, or was ended from outside.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Unfinished {
+    /// That it is.
+    status: IsUnfinished,
+}
+
+/// The status of a [`Finished`] run.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum IsFinished {
+    /// The run came to its end.
+    Finished,
+}
+
+/// The status of a [`Failed`] run.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum IsFailed {
+    /// The run ended before there was anything to report.
+    Failed,
+}
+
+/// The status of an [`Unfinished`] run.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum IsUnfinished {
+    /// The run is under way, or was ended from outside.
+    Unfinished,
+}
+
+impl Report<()> {
+    /// The report of a run that is under way.
+    pub const fn unfinished(undrift: Sort) -> Self {
+        Self::new(undrift, State::Unfinished(Unfinished { status: IsUnfinished::Unfinished }))
+    }
+
+    /// The report of a run that failed, with what is wrong with its manifests.
+    pub const fn failed(undrift: Sort, exit_code: u8, error: String, help: Option<String>, diagnostics: Diagnostics) -> Self {
+        Self::new(undrift, State::Failed(Failed { status: IsFailed::Failed, exit_code, error, help, diagnostics }))
+    }
 }
 
 impl<T: Serialize> Report<T> {
-    /// A report in the present format.
-    pub const fn new(undrift: Sort, exit_code: u8, content: T) -> Self {
-        Self { undrift, format_version: FORMAT_VERSION, tool_version: env!("CARGO_PKG_VERSION"), exit_code, content }
+    /// The report of a run that came to its end.
+    pub const fn finished(undrift: Sort, exit_code: u8, content: T) -> Self {
+        Self::new(undrift, State::Finished(Finished { status: IsFinished::Finished, exit_code, content }))
     }
 
-    /// The JSON text, with a line feed at its end.
+    /// A report in the present format.
+    const fn new(undrift: Sort, state: State<T>) -> Self {
+        Self { undrift, format_version: FORMAT_VERSION, tool_version: env!("CARGO_PKG_VERSION"), state }
+    }
+
+    /// The JSON text without what `secrets` knows, with a line feed at its end.
     ///
     /// # Errors
     /// If a value cannot be expressed in JSON, which no report holds.
-    pub fn to_text(&self) -> serde_json::Result<String> {
-        Ok(harmless(&serde_json::to_string_pretty(self)?) + "\n")
+    pub fn to_text(&self, secrets: &Secrets) -> serde_json::Result<String> {
+        Ok(harmless(&serde_json::to_string_pretty(&Struck::new(self, Keys::Data, secrets))?) + "\n")
     }
 }
 
@@ -247,7 +338,7 @@ mod tests {
     #[test]
     fn a_report_says_what_it_is() {
         let (plan, run) = (Plan::default(), Run { target: "https://x.example".into(), caller: "a".into(), sandbox: true });
-        let text = Report::new(Sort::Drift, 0, Planned::new(&run, &plan)).to_text().unwrap();
+        let text = Report::finished(Sort::Drift, 0, Planned::new(&run, &plan)).to_text(&Secrets::default()).unwrap();
         let report: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((&report["undrift"], &report["format_version"], &report["sandbox"]), (&json!("drift"), &json!(0), &json!(true)));
         assert_eq!(report["counts"]["calls"], 0);

@@ -8,6 +8,8 @@ mod call;
 mod commands;
 mod harness;
 #[cfg(unix)]
+mod reports;
+#[cfg(unix)]
 mod sandbox;
 #[cfg(unix)]
 mod secrets;

@@ -1,5 +1,7 @@
 //! No secret in any output, whatever the command, however loud; and no write by a command that only looks.
 
+use serde_json::Value;
+
 use crate::{harness::Place, sandbox::Server};
 
 /// Secrets by where they live. None of them may ever be seen.
@@ -122,6 +124,73 @@ fn no_canary_is_in_any_output() {
     }
 }
 
+/// Secrets that would break JSON or its words if they were struck from the finished text.
+const AWKWARD: [&str; 6] = [
+    "{\n  \"auths\": {\n    \"a.example.org\": {\"auth\": \"QUJDREVG\"},\n    \"b.example.org\": {}\n  }\n}",
+    "a \"quoted\" \\ word\nand a second line",
+    "address",
+    "update",
+    "description",
+    "[secret]",
+];
+
+/// Every text in `json` that is no key.
+fn texts(json: &Value) -> Vec<&str> {
+    match json {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(object) => object.values().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A project whose description tells all of [`AWKWARD`], and a manifest that refers to them as `S0` and so on.
+fn awkward() -> Place {
+    let settings = serde_json::json!({"description": AWKWARD.join(" and ")});
+    let seed = format!("groups: [{{path: acme}}]\nprojects: [{{path: acme/shop, settings: {settings}}}]\n");
+    let variables: Vec<_> = (0..AWKWARD.len()).map(|i| format!("{{key: K{i}, value: {{env: S{i}}}}}")).collect();
+    let variables = format!("variables: [{{key: KEY, value: {{env: KEY}}}}, {}]\n", variables.join(", "));
+    let settings = "settings: {description: new, extra: {canary-key: {canary-key: 1}}}\n";
+    let place = Place::new().file("shop.yaml", &format!("kind: Project\npath: acme/shop\n{settings}{variables}"));
+    let place = place.file("sandbox.yaml", &seed).env("KEY", "canary-key");
+    AWKWARD.iter().enumerate().fold(place, |place, (i, secret)| place.env(&format!("S{i}"), secret))
+}
+
+fn assert_tells_nothing(json: &Value) {
+    let told: Vec<_> =
+        texts(json).into_iter().filter(|text| ["QUJDREVG", "quoted", "canary"].iter().any(|part| text.contains(part))).collect();
+    assert_eq!(told, [""; 0], "{json:#}");
+}
+
+#[test]
+fn a_report_is_what_it_is_whatever_the_secrets_are() {
+    let place = awkward();
+    for command in ["plan --sandbox --resend ** --out json=-", "drift --sandbox --out json=-"] {
+        let report: Value = serde_json::from_slice(&place.output(command).stdout).unwrap();
+        assert_tells_nothing(&report);
+        let (step, variable) = (&report["steps"][0], &report["steps"][1]);
+        assert_eq!((step["address"].as_str(), step["action"].as_str()), (Some("acme/shop#settings"), Some("update")));
+        let description = step["changes"].as_array().unwrap().iter().find(|change| change["field"] == "description").unwrap();
+        let before = description["before"]["value"].as_str().unwrap();
+        assert_eq!(before, ["[secret]"; AWKWARD.len()].join(" and "));
+        assert_eq!(variable["action"], "create");
+    }
+    let report: Value = serde_json::from_slice(&place.output("plan --sandbox --resend ** --out json=-").stdout).unwrap();
+    let extra = &report["steps"][0]["changes"][0];
+    assert_eq!((extra["field"].as_str(), extra["after"]["value"].get("[secret]").is_some()), (Some("[secret]"), true), "{extra:#}");
+}
+
+#[test]
+fn an_answer_is_what_it_is_whatever_the_secret_is() {
+    let place = awkward();
+    for i in 0..AWKWARD.len() {
+        let output = place.output(&format!("call project-edit id=acme/shop description=@env:S{i} --sandbox --yes"));
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+        assert_tells_nothing(&answer);
+        assert_eq!((answer["description"].as_str(), answer["path"].as_str()), (Some("[secret]"), Some("shop")), "{answer:#}");
+    }
+}
+
 #[test]
 fn what_only_looks_writes_nothing() {
     let place = place();
@@ -137,4 +206,59 @@ fn what_only_looks_writes_nothing() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["method"], "GET", "{line}");
     }
+}
+
+#[test]
+fn the_own_token_is_handed_out_under_no_name() {
+    const TOKEN: &str = "canary-token-of-undrift";
+    let shop = |rest: &str| format!("kind: Project\npath: acme/shop\n{rest}\n");
+    let place = Place::new()
+        .file("seed.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
+        .file("env/a.yaml", &shop("variables: [{key: A, value: {env: ADMIN_TOKEN}}]"))
+        .file("part/a.yaml", &shop("hooks: [{url: {env: MIRROR}}]"))
+        .file("file/a.yaml", &shop("variables: [{key: A, value: {file: token}}]"))
+        .file("file/token", &format!("{TOKEN}\n"))
+        .file("upload/a.yaml", &shop("settings: {avatar: {file: token.png}}"))
+        .file("upload/token.png", &format!("{TOKEN}\n"))
+        .env("UNDRIFT_SANDBOX_TOKEN", TOKEN)
+        .env("ADMIN_TOKEN", TOKEN)
+        .env("MIRROR", &format!("https://oauth2:{TOKEN}@mirror.example.org/x.git"));
+    let server = Server::start(&place, "--seed seed.yaml --request-log log");
+    for (manifests, reference) in [("env", "env:ADMIN_TOKEN"), ("part", "env:MIRROR"), ("file", "file:token"), ("upload", "file:token.png")]
+    {
+        let arguments = format!("{manifests} --token-file file/token --url {}", server.url);
+        let plan = place.run(&format!("plan {arguments}"));
+        assert!(plan.contains(&format!("({reference})\n")) && plan.ends_with("exit code 0\n"), "{plan}");
+        let apply = place.run(&format!("apply --yes {arguments}"));
+        let refused = format!("error[own-token]: `{reference}` holds undrift's own token and must not be a value");
+        assert!(apply.contains(&refused) && apply.ends_with("---- exit code 3\n"), "{apply}");
+        assert!(!plan.contains("canary") && !apply.contains("canary"), "{plan}{apply}");
+    }
+    server.end("-TERM");
+    assert!(!std::fs::read_to_string(place.path().join("log")).unwrap().contains("\"POST\""));
+}
+
+#[test]
+fn manifests_use_only_the_environment_variables_that_are_allowed() {
+    let variables = "variables: [{key: A, value: {env: SHOP_KEY}}, {key: B, value: {env: OTHER_KEY}}]\n";
+    let place = || {
+        let place = Place::new().file("shop.yaml", &format!("kind: Project\npath: acme/shop\ncreate: true\n{variables}"));
+        place.file("sandbox.yaml", "groups: [{path: acme}]\n").env("SHOP_KEY", "canary-of-shop").env("OTHER_KEY", "canary-of-another")
+    };
+    for (options, variable, refused) in [
+        ("", None, None),
+        ("--allow-env SHOP_*", None, Some("OTHER_KEY")),
+        ("--allow-env SHOP_* --allow-env OTHER_KEY", None, None),
+        ("", Some("A_*, OTHER_*"), Some("SHOP_KEY")),
+        ("", Some("SHOP_*\nOTHER_*"), None),
+        ("--allow-env *", Some("A_*"), None),
+    ] {
+        let place = variable.into_iter().fold(place(), |place, globs| place.env("UNDRIFT_ALLOW_ENV", globs));
+        let story = place.run(&format!("apply --sandbox=:memory: --yes {options}"));
+        let message = refused.map(|name| format!("environment variable `{name}` must not be a value: `--allow-env` does not allow it"));
+        assert_eq!(story.ends_with("---- exit code 3\n"), refused.is_some(), "{story}");
+        assert!(message.is_none_or(|message| story.contains(&message)) && !story.contains("canary"), "{story}");
+    }
+    let story = place().run("plan --sandbox --allow-env SHOP_[");
+    assert!(story.starts_with("$ undrift plan --sandbox --allow-env SHOP_[\n---- stderr\nerror: --allow-env: `SHOP_[`: "), "{story}");
 }

@@ -9,6 +9,7 @@ use crate::{
         canvas::{Canvas, Line, Paint},
         json::OutcomeCounts,
     },
+    secret::Secrets,
     text::count,
 };
 
@@ -21,9 +22,9 @@ use super::{
 /// How many steps that succeeded are listed unless all are; those that did not are always listed.
 const LISTED: usize = 50;
 
-/// The report of an apply.
-pub fn applied(applied: &Applied, run: &Run, style: Style) -> String {
-    let mut canvas = Canvas::new(style);
+/// The report of an apply, without what `secrets` knows.
+pub fn applied(applied: &Applied, run: &Run, style: Style, secrets: &Secrets) -> String {
+    let mut canvas = Canvas::new(style, secrets);
     heading(&mut canvas, "apply", run);
     steps(&mut canvas, &applied.steps);
     unstuck(&mut canvas, &applied.unstuck);

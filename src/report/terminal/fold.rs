@@ -8,6 +8,7 @@ use crate::{
         Style,
         canvas::{Canvas, Line, Paint},
     },
+    secret::Secrets,
     text::count,
 };
 
@@ -43,11 +44,12 @@ fn project(canvas: &mut Canvas, path: &str, steps: &[&Step]) {
 }
 
 fn folded(canvas: &mut Canvas, projects: Vec<(&str, Vec<&Step>)>) {
-    // Projects change in the same way if the uncut text says the same.
+    // Projects change in the same way if the uncut text says the same. It is not shown; struck, different secrets would look the same.
+    let nothing = Secrets::default();
     let mut positions: BTreeMap<String, usize> = BTreeMap::new();
     let mut groups: Vec<(&str, Vec<&Step>, Vec<&str>)> = Vec::new();
     for (path, steps) in projects {
-        let mut text = Canvas::new(Style { full: true, ..Style::default() });
+        let mut text = Canvas::new(Style { full: true, ..Style::default() }, &nothing);
         change::steps(&mut text, &steps, false);
         let next = groups.len();
         match *positions.entry(text.finish()).or_insert(next) {

@@ -11,7 +11,7 @@ mod notes;
 mod value;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub use applied::applied;
 
@@ -19,7 +19,7 @@ use super::{
     Run, Style,
     canvas::{Canvas, Line, Paint},
 };
-use crate::plan::Plan;
+use crate::{plan::Plan, secret::Secrets};
 
 /// What a plan is shown as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +39,9 @@ impl Title {
     }
 }
 
-/// `plan` as text.
-pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style) -> String {
-    let mut canvas = Canvas::new(style);
+/// `plan` as text, without what `secrets` knows.
+pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secrets) -> String {
+    let mut canvas = Canvas::new(style, secrets);
     heading(&mut canvas, title.word(), run);
     fold::projects(&mut canvas, &plan.steps);
     notes::notes(&mut canvas, &plan.notes);

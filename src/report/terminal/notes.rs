@@ -92,7 +92,7 @@ impl Sort {
             Self::LeftAlone => "left alone whatever is declared",
             Self::NotReturned => "not compared, because the service's answer lacks these fields",
             Self::CannotVerify => "cannot be verified, because the service never shows these fields; `--resend` sends them again",
-            Self::SecretMissing => "not compared, because these secrets are not set here; `apply` needs them",
+            Self::SecretMissing => "not compared, because these secrets are not available here; `apply` needs them",
         }
     }
 }
@@ -136,7 +136,7 @@ pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
         let diagnostic = Diagnostic::error(problem.code, &problem.message).at(Place::from(&problem.origin));
         diagnostic.label(problem.address.to_string()).help_if(problem.help.as_ref())
     });
-    diagnostics(canvas, located.collect());
+    diagnostics(canvas, located);
 }
 
 /// What guards refuse, each with the words that let it through.
@@ -146,13 +146,22 @@ pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
         let help = format!("if this is meant, let it through with `--ack '{}'`", refusal.acknowledgement);
         diagnostic.at(Place::from(&refusal.origin)).help(help)
     });
-    diagnostics(canvas, located.collect());
+    diagnostics(canvas, located);
 }
 
-fn diagnostics(canvas: &mut Canvas, diagnostics: Diagnostics) {
-    if !diagnostics.is_empty() {
+/// Diagnostics lay themselves out, so secrets are struck from what they say before.
+fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic>) {
+    let struck = diagnostics.map(|mut diagnostic| {
+        let Diagnostic { message, place, label, help, .. } = &mut diagnostic;
+        let said = [Some(message), label.as_mut(), help.as_mut()];
+        said.into_iter().flatten().for_each(|text| *text = canvas.strike(text));
+        place.iter_mut().for_each(|place| place.file = canvas.strike(&place.file).into());
+        diagnostic
+    });
+    let struck: Diagnostics = struck.collect();
+    if !struck.is_empty() {
         canvas.gap();
-        canvas.verbatim(&diagnostics.render(canvas.style().into()));
+        canvas.verbatim(&struck.render(canvas.style().into()));
     }
 }
 

@@ -116,11 +116,21 @@ fn planned(desired: &Desired, live: impl Fn(&Project) -> Live) -> Plan {
     plan.sorted()
 }
 
-fn run() -> Run {
+/// The text of a plan where no secret is known.
+fn plan(plan: &Plan, run: &Run, title: Title, style: Style) -> String {
+    super::plan(plan, run, title, style, &Secrets::default())
+}
+
+/// The text of what became of a plan where no secret is known.
+fn applied(applied: &Applied, run: &Run, style: Style) -> String {
+    super::applied(applied, run, style, &Secrets::default())
+}
+
+pub(in crate::report) fn run() -> Run {
     Run { target: "https://gitlab.example.org".into(), caller: "alice".into(), sandbox: false }
 }
 
-fn shop_plan() -> Plan {
+pub(in crate::report) fn shop_plan() -> Plan {
     planned(&desired(SHOP), |project| live(project, &shop_live()))
 }
 
@@ -129,7 +139,7 @@ fn origin(line: u32) -> Origin {
 }
 
 /// What a plan may hold besides steps and notes.
-fn blocked_plan() -> Plan {
+pub(in crate::report) fn blocked_plan() -> Plan {
     let shop = Address::project("acme/shop".into());
     Plan {
         problems: vec![Problem {
@@ -198,10 +208,11 @@ fn nothing_to_do() {
     let plan = |title, projects| plan(&Plan { projects, ..Plan::default() }, &run(), title, Style::default());
     assert!(plan(Title::Plan, 12).ends_with("\n\nnothing to do: 12 projects are as declared\n"));
     assert!(plan(Title::Drift, 1).ends_with("\n\nin sync: 1 project is as declared\n"));
+    let plan_of = |plan: &Plan| super::plan(plan, &run(), Title::Drift, Style::default(), &Secrets::default());
     let address = Address::project("acme/shop".into());
     for (reason, limit) in [(Reason::Archived, ", as far as compared"), (Reason::CannotVerify, "")] {
         let notes = vec![Note { address: address.clone(), reason, fields: Vec::new(), origin: None }];
-        let text = super::plan(&Plan { projects: 1, notes, ..Plan::default() }, &run(), Title::Drift, Style::default());
+        let text = plan_of(&Plan { projects: 1, notes, ..Plan::default() });
         assert!(text.ends_with(&format!("\n\nin sync: 1 project is as declared{limit}\n")), "{text}");
     }
 }
@@ -227,7 +238,7 @@ fn the_same_change_in_many_projects_is_shown_once() {
     }
 }
 
-fn applied_somehow() -> Applied {
+pub(in crate::report) fn applied_somehow() -> Applied {
     let address = Address::project("acme/shop".into());
     let variable = address.section("variables").entry("A@*");
     let outcomes = [

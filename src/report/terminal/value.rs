@@ -76,7 +76,7 @@ fn size(text: &str) -> String {
 
 /// A text of several lines that comes into being.
 pub(super) fn block(canvas: &mut Canvas, indent: usize, text: &str) {
-    let lines = text.lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
+    let lines = canvas.strike(text).lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
     cut(canvas, indent, lines);
 }
 
@@ -87,7 +87,13 @@ pub(super) fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after
         canvas.line(&Line::indented(indent).put(Paint::Change, text));
         return;
     }
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(before, after);
+    // Before they become lines: of a secret of several lines, the short ones would not be recognised.
+    let (before, after) = (canvas.strike(before), canvas.strike(after));
+    if before == after {
+        canvas.line(&Line::indented(indent).put(Paint::Change, "changed in a secret, which is not shown"));
+        return;
+    }
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(&before, &after);
     let mut unified = diff.unified_diff();
     let mut lines = Vec::new();
     for hunk in unified.context_radius(3).iter_hunks() {
@@ -121,7 +127,10 @@ fn cut(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Style;
+    use crate::{
+        report::Style,
+        secret::{Secret, Secrets},
+    };
     use serde_json::json as value;
 
     #[test]
@@ -146,7 +155,11 @@ mod tests {
     }
 
     fn compared(before: &str, after: &str, full: bool) -> String {
-        let mut canvas = Canvas::new(Style { full, ..Style::default() });
+        compared_without(&Secrets::default(), before, after, full)
+    }
+
+    fn compared_without(secrets: &Secrets, before: &str, after: &str, full: bool) -> String {
+        let mut canvas = Canvas::new(Style { full, ..Style::default() }, secrets);
         comparison(&mut canvas, 2, before, after);
         canvas.finish()
     }
@@ -170,5 +183,20 @@ mod tests {
         assert_eq!(compared(&before, &after, true).lines().count(), 601);
         let huge = "x".repeat(LARGEST_DIFF + 1);
         assert_eq!(compared(&huge, "y\n", true), "  changed (1048577 bytes → 2 bytes)\n");
+    }
+
+    #[test]
+    fn no_line_of_a_secret_is_in_a_comparison() {
+        let key = "-----BEGIN KEY-----\nQUJDREVGR0hJSktM\nTU5P\n-----END KEY-----\n";
+        let mut secrets = Secrets::default();
+        secrets.also_redact(Secret::new(key));
+        let text = compared_without(&secrets, &format!("one\n{key}two\n"), "one\ntwo\n", true);
+        assert_eq!(text, "    @@ -1,2 +1,2 @@\n    one\n  - [secret]two\n  + two\n");
+        let mut canvas = Canvas::new(Style::default(), &secrets);
+        block(&mut canvas, 2, key);
+        assert_eq!(canvas.finish(), "  + [secret]\n");
+        secrets.also_redact(Secret::new("QUJDREVGR0hJSktM"));
+        let rotated = compared_without(&secrets, &format!("one\n{key}"), "one\nQUJDREVGR0hJSktM", true);
+        assert_eq!(rotated, "  changed in a secret, which is not shown\n");
     }
 }

@@ -1,0 +1,423 @@
+//! JSON without secrets: they are struck from texts while a value is written, and from nothing else.
+//!
+//! Struck from the finished text, a secret that is a common word would rename keys, and one of several lines would leave no JSON. So a
+//! serializer stands before the one that writes, and passes everything on as it is but texts. Names of fields and variants
+//! are words of the format and stay. A text that is such a word says so by serializing as a variant ([`crate::text::word`]).
+
+use std::fmt::Display;
+
+use serde::{
+    Serialize, Serializer,
+    ser::{
+        SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple, SerializeTupleStruct, SerializeTupleVariant,
+    },
+};
+
+use crate::{kinds, secret::Secrets};
+
+/// What the keys of mappings are. Fields of structs are never data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// Words of the format, all of them.
+    Words,
+    /// Data, but for those of the outermost mapping and for names of fields.
+    Data,
+}
+
+/// A value without what `secrets` knows.
+pub struct Struck<'v, T: ?Sized> {
+    value: &'v T,
+    rule: Rule<'v>,
+}
+
+impl<'v, T: ?Sized> Struck<'v, T> {
+    /// `value` as it may be shown.
+    pub const fn new(value: &'v T, keys: Keys, secrets: &'v Secrets) -> Self {
+        Self { value, rule: Rule { secrets, keys, depth: Depth::Outermost } }
+    }
+}
+
+impl<T: Serialize + ?Sized> Serialize for Struck<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(Striking { inner: serializer, rule: self.rule })
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Rule<'s> {
+    secrets: &'s Secrets,
+    keys: Keys,
+    depth: Depth,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Outermost,
+    Key,
+    Within,
+}
+
+impl<'s> Rule<'s> {
+    /// `value` at `depth` below this one.
+    const fn strike<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Struck<'v, T>
+    where
+        's: 'v,
+    {
+        Struck { value, rule: Rule { depth, ..self } }
+    }
+
+    const fn within<'v, T: ?Sized>(self, value: &'v T) -> Struck<'v, T>
+    where
+        's: 'v,
+    {
+        self.strike(value, Depth::Within)
+    }
+}
+
+/// Strikes texts on their way to `inner`.
+struct Striking<'s, S> {
+    inner: S,
+    rule: Rule<'s>,
+}
+
+impl<'s, S> Striking<'s, S> {
+    /// The same for the parts of a value.
+    fn parts<P, E>(self, begin: impl FnOnce(S) -> Result<P, E>) -> Result<Striking<'s, P>, E> {
+        Ok(Striking { inner: begin(self.inner)?, rule: self.rule })
+    }
+}
+
+/// Passes on what holds no text.
+macro_rules! pass {
+    ($($method:ident($($argument:ident: $type:ty),*);)*) => {
+        $(fn $method(self, $($argument: $type),*) -> Result<S::Ok, S::Error> {
+            self.inner.$method($($argument),*)
+        })*
+    };
+}
+
+impl<'s, S: Serializer> Serializer for Striking<'s, S> {
+    type Ok = S::Ok;
+    type Error = S::Error;
+    type SerializeSeq = Striking<'s, S::SerializeSeq>;
+    type SerializeTuple = Striking<'s, S::SerializeTuple>;
+    type SerializeTupleStruct = Striking<'s, S::SerializeTupleStruct>;
+    type SerializeTupleVariant = Striking<'s, S::SerializeTupleVariant>;
+    type SerializeMap = Striking<'s, S::SerializeMap>;
+    type SerializeStruct = Striking<'s, S::SerializeStruct>;
+    type SerializeStructVariant = Striking<'s, S::SerializeStructVariant>;
+
+    pass! {
+        serialize_bool(v: bool);
+        serialize_i8(v: i8);
+        serialize_i16(v: i16);
+        serialize_i32(v: i32);
+        serialize_i64(v: i64);
+        serialize_i128(v: i128);
+        serialize_u8(v: u8);
+        serialize_u16(v: u16);
+        serialize_u32(v: u32);
+        serialize_u64(v: u64);
+        serialize_u128(v: u128);
+        serialize_f32(v: f32);
+        serialize_f64(v: f64);
+        serialize_char(v: char);
+        serialize_bytes(v: &[u8]);
+        serialize_none();
+        serialize_unit();
+        serialize_unit_struct(name: &'static str);
+        serialize_unit_variant(name: &'static str, index: u32, variant: &'static str);
+    }
+
+    fn serialize_str(self, text: &str) -> Result<S::Ok, S::Error> {
+        match self.rule.depth {
+            Depth::Key if kinds::name(text).is_some() => self.inner.serialize_str(text),
+            _ => self.inner.serialize_str(&self.rule.secrets.redact(text)),
+        }
+    }
+    fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
+        self.serialize_str(&value.to_string())
+    }
+    fn is_human_readable(&self) -> bool {
+        self.inner.is_human_readable()
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
+        self.inner.serialize_some(&self.rule.strike(value, self.rule.depth))
+    }
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Result<S::Ok, S::Error> {
+        self.inner.serialize_newtype_struct(name, &self.rule.strike(value, self.rule.depth))
+    }
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        index: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<S::Ok, S::Error> {
+        self.inner.serialize_newtype_variant(name, index, variant, &self.rule.within(value))
+    }
+
+    fn serialize_seq(self, length: Option<usize>) -> Result<Self::SerializeSeq, S::Error> {
+        self.parts(|inner| inner.serialize_seq(length))
+    }
+    fn serialize_tuple(self, length: usize) -> Result<Self::SerializeTuple, S::Error> {
+        self.parts(|inner| inner.serialize_tuple(length))
+    }
+    fn serialize_tuple_struct(self, name: &'static str, length: usize) -> Result<Self::SerializeTupleStruct, S::Error> {
+        self.parts(|inner| inner.serialize_tuple_struct(name, length))
+    }
+    fn serialize_tuple_variant(
+        self,
+        name: &'static str,
+        index: u32,
+        variant: &'static str,
+        length: usize,
+    ) -> Result<Self::SerializeTupleVariant, S::Error> {
+        self.parts(|inner| inner.serialize_tuple_variant(name, index, variant, length))
+    }
+    fn serialize_map(self, length: Option<usize>) -> Result<Self::SerializeMap, S::Error> {
+        self.parts(|inner| inner.serialize_map(length))
+    }
+    fn serialize_struct(self, name: &'static str, length: usize) -> Result<Self::SerializeStruct, S::Error> {
+        self.parts(|inner| inner.serialize_struct(name, length))
+    }
+    fn serialize_struct_variant(
+        self,
+        name: &'static str,
+        index: u32,
+        variant: &'static str,
+        length: usize,
+    ) -> Result<Self::SerializeStructVariant, S::Error> {
+        self.parts(|inner| inner.serialize_struct_variant(name, index, variant, length))
+    }
+}
+
+/// The parts of lists.
+macro_rules! items {
+    ($($trait:ident::$method:ident;)*) => {
+        $(impl<S: $trait> $trait for Striking<'_, S> {
+            type Ok = S::Ok;
+            type Error = S::Error;
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
+                self.inner.$method(&self.rule.within(value))
+            }
+            fn end(self) -> Result<S::Ok, S::Error> {
+                self.inner.end()
+            }
+        })*
+    };
+}
+
+items! {
+    SerializeSeq::serialize_element;
+    SerializeTuple::serialize_element;
+    SerializeTupleStruct::serialize_field;
+    SerializeTupleVariant::serialize_field;
+}
+
+/// The parts of structs, whose names are words of the format.
+macro_rules! fields {
+    ($($trait:ident;)*) => {
+        $(impl<S: $trait> $trait for Striking<'_, S> {
+            type Ok = S::Ok;
+            type Error = S::Error;
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), S::Error> {
+                self.inner.serialize_field(name, &self.rule.within(value))
+            }
+            fn skip_field(&mut self, name: &'static str) -> Result<(), S::Error> {
+                self.inner.skip_field(name)
+            }
+            fn end(self) -> Result<S::Ok, S::Error> {
+                self.inner.end()
+            }
+        })*
+    };
+}
+
+fields! {
+    SerializeStruct;
+    SerializeStructVariant;
+}
+
+impl<S: SerializeMap> SerializeMap for Striking<'_, S> {
+    type Ok = S::Ok;
+    type Error = S::Error;
+    // A struct that is put together from several writes itself as a mapping; that is the outermost one, a report.
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
+        match self.rule {
+            Rule { keys: Keys::Data, depth: Depth::Within, .. } => self.inner.serialize_key(&self.rule.strike(key, Depth::Key)),
+            _ => self.inner.serialize_key(key),
+        }
+    }
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
+        self.inner.serialize_value(&self.rule.within(value))
+    }
+    fn end(self) -> Result<S::Ok, S::Error> {
+        self.inner.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        diagnostic::{Diagnostic, Diagnostics},
+        report::{
+            json::{Checked, Outcomes, Planned, Report, Sort},
+            terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
+        },
+        secret::{MARK, Secret},
+        value::{Json, Object},
+    };
+
+    fn known<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Secrets {
+        let mut known = Secrets::default();
+        secrets.into_iter().for_each(|secret| known.also_redact(Secret::new(secret.as_ref())));
+        known
+    }
+
+    fn struck(value: &Json, keys: Keys, secrets: &Secrets) -> Json {
+        serde_json::from_str(&serde_json::to_string(&Struck::new(value, keys, secrets)).unwrap()).unwrap()
+    }
+
+    /// Reports of every sort, from which `secrets` are struck.
+    fn reports(secrets: &Secrets) -> Vec<Json> {
+        let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), applied_somehow());
+        let diagnostics: Diagnostics = [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
+        let texts = [
+            Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
+            Report::finished(Sort::Drift, 3, Planned::new(&run, &blocked)).to_text(secrets),
+            Report::finished(Sort::Apply, 6, Outcomes::new(&run, &applied)).to_text(secrets),
+            Report::finished(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(secrets),
+            Report::failed(Sort::Apply, 7, "it was refused".into(), Some("use another token".into()), diagnostics).to_text(secrets),
+            Report::unfinished(Sort::Check).to_text(secrets),
+        ];
+        texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
+    }
+
+    /// Every key and every text of `json`.
+    fn words(json: &Json, words: &mut BTreeSet<String>) {
+        match json {
+            Json::String(text) => drop(words.insert(text.clone())),
+            Json::Array(items) => items.iter().for_each(|item| self::words(item, words)),
+            Json::Object(object) => object.iter().for_each(|(key, value)| {
+                words.insert(key.clone());
+                self::words(value, words);
+            }),
+            _ => {}
+        }
+    }
+
+    /// Every text that is struck of a report, with the path to it, where numbers are left out.
+    fn changes(path: &str, whole: &Json, struck: &Json, changed: &mut BTreeSet<String>) {
+        match (whole, struck) {
+            (Json::Array(whole), Json::Array(struck)) => {
+                assert_eq!(whole.len(), struck.len());
+                whole.iter().zip(struck).for_each(|(whole, struck)| changes(path, whole, struck, changed));
+            }
+            (Json::Object(whole), Json::Object(struck)) => {
+                assert_eq!(whole.keys().collect::<Vec<_>>(), struck.keys().collect::<Vec<_>>(), "keys at {path}");
+                whole
+                    .iter()
+                    .zip(struck.values())
+                    .for_each(|((key, whole), struck)| changes(&format!("{path}/{key}"), whole, struck, changed));
+            }
+            (whole, struck) if whole == struck => {}
+            (Json::String(_), Json::String(text)) if text.contains(MARK) => drop(changed.insert(path.to_owned())),
+            _ => panic!("{path}: {whole} became {struck}"),
+        }
+    }
+
+    /// If every word that a report holds were a secret, its keys and its other words would still be there.
+    #[test]
+    fn no_word_of_the_format_is_struck() {
+        let whole = reports(&Secrets::default());
+        let mut all = BTreeSet::from([env!("CARGO_PKG_VERSION").to_owned()]);
+        whole.iter().for_each(|report| words(report, &mut all));
+        let mut changed = BTreeSet::new();
+        for (whole, struck) in whole.iter().zip(&reports(&known(&all))) {
+            changes("", whole, struck, &mut changed);
+        }
+        let ends: BTreeSet<&str> = changed.iter().map(|path| path.rsplit('/').next().unwrap()).collect();
+        let data = [
+            "acknowledgement",
+            "address",
+            "caller",
+            "description",
+            "error",
+            "failed",
+            "file",
+            "help",
+            "left_alone",
+            "message",
+            "moved",
+            "path",
+            "reason",
+            "secret",
+            "secret_missing",
+            "skipped",
+            "target",
+            "unknown",
+            "unreadable",
+            "value",
+        ];
+        assert!(ends.iter().all(|end| data.contains(end)) && !changed.contains("/steps/after/reason"), "{changed:?}");
+        for data in
+            ["/target", "/steps/address", "/steps/changes/after/value", "/steps/outcome/failed", "/problems/message", "/diagnostics/help"]
+        {
+            assert!(changed.contains(data), "{data} is not struck: {changed:?}");
+        }
+    }
+
+    #[test]
+    fn what_stands_below_extra_is_data_whatever_it_is_called() {
+        let secrets = known(["canary-key", "description", "cadence"]);
+        let value = json!({"changes": [{"value": {"canary-key": {"cadence": 1, "x canary-key": "canary-key"}}}], "canary-key": 1});
+        let data = json!({"changes": [{"value": {MARK: {"cadence": 1, "x [secret]": MARK}}}], "canary-key": 1});
+        assert_eq!(struck(&value, Keys::Data, &secrets), data);
+        let words = json!({"changes": [{"value": {"canary-key": {"cadence": 1, "x canary-key": MARK}}}], "canary-key": 1});
+        assert_eq!(struck(&value, Keys::Words, &secrets), words);
+        let names = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            #[derive(Serialize)]
+            struct Fields(#[serde(serialize_with = "kinds::serialize_names")] Vec<String>);
+            serde_json::to_value(Struck::new(&Fields(names), Keys::Data, &secrets)).unwrap()
+        };
+        assert_eq!(names(&["description", "cadence", "canary-key"]), json!(["description", "cadence", MARK]));
+    }
+
+    /// What the text of `json` comes to without secrets, done in the plain way.
+    fn plainly(json: &Json, secrets: &Secrets) -> Json {
+        match json {
+            Json::String(text) => secrets.redact(text).into(),
+            Json::Array(items) => items.iter().map(|item| plainly(item, secrets)).collect(),
+            Json::Object(object) => object.iter().map(|(key, value)| (key.clone(), plainly(value, secrets))).collect::<Object>().into(),
+            other => other.clone(),
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Json> {
+        let text = r#"[a\n\\" <]{0,9}"#;
+        let leaf = prop_oneof![text.prop_map(Json::from), any::<i64>().prop_map(Json::from), Just(json!(null)), Just(json!(true))];
+        leaf.prop_recursive(3, 12, 4, move |inner| {
+            let list = proptest::collection::vec(inner.clone(), 0..4).prop_map(Json::from);
+            let object = proptest::collection::vec((text, inner), 0..4);
+            prop_oneof![list, object.prop_map(|entries| entries.into_iter().collect::<Object>().into())]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn texts_are_struck_and_nothing_else_is(value in any_json(), secret in r#"[a\n\\" <]{6,9}"#, inside: bool) {
+            let value = if inside { json!({"a": [value, format!("x{secret}y")]}) } else { value };
+            let secrets = known([&secret]);
+            prop_assert_eq!(struck(&value, Keys::Words, &secrets), plainly(&value, &secrets));
+        }
+    }
+}

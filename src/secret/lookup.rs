@@ -1,0 +1,439 @@
+//! Looking secrets up: in the environment and in files, within the limits of who names them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    io::Read as _,
+    ops::Range,
+    path::{Component, Path, PathBuf},
+};
+
+use super::{Allowed, Reference, Secret, forms, is_reserved, known::Known, names::TOKEN_NAMES, struck};
+
+/// The largest file that a manifest's reference may name, in MiB.
+const MAX_FILE: u64 = 1;
+
+/// The largest file that a command line may name, in MiB: what the service takes as an attachment.
+const MAX_TYPED_FILE: u64 = 10;
+
+/// What a reference could not be resolved for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// The environment variable is not set, or is not text.
+    #[error("environment variable `{0}` is not set")]
+    Env(String),
+    /// What was found is the empty text: whatever was to set it did not.
+    #[error("`{0}` is empty")]
+    Empty(Reference),
+    /// The name belongs to the CI system or to undrift.
+    #[error("environment variable `{0}` belongs to the CI system or to undrift and must not be a value")]
+    Reserved(String),
+    /// Manifests may name only some environment variables, and this is none of them.
+    #[error("environment variable `{0}` must not be a value: `--allow-env` does not allow it")]
+    NotAllowed(String),
+    /// It is, or contains, undrift's own token.
+    #[error("`{0}` holds undrift's own token and must not be a value")]
+    OwnToken(Reference),
+    /// The file cannot be read.
+    #[error("cannot read `{path}`: {why}")]
+    File {
+        /// The path as written.
+        path: String,
+        /// What the system or the rules for files said.
+        why: String,
+    },
+}
+
+impl Missing {
+    /// The code of a diagnostic that reports it.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Reserved(_) => "reserved-variable",
+            Self::OwnToken(_) => "own-token",
+            Self::Env(_) | Self::Empty(_) | Self::NotAllowed(_) | Self::File { .. } => "missing-secret",
+        }
+    }
+}
+
+/// Looks secrets up, remembers them, and strikes them from text.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    /// The folder below which files are; `None` if they are wherever a person says.
+    root: Option<PathBuf>,
+    environment: BTreeMap<String, Secret>,
+    allowed: Allowed,
+    own: Option<OwnToken>,
+    found: BTreeMap<Reference, Result<Secret, Missing>>,
+    known: Known,
+}
+
+/// undrift's own token, to be recognised.
+#[derive(Clone)]
+struct OwnToken {
+    token: Secret,
+    forms: BTreeSet<String>,
+    /// The file that it came from, as the system knows it.
+    file: Option<PathBuf>,
+}
+
+impl OwnToken {
+    /// Whether `value` is the token, or holds it in whatever form.
+    fn is_in(&self, value: &[u8]) -> bool {
+        let value = String::from_utf8_lossy(value);
+        value.trim() == self.token.expose().trim() || self.forms.iter().any(|form| value.contains(form))
+    }
+
+    fn is_from(&self, file: &Path) -> bool {
+        self.file.is_some() && self.file == file.canonicalize().ok()
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").field("references", &self.found.keys().collect::<Vec<_>>()).finish_non_exhaustive()
+    }
+}
+
+impl Secrets {
+    /// Looks up what manifests name: files below `root`, and names in `environment` but those that are reserved.
+    pub fn new(root: impl Into<PathBuf>, environment: impl IntoIterator<Item = (String, String)>) -> Self {
+        let environment = environment.into_iter().map(|(name, value)| (name, Secret(value))).collect();
+        Self { root: Some(root.into()), environment, ..Self::default() }
+    }
+
+    /// Looks up what a person named on a command line: files wherever they are, and names in `environment`.
+    pub fn of_command_line(environment: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { root: None, ..Self::new("", environment) }
+    }
+
+    /// Never takes undrift's own `token` for a value, nor the `file` that it came from; and strikes it from text.
+    #[must_use]
+    pub fn with_own_token(mut self, token: Secret, file: Option<&Path>) -> Self {
+        let forms = forms::of(token.expose());
+        self.also_redact(token.clone());
+        self.own = Some(OwnToken { token, forms, file: file.and_then(|file| file.canonicalize().ok()) });
+        self
+    }
+
+    /// Lets manifests name only the environment variables that `allowed` holds.
+    #[must_use]
+    pub fn allowing(self, allowed: Allowed) -> Self {
+        Self { allowed, ..self }
+    }
+
+    /// Strikes `secret` from text too.
+    pub fn also_redact(&mut self, secret: Secret) {
+        self.known.learn(secret.expose());
+    }
+
+    /// Looks up each of `references` once.
+    pub fn resolve<'r>(&mut self, references: impl IntoIterator<Item = &'r Reference>) {
+        for reference in references {
+            if !self.found.contains_key(reference) {
+                let found = self.look_up(reference);
+                self.found.insert(reference.clone(), found);
+            }
+        }
+    }
+
+    /// Looks at each of the files to upload once, for undrift's own token.
+    pub fn look_through<'p>(&mut self, uploads: impl IntoIterator<Item = &'p str>) {
+        for path in uploads {
+            if let Err(missing @ Missing::OwnToken(_)) = self.read_file(path) {
+                self.found.insert(Reference::File(path.to_owned()), Err(missing));
+            }
+        }
+    }
+
+    /// The secret that a resolved reference names; `None` if it is missing or was never asked for.
+    pub fn get(&self, reference: &Reference) -> Option<&Secret> {
+        self.found.get(reference)?.as_ref().ok()
+    }
+
+    /// Why `reference` could not be resolved, if it could not.
+    pub fn why_missing(&self, reference: &Reference) -> Option<&Missing> {
+        self.found.get(reference)?.as_ref().err()
+    }
+
+    /// Every reference that could not be resolved, with the reason.
+    pub fn missing(&self) -> impl Iterator<Item = (&Reference, &Missing)> {
+        self.found.iter().filter_map(|(reference, found)| Some((reference, found.as_ref().err()?)))
+    }
+
+    /// The bytes of a file to upload: regular and at most 10 MiB; inside the root, if there is one, no symbolic link, and at most 1 MiB.
+    ///
+    /// # Errors
+    /// [`Missing::File`] with what stands in the way; [`Missing::OwnToken`] if undrift's token is in it.
+    pub fn read_file(&self, path: &str) -> Result<Vec<u8>, Missing> {
+        let bytes = self.bytes(path)?;
+        let reference = Reference::File(path.to_owned());
+        if self.is_own_token(&reference, &bytes) { Err(Missing::OwnToken(reference)) } else { Ok(bytes) }
+    }
+
+    /// Looks `reference` up. What was found is struck from text from now on, of use or not.
+    fn look_up(&mut self, reference: &Reference) -> Result<Secret, Missing> {
+        let secret = self.read(reference)?;
+        if secret.expose().is_empty() {
+            return Err(Missing::Empty(reference.clone()));
+        }
+        self.also_redact(secret.clone());
+        let is_own = self.is_own_token(reference, secret.expose().as_bytes());
+        if is_own { Err(Missing::OwnToken(reference.clone())) } else { Ok(secret) }
+    }
+
+    fn read(&self, reference: &Reference) -> Result<Secret, Missing> {
+        match reference {
+            Reference::Env(name) => {
+                self.check_name(name)?;
+                self.environment.get(name).cloned().ok_or_else(|| Missing::Env(name.clone()))
+            }
+            Reference::File(path) => {
+                let text = String::from_utf8(self.bytes(path)?);
+                let text = text.map_err(|_| Missing::File { path: path.clone(), why: "it is not UTF-8 text".into() })?;
+                let text = text.strip_suffix('\n').map_or(text.as_str(), |t| t.strip_suffix('\r').unwrap_or(t));
+                Ok(Secret::new(text))
+            }
+        }
+    }
+
+    fn bytes(&self, path: &str) -> Result<Vec<u8>, Missing> {
+        let read = match &self.root {
+            Some(root) => read_below(root, path),
+            None => read_regular(Path::new(path), MAX_TYPED_FILE),
+        };
+        read.map_err(|why| Missing::File { path: path.to_owned(), why })
+    }
+
+    /// Whether `value`, which `reference` leads to, is or holds undrift's own token.
+    fn is_own_token(&self, reference: &Reference, value: &[u8]) -> bool {
+        let Some(own) = &self.own else { return false };
+        let root = self.root.as_deref().unwrap_or(Path::new(""));
+        own.is_in(value) || matches!(reference, Reference::File(path) if own.is_from(&root.join(path)))
+    }
+
+    /// Whether an environment variable may be a value at all. A person at a command line may name more than a manifest.
+    fn check_name(&self, name: &str) -> Result<(), Missing> {
+        match self.root {
+            None if TOKEN_NAMES.contains(&name) => Err(Missing::OwnToken(Reference::Env(name.to_owned()))),
+            None => Ok(()),
+            Some(_) if is_reserved(name) => Err(Missing::Reserved(name.to_owned())),
+            Some(_) if !self.allowed.holds(name) => Err(Missing::NotAllowed(name.to_owned())),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Where secrets are in `text`, in whatever form: ordered and apart.
+    pub fn find(&self, text: &str) -> Vec<Range<usize>> {
+        self.known.find(text)
+    }
+
+    /// `text` with every known secret struck out, as it is, escaped and encoded. Striking twice is the same as striking once.
+    pub fn redact(&self, text: &str) -> String {
+        struck(text, &self.find(text))
+    }
+}
+
+fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
+    let relative = Path::new(path);
+    if path.is_empty() || !relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
+        return Err("it has to be a path below the manifest folder, without `..`".into());
+    }
+    let mut full = root.to_owned();
+    for component in relative.components() {
+        full.push(component);
+        let kind = std::fs::symlink_metadata(&full).map_err(|e| plain_io(&e))?.file_type();
+        if kind.is_symlink() {
+            return Err("symbolic links are not followed".into());
+        }
+    }
+    read_regular(&full, MAX_FILE)
+}
+
+/// The bytes of a regular file of at most `limit` MiB.
+fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
+    // Asked before it is opened: a pipe would wait for a writer.
+    let metadata = std::fs::metadata(path).map_err(|e| plain_io(&e))?;
+    if !metadata.is_file() {
+        return Err("it is not a regular file".into());
+    }
+    let file = std::fs::File::open(path).map_err(|e| plain_io(&e))?;
+    let mut bytes = Vec::new();
+    file.take((limit << 20) + 1).read_to_end(&mut bytes).map_err(|e| plain_io(&e))?;
+    if bytes.len() as u64 > limit << 20 {
+        return Err(format!("it is larger than {limit} MiB"));
+    }
+    Ok(bytes)
+}
+
+/// What the system said, without its number.
+fn plain_io(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".into(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".into(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::MARK, *};
+
+    fn secrets(pairs: &[(&str, &str)]) -> Secrets {
+        let mut secrets = Secrets::new("/nowhere", pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
+        let references: Vec<_> = pairs.iter().map(|(n, _)| Reference::Env((*n).to_owned())).collect();
+        secrets.resolve(&references);
+        secrets
+    }
+
+    #[test]
+    fn a_secret_cannot_be_printed() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2hunter2")), "[secret]");
+        assert!(!format!("{:?}", secrets(&[("A", "hunter2hunter2")])).contains("hunter2"));
+    }
+
+    #[test]
+    fn a_secret_is_struck_out_in_every_form() {
+        let secrets = secrets(&[("A", "p@ss \"w0rd\"/é")]);
+        let base64 = "eHggcEBzcyAidzByZCIvw6kgeXk="; // of `xx SECRET yy`
+        for text in ["is p@ss \"w0rd\"/é", "?t=p%40ss%20%22w0rd%22%2F%C3%A9", r#"{"t":"p@ss \"w0rd\"/é"}"#, base64] {
+            let redacted = secrets.redact(text);
+            assert!(redacted.contains("[secret]"), "{text} -> {redacted}");
+            assert!(!redacted.contains("w0rd") && !redacted.contains("InczByZ"), "{text} -> {redacted}");
+        }
+    }
+
+    const TOKEN: &str = "glpat-token/of+undrift";
+
+    /// Why `reference` is missing below `folder`, where the environment holds `variables` and the token came from the file `token`.
+    fn refused(folder: &Path, reference: &Reference, variables: &[(&str, &str)]) -> Option<Missing> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let mut secrets = Secrets::new(folder, variables).with_own_token(Secret::new(TOKEN), Some(&folder.join("token")));
+        secrets.resolve([reference]);
+        assert_eq!(secrets.get(reference).is_some(), secrets.why_missing(reference).is_none());
+        secrets.why_missing(reference).cloned()
+    }
+
+    #[test]
+    fn the_own_token_is_never_a_value_whatever_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let alias = Reference::Env("ADMIN".into());
+        let own = Some(Missing::OwnToken(alias.clone()));
+        for value in [
+            TOKEN,
+            " glpat-token/of+undrift\n",
+            "https://oauth2:glpat-token/of+undrift@gitlab.example.org/a.git",
+            "https://oauth2:glpat-token%2Fof%2Bundrift@gitlab.example.org/a.git",
+            "{\"auth\": \"b2F1dGgyOmdscGF0LXRva2VuL29mK3VuZHJpZnQ=\"}", // of `oauth2:TOKEN`
+        ] {
+            assert_eq!(refused(folder.path(), &alias, &[("ADMIN", value)]), own, "{value}");
+        }
+        for value in ["glpat-token-of-another", "glpat-token", MARK] {
+            assert_eq!(refused(folder.path(), &alias, &[("ADMIN", value)]), None, "{value}");
+        }
+        let mut short = Secrets::new("/nowhere", [("ADMIN".to_owned(), "abc".to_owned()), ("OTHER".to_owned(), "abcd".to_owned())])
+            .with_own_token(Secret::new("abc"), None);
+        short.resolve([&alias, &Reference::Env("OTHER".into())]);
+        assert_eq!(
+            short.missing().collect::<Vec<_>>(),
+            [(&alias, &Missing::OwnToken(alias.clone()))],
+            "a short token is compared as a whole"
+        );
+    }
+
+    #[test]
+    fn the_file_of_the_own_token_is_never_a_value_whatever_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        std::fs::write(folder.path().join("token"), "rotated meanwhile\n").unwrap();
+        std::fs::write(folder.path().join("sub/copy"), format!("token: {TOKEN}\n")).unwrap();
+        std::fs::write(folder.path().join("sub/other"), "another\n").unwrap();
+        for (path, is_own) in [("token", true), ("./token", true), ("sub/copy", true), ("sub/other", false)] {
+            let reference = Reference::File(path.into());
+            assert_eq!(refused(folder.path(), &reference, &[]), is_own.then(|| Missing::OwnToken(reference.clone())), "{path}");
+            let secrets = Secrets::new(folder.path(), []).with_own_token(Secret::new(TOKEN), Some(&folder.path().join("sub/../token")));
+            assert_eq!(secrets.read_file(path).is_err(), is_own, "an upload of {path}");
+        }
+    }
+
+    #[test]
+    fn manifests_name_only_what_is_theirs_and_allowed() {
+        let nowhere = Path::new("/nowhere");
+        for name in ["CI_JOB_TOKEN", "GITLAB_TOKEN", "UNDRIFT_TOKEN"] {
+            let refused = refused(nowhere, &Reference::Env(name.into()), &[(name, "a value of some length")]);
+            assert_eq!(refused, Some(Missing::Reserved(name.into())));
+        }
+        let environment = || ["SHOP_KEY", "OTHER_KEY", "CI_KEY"].map(|name| (name.to_owned(), "a value of some length".to_owned()));
+        let mut secrets = Secrets::new(nowhere, environment()).allowing(Allowed::only(["SHOP_*", "CI_*"]).unwrap());
+        let references = ["SHOP_KEY", "OTHER_KEY", "CI_KEY"].map(|name| Reference::Env(name.into()));
+        secrets.resolve(&references);
+        let missing: Vec<_> = secrets.missing().map(|(_, missing)| missing.clone()).collect();
+        assert_eq!(missing, [Missing::Reserved("CI_KEY".into()), Missing::NotAllowed("OTHER_KEY".into())]);
+        let mut secrets = Secrets::of_command_line(environment());
+        secrets.resolve(&references);
+        assert_eq!(secrets.missing().count(), 0, "a person may name them");
+    }
+
+    #[test]
+    fn what_is_of_no_use_is_struck_all_the_same() {
+        let value = format!("machine gitlab.example.org password {TOKEN} login somebody-else");
+        let mut secrets = Secrets::new("/nowhere", [("NETRC".to_owned(), value.clone())]).with_own_token(Secret::new(TOKEN), None);
+        secrets.resolve([&Reference::Env("NETRC".into())]);
+        assert_eq!(secrets.redact(&format!("is {value}, {TOKEN}")), "is [secret], [secret]");
+    }
+
+    #[test]
+    fn an_empty_secret_is_a_missing_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [("nothing", ""), ("newline", "\n"), ("space", " \n")] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let mut secrets = Secrets::new(folder.path(), [("EMPTY".to_owned(), String::new())]);
+        let [env, nothing, newline, space] = [
+            Reference::Env("EMPTY".into()),
+            Reference::File("nothing".into()),
+            Reference::File("newline".into()),
+            Reference::File("space".into()),
+        ];
+        secrets.resolve([&env, &nothing, &newline, &space]);
+        let missing: Vec<_> = secrets.missing().map(|(_, missing)| missing.to_string()).collect();
+        assert_eq!(missing, ["`env:EMPTY` is empty", "`file:newline` is empty", "`file:nothing` is empty"]);
+        assert_eq!(secrets.get(&space).unwrap().expose(), " ");
+    }
+
+    #[test]
+    fn a_file_loses_one_newline_and_cannot_leave_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), "line\n\n").unwrap();
+        let mut secrets = Secrets::new(folder.path(), []);
+        let inside = Reference::File("key".into());
+        secrets.resolve([&inside]);
+        assert_eq!(secrets.get(&inside).unwrap().expose(), "line\n");
+        for path in ["../key", "/etc/hostname", "", ".", "absent", "a/../../key"] {
+            let reference = Reference::File(path.into());
+            secrets.resolve([&reference]);
+            assert_eq!(secrets.get(&reference), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_person_may_name_any_regular_file_up_to_ten_megabytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large");
+        let secrets = Secrets::of_command_line([]);
+        for (size, fits) in [(2 << 20, true), (10 << 20, true), ((10 << 20) + 1, false)] {
+            std::fs::write(&path, vec![b'x'; size]).unwrap();
+            assert_eq!(secrets.read_file(path.to_str().unwrap()).is_ok(), fits, "{size}");
+            assert!(Secrets::new(folder.path(), []).read_file("large").is_err(), "{size}");
+        }
+        assert!(secrets.read_file(folder.path().to_str().unwrap()).is_err(), "a folder");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_symbolic_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), "x").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("key"), folder.path().join("link")).unwrap();
+        assert!(Secrets::new(folder.path(), []).read_file("link").is_err());
+    }
+}

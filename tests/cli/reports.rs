@@ -1,0 +1,128 @@
+//! Reports for machines: one is there after every run, it is of that run, and it says how that ended.
+
+use serde_json::Value;
+
+use crate::{harness::Place, sandbox::Server};
+
+const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {description: What we sell, visibility: public}\n";
+const SEED: &str = "groups: [{path: acme, visibility: public}]\nprojects: [{path: acme/shop}, {path: acme/other}]\n";
+
+fn shop() -> Place {
+    Place::new().file("shop.yaml", SHOP).file("sandbox.yaml", SEED)
+}
+
+fn report(place: &Place, file: &str) -> Value {
+    let text = std::fs::read_to_string(place.path().join(file)).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// What there is in the folder besides what was put there.
+fn left(place: &Place) -> Vec<String> {
+    let entries = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut left: Vec<_> = entries.filter(|name| name.contains("report")).collect();
+    left.sort();
+    left
+}
+
+#[test]
+fn every_run_leaves_its_own_report() {
+    let broken = "kind: Project\npath: acme/broken\nsettings: {visiblity: private}\n";
+    for (arguments, exit, status, sort) in [
+        ("plan . --sandbox", 4, "finished", "plan"),
+        ("plan . --sandbox --ack visibility:acme/shop#settings", 0, "finished", "plan"),
+        ("plan . --sandbox --max-requests 0", 8, "failed", "plan"),
+        ("plan . --sandbox --only nothing/*", 3, "failed", "plan"),
+        ("plan .", 3, "failed", "plan"),
+        ("plan nowhere", 3, "failed", "plan"),
+        ("plan --sandbox my.db", 3, "failed", "plan"),
+        ("plan . --url http://127.0.0.1:9 --token-file absent", 3, "failed", "plan"),
+        ("apply . --sandbox --yes", 4, "finished", "plan"),
+        ("apply . --sandbox --ack visibility:acme/shop#settings", 3, "failed", "apply"),
+        ("apply . --sandbox --yes --ack visibility:acme/shop#settings", 0, "finished", "apply"),
+        ("apply . --url https://gitlab.example.org", 3, "failed", "apply"),
+        ("drift . --sandbox", 2, "finished", "drift"),
+        ("drift . --sandbox=:memory: --allow-env [", 3, "failed", "drift"),
+        ("check .", 0, "finished", "check"),
+        ("check broken", 3, "finished", "check"),
+        ("plan broken --sandbox", 3, "failed", "plan"),
+    ] {
+        let place = shop().file("broken/broken.yaml", broken).file("report.json", "{\"exit_code\": \"of another run\"}\n");
+        // Only what is in this folder is meant, and not what is below it.
+        let place = if arguments.contains("broken") { place } else { place.file("broken/broken.yaml", "") };
+        let run = place.run(&format!("{arguments} --out json=report.json --out json=report-2.json"));
+        let report = self::report(&place, "report.json");
+        assert_eq!(report, self::report(&place, "report-2.json"), "{run}");
+        assert_eq!(left(&place), ["report-2.json", "report.json"], "{run}");
+        assert!(run.ends_with(&format!("---- exit code {exit}\n")), "{run}");
+        let told = (report["undrift"].as_str().unwrap(), report["status"].as_str().unwrap(), report["exit_code"].as_i64().unwrap());
+        assert_eq!(told, (sort, status, exit), "{run}{report:#}");
+        assert_eq!(report["error"].is_string(), status == "failed", "{run}{report:#}");
+
+        // The service as it was before.
+        let _ = std::fs::remove_dir_all(place.path().join(".undrift"));
+        let output = place.output(&format!("{arguments} --out json=- --out json=-"));
+        let only: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        assert_eq!(only["undrift"], sort, "{only:#}");
+    }
+}
+
+#[test]
+fn a_failed_report_says_what_to_do_and_what_is_wrong_with_the_manifests() {
+    let place = shop().file("broken.yaml", "kind: Project\npath: acme/broken\nsettings: {visiblity: private}\n");
+    place.output("plan --sandbox --out json=report.json");
+    let report = report(&place, "report.json");
+    assert_eq!(report["error"], "the manifests cannot be used: 1 error");
+    let diagnostic = &report["diagnostics"][0];
+    assert_eq!(
+        (&diagnostic["code"], &diagnostic["file"], &diagnostic["line"]),
+        (&"unknown-field".into(), &"broken.yaml".into(), &3.into())
+    );
+    place.output("plan shop.yaml --out json=report.json");
+    let report = self::report(&place, "report.json");
+    let help = report["help"].as_str().unwrap();
+    assert!(report["error"].is_string() && help.contains("--url") && report["diagnostics"] == serde_json::json!([]), "{report:#}");
+}
+
+#[test]
+fn a_report_of_a_service_that_refuses_says_so() {
+    let place = shop().env("UNDRIFT_TOKEN", "wrong-canary-token").file("report.json", "{}\n");
+    let server = Server::start(&place, "");
+    let run = place.run(&format!("apply --yes --out json=report.json --url {}", server.url));
+    server.end("-TERM");
+    let report = report(&place, "report.json");
+    assert!(run.ends_with("---- exit code 7\n") && report["exit_code"] == 7 && report["status"] == "failed", "{run}{report:#}");
+    assert!(!report.to_string().contains("canary"), "{report:#}");
+}
+
+#[test]
+fn what_cannot_be_written_is_found_before_anything_is_done() {
+    let place = shop().file("report.json", "{}\n");
+    let run = place.run("apply --sandbox --yes --out json=report.json --out json=nowhere/report.json");
+    assert!(run.contains("error: cannot write `nowhere/report.json`: ") && run.ends_with("---- exit code 3\n"), "{run}");
+    let told = report(&place, "report.json");
+    assert_eq!((told["status"].as_str(), told["exit_code"].as_i64()), (Some("failed"), Some(3)), "{told:#}");
+    assert!(!place.path().join(".undrift").exists(), "the service was not even started");
+    let run = place.run("plan --sandbox --out json=.");
+    assert!(run.contains("error: cannot write `.`: ") && run.ends_with("---- exit code 3\n"), "{run}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_that_is_lost_hides_no_more_telling_code() {
+    let open = "--sandbox --yes --ack visibility:acme/shop#settings --out json=/dev/full --out json=report.json";
+    let place = shop();
+    let run = place.run(&format!("apply {open}"));
+    let message = "error: cannot write `/dev/full`: No space left on device (os error 28)\n help: the changes were made; only the report of them is missing\n";
+    assert!(run.contains("applied: 1 done\n") && run.contains(message) && run.ends_with("---- exit code 3\n"), "{run}");
+    assert_eq!(report(&place, "report.json")["exit_code"], 3, "the other report says how the run ended");
+
+    // The name is taken, so that one of two steps fails.
+    let place = shop().file("shop.yaml", "kind: Project\npath: acme/shop\nsettings: {name: other}\nvariables: [{key: A, value: b}]\n");
+    let run = place.run(&format!("apply {open}"));
+    assert!(run.contains("applied in part: 1 done, 1 failed") && run.contains("some of the changes were made"), "{run}");
+    assert!(run.ends_with("---- exit code 6\n") && report(&place, "report.json")["exit_code"] == 6, "{run}");
+
+    let run = place.run("drift --sandbox --out json=/dev/full");
+    assert!(run.contains("cannot write `/dev/full`") && run.ends_with("---- exit code 3\n"), "{run}");
+    assert!(place.run("plan --sandbox --url x --out json=/dev/full").ends_with("---- exit code 3\n"));
+}
