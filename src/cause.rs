@@ -8,13 +8,15 @@ use std::{borrow::Cow, fmt};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::text;
+
 /// Why something could not be read or done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Cause {
     /// What happened, in a fragment of a sentence that can stand alone.
     pub message: Cow<'static, str>,
     /// The operation that failed, by its id in the table of operations.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text::word_if_any")]
     pub operation: Option<&'static str>,
     /// The status of the service's answer.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -173,6 +173,17 @@ pub fn word<S: Serializer>(word: &&'static str, serializer: S) -> Result<S::Ok, 
     serializer.serialize_unit_variant("Word", 0, word)
 }
 
+/// As [`word`], where there may be none.
+///
+/// # Errors
+/// Those of `serializer`.
+pub fn word_if_any<S: Serializer>(one: &Option<&'static str>, serializer: S) -> Result<S::Ok, S::Error> {
+    match one {
+        Some(one) => word(one, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,7 +15,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("yaml", 0, &["value"]),
     ("field", 0, &["value"]),
     ("origin", 0, &[]),
-    ("cause", 0, &[]),
+    ("cause", 0, &["text"]),
     ("address", 0, &["text"]),
     ("page", 0, &["operation", "value"]),
     ("diagnostic", 0, &["text", "yaml", "origin"]),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::{kind::testing, kinds, manifest, page::Pager, secret::Reference};
+use crate::{kind::testing, kinds, manifest, page, secret::Reference};
 
 const SECRET: &str = "https://chat.example.org/hooks/T0123/canary-path";
 
@@ -13,10 +13,8 @@ fn said(hooks: &str, urls: [&str; 2], known: Option<&str>) -> Vec<String> {
     std::fs::write(folder.path().join("a.yaml"), format!("kind: Project\npath: acme/shop\n{hooks}\n")).unwrap();
     let desired = manifest::load(folder.path()).desired.unwrap();
     let kind = kinds::of_section("hooks").unwrap();
-    let mut pager = Pager::new(crate::operation::HOOK_LIST.request());
     let raw = [7, 8].iter().zip(urls).map(|(id, url)| testing::object(json!({"id": id, "url": url, "push_events": true})));
-    pager.accept(&http::HeaderMap::new(), raw.collect()).unwrap();
-    let live = Collection::Complete(pager.finish().unwrap().map(|raw| kind.read(&raw, &|_| true)));
+    let live = Collection::Complete(page::whole(raw.collect()).map(|raw| kind.read(&raw, &|_| true)));
     let mut secrets = Secrets::new(folder.path(), known.map(|value| ("CHAT".to_owned(), value.to_owned())));
     secrets.resolve([&Reference::Env("CHAT".into())]);
     let project = &desired.projects[0];

@@ -14,7 +14,6 @@
 //! then on.
 
 #![cfg(feature = "sandbox")]
-
 #![cfg(feature = "sandbox")]
 
 mod oracle;
@@ -155,7 +154,8 @@ impl Simulator {
 
     /// Makes a failing schedule small, keeps it, and says what is wrong.
     fn tell(&self, schedule: &Schedule) -> ! {
-        let rules = |schedule: &Schedule| self.play(schedule).violations.into_iter().map(|violation| violation.rule).collect::<BTreeSet<_>>();
+        let rules =
+            |schedule: &Schedule| self.play(schedule).violations.into_iter().map(|violation| violation.rule).collect::<BTreeSet<_>>();
         let broken = rules(schedule);
         let small = schedule::shrink(schedule, |candidate| !rules(candidate).is_disjoint(&broken));
         let file = keep(&small);
@@ -250,7 +250,9 @@ fn every_single_fault_at_every_request_is_survived() {
     let lengths: Vec<_> = simulator.names[..scenarios].iter().map(|name| (*name, simulator.play(&simulator.calm(name)).requests)).collect();
     let schedules = lengths.iter().flat_map(|(name, length)| {
         let calm = simulator.calm(name);
-        (0..*length).flat_map(|at| faults.iter().map(move |fault| (at, fault.clone()))).map(move |fault| Schedule { faults: vec![fault], ..calm.clone() })
+        (0..*length)
+            .flat_map(|at| faults.iter().map(move |fault| (at, fault.clone())))
+            .map(move |fault| Schedule { faults: vec![fault], ..calm.clone() })
     });
     let schedules: Vec<_> = schedules.collect();
     let played = simulator.all_hold(schedules.into_iter());

@@ -100,13 +100,20 @@ impl Evidence<'_> {
                 Act::AddHook => "foreign.example.org",
                 _ => continue,
             };
-            let later = state.foreign.iter().any(|(other, act)| other > when && matches!(act, Act::RemoveVariable | Act::RemoveHook | Act::Delete));
+            let later =
+                state.foreign.iter().any(|(other, act)| other > when && matches!(act, Act::RemoveVariable | Act::RemoveHook | Act::Delete));
             let unlisted = documents.iter().any(|document| document.get("unlisted").is_some());
             let made = !self.before.0.is_empty();
             let there = self.healed.undeclared(documents).iter().any(|line| line.contains(kept));
-            if made && !later && !unlisted && !there && !self.world.schedule.faults.iter().any(|(_, f)| matches!(f, Fault::Foreign(act) if act.is_lasting())) {
+            if made
+                && !later
+                && !unlisted
+                && !there
+                && !self.world.schedule.faults.iter().any(|(_, f)| matches!(f, Fault::Foreign(act) if act.is_lasting()))
+            {
                 // It may have been refused, for example by an archived project.
-                let archived = self.before.0.values().any(|project| project.archived) || self.healed.0.values().any(|project| project.archived);
+                let archived =
+                    self.before.0.values().any(|project| project.archived) || self.healed.0.values().any(|project| project.archived);
                 if !archived {
                     found.push(Violation { rule: "nothing else changed", what: format!("lost what somebody else added: {kept}") });
                 }
@@ -224,12 +231,14 @@ impl Evidence<'_> {
 
     /// An edit that repeats live values is not sent again without a look between.
     fn read_anew(&self, state: &State, found: &mut Vec<Violation>) {
-        let repeating = |sent: &Sent| sent.method == "PUT" && ["/variables/", "/hooks/", "/members/"].iter().any(|part| sent.target.contains(part));
+        let repeating =
+            |sent: &Sent| sent.method == "PUT" && ["/variables/", "/hooks/", "/members/"].iter().any(|part| sent.target.contains(part));
         let edits: Vec<_> = state.sent.iter().filter(|sent| sent.who == Who::First && repeating(sent)).collect();
         for (at, later) in edits.iter().enumerate() {
             let Some(earlier) = edits[..at].iter().rfind(|earlier| earlier.target == later.target) else { continue };
             let section = later.target.split('/').nth(3).unwrap_or_default();
-            let read = |sent: &Sent| sent.method == "GET" && sent.target.contains(section) && sent.arrived > earlier.at && sent.arrived < later.at;
+            let read =
+                |sent: &Sent| sent.method == "GET" && sent.target.contains(section) && sent.arrived > earlier.at && sent.arrived < later.at;
             if !state.sent.iter().any(|sent| sent.who == Who::First && read(sent)) {
                 found.push(Violation { rule: "live values are as they are", what: format!("{} again at {:?}", later.target, later.at) });
             }
@@ -268,7 +277,8 @@ fn tail(output: &str) -> String {
 
 /// Whether what is said of `address` is about `step` too.
 fn concerns(address: &undrift::address::Address, step: &StepResult) -> bool {
-    address.path == step.address.path && (address.section.is_none() || step.address.section.is_none() || address.section == step.address.section)
+    address.path == step.address.path
+        && (address.section.is_none() || step.address.section.is_none() || address.section == step.address.section)
 }
 
 /// Whether an address of [`Truth::unmet`] is about a step.

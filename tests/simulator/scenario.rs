@@ -140,14 +140,14 @@ pub(crate) fn all() -> Vec<Scenario> {
     let live = json!({"key": "A", "value": LIVE, "masked": true});
     let new = Scenario::new;
     let mut all = vec![
-        new("one-hook", &[there(json!({}))], &[declared(json!({"hooks": [{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}]}))]),
+        new(
+            "one-hook",
+            &[there(json!({}))],
+            &[declared(json!({"hooks": [{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}]}))],
+        ),
         new("one-variable", &[there(json!({}))], &[declared(json!({"variables": [{"key": "A", "value": {"env": "VALUE"}}]}))]),
         new("one-setting", &[there(json!({"settings": {"description": "old"}}))], &[declared(json!({"settings": {"description": "new"}}))]),
-        new(
-            "one-flag",
-            &[there(json!({"variables": [live]}))],
-            &[declared(json!({"variables": [{"key": "A", "protected": true}]}))],
-        ),
+        new("one-flag", &[there(json!({"variables": [live]}))], &[declared(json!({"variables": [{"key": "A", "protected": true}]}))]),
         new("archive", &[there(json!({}))], &[declared(json!({"settings": {"description": "last words"}, "archived": true}))]),
         new("nothing", &[there(json!({"variables": [variable("A", "v")]}))], &[declared(json!({"variables": [variable("A", "v")]}))]),
         new("member-add", &[there(json!({}))], &[declared(json!({"members": [{"user": "alice", "access_level": "developer"}]}))]),
@@ -171,13 +171,21 @@ pub(crate) fn all() -> Vec<Scenario> {
         new("unarchive", &[there(json!({"archived": true}))], &[declared(json!({"archived": false, "settings": {"description": "new"}}))]),
         new("create", &[], &[declared(create(json!({"settings": {"description": "new", "visibility": "private"}})))]),
         new("create-all", &[], &[declared(create(all_kinds()))]),
-        new("create-and-archive", &[], &[declared(archived(create(json!({"settings": {"description": "old"}, "variables": [variable("A", "v")]}))))]),
+        new(
+            "create-and-archive",
+            &[],
+            &[declared(archived(create(json!({"settings": {"description": "old"}, "variables": [variable("A", "v")]}))))],
+        ),
         new(
             "create-for-user",
             &[],
             &[declared_at("alice/own", create(json!({"settings": {"merge_trains_enabled": true, "ci_default_git_depth": 7}})))],
         ),
-        new("create-two", &[], &[declared(create(all_kinds())), declared_at("beta/site", create(json!({"variables": [variable("B", "v")]})))]),
+        new(
+            "create-two",
+            &[],
+            &[declared(create(all_kinds())), declared_at("beta/site", create(json!({"variables": [variable("B", "v")]})))],
+        ),
         new("change-all", &[there(json!({"variables": [live], "push_rule": {"commit_message_regex": "^a"}}))], &[declared(all_kinds())]),
         new("change-all-and-archive", &[there(json!({"variables": [variable("A", "old")]}))], &[declared(archived(all_kinds()))]),
         new(
@@ -204,12 +212,16 @@ pub(crate) fn all() -> Vec<Scenario> {
         ),
         new(
             "scopes",
-            &[there(json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "old"}, {"key": "A", "environment_scope": "test", "value": "keep"}]}))],
+            &[there(
+                json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "old"}, {"key": "A", "environment_scope": "test", "value": "keep"}]}),
+            )],
             &[declared(json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "new"}, {"key": "A", "value": "all"}]}))],
         ),
         new(
             "scope-moved",
-            &[there(json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "v"}, variable("B", "v"), variable("C", "v")]}))],
+            &[there(
+                json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "v"}, variable("B", "v"), variable("C", "v")]}),
+            )],
             &[declared(json!({"variables": [{"key": "A", "environment_scope": "prod", "state": "absent"}, variable("A", "v")]}))],
         ),
         new("twenty-hooks", &[there(json!({"hooks": hooks(0..18)}))], &[declared(json!({"hooks": hooks(0..20)}))]),
@@ -217,9 +229,15 @@ pub(crate) fn all() -> Vec<Scenario> {
         new(
             "hook-moved",
             &[there(json!({"hooks": [{"url": "https://old.example.org/x", "push_events": true}]}))],
-            &[declared(json!({"hooks": [{"name": "ci", "url": "https://new.example.org/x", "previously": ["https://old.example.org/x"], "token": {"env": "HOOK_TOKEN"}}]}))],
+            &[declared(
+                json!({"hooks": [{"name": "ci", "url": "https://new.example.org/x", "previously": ["https://old.example.org/x"], "token": {"env": "HOOK_TOKEN"}}]}),
+            )],
         ),
-        new("secret-url", &[there(json!({"hooks": hooks(0..1)}))], &[declared(json!({"hooks": [{"url": {"env": "CHAT_URL"}, "push_events": true}]}))]),
+        new(
+            "secret-url",
+            &[there(json!({"hooks": hooks(0..1)}))],
+            &[declared(json!({"hooks": [{"url": {"env": "CHAT_URL"}, "push_events": true}]}))],
+        ),
         new(
             "hook-copies",
             &[there(json!({"hooks": hooks(0..6)}))],
@@ -240,7 +258,11 @@ pub(crate) fn all() -> Vec<Scenario> {
                 declared_at("beta/tool", json!({"members": [{"user": "dave", "access_level": "guest"}]})),
             ],
         ),
-        new("missing", &[there(json!({}))], &[declared(json!({"settings": {"description": "new"}})), declared_at("acme/none", json!({"variables": []}))]),
+        new(
+            "missing",
+            &[there(json!({}))],
+            &[declared(json!({"settings": {"description": "new"}})), declared_at("acme/none", json!({"variables": []}))],
+        ),
     ];
     let mut resend = Scenario::new(
         "resend",
@@ -248,7 +270,11 @@ pub(crate) fn all() -> Vec<Scenario> {
         &[declared(json!({"hooks": [{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}]}))],
     );
     resend.resend = &["**#hooks"];
-    let mut maintainer = Scenario::new("maintainer", &[there(json!({"variables": [live]}))], &[declared(json!({"variables": [variable("B", "v")], "hooks": hooks(0..1)}))]);
+    let mut maintainer = Scenario::new(
+        "maintainer",
+        &[there(json!({"variables": [live]}))],
+        &[declared(json!({"variables": [variable("B", "v")], "hooks": hooks(0..1)}))],
+    );
     maintainer.token = MAINTAINER;
     all.extend([resend, maintainer]);
     all

@@ -210,9 +210,7 @@ impl Fault {
         all.extend([Seconds(2), Seconds(40), Date(7), Reset(5), Silent, Absurd, Nonsense].map(Throttled));
         all.extend([Missing::Project, Missing::Thing, Missing::Route].map(NotFound));
         use Damage::*;
-        all.extend(
-            [NoRows, Short, Repeated, PageBefore, TotalMore, TotalLess, NextSkips, LinkElsewhere, OtherPage, NoHeaders].map(List),
-        );
+        all.extend([NoRows, Short, Repeated, PageBefore, TotalMore, TotalLess, NextSkips, LinkElsewhere, OtherPage, NoHeaders].map(List));
         all.extend(Act::ALL.map(Foreign));
         all
     }

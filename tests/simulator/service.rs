@@ -148,9 +148,7 @@ impl World {
             Act::AddHook => self.call("POST", &format!("{project}/hooks"), &json!({"url": "https://foreign.example.org/"})),
             Act::RemoveHook => self.call("DELETE", &format!("{project}/hooks/{}", first("hooks", "id")), &nothing),
             Act::AddMember => self.call("POST", &format!("{project}/members"), &json!({"user_id": 5, "access_level": 20})),
-            Act::DemoteMember => {
-                self.call("PUT", &format!("{project}/members/{}", first("members", "id")), &json!({"access_level": 20}))
-            }
+            Act::DemoteMember => self.call("PUT", &format!("{project}/members/{}", first("members", "id")), &json!({"access_level": 20})),
             Act::PushRule => self.call("PUT", &format!("{project}/push_rule"), &json!({"commit_message_regex": "^other"})),
             Act::Archive => self.call("POST", &format!("{project}/archive"), &nothing),
             Act::Unarchive => self.call("POST", &format!("{project}/unarchive"), &nothing),
@@ -369,7 +367,9 @@ impl Wire {
             Throttle::Seconds(wait) => ("retry-after", wait.to_string(), wait),
             Throttle::Date(wait) => ("retry-after", httpdate::fmt_http_date(now + Duration::from_secs(wait)), wait - 1),
             Throttle::Reset(wait) => ("ratelimit-reset", seconds(now + Duration::from_secs(wait)), wait - 1),
-            Throttle::Silent => return WireResponse { body: Ok(Bytes::from_static(b"Retry later\n")), headers: HeaderMap::new(), status: 429 },
+            Throttle::Silent => {
+                return WireResponse { body: Ok(Bytes::from_static(b"Retry later\n")), headers: HeaderMap::new(), status: 429 };
+            }
             Throttle::Absurd => ("retry-after", "86400".to_owned(), 0),
             Throttle::Nonsense => ("retry-after", "-soon".to_owned(), 0),
         };
@@ -422,7 +422,9 @@ impl Wire {
 
     /// An answer of which every object lacks three of its fields.
     fn without_fields(&self, mut response: WireResponse) -> WireResponse {
-        let Some(mut body) = response.body.as_ref().ok().and_then(|body| serde_json::from_slice::<Json>(body).ok()) else { return response };
+        let Some(mut body) = response.body.as_ref().ok().and_then(|body| serde_json::from_slice::<Json>(body).ok()) else {
+            return response;
+        };
         let objects: Vec<&mut Json> = match &mut body {
             Json::Array(rows) => rows.iter_mut().collect(),
             other => vec![other],

@@ -41,10 +41,10 @@ pub(crate) struct Ran {
 /// Plans and, if `applies`, carries the plan out.
 pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
     let prepared = &world.prepared;
-    let mut secrets = Secrets::new(prepared.root(), Prepared::environment());
+    let token = Secret::new(prepared.scenario.token);
+    let mut secrets = Secrets::new(prepared.root(), Prepared::environment()).with_own_token(token, None);
     let references: Vec<_> = prepared.desired.references().map(|(_, _, reference)| reference.clone()).collect();
     secrets.resolve(&references);
-    secrets.also_redact(Secret::new(prepared.scenario.token));
     let secrets = Arc::new(secrets);
     let wire = Arc::new(Wire { world: Arc::clone(world), who, client: OnceLock::new() });
     let chance = Numbers::new(world.schedule.seed ^ 0x5eed);
@@ -88,8 +88,8 @@ async fn all(
     observer.all(&projects, &settings.selection, 16, |project, live| plan.add(plan::project(project, &live, &settings))).await?;
     let plan = plan.sorted();
     let told = Run { target: ADDRESS.to_owned(), caller: observer.caller().username.clone(), sandbox: false };
-    ran.output += &terminal::plan(&plan, &told, Title::Plan, Style::default());
-    ran.output += &Report::new(Sort::Plan, 0, Planned::new(&told, &plan)).to_text().unwrap();
+    ran.output += &terminal::plan(&plan, &told, Title::Plan, Style::default(), &secrets);
+    ran.output += &Report::finished(Sort::Plan, 0, &Planned::new(&told, &plan)).to_text(&secrets).unwrap();
     let blocked = match (plan.refusals.is_empty(), plan.problems.is_empty(), plan.incomplete.is_empty()) {
         (false, ..) => 4,
         (_, false, _) => 3,
@@ -101,8 +101,8 @@ async fn all(
         let writer = WriteClient::new(client.clone());
         let apply = Apply { desired: &prepared.desired, observer: &observer, writer: &writer, settings: &settings, ahead: 16 };
         let applied = apply.run(&plan, |_| ()).await;
-        ran.output += &terminal::applied(&applied, &told, Style::default());
-        ran.output += &Report::new(Sort::Apply, 0, Outcomes::new(&told, &applied)).to_text().unwrap();
+        ran.output += &terminal::applied(&applied, &told, Style::default(), &secrets);
+        ran.output += &Report::finished(Sort::Apply, 0, &Outcomes::new(&told, &applied)).to_text(&secrets).unwrap();
         ran.exit = match &applied {
             _ if client.is_interrupted() => 130,
             applied if !applied.is_complete() => 6,
