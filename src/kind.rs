@@ -220,7 +220,8 @@ pub trait Kind: Sync {
         ("id", "id")
     }
 
-    /// The fields of a live entry, as the service calls them, that together tell it from all others in its list.
+    /// The fields, as the service calls them, without which a live entry is none: those that tell it from others in its list, and those by
+    /// which a declared one is matched with it.
     fn row_keys(&self) -> &'static [&'static str] {
         &["id"]
     }

@@ -146,11 +146,11 @@ pub(super) struct Delivery {
     pub(super) content: Content,
     /// What no text may quote of an answer.
     pub(super) unquotable: Unquotable,
-    /// If it repeats live values: how long they hold, and how often they were sent before.
+    /// If it goes stale: when, and how often it was sent before.
     pub(super) freshness: Option<Freshness>,
 }
 
-/// How long the live values that a request repeats may be taken for what is there.
+/// How long what a request was built from may be taken for what is there.
 #[derive(Clone, Copy, Debug)]
 pub struct Freshness {
     /// Until when, on the client's clock. A request that had to wait for anything but its turn is stale before.
@@ -326,7 +326,7 @@ impl Core {
             self.learn(&permit, outcome, asked, decision);
             // The permit is held until it is known whether this ends the run.
             match (decision, result) {
-                // What it repeats may be another thing after the wait.
+                // What it was built from may be another thing after the wait.
                 (Decision::RetryAfter(wait), Err(kind)) if freshness.is_some() => {
                     let again_at = self.settings.clock.now().saturating_add(wait);
                     return Err(self.error(request, kind).in_doubt(in_doubt).again_at(again_at));

@@ -47,7 +47,7 @@ pub(super) enum Kind {
     Page(PageError),
     /// A secret or a file of the body is missing.
     Body(String),
-    /// Nothing was sent, because what it repeats of a live object may be another thing by now.
+    /// Nothing was sent, because what it was built from may be another thing by now.
     Stale,
     /// Nothing was sent, because an earlier request showed that nothing more can come of it.
     Stopped(ApiError),
@@ -137,12 +137,12 @@ impl ApiError {
         self.0.in_doubt
     }
 
-    /// From when on, on the client's clock, a write that repeats live values is to be sent again, read and built anew.
+    /// From when on, on the client's clock, a write that goes stale is to be sent again, read and built anew.
     pub fn retry_at(&self) -> Option<Duration> {
         self.0.again_at
     }
 
-    /// Nothing was sent, because the live values that it repeats were read too long ago.
+    /// Nothing was sent, because what it was built from was read too long ago.
     pub fn is_stale(&self) -> bool {
         matches!(self.0.kind, Kind::Stale)
     }
@@ -319,7 +319,7 @@ impl ApiError {
             Kind::Malformed { status, why, .. } => write!(f, "answered {status} with {why}")?,
             Kind::Page(_) => f.write_str("could not be read to its end")?,
             Kind::Body(why) => write!(f, "was not sent: {why}")?,
-            Kind::Stale => f.write_str("was not sent: what it repeats of the live object was read too long ago")?,
+            Kind::Stale => f.write_str("was not sent: what it was built from was read too long ago")?,
             Kind::Stopped(_) => f.write_str("was not sent, because an earlier request was refused")?,
             Kind::Interrupted => f.write_str("was not sent or waited for, because the run was interrupted")?,
             Kind::Budget(what) => write!(f, "was not sent or waited for: the run has used up its {what}")?,

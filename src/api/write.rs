@@ -41,15 +41,15 @@ impl WriteClient {
         self.deliver(request, None).await
     }
 
-    /// As [`send`](Self::send), for a request that may [repeat](Request::repeated) live values. One that does is sent once at the most, and
-    /// only while they hold as `freshness` says; where another would be sent again, the error says [when](ApiError::retry_at) to read and
-    /// build it again.
+    /// As [`send`](Self::send), for a request that was built from what was read as `freshness` says. One that goes stale, because it
+    /// [repeats](Request::repeated) live values or because a second one would create a second object, is sent once at the most, and not after
+    /// a wait; where another would be sent again, the error says [when](ApiError::retry_at) to read and build it again.
     ///
     /// # Errors
-    /// [`ApiError`], also if what it repeats is [stale](ApiError::is_stale).
+    /// [`ApiError`], also if the request is [stale](ApiError::is_stale).
     pub async fn send_fresh(&self, request: Request<Write>, freshness: Freshness) -> Result<Answer, ApiError> {
-        let repeats = request.repeated().next().is_some();
-        self.deliver(request, repeats.then_some(freshness)).await
+        let goes_stale = request.goes_stale();
+        self.deliver(request, goes_stale.then_some(freshness)).await
     }
 
     async fn deliver(&self, request: Request<Write>, freshness: Option<Freshness>) -> Result<Answer, ApiError> {

@@ -477,19 +477,19 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             }
             Err(error) => Standing::Unknown(Cause::from(error)),
         };
-        // What repeats nothing was repeated by the client already, as often as it may be.
-        let repeatable = request.repeated().next().is_some() && walk.attempt <= MAX_RETRIES;
+        // What does not go stale was repeated by the client already, as often as it may be.
+        let repeatable = request.goes_stale() && walk.attempt <= MAX_RETRIES;
         let history = History { looks, resent: walk.resent, repeatable };
         let ended = |walk, outcome| (walk, Some(Next::Ended(outcome, None)));
         match (then(&request, found, history), look) {
             (Then::Next, _) => self.on_with_next_call(walk),
-            (Then::Again, Ok(look)) if repeatable => {
+            (Then::Again, look) => {
                 walk.attempt += 1;
-                self.rebuilt(walk, look)
-            }
-            (Then::Again, _) => {
-                walk.resent = true;
-                (walk, None)
+                walk.resent |= request.operation.again != Again::Same;
+                match look.ok().filter(|_| request.goes_stale()) {
+                    Some(look) => self.rebuilt(walk, look),
+                    None => (walk, None),
+                }
             }
             (Then::Look(after), _) => {
                 let due = whole_second(since.saturating_add(after)).max(self.now());

@@ -92,6 +92,9 @@ impl Kind for Hooks {
         ("id", "hook_id")
     }
 
+    fn row_keys(&self) -> &'static [&'static str] {
+        &["id", "url"]
+    }
     fn key(&self, fields: &Object) -> String {
         let text = |name| fields.get(name).and_then(Json::as_str);
         text("name").map(str::to_owned).or_else(|| text("url").map(|url| text::mask_url(url).into_owned())).unwrap_or_default()

@@ -118,6 +118,9 @@ impl Kind for Members {
         &["access_level"]
     }
 
+    fn row_keys(&self) -> &'static [&'static str] {
+        &["id", "username", "access_level"]
+    }
     fn key(&self, fields: &Object) -> String {
         fields.get("user").map(kind::plain_text).unwrap_or_default().to_lowercase()
     }

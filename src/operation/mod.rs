@@ -379,7 +379,13 @@ impl<E> Request<E> {
         self.sensitive.iter().any(|name| name == field)
     }
 
-    /// The live values that it repeats, without those that its fields replace. As long as there are any, the request goes stale.
+    /// Whether it is right only as long as what it was built from is there: it repeats live values, or would create a second object beside
+    /// one that somebody else created meanwhile.
+    pub fn goes_stale(&self) -> bool {
+        self.operation.again == Again::Second || self.repeated().next().is_some()
+    }
+
+    /// The live values that it repeats, without those that its fields replace.
     pub fn repeated(&self) -> impl Iterator<Item = (&str, &Json)> {
         let replaced = |name: &str| self.body_fields().is_some_and(|fields| fields.contains_key(name));
         self.repeated.0.iter().filter(move |(name, _)| !replaced(name)).map(|(name, value)| (name.as_str(), value))

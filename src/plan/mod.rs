@@ -79,12 +79,14 @@ pub struct Step {
 }
 
 impl Step {
-    /// Whether `other`, planned anew, does the same to an object that is as it was.
+    /// Whether `other`, planned anew, does the same to an object that is as it was, by calls that carry nothing else.
     pub fn is_as(&self, other: &Self) -> bool {
+        let fits = |(own, other): (&Call, &Call)| other.fields.iter().all(|field| own.fields.contains(field));
         self.address == other.address
             && self.action == other.action
             && self.changes.len() == other.changes.len()
             && self.changes.iter().all(|change| self.does_as(other, &change.field))
+            && self.calls.iter().zip(&other.calls).all(fits)
     }
 
     /// Whether `other`, planned anew, does the same to a field that is as it was.

@@ -139,6 +139,9 @@ impl Simulator {
                     while failed.lock().unwrap().is_empty() {
                         let Some(schedule) = schedules.lock().unwrap().next() else { return };
                         played.fetch_add(1, Ordering::Relaxed);
+                        if std::env::var_os("UNDRIFT_VERBOSE").is_some() {
+                            eprintln!("{}", serde_json::to_string(&schedule).unwrap());
+                        }
                         if !self.play(&schedule).violations.is_empty() {
                             failed.lock().unwrap().push(schedule);
                         }

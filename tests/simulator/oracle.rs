@@ -2,14 +2,17 @@
 //!
 //! The oracle sees the truth before and after, all requests, and what the run said; it never asks undrift.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use base64::Engine as _;
-use undrift::apply::{Outcome, StepResult};
+use undrift::{
+    apply::{Outcome, StepResult},
+    diff::Reason,
+};
 
 use crate::{
     scenario::{LIVE, MAINTAINER, SECRETS, TOKEN},
-    schedule::{Act, Fault},
+    schedule::{Act, Fault, Missing},
     service::{Sent, State, Who, World},
     truth::{OF_DECLARED, Truth},
     undrift::{Ran, writes},
@@ -63,10 +66,12 @@ impl Evidence<'_> {
         self.world.schedule.faults.iter().any(|(_, planned)| fault(planned))
     }
 
-    /// No declared hook is there twice. After a kill the next run may meet what the killed one still had under way, but by then it has come.
+    /// No declared hook is there twice. Of two runs at once both may see that it is not there; the next one removes the copy.
     fn no_duplicate(&self, found: &mut Vec<Violation>) {
         let before = self.before.twice(self.documents());
-        for (when, truth) in [("after the run", self.after), ("when all had settled", self.settled), ("after a clean run", self.healed)] {
+        let two_at_once = self.second.is_some();
+        let all = [("after the run", self.after), ("when all had settled", self.settled), ("after a clean run", self.healed)];
+        for (when, truth) in all.into_iter().skip(if two_at_once { 2 } else { 0 }) {
             let twice = truth.twice(self.documents());
             for (hook, count) in twice.iter().filter(|(hook, count)| before.get(*hook).is_none_or(|were| were < count)) {
                 found.push(Violation { rule: "no duplicate", what: format!("{count} times {hook} {when}") });
@@ -101,7 +106,7 @@ impl Evidence<'_> {
                 _ => continue,
             };
             let later =
-                state.foreign.iter().any(|(other, act)| other > when && matches!(act, Act::RemoveVariable | Act::RemoveHook | Act::Delete));
+                state.foreign.iter().any(|(other, act)| other >= when && matches!(act, Act::RemoveVariable | Act::RemoveHook | Act::Delete));
             let unlisted = documents.iter().any(|document| document.get("unlisted").is_some());
             let made = !self.before.0.is_empty();
             let there = self.healed.undeclared(documents).iter().any(|line| line.contains(kept));
@@ -126,7 +131,7 @@ impl Evidence<'_> {
         for (ran, who) in [(self.first, Who::First), (self.second, Who::Second)] {
             let Some(ran) = ran else { continue };
             let mut unmet = self.after.unmet(self.documents());
-            unmet.retain(|what| !self.is_excused(what, who, state));
+            unmet.retain(|what| !self.is_excused(what, who, state) && !is_noted(what, ran));
             if ran.exit == 0 && !unmet.is_empty() {
                 found.push(Violation { rule: "honest exit", what: format!("{who:?} exits with 0 although not met: {unmet:?}") });
             }
@@ -145,24 +150,32 @@ impl Evidence<'_> {
     /// Whether nobody could have known: somebody else did it after the run had looked for the last time, or the project is left alone because
     /// somebody archived it.
     fn is_excused(&self, what: &str, who: Who, state: &State) -> bool {
-        let archived = |(_, act): &(std::time::Duration, Act)| *act == Act::Archive;
-        if state.foreign.iter().any(archived) {
+        let archived = |(_, act): &(Duration, Act)| *act == Act::Archive;
+        // What a service says is not there is taken for that where it may not be there.
+        let lied = |fault: &Fault| *fault == Fault::NotFound(Missing::Thing);
+        if state.foreign.iter().any(archived) || section_of(what) == Some("push_rule") && self.has(lied) {
             return true;
         }
-        let section = what.split('#').nth(1).map(|rest| rest.split('/').next().unwrap_or_default());
+        let section = section_of(what);
+        let project = format!("/projects/{}", what.split('#').next().unwrap_or_default().replace('/', "%2F"));
         let reads = |sent: &&Sent| {
-            let path = sent.target.split('?').next().unwrap_or_default();
+            let target = self.by_path(&sent.target);
+            let path = target.split('?').next().unwrap_or_default();
             let own = match section {
-                Some("settings" | "archived") | None => path.matches('/').count() == 2 && path.starts_with("/projects/"),
-                Some(section) => path.ends_with(section),
+                Some("settings" | "archived") | None => path == project,
+                Some(section) => path.strip_prefix(&*project).is_some_and(|rest| rest.ends_with(section)),
             };
-            sent.who == who && sent.method == "GET" && own
+            // A list is as its first page found it.
+            let first = !sent.target.contains("page=") || sent.target.ends_with("page=1");
+            sent.who == who && sent.method == "GET" && sent.answered && own && first
         };
-        let last = state.sent.iter().filter(reads).map(|sent| sent.arrived).max();
-        let other_run = if who == Who::First { self.second.is_some() } else { true };
-        // Two runs want the same; what one of them has under way the other cannot see.
-        let interfered = other_run && self.has(|fault| *fault == Fault::Second);
-        interfered && what.contains("unlisted") || state.foreign.iter().any(|(when, _)| last.is_none_or(|last| *when >= last))
+        // Once it is archived, a project is not looked at any more but for that.
+        let closed = state.sent.iter().find(|sent| sent.who == who && sent.method == "POST" && sent.target.ends_with("/archive"));
+        let open = |arrived: &Duration| closed.is_none_or(|closed| *arrived < closed.arrived) || section == Some("archived");
+        let last = state.sent.iter().filter(reads).map(|sent| sent.arrived).filter(open).max();
+        let since = |when: Duration| last.is_none_or(|last| when >= last);
+        let other_run = |sent: &Sent| sent.who != who && sent.who != Who::Clean && sent.method != "GET" && since(sent.arrived);
+        state.foreign.iter().any(|(when, _)| since(*when)) || state.sent.iter().any(other_run)
     }
 
     /// Every write is one that the plan of its run shows, to the thing and with the fields that it shows.
@@ -177,7 +190,11 @@ impl Evidence<'_> {
             for sent in state.sent.iter().filter(|sent| sent.who == who && sent.method != "GET") {
                 let target = self.by_path(&sent.target);
                 let fits = |names: &Vec<String>| sent.names.iter().all(|name| names.contains(name));
-                if !shown.iter().any(|(method, path, names)| *method == sent.method && *path == target && fits(names)) {
+                // The id of a project that came in this run, and went or was renamed, says nothing any more.
+                let gone = target.strip_prefix("/projects/").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+                let gone = gone || target.starts_with("/projects/acme%2Frenamed");
+                let same = |path: &str| path == target || gone && path.split('/').skip(3).eq(target.split('/').skip(3));
+                if !shown.iter().any(|(method, path, names)| *method == sent.method && same(path) && fits(names)) {
                     let what = format!("{who:?}: {} {target} with {:?}", sent.method, sent.names);
                     found.push(Violation { rule: "only what the plan shows", what });
                 }
@@ -251,9 +268,13 @@ impl Evidence<'_> {
         let guarded = !state.foreign.is_empty() && self.documents().iter().any(|document| document.get("unlisted").is_some());
         let missing = self.world.prepared.scenario.name == "missing";
         let unmet = self.healed.unmet(self.documents());
+        // What somebody changed just before it was archived, or archived himself, is left as it is.
+        let closed = self.documents().iter().any(|document| document["archived"] == true);
+        let left_alone = state.foreign.iter().any(|(_, act)| closed || *act == Act::Archive);
         let expected = match self.clean.exit {
-            0 => unmet.is_empty() || state.foreign.iter().any(|(_, act)| *act == Act::Archive),
-            3 => lasting || missing,
+            0 => unmet.is_empty() || left_alone,
+            // What somebody else took away may not be enough to make it anew, such as a variable without its value.
+            3 => lasting || missing || !state.foreign.is_empty(),
             4 => guarded,
             _ => lasting,
         };
@@ -279,6 +300,17 @@ fn tail(output: &str) -> String {
 fn concerns(address: &undrift::address::Address, step: &StepResult) -> bool {
     address.path == step.address.path
         && (address.section.is_none() || step.address.section.is_none() || address.section == step.address.section)
+}
+
+/// Whether the run said that it could not compare this, because the answer lacked something.
+fn is_noted(what: &str, ran: &Ran) -> bool {
+    let notes = ran.plan.iter().flat_map(|plan| &plan.notes).filter(|note| note.reason == Reason::NotReturned);
+    notes.into_iter().any(|note| section_of(what) == note.address.section && what.starts_with(&*note.address.path))
+}
+
+/// The section of an address of [`Truth::unmet`].
+fn section_of(what: &str) -> Option<&str> {
+    what.split('#').nth(1).map(|rest| rest.split('/').next().unwrap_or_default())
 }
 
 /// Whether an address of [`Truth::unmet`] is about a step.

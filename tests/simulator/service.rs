@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock},
+    sync::{Arc, Mutex, MutexGuard},
     time::{Duration, SystemTime},
 };
 
@@ -82,8 +82,10 @@ pub(crate) struct Sent {
     /// Its number among those of the first run.
     pub(crate) number: usize,
     pub(crate) at: Duration,
-    /// When it arrived at the service.
+    /// When the service carried it out, or would have.
     pub(crate) arrived: Duration,
+    /// Whether the run got an answer.
+    pub(crate) answered: bool,
     pub(crate) method: &'static str,
     pub(crate) target: String,
     /// The names of what its body says.
@@ -162,8 +164,8 @@ impl World {
 pub(crate) struct Wire {
     pub(crate) world: Arc<World>,
     pub(crate) who: Who,
-    /// The client that sends through it, to interrupt it.
-    pub(crate) client: OnceLock<ReadClient>,
+    /// The client that sends through it, to interrupt it; for as long as the run lasts, because each holds the other.
+    pub(crate) client: Mutex<Option<ReadClient>>,
 }
 
 impl std::fmt::Debug for Wire {
@@ -197,7 +199,7 @@ impl Wire {
                 }
                 Fault::Second => world.second.notify_one(),
                 Fault::Interrupt => {
-                    self.client.get().unwrap().interrupt();
+                    self.client.lock().unwrap().as_ref().unwrap().interrupt();
                     world.state().interrupted.get_or_insert(world.now());
                 }
                 Fault::KillBefore => return self.die().await,
@@ -208,10 +210,11 @@ impl Wire {
         }
         let reply = match fault {
             None => Ok(self.answer(&request)),
-            Some(fault) => self.suffer(fault, &request).await,
+            Some(fault) => self.suffer(fault, &request, place).await,
         };
         tokio::time::sleep(Duration::from_millis(back)).await;
         if let Ok(response) = &reply {
+            world.state().sent[place].answered = true;
             self.learn(response);
         }
         reply
@@ -230,7 +233,7 @@ impl Wire {
             Content::Form(parts) => parts.iter().map(|part| part.name.split('[').next().unwrap().to_owned()).collect(),
         };
         let (method, target, at) = (request.method.as_str(), request.target.clone(), self.world.now());
-        state.sent.push(Sent { who: self.who, number, at, arrived: at, method, target, names });
+        state.sent.push(Sent { who: self.who, number, at, arrived: at, answered: false, method, target, names });
         (number, state.sent.len() - 1)
     }
 
@@ -262,7 +265,7 @@ impl Wire {
         carry_out(&self.world.model, self.world.prepared.scenario.token, request)
     }
 
-    async fn suffer(&self, fault: &Fault, request: &WireRequest) -> Reply {
+    async fn suffer(&self, fault: &Fault, request: &WireRequest, place: usize) -> Reply {
         let broken = || Err(SendError::new(Phase::MaybeSent, Failure::Network, "connection reset"));
         let patience = request.timeout.min(request.idle);
         let limit = |seconds: &u64| Duration::from_secs(*seconds).min(patience);
@@ -274,15 +277,16 @@ impl Wire {
                 broken()
             }
             Fault::Late(seconds) => {
-                self.carry_out_later(request, Duration::from_secs(*seconds));
+                self.carry_out_later(request, place, Duration::from_secs(*seconds));
                 broken()
             }
             Fault::Slow(seconds) if limit(seconds) < Duration::from_secs(*seconds) => {
-                self.carry_out_later(request, Duration::from_secs(*seconds));
+                self.carry_out_later(request, place, Duration::from_secs(*seconds));
                 self.time_out(patience).await
             }
             Fault::Slow(seconds) => {
                 tokio::time::sleep(limit(seconds)).await;
+                self.world.state().sent[place].arrived = self.world.now();
                 Ok(self.answer(request))
             }
             Fault::SlowAnswer(seconds) => {
@@ -342,10 +346,11 @@ impl Wire {
         Err(SendError::new(Phase::MaybeSent, Failure::Timeout, "timed out"))
     }
 
-    fn carry_out_later(&self, request: &WireRequest, after: Duration) {
+    fn carry_out_later(&self, request: &WireRequest, place: usize, after: Duration) {
         let (world, request) = (Arc::clone(&self.world), request.clone());
         {
             let mut state = world.state();
+            state.sent[place].arrived = world.now() + after;
             state.settled = state.settled.max(world.now() + after);
         }
         tokio::spawn(async move {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -38,6 +38,15 @@ pub(crate) struct Ran {
     pub(crate) output: String,
 }
 
+/// Lets go of a run's client when the run ends, also where it is killed.
+struct Held<'w>(&'w Wire);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        *self.0.client.lock().unwrap() = None;
+    }
+}
+
 /// Plans and, if `applies`, carries the plan out.
 pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
     let prepared = &world.prepared;
@@ -46,7 +55,8 @@ pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
     let references: Vec<_> = prepared.desired.references().map(|(_, _, reference)| reference.clone()).collect();
     secrets.resolve(&references);
     let secrets = Arc::new(secrets);
-    let wire = Arc::new(Wire { world: Arc::clone(world), who, client: OnceLock::new() });
+    let wire = Arc::new(Wire { world: Arc::clone(world), who, client: Mutex::default() });
+    let _held = Held(&wire);
     let chance = Numbers::new(world.schedule.seed ^ 0x5eed);
     let settings = api::Settings {
         clock: Arc::new(SimulatedClock(tokio::time::Instant::now())),
@@ -55,9 +65,9 @@ pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
         ..api::Settings::default()
     };
     let client = ReadClient::new(Service::parse(ADDRESS, false).unwrap(), wire.clone(), Arc::clone(&secrets), settings);
-    wire.client.set(client.clone()).unwrap();
+    *wire.client.lock().unwrap() = Some(client.clone());
     let mut ran = Ran { exit: 0, plan: None, applied: None, output: String::new() };
-    if let Err(error) = all(&mut ran, world, who, client, secrets, applies).await {
+    if let Err(error) = all(&mut ran, world, client, secrets, applies).await {
         ran.output += &format!("{:#}\n{:?}\n", anyhow::Error::new(error.clone()), error.hint());
         ran.exit = exit_of(&error);
     }
@@ -67,14 +77,14 @@ pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
 async fn all(
     ran: &mut Ran,
     world: &Arc<World>,
-    who: Who,
     client: ReadClient,
     secrets: Arc<Secrets>,
     applies: bool,
 ) -> Result<(), ApiError> {
     let prepared = &world.prepared;
     let observer = Observer::connect(client.clone()).await?;
-    let resend = if who == Who::First { prepared.scenario.resend } else { &[] };
+    // Whoever runs it again asks again, but a plan that resends is never empty.
+    let resend = if applies { prepared.scenario.resend } else { &[] };
     let settings = Settings {
         caller: observer.caller().clone(),
         secrets: Arc::clone(&secrets),
