@@ -14,6 +14,7 @@ use schemars::Schema;
 use crate::{
     field::{Compare, FIELD, Field, Readback, Route, Secrecy, Tier},
     operation::{Op, Read, Request, Write},
+    page::Rows,
     value::{Fields, Json, Object, Value},
 };
 
@@ -220,10 +221,10 @@ pub trait Kind: Sync {
         ("id", "id")
     }
 
-    /// The fields, as the service calls them, without which a live entry is none: those that tell it from others in its list, and those by
-    /// which a declared one is matched with it.
-    fn row_keys(&self) -> &'static [&'static str] {
-        &["id"]
+    /// What, as the service calls it, tells live entries from each other, and without what else a live entry is none: that by which a
+    /// declared one is matched with it.
+    fn rows(&self) -> Rows {
+        Rows::with_id(&[])
     }
 
     /// Text that is the same for two entries that are the same thing. Empty if there is one thing a project.

@@ -5,7 +5,7 @@
 //! ask next and judges what came back.
 //!
 //! ```text
-//! let mut pager = Pager::new(request, keys)?;
+//! let mut pager = Pager::new(request, rows)?;
 //! while let Some(request) = pager.next() {
 //!     let (headers, objects, bytes) = send(request);
 //!     pager.accept(&headers, objects, bytes)?;
@@ -82,6 +82,22 @@ impl<T> Deref for Complete<T> {
     }
 }
 
+/// What every entry of a list has to have: otherwise the answer is none, and nothing follows from what is not in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rows {
+    /// What together tells an entry from all others.
+    pub keys: &'static [&'static str],
+    /// What else no entry lacks.
+    pub also: &'static [&'static str],
+}
+
+impl Rows {
+    /// Entries that are told from each other by their id, and have no less than `also`.
+    pub const fn with_id(also: &'static [&'static str]) -> Self {
+        Self { keys: &["id"], also }
+    }
+}
+
 /// Reads one collection, page by page.
 #[derive(Debug)]
 pub struct Pager {
@@ -91,8 +107,8 @@ pub struct Pager {
     keyset: bool,
     /// Whether pages are kept for the whole collection, or only passed on.
     keeps: bool,
-    /// What an entry is known by.
-    keys: Vec<String>,
+    /// What every entry has to have.
+    rows: Rows,
     /// How many pages were accepted; the number of the page that is being judged.
     pages: u64,
     /// How many entries came.
@@ -148,9 +164,8 @@ enum Expected {
 }
 
 impl Pager {
-    /// Starts before the first page of `request`. Every entry must have all of `keys`, which
-    /// together tell it from all others; without keys it is told by its id, else by its key and
-    /// scope, else by all that it is.
+    /// Starts before the first page of `request`. Every entry must have what `rows` says; without
+    /// keys it is told from others by its id, else by its key and scope, else by all that it is.
     ///
     /// The list of all projects is read by keyset, because by number the service stops at 50,000
     /// records (reference 1, 8); but a keyset has an order of its own, so a request that asks for
@@ -158,12 +173,11 @@ impl Pager {
     ///
     /// # Errors
     /// [`PageError::Filtered`].
-    pub fn new(request: Request<Read>, keys: &[&str]) -> Result<Self, PageError> {
+    pub fn new(request: Request<Read>, rows: Rows) -> Result<Self, PageError> {
         if request.operation.filtered_after_paging {
             return Err(PageError::Filtered);
         }
-        let keys = keys.iter().map(|&key| key.to_owned()).collect();
-        Ok(Self { keeps: true, keys, ..Self::passing(request) })
+        Ok(Self { keeps: true, rows, ..Self::passing(request) })
     }
 
     /// As [`new`](Self::new), for a list that is only looked through: each page is passed on and
@@ -178,7 +192,7 @@ impl Pager {
             state: State::Ask(if keyset { Position::Start } else { Position::Page(1) }),
             keyset,
             keeps: false,
-            keys: Vec::new(),
+            rows: Rows::default(),
             pages: 0,
             received: 0,
             bytes: 0,
@@ -266,13 +280,16 @@ impl Pager {
 
     /// What tells an entry from all others.
     fn identity(&self, object: &Object) -> Result<String, PageError> {
-        if self.keys.is_empty() {
+        let needed = |key: &'static str| field(object, key).ok_or(PageError::Unidentified { page: self.pages, key });
+        for key in self.rows.also {
+            needed(key)?;
+        }
+        if self.rows.keys.is_empty() {
             return Ok(usual_identity(object));
         }
         let mut identity = String::new();
-        for key in &self.keys {
-            let unidentified = || PageError::Unidentified { page: self.pages, key: key.clone() };
-            identity += &format!("{} ", field(object, key).ok_or_else(unidentified)?);
+        for key in self.rows.keys {
+            identity += &format!("{} ", needed(key)?);
         }
         Ok(identity)
     }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     operation::{self, Again, Method, Operation, Read, Request},
-    page::{Complete, PageError, Pager},
+    page::{Complete, PageError, Pager, Rows},
     secret::Secrets,
     value::{Json, Object},
 };
@@ -228,29 +228,28 @@ impl ReadClient {
     /// # Errors
     /// As of [`list_known`](Self::list_known).
     pub async fn list(&self, request: Request<Read>) -> Result<Complete<Object>, ApiError> {
-        self.list_known(request, &[]).await
+        self.list_known(request, Rows::default()).await
     }
 
-    /// Reads a whole collection whose entries say what they are: each holds every one of `keys`,
-    /// which together tell it from all others. If the answers contradict each other, the whole list
+    /// Reads a whole collection whose entries say what they are: each has what `rows` says. If the answers contradict each other, the whole list
     /// is read again from the start, at most twice.
     ///
     /// # Errors
     /// [`ApiError`] if any page failed, or the list is not known to be whole
     /// ([`page_error`](ApiError::page_error)); there is no such thing as half a list.
-    pub async fn list_known(&self, request: Request<Read>, keys: &[&str]) -> Result<Complete<Object>, ApiError> {
+    pub async fn list_known(&self, request: Request<Read>, rows: Rows) -> Result<Complete<Object>, ApiError> {
         let mut rereads = 0;
         loop {
-            match self.list_once(&request, keys).await {
+            match self.list_once(&request, rows).await {
                 Err(error) if matches!(error.page_error(), Some(PageError::Contradiction(_))) && rereads < REREADS => rereads += 1,
                 result => return result,
             }
         }
     }
 
-    async fn list_once(&self, request: &Request<Read>, keys: &[&str]) -> Result<Complete<Object>, ApiError> {
+    async fn list_once(&self, request: &Request<Read>, rows: Rows) -> Result<Complete<Object>, ApiError> {
         let not_whole = |error| self.core.error(request, Kind::Page(error));
-        let mut pager = Pager::new(request.clone(), keys).map_err(not_whole)?;
+        let mut pager = Pager::new(request.clone(), rows).map_err(not_whole)?;
         while self.page(&mut pager).await?.is_some() {}
         pager.finish().map_err(not_whole)
     }

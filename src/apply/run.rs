@@ -64,6 +64,8 @@ impl<'p> Place<'p> {
 pub(super) struct Ended {
     pub(super) results: BTreeMap<Address, StepResult>,
     pub(super) unstuck: Vec<Unstuck>,
+    /// Whether anything was sent, so that it has to be read back.
+    sent: bool,
     /// What makes going on with any project pointless.
     pub(super) error: Option<ApiError>,
 }
@@ -171,7 +173,12 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let planned = needed.into_iter().filter(|now| self.steps.iter().any(|step| step.address == now.address));
         let (closing, others): (Vec<_>, Vec<_>) = planned.partition(|step| step.closes);
         self.walk_all(others, read_at, &mut ended, &mut place).await;
-        self.read_back(&mut ended).await;
+        if ended.sent {
+            self.read_back(&mut ended).await;
+        } else {
+            // Nothing was needed, so what was read says already what is there.
+            ended.unstuck = self.left(&look.seen, &ended);
+        }
         self.close(closing, read_at, &mut ended, &mut place).await;
         ended
     }
@@ -255,11 +262,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let unread = Outcome::Failed(doubt.clone().context(UNREAD));
             return Some(if fresh.closed().is_some() { Outcome::Moved(doubt) } else { unread });
         }
-        let unseen = fresh.unseen(step);
-        if unseen.is_empty() {
-            None
-        } else {
-            moved(format!("somebody changed it, and the service does not show {}", text::listed(&unseen)))
+        // A project that somebody else created may not be the one that was planned.
+        let applied = |at| standing(step, at, fresh) == Standing::Applied;
+        if step.address.section.is_none() && !(0..step.requests.len()).all(applied) {
+            return moved("somebody created it, and not as planned".into());
+        }
+        match fresh.unseen(step) {
+            unseen if unseen.is_empty() => None,
+            unseen => moved(format!("somebody changed it, and the service does not show {}", text::listed(&unseen))),
         }
     }
 
@@ -343,6 +353,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 Readiness::Ready if self.is_over() || ended.error.is_some() => self.end(ended, &step, Outcome::NotStarted),
                 Readiness::Ready => {
                     self.teller.tell(Event::Started { address: step.address.clone(), action: step.action });
+                    ended.sent = true;
                     started.push(Walk { step, read_at, at: 0, attempt: 1, resent: false });
                 }
             }
@@ -529,8 +540,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Reads the project back and names what is not as declared.
     async fn read_back(&self, ended: &mut Ended) {
-        let sent = |result: &StepResult| !matches!(result.outcome, Outcome::Already | Outcome::Skipped(_) | Outcome::NotStarted);
-        if !ended.results.values().any(sent) || self.is_over() || ended.error.is_some() {
+        if self.is_over() || ended.error.is_some() {
             return;
         }
         let project = self.project.address();

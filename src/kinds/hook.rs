@@ -11,6 +11,7 @@ use crate::{
     field::{FIELD, Secrecy},
     kind::{self, Fault, Found, Kind, LiveEntry, Routes, Source, Table, Target},
     operation,
+    page::Rows,
     schema::{self, TextOrSecret},
     secret::Reference,
     text,
@@ -92,8 +93,8 @@ impl Kind for Hooks {
         ("id", "hook_id")
     }
 
-    fn row_keys(&self) -> &'static [&'static str] {
-        &["id", "url"]
+    fn rows(&self) -> Rows {
+        Rows::with_id(&["url"])
     }
     fn key(&self, fields: &Object) -> String {
         let text = |name| fields.get(name).and_then(Json::as_str);

@@ -11,6 +11,7 @@ use crate::{
     field::{Accepted, FIELD, Route},
     kind::{self, Fault, Kind, Routes, Source, Spec, Subject, Table, Target},
     operation::{self, Request, Write},
+    page::Rows,
     schema,
     value::{Fields, Json, Object, Value},
 };
@@ -118,8 +119,8 @@ impl Kind for Members {
         &["access_level"]
     }
 
-    fn row_keys(&self) -> &'static [&'static str] {
-        &["id", "username", "access_level"]
+    fn rows(&self) -> Rows {
+        Rows::with_id(&["username", "access_level"])
     }
     fn key(&self, fields: &Object) -> String {
         fields.get("user").map(kind::plain_text).unwrap_or_default().to_lowercase()

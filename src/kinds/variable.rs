@@ -8,6 +8,7 @@ use crate::{
     field::{FIELD, Secrecy},
     kind::{Fault, Kind, LiveEntry, Routes, Source, Table, Target},
     operation::{self, Op, Request, Write},
+    page::Rows,
     schema::{self, TextOrSecret},
     value::{Fields, Json, Value},
 };
@@ -80,8 +81,8 @@ impl Kind for Variables {
     fn handle(&self) -> (&'static str, &'static str) {
         ("key", "key")
     }
-    fn row_keys(&self) -> &'static [&'static str] {
-        &["key", "environment_scope"]
+    fn rows(&self) -> Rows {
+        Rows { keys: &["key", "environment_scope"], also: &[] }
     }
     fn required(&self) -> &'static [&'static str] {
         &["value"]

@@ -15,7 +15,7 @@ use crate::{
     live::{Facts, Presence},
     manifest::Project,
     operation::{self, Read, Request},
-    page::Pager,
+    page::{Pager, Rows},
     value::{Json, Object},
 };
 
@@ -224,7 +224,7 @@ impl Observer {
     /// The namespace at `path` as a search finds it; `null` if it does not.
     async fn namespace_among(&self, path: &str) -> Result<Json, ApiError> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
-        let found = self.client.list_known(request, &["id", "full_path"]).await?.into_vec();
+        let found = self.client.list_known(request, Rows::with_id(&["full_path"])).await?.into_vec();
         Ok(found.into_iter().map(Json::Object).find(|namespace| is_at(namespace, path)).unwrap_or_default())
     }
 

@@ -25,6 +25,7 @@ use crate::{
     live::{Caller, Collection, Live, Presence},
     manifest::{Project, Section, State, Unlisted},
     operation,
+    page::Rows,
     plan::Selection,
     value::{Json, Object},
 };
@@ -224,9 +225,9 @@ impl Observer {
                 Ok(Collection::Partial("the token's role in the project is below Maintainer, so that the list may lack entries".into()))
             }
             Source::List(request) => {
-                self.client.list_known(request, kind.row_keys()).await.map(|all| Collection::Complete(all.map(|raw| read(&raw))))
+                self.client.list_known(request, kind.rows()).await.map(|all| Collection::Complete(all.map(|raw| read(&raw))))
             }
-            Source::Optional(request) => match self.client.get_optional_known(request, kind.row_keys()).await {
+            Source::Optional(request) => match self.client.get_optional_known(request, kind.rows().keys).await {
                 Ok(answer) => Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?))))),
                 Err(error) if error.is_not_found() && !error.is_unknown_route() && !error.is_project_not_found() => {
                     Ok(Collection::One(None))
@@ -270,7 +271,7 @@ impl Observer {
 
     /// The active owners of a project, inherited ones too; `None` if they cannot be read.
     async fn owners(&self, target: &Target) -> Result<Option<Vec<u64>>, ApiError> {
-        match self.client.list_known(operation::MEMBER_LIST_ALL.request().arg("id", target.id()), &["id"]).await {
+        match self.client.list_known(operation::MEMBER_LIST_ALL.request().arg("id", target.id()), Rows::with_id(&["access_level"])).await {
             Ok(members) => {
                 let owners = members.iter().filter(|member| member.get("access_level").and_then(Json::as_u64) == Some(OWNER.into()));
                 let active = owners.filter(|member| member.get("state").is_none_or(|state| state == "active"));

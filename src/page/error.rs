@@ -12,7 +12,7 @@ pub enum PageError {
         /// The page, counted from 1.
         page: u64,
         /// What is missing.
-        key: String,
+        key: &'static str,
     },
     /// The list is longer than what is kept, which is said here: 100,000 entries, or 64 MiB of
     /// JSON.

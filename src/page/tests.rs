@@ -26,7 +26,7 @@ fn ids(ids: impl IntoIterator<Item = u64>) -> Vec<Object> {
 }
 
 fn hooks() -> Pager {
-    Pager::new(HOOK_LIST.request().arg("id", 1), &["id"]).unwrap()
+    Pager::new(HOOK_LIST.request().arg("id", 1), Rows::with_id(&[])).unwrap()
 }
 
 /// The headers of `text`, one `name: value` a line.
@@ -187,7 +187,7 @@ impl First {
 
 #[test]
 fn a_list_by_keyset_ascends_and_ends_with_an_empty_page() {
-    let projects = || Pager::new(PROJECT_LIST.request(), &["id"]).unwrap();
+    let projects = || Pager::new(PROJECT_LIST.request(), Rows::with_id(&[])).unwrap();
     let link = |query: &str| format!("<https://evil.example/x?{query}&private_token=y>; rel=\"next\"");
     let target = |pager: &Pager| pager.next().unwrap().target().split_once("sort=asc").unwrap().1.to_owned();
     // Whatever a link says of where the next page begins, no entry is left out.
@@ -223,7 +223,7 @@ fn a_list_by_keyset_ascends_and_ends_with_an_empty_page() {
         assert_eq!(error.to_string(), text);
         assert_eq!(pager.finish(), Err(PageError::Unfinished));
     }
-    let mut shown = Pager::new(PROJECT_LIST.request(), &[]).unwrap();
+    let mut shown = Pager::new(PROJECT_LIST.request(), Rows::default()).unwrap();
     let nameless = vec![object(&json!({"path": "a"}))];
     assert_eq!(shown.accept(&HeaderMap::new(), nameless, 0).map(drop), Err(Contradiction::Unordered(1).into()));
 }
@@ -284,7 +284,7 @@ fn a_search_asks_for_no_more_than_there_is() {
 #[test]
 fn an_entry_of_a_kept_list_has_to_say_what_it_is() {
     let variable = |scope: &Json, value: &str| object(&json!({"key": "K", "environment_scope": scope, "value": value}));
-    let variables = |keys: &[&str]| Pager::new(VARIABLE_LIST.request().arg("id", 1), keys).unwrap();
+    let variables = |keys| Pager::new(VARIABLE_LIST.request().arg("id", 1), Rows { keys, also: &[] }).unwrap();
     let total = headers(&[("x-total", "2")]);
     for keys in [&["key", "environment_scope"][..], &[]] {
         let two = vec![variable(&json!("*"), "a"), variable(&json!("prod"), "b")];
@@ -295,7 +295,7 @@ fn an_entry_of_a_kept_list_has_to_say_what_it_is() {
     let unknown = vec![variable(&json!("*"), "a"), variable(&Json::Null, "hunter2")];
     let error = variables(&["key", "environment_scope"]).accept(&total, unknown, 0).map(drop).unwrap_err();
     assert_eq!(error.to_string(), "an entry on page 1 of the list has no `environment_scope`");
-    assert_eq!(error, PageError::Unidentified { page: 1, key: "environment_scope".into() });
+    assert_eq!(error, PageError::Unidentified { page: 1, key: "environment_scope" });
     // What is only shown may be anything, once.
     let star = |user: u64| object(&json!({"id": null, "user": {"id": user}}));
     let mut shown = variables(&[]);
@@ -326,7 +326,7 @@ fn a_list_without_end_ends() {
 #[test]
 fn a_list_that_is_filtered_after_paging_is_never_whole() {
     let request = || FILTERED_LIST.request().arg("id", 1);
-    assert_eq!(Pager::new(request(), &[]).err(), Some(PageError::Filtered));
+    assert_eq!(Pager::new(request(), Rows::default()).err(), Some(PageError::Filtered));
     let mut pager = Pager::passing(request());
     assert_eq!(pager.accept(&headers(&[("x-total", "1")]), ids([1]), 0).unwrap().len(), 1);
     assert_eq!(pager.finish(), Err(PageError::Unfinished));
@@ -348,7 +348,7 @@ fn a_service_that_goes_round_in_circles_is_left() {
         assert_eq!(pager.accept(&HeaderMap::new(), vec![], 0).map(drop), Err(PageError::Unfinished));
         assert_eq!(pager.finish(), Err(PageError::Unfinished));
     }
-    let mut cursors = Pager::new(PROJECT_LIST.request(), &[]).unwrap();
+    let mut cursors = Pager::new(PROJECT_LIST.request(), Rows::default()).unwrap();
     let pairs = headers(&[("link", "<x?cursor=a>; rel=next")]);
     cursors.accept(&pairs, full(), 0).unwrap();
     assert!(cursors.accept(&pairs, full(), 0).is_err());

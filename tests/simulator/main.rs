@@ -115,6 +115,9 @@ impl Simulator {
             for ran in [first.as_ref(), second.as_ref(), Some(&clean), Some(&again)].into_iter().flatten() {
                 (ran.exit, &ran.output).hash(&mut trace);
             }
+            if std::env::var_os("UNDRIFT_VERBOSE").is_some() {
+                tell_all(&world, &state, &evidence);
+            }
             let requests = state.sent.iter().filter(|sent| sent.who == Who::First).count();
             Played { violations, trace: trace.finish(), requests }
         })
@@ -139,9 +142,6 @@ impl Simulator {
                     while failed.lock().unwrap().is_empty() {
                         let Some(schedule) = schedules.lock().unwrap().next() else { return };
                         played.fetch_add(1, Ordering::Relaxed);
-                        if std::env::var_os("UNDRIFT_VERBOSE").is_some() {
-                            eprintln!("{}", serde_json::to_string(&schedule).unwrap());
-                        }
                         if !self.play(&schedule).violations.is_empty() {
                             failed.lock().unwrap().push(schedule);
                         }
@@ -164,6 +164,19 @@ impl Simulator {
         let file = keep(&small);
         let violations: Vec<_> = self.play(&small).violations.iter().map(|v| format!("{}: {}", v.rule, v.what)).collect();
         panic!("{}\n{}\nkept in {}", serde_json::to_string(&small).unwrap(), violations.join("\n"), file.display());
+    }
+}
+
+/// Writes down what happened, for who looks into a schedule (`UNDRIFT_VERBOSE=1`).
+fn tell_all(world: &World, state: &service::State, evidence: &Evidence<'_>) {
+    println!("{}", serde_json::to_string(&world.schedule).unwrap());
+    for sent in &state.sent {
+        let answer = if sent.answered { "" } else { " (no answer)" };
+        println!("{:?} {} {:?} {:?} {} {}{answer}", sent.who, sent.number, sent.at, sent.arrived, sent.method, sent.target);
+    }
+    println!("{:?}", state.foreign);
+    for ran in [evidence.first, evidence.second, Some(evidence.clean), Some(evidence.again)] {
+        println!("{}", ran.map_or("killed", |ran| &ran.output));
     }
 }
 

@@ -47,7 +47,7 @@ impl Evidence<'_> {
     pub(crate) fn violations(&self) -> Vec<Violation> {
         let state = self.world.state();
         let mut found = Vec::new();
-        self.no_duplicate(&mut found);
+        self.no_duplicate(&state, &mut found);
         self.nothing_else_lost(&state, &mut found);
         self.honest(&state, &mut found);
         self.only_planned(&state, &mut found);
@@ -62,16 +62,27 @@ impl Evidence<'_> {
         self.world.prepared.documents()
     }
 
+    /// Whether a project is to be archived in the end.
+    fn closed(&self) -> bool {
+        self.documents().iter().any(|document| document["archived"] == true)
+    }
+
     fn has(&self, fault: impl Fn(&Fault) -> bool) -> bool {
         self.world.schedule.faults.iter().any(|(_, planned)| fault(planned))
     }
 
     /// No declared hook is there twice. Of two runs at once both may see that it is not there; the next one removes the copy.
-    fn no_duplicate(&self, found: &mut Vec<Violation>) {
+    fn no_duplicate(&self, state: &State, found: &mut Vec<Violation>) {
         let before = self.before.twice(self.documents());
         let two_at_once = self.second.is_some();
         let all = [("after the run", self.after), ("when all had settled", self.settled), ("after a clean run", self.healed)];
-        for (when, truth) in all.into_iter().skip(if two_at_once { 2 } else { 0 }) {
+        let skipped = match two_at_once {
+            false => 0,
+            // Somebody archived it, and then nobody looks any more.
+            true if self.closed() || state.foreign.iter().any(|(_, act)| *act == Act::Archive) => 3,
+            true => 2,
+        };
+        for (when, truth) in all.into_iter().skip(skipped) {
             let twice = truth.twice(self.documents());
             for (hook, count) in twice.iter().filter(|(hook, count)| before.get(*hook).is_none_or(|were| were < count)) {
                 found.push(Violation { rule: "no duplicate", what: format!("{count} times {hook} {when}") });
@@ -105,8 +116,10 @@ impl Evidence<'_> {
                 Act::AddHook => "foreign.example.org",
                 _ => continue,
             };
-            let later =
-                state.foreign.iter().any(|(other, act)| other >= when && matches!(act, Act::RemoveVariable | Act::RemoveHook | Act::Delete));
+            let later = state
+                .foreign
+                .iter()
+                .any(|(other, act)| other >= when && matches!(act, Act::RemoveVariable | Act::RemoveHook | Act::Delete));
             let unlisted = documents.iter().any(|document| document.get("unlisted").is_some());
             let made = !self.before.0.is_empty();
             let there = self.healed.undeclared(documents).iter().any(|line| line.contains(kept));
@@ -131,7 +144,7 @@ impl Evidence<'_> {
         for (ran, who) in [(self.first, Who::First), (self.second, Who::Second)] {
             let Some(ran) = ran else { continue };
             let mut unmet = self.after.unmet(self.documents());
-            unmet.retain(|what| !self.is_excused(what, who, state) && !is_noted(what, ran));
+            unmet.retain(|what| !self.is_excused(what, who, state) && !is_noted(what, ran, &Reason::NotReturned));
             if ran.exit == 0 && !unmet.is_empty() {
                 found.push(Violation { rule: "honest exit", what: format!("{who:?} exits with 0 although not met: {unmet:?}") });
             }
@@ -170,8 +183,9 @@ impl Evidence<'_> {
             sent.who == who && sent.method == "GET" && sent.answered && own && first
         };
         // Once it is archived, a project is not looked at any more but for that.
-        let closed = state.sent.iter().find(|sent| sent.who == who && sent.method == "POST" && sent.target.ends_with("/archive"));
-        let open = |arrived: &Duration| closed.is_none_or(|closed| *arrived < closed.arrived) || section == Some("archived");
+        let closes = |sent: &&Sent| sent.who == who && sent.method == "POST" && sent.target.ends_with("/archive");
+        let closed = state.sent.iter().filter(closes).map(|sent| sent.arrived).min();
+        let open = |arrived: &Duration| closed.is_none_or(|closed| *arrived < closed) || section == Some("archived");
         let last = state.sent.iter().filter(reads).map(|sent| sent.arrived).filter(open).max();
         let since = |when: Duration| last.is_none_or(|last| when >= last);
         let other_run = |sent: &Sent| sent.who != who && sent.who != Who::Clean && sent.method != "GET" && since(sent.arrived);
@@ -248,6 +262,10 @@ impl Evidence<'_> {
 
     /// An edit that repeats live values is not sent again without a look between.
     fn read_anew(&self, state: &State, found: &mut Vec<Violation>) {
+        // What an answer leaves out is not repeated, and an edit that repeats nothing may be sent again as it is.
+        if self.has(|fault| *fault == Fault::FieldsMissing) {
+            return;
+        }
         let repeating =
             |sent: &Sent| sent.method == "PUT" && ["/variables/", "/hooks/", "/members/"].iter().any(|part| sent.target.contains(part));
         let edits: Vec<_> = state.sent.iter().filter(|sent| sent.who == Who::First && repeating(sent)).collect();
@@ -267,10 +285,12 @@ impl Evidence<'_> {
         let lasting = state.foreign.iter().any(|(_, act)| act.is_lasting());
         let guarded = !state.foreign.is_empty() && self.documents().iter().any(|document| document.get("unlisted").is_some());
         let missing = self.world.prepared.scenario.name == "missing";
-        let unmet = self.healed.unmet(self.documents());
+        let mut unmet = self.healed.unmet(self.documents());
+        // What the service does not show is sent with a create and on request; a later run can only say that it cannot tell.
+        unmet.retain(|what| !is_noted(what, self.again, &Reason::CannotVerify));
         // What somebody changed just before it was archived, or archived himself, is left as it is.
-        let closed = self.documents().iter().any(|document| document["archived"] == true);
-        let left_alone = state.foreign.iter().any(|(_, act)| closed || *act == Act::Archive);
+        let foreign = state.foreign.iter().any(|(_, act)| self.closed() || *act == Act::Archive);
+        let left_alone = foreign || self.second.is_some() && self.closed();
         let expected = match self.clean.exit {
             0 => unmet.is_empty() || left_alone,
             // What somebody else took away may not be enough to make it anew, such as a variable without its value.
@@ -302,10 +322,10 @@ fn concerns(address: &undrift::address::Address, step: &StepResult) -> bool {
         && (address.section.is_none() || step.address.section.is_none() || address.section == step.address.section)
 }
 
-/// Whether the run said that it could not compare this, because the answer lacked something.
-fn is_noted(what: &str, ran: &Ran) -> bool {
-    let notes = ran.plan.iter().flat_map(|plan| &plan.notes).filter(|note| note.reason == Reason::NotReturned);
-    notes.into_iter().any(|note| section_of(what) == note.address.section && what.starts_with(&*note.address.path))
+/// Whether the run said that it could not compare this.
+fn is_noted(what: &str, ran: &Ran, reason: &Reason) -> bool {
+    let mut notes = ran.plan.iter().flat_map(|plan| &plan.notes).filter(|note| note.reason == *reason);
+    notes.any(|note| section_of(what) == note.address.section && what.starts_with(&*note.address.path))
 }
 
 /// The section of an address of [`Truth::unmet`].

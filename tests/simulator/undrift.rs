@@ -74,13 +74,7 @@ pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
     ran
 }
 
-async fn all(
-    ran: &mut Ran,
-    world: &Arc<World>,
-    client: ReadClient,
-    secrets: Arc<Secrets>,
-    applies: bool,
-) -> Result<(), ApiError> {
+async fn all(ran: &mut Ran, world: &Arc<World>, client: ReadClient, secrets: Arc<Secrets>, applies: bool) -> Result<(), ApiError> {
     let prepared = &world.prepared;
     let observer = Observer::connect(client.clone()).await?;
     // Whoever runs it again asks again, but a plan that resends is never empty.

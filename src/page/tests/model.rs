@@ -87,7 +87,7 @@ impl Model {
     }
 
     fn pager(&self) -> Pager {
-        if self.keyset { Pager::new(PROJECT_LIST.request(), &["id"]).unwrap() } else { hooks() }
+        if self.keyset { Pager::new(PROJECT_LIST.request(), Rows::with_id(&[])).unwrap() } else { hooks() }
     }
 
     /// Reads the list through `change`: the ids in ascending order, and how many calls it took.
