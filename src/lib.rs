@@ -39,6 +39,7 @@ pub mod operation;
 pub mod origin;
 pub mod page;
 pub mod plan;
+pub mod planted;
 pub mod report;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;

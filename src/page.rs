@@ -38,6 +38,7 @@ use http::HeaderMap;
 
 use crate::{
     operation::{PROJECT_LIST, Read, Request},
+    planted::Bug,
     value::{Json, Object},
 };
 
@@ -237,9 +238,9 @@ impl Pager {
             self.objects = page;
         }
         self.state = match self.position_after(headers, before) {
-            Ok(Some(position)) => State::Ask(position),
-            Ok(None) => State::Ended,
-            Err(_) if !self.keeps => State::Ended,
+            Ok(Some(position)) if !Bug::FirstPageOnly.is_planted() => State::Ask(position),
+            Ok(_) => State::Ended,
+            Err(_) if !self.keeps || Bug::TrustLists.is_planted() => State::Ended,
             Err(contradiction) => return Err(contradiction.into()),
         };
         Ok(&self.objects[before..])
@@ -281,7 +282,7 @@ impl Pager {
     /// What tells an entry from all others.
     fn identity(&self, object: &Object) -> Result<String, PageError> {
         let needed = |key: &'static str| field(object, key).ok_or(PageError::Unidentified { page: self.pages, key });
-        for key in self.rows.also {
+        for key in self.rows.also.iter().filter(|_| !Bug::TrustRows.is_planted()) {
             needed(key)?;
         }
         if self.rows.keys.is_empty() {

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     operation::{self, Again, Method, Operation, Read, Request},
     page::{Complete, PageError, Pager, Rows},
+    planted::Bug,
     secret::Secrets,
     value::{Json, Object},
 };
@@ -280,7 +281,9 @@ impl ReadClient {
 
     /// Ends the run in good order: from now on nothing is sent, reads that are under way are given up, and writes get their answer.
     pub fn interrupt(&self) {
-        self.core.end_with(End::Interrupted);
+        if !Bug::GoOnAfterSignal.is_planted() {
+            self.core.end_with(End::Interrupted);
+        }
     }
 
     /// Whether nothing more is sent, whatever the reason.
@@ -520,7 +523,7 @@ impl Core {
     /// count: the service tells that to a token which may do nothing else.
     fn note_end<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
         let status = error.map(ApiError::status);
-        let mut end = status == Some(Some(401));
+        let mut end = status == Some(Some(401)) && !Bug::GoOnAfterRefusal.is_planted();
         if request.operation != operation::CURRENT_USER.row() {
             let forbidden = &mut self.tally().forbidden;
             match (status, forbidden.as_mut()) {

@@ -8,6 +8,7 @@ use crate::{
     field::Tier,
     operation::Operation,
     page::PageError,
+    planted::Bug,
     value::{Json, Object},
 };
 
@@ -154,7 +155,8 @@ impl ApiError {
 
     /// 404 because there is no such project, or the caller must not see it. The only 404 after which one may be created.
     pub fn is_project_not_found(&self) -> bool {
-        self.is_not_found() && self.refusal().is_some_and(|r| r.absence == Absence::Project)
+        let says_so = |refusal: &Refusal| refusal.absence == Absence::Project || Bug::AnyNotFoundIsMissing.is_planted();
+        self.is_not_found() && self.refusal().is_some_and(says_so)
     }
 
     /// 404 because the service has no such route, or because something before it answered: the address is wrong, or a proxy changes paths.

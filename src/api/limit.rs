@@ -11,6 +11,8 @@ use std::{
 use http::HeaderMap;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::planted::Bug;
+
 /// The gate.
 #[derive(Debug)]
 pub struct Gate {
@@ -123,6 +125,9 @@ impl Drop for Permit<'_> {
 /// Dates are read against the answer's own `Date`, so that a wrong clock here does no harm; `wall` is for answers without one. A date
 /// that has passed is a wait of zero, a number beyond all bounds the longest wait, and nonsense is no wish.
 pub fn asked_wait(status: u16, headers: &HeaderMap, wall: SystemTime) -> Option<Duration> {
+    if Bug::IgnoreRetryAfter.is_planted() {
+        return None;
+    }
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
     let date = |name| text(name).and_then(|t| httpdate::parse_http_date(t).ok());
     let now = date("date").unwrap_or(wall);

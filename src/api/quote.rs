@@ -3,7 +3,7 @@
 //! A service repeats what it refuses: "`hunter2…` is not a valid value". The values that a body carries besides known secrets, such as the
 //! live value of a variable that an edit repeats, are known to that one request only. Here they are struck from what is quoted.
 
-use crate::{secret::Secrets, text};
+use crate::{planted::Bug, secret::Secrets, text};
 
 /// What stands in the place of a message that may not be quoted at all.
 const WITHHELD: &str = "(not quoted, because the request carried a short secret)";
@@ -37,6 +37,9 @@ impl Unquotable {
 
     /// `text` as it may be quoted: without the values, in whatever form, without long pieces of them, and without credentials in addresses.
     pub(super) fn strike(&self, text: &str) -> String {
+        if Bug::QuoteEverything.is_planted() {
+            return text.to_owned();
+        }
         if self.short && !text.trim().is_empty() {
             return WITHHELD.to_owned();
         }

@@ -14,7 +14,7 @@
 
 use std::time::Duration;
 
-use crate::operation::Again;
+use crate::{operation::Again, planted::Bug};
 
 /// How often a request is sent again, at most.
 pub const MAX_RETRIES: u32 = 5;
@@ -88,6 +88,7 @@ pub fn decide(again: Again, outcome: Outcome, attempt: u32, asked: Option<Durati
             Decision::RetryAfter(delay(outcome, attempt, asked, jitter))
         }
     };
+    let again = if Bug::RepeatCreates.is_planted() && again != Again::Reads { Again::Same } else { again };
     match (outcome, again) {
         (Outcome::Success, _) => Decision::Done,
         (Outcome::Refused | Outcome::Untrusted, _) | (Outcome::Throttled | Outcome::Locked, Again::Never) => Decision::Fail,

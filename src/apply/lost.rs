@@ -15,6 +15,7 @@ use crate::{
     kinds,
     operation::{Again, Request, Write},
     plan::{ProjectPlan, Step},
+    planted::Bug,
     text,
 };
 
@@ -119,6 +120,7 @@ pub(super) struct History {
 /// Decides, without IO, after the look number `history.looks`.
 pub(super) fn then(request: &Request<Write>, standing: Standing, history: History) -> Then {
     let again = request.operation.again;
+    let standing = if Bug::LostIsDone.is_planted() { Standing::Applied } else { standing };
     let later = LOOKS.get(history.looks).copied();
     match (standing, again) {
         (Standing::Applied, _) => Then::Next,
@@ -126,7 +128,7 @@ pub(super) fn then(request: &Request<Write>, standing: Standing, history: Histor
         // Said again and again, it says the same.
         (Standing::NotApplied, Again::Same) if history.repeatable => Then::Again,
         (Standing::NotApplied, Again::Refused) if !history.resent => Then::Again,
-        (Standing::NotApplied, Again::Second) if later.is_none() && !history.resent => Then::Again,
+        (Standing::NotApplied, Again::Second) if (later.is_none() || Bug::ResendEarly.is_planted()) && !history.resent => Then::Again,
         (standing, _) => match (later, standing) {
             (Some(later), _) => Then::Look(later),
             (None, Standing::Unknown(cause)) => Then::Unknown(cause),

@@ -31,6 +31,7 @@ use crate::{
     observe::ends_everything,
     operation::{Again, Request, Write},
     plan::{self, Plan, ProjectPlan, Settings, Step},
+    planted::Bug,
     text,
 };
 
@@ -189,7 +190,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             return;
         }
         let open = ended.results.values().find(|result| !result.outcome.is_success()).map(|result| &result.address);
-        if let Some(first) = open.or_else(|| ended.unstuck.first().map(|unstuck| &unstuck.address)) {
+        let open = open.or_else(|| ended.unstuck.first().map(|unstuck| &unstuck.address));
+        if let Some(first) = open.filter(|_| !Bug::ArchiveUnverified.is_planted()) {
             let why = Outcome::Skipped(format!("`{first}` comes first and is not as declared").into());
             closing.iter().for_each(|step| self.end(ended, step, why.clone()));
             return;
@@ -540,7 +542,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Reads the project back and names what is not as declared.
     async fn read_back(&self, ended: &mut Ended) {
-        if self.is_over() || ended.error.is_some() {
+        if self.is_over() || ended.error.is_some() || Bug::SkipReadBack.is_planted() {
             return;
         }
         let project = self.project.address();

@@ -22,6 +22,7 @@ use crate::{
     manifest::{Section, Unlisted},
     operation::{Request, Write},
     origin::{Origin, Sourced},
+    planted::Bug,
     secret::Secrets,
     text,
     value::{Json, Value},
@@ -260,7 +261,8 @@ fn unlisted(declared: &Section, live: &LiveEntry, doubt: Doubt, context: Context
         .or_else(|| (user.is_some() && user == context.personal_owner).then_some("it is the owner of the personal namespace"))
         .or_else(|| doubt.unmatched.then_some(UNMATCHED));
     let note = |reason| Note { address: address.clone(), reason, fields: Vec::new(), origin: Some(declared.origin.clone()) };
-    match (declared.unlisted, spared) {
+    let policy = if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted };
+    match (policy, spared) {
         (Unlisted::Delete, None) => diff.differences.push(removal(kind, address, &declared.origin, live, context.target)),
         (Unlisted::Delete, Some(why)) => diff.notes.push(note(Reason::LeftAlone(why.into()))),
         // Bots come and go with the tokens that they belong to; a report of them would never end.

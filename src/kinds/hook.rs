@@ -12,6 +12,7 @@ use crate::{
     kind::{self, Fault, Found, Kind, LiveEntry, Routes, Source, Table, Target},
     operation,
     page::Rows,
+    planted::Bug,
     schema::{self, TextOrSecret},
     secret::Reference,
     text,
@@ -119,7 +120,7 @@ impl Kind for Hooks {
         name == "url" || name == "push_events_branch_filter" || TABLE.get(name).is_some_and(|spec| spec.schema["type"] == "boolean")
     }
     fn forgets(&self, name: &str, changed: &[&str]) -> bool {
-        name == "token" && changed.contains(&"url")
+        name == "token" && changed.contains(&"url") && !Bug::ForgetToken.is_planted()
     }
 
     fn check(&self, declared: &Fields, report: &mut dyn FnMut(Fault)) {

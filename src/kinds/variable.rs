@@ -9,6 +9,7 @@ use crate::{
     kind::{Fault, Kind, LiveEntry, Routes, Source, Table, Target},
     operation::{self, Op, Request, Write},
     page::Rows,
+    planted::Bug,
     schema::{self, TextOrSecret},
     value::{Fields, Json, Value},
 };
@@ -95,7 +96,8 @@ impl Kind for Variables {
     fn addressed(&self, op: Op<Write>, target: &Target, live: &LiveEntry) -> Request<Write> {
         let scope = live.fields.get("environment_scope").and_then(Json::as_str).unwrap_or("*");
         let key = live.handle.as_str().unwrap_or_default();
-        op.request().arg("id", target.id()).arg("key", key).query("filter[environment_scope]", scope)
+        let request = op.request().arg("id", target.id()).arg("key", key);
+        if Bug::DropFilter.is_planted() { request } else { request.query("filter[environment_scope]", scope) }
     }
     fn check(&self, declared: &Fields, report: &mut dyn FnMut(Fault)) {
         let flag = |name| declared.get(name).and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false);

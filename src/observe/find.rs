@@ -16,6 +16,7 @@ use crate::{
     manifest::Project,
     operation::{self, Read, Request},
     page::{Pager, Rows},
+    planted::Bug,
     value::{Json, Object},
 };
 
@@ -164,7 +165,9 @@ impl Observer {
                 let path = raw.get("path_with_namespace").and_then(Json::as_str).unwrap_or_default();
                 Ok(match deletion(&raw) {
                     Some(since) => Found::Not(Presence::Deleting { since }),
-                    None if path.to_lowercase() == project.path.to_lowercase() => Found::Here(self.seen(project, &raw)),
+                    None if path.to_lowercase() == project.path.to_lowercase() || Bug::IgnoreRename.is_planted() => {
+                        Found::Here(self.seen(project, &raw))
+                    }
                     None => Found::Not(Presence::Moved { to: Some(path.to_owned()) }),
                 })
             }

@@ -29,6 +29,7 @@ use crate::{
     manifest::{self, Declared},
     operation::{Request, Write},
     origin::Origin,
+    planted::Bug,
     secret::Secrets,
     text,
     value::{Fields, Json},
@@ -155,6 +156,9 @@ impl ProjectPlan {
     /// Why it says nothing of `step`, another plan's, that this one has no such step: what `step` is about was not read whole, is no longer
     /// where it was, or was answered without a field that the step changes. Without a doubt, nothing is left of the step to do.
     pub fn doubt(&self, step: &Step) -> Option<Cause> {
+        if Bug::UnreadIsDone.is_planted() {
+            return None;
+        }
         let address = &step.address;
         if !address.section.is_some_and(|section| self.compared.contains(section)) {
             let of_section = |scope: &&Incomplete| scope.address.section == address.section && scope.address.entry.is_none();

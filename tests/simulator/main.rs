@@ -14,7 +14,6 @@
 //! then on.
 
 #![cfg(feature = "sandbox")]
-#![cfg(feature = "sandbox")]
 
 mod oracle;
 mod scenario;
@@ -43,7 +42,7 @@ use service::{Who, World};
 use truth::Truth;
 
 /// How many random schedules are played unless somebody says otherwise.
-const SEEDS: u64 = 300;
+const SEEDS: usize = 100;
 /// In how many scenarios, the smallest, every fault is tried at every request unless somebody says otherwise.
 const EXHAUSTIVE: usize = 1;
 
@@ -54,6 +53,8 @@ struct Played {
     trace: u64,
     /// How many requests the first run sent.
     requests: usize,
+    /// The faults that came to pass, by name.
+    struck: Vec<String>,
 }
 
 /// Scenarios, prepared once.
@@ -62,6 +63,8 @@ struct Simulator {
     /// In the order of the list.
     names: Vec<&'static str>,
     dialects: BTreeMap<String, Profile>,
+    /// How often each fault came to pass, by name.
+    struck: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Simulator {
@@ -74,9 +77,10 @@ impl Simulator {
         dialects.insert("pages of 3".to_owned(), Profile { page_cap: Some(3), ..faithful() });
         dialects.insert("nulls dropped".to_owned(), Profile { drop_null_keys: true, unknown_extra_keys: true, ..faithful() });
         dialects.insert("bots".to_owned(), Profile { bots_among_members: true, shuffle_topics: true, ..faithful() });
+        dialects.insert("normalises".to_owned(), Profile { normalises: true, ..faithful() });
         dialects.insert("echoes".to_owned(), Profile { echoes_input: true, ..faithful() });
         let scenarios = prepared.into_iter().map(|prepared| (prepared.scenario.name, prepared)).collect();
-        Self { scenarios, names, dialects }
+        Self { scenarios, names, dialects, struck: Mutex::default() }
     }
 
     /// Plays a schedule to its end.
@@ -119,7 +123,8 @@ impl Simulator {
                 tell_all(&world, &state, &evidence);
             }
             let requests = state.sent.iter().filter(|sent| sent.who == Who::First).count();
-            Played { violations, trace: trace.finish(), requests }
+            let struck = state.struck.iter().map(|place| schedule.faults[*place].1.name()).collect();
+            Played { violations, trace: trace.finish(), requests, struck }
         })
     }
 
@@ -132,6 +137,13 @@ impl Simulator {
         self.names.iter().map(|name| ((*name).to_owned(), self.play(&self.calm(name)).requests)).collect()
     }
 
+    /// The schedules that the seeds from `first` on stand for.
+    fn random(&self, first: u64) -> impl Iterator<Item = Schedule> + Send + use<> {
+        let lengths = self.lengths();
+        let dialects: Vec<_> = self.dialects.keys().cloned().collect();
+        (first..).map(move |seed| schedule::random(seed, &lengths, &dialects))
+    }
+
     /// Plays `schedules` on all processors. The first that fails is made small, kept, and told.
     fn all_hold(&self, schedules: impl Iterator<Item = Schedule> + Send) -> u64 {
         let (schedules, played) = (Mutex::new(schedules), AtomicU64::new(0));
@@ -142,7 +154,11 @@ impl Simulator {
                     while failed.lock().unwrap().is_empty() {
                         let Some(schedule) = schedules.lock().unwrap().next() else { return };
                         played.fetch_add(1, Ordering::Relaxed);
-                        if !self.play(&schedule).violations.is_empty() {
+                        let outcome = self.play(&schedule);
+                        let mut struck = self.struck.lock().unwrap();
+                        outcome.struck.into_iter().for_each(|name| *struck.entry(name).or_default() += 1);
+                        drop(struck);
+                        if !outcome.violations.is_empty() {
                             failed.lock().unwrap().push(schedule);
                         }
                     }
@@ -278,21 +294,54 @@ fn every_single_fault_at_every_request_is_survived() {
 #[test]
 fn random_schedules_are_survived() {
     let simulator = Simulator::new();
-    let lengths = simulator.lengths();
-    let dialects: Vec<_> = simulator.dialects.keys().cloned().collect();
-    let seeds = given("UNDRIFT_SEEDS").unwrap_or(SEEDS);
-    let from = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
-    let played = simulator.all_hold((from..from + seeds).map(|seed| schedule::random(seed, &lengths, &dialects)));
-    println!("{played} random schedules");
+    let seeds = given("UNDRIFT_SEEDS").map_or(SEEDS, |seeds| usize::try_from(seeds).unwrap());
+    let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
+    let played = simulator.all_hold(simulator.random(first).take(seeds));
+    let struck = simulator.struck.lock().unwrap();
+    println!("{played} random schedules, {} faults came to pass", struck.values().sum::<u64>());
+    // With fewer, the dice decide.
+    if seeds >= 5_000 {
+        let never: Vec<_> = Fault::all().iter().map(Fault::name).filter(|name| !struck.contains_key(name)).collect();
+        assert!(never.is_empty(), "never came to pass: {never:?}");
+    }
 }
 
 #[test]
 fn the_same_schedule_gives_the_same_run() {
     let simulator = Simulator::new();
-    let lengths = simulator.lengths();
-    let dialects: Vec<_> = simulator.dialects.keys().cloned().collect();
-    for seed in 0..given("UNDRIFT_SEEDS").unwrap_or(SEEDS).min(200) {
-        let schedule = schedule::random(seed, &lengths, &dialects);
+    for schedule in simulator.random(0).take(SEEDS) {
         assert_eq!(simulator.play(&schedule).trace, simulator.play(&schedule).trace, "{schedule:?}");
     }
+}
+
+/// The teeth: each bug that is planted is found by random schedules, from the first seed on.
+#[cfg(feature = "planted")]
+#[test]
+fn every_planted_bug_is_found() {
+    /// Schedules that are played for a bug before it counts as not found.
+    const PATIENCE: u64 = 20_000;
+    let simulator = Simulator::new();
+    let next = AtomicU64::new(0);
+    let missed = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(bug) = ::undrift::planted::Bug::ALL.get(usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap()) {
+                    let mut played = (0..PATIENCE).zip(simulator.random(0)).map(|(number, schedule)| {
+                        let violations = bug.during(|| simulator.play(&schedule)).violations;
+                        (number + 1, schedule, violations)
+                    });
+                    match played.find(|(_, _, violations)| !violations.is_empty()) {
+                        Some((number, schedule, violations)) => {
+                            let first = &violations[0];
+                            println!("{bug:?}: run {number}, {}: {}: {}", schedule.scenario, first.rule, first.what);
+                        }
+                        None => missed.lock().unwrap().push(bug),
+                    }
+                }
+            });
+        }
+    });
+    let missed = missed.into_inner().unwrap();
+    assert!(missed.is_empty(), "not found: {missed:?}");
 }

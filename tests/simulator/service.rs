@@ -64,6 +64,8 @@ pub(crate) struct State {
     /// The last page of each list.
     pages: BTreeMap<String, Json>,
     pub(crate) sent: Vec<Sent>,
+    /// The faults that came to pass, by their place in the schedule.
+    pub(crate) struck: Vec<usize>,
     /// What somebody else did, and when.
     pub(crate) foreign: Vec<(Duration, Act)>,
     /// From when to when the service asked not to be called.
@@ -190,8 +192,9 @@ impl Wire {
         tokio::time::sleep(Duration::from_millis(there)).await;
         world.state().sent[place].arrived = world.now();
         let mut fault = None;
-        let due = world.schedule.faults.iter().filter(|(at, _)| self.who == Who::First && *at == number);
-        for (_, due) in due {
+        let due = world.schedule.faults.iter().enumerate().filter(|(_, (at, _))| self.who == Who::First && *at == number);
+        for (place, (_, due)) in due {
+            world.state().struck.push(place);
             match due {
                 Fault::Foreign(act) => {
                     world.state().foreign.push((world.now(), *act));
