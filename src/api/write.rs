@@ -49,7 +49,7 @@ impl WriteClient {
     /// # Errors
     /// [`ApiError`], also if the request is [stale](ApiError::is_stale).
     pub async fn send_fresh(&self, request: Request<Write>, freshness: Freshness) -> Result<Answer, ApiError> {
-        let goes_stale = request.goes_stale() && !Bug::KeepStaleValues.is_planted();
+        let goes_stale = request.goes_stale() && !Bug::KeepStaleValues.is_planted() && !Bug::RepeatCreates.is_planted();
         self.deliver(request, goes_stale.then_some(freshness)).await
     }
 

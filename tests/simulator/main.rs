@@ -37,7 +37,7 @@ use ::undrift::sandbox::Profile;
 
 use oracle::{Evidence, Violation};
 use scenario::Prepared;
-use schedule::{Fault, Schedule};
+use schedule::{Course, Fault, Schedule};
 use service::{Who, World};
 use truth::Truth;
 
@@ -51,8 +51,8 @@ struct Played {
     violations: Vec<Violation>,
     /// A digest of all requests and of everything that was printed.
     trace: u64,
-    /// How many requests the first run sent.
-    requests: usize,
+    /// The requests of the first run.
+    course: Course,
     /// The faults that came to pass, by name.
     struck: Vec<String>,
 }
@@ -122,9 +122,11 @@ impl Simulator {
             if std::env::var_os("UNDRIFT_VERBOSE").is_some() {
                 tell_all(&world, &state, &evidence);
             }
-            let requests = state.sent.iter().filter(|sent| sent.who == Who::First).count();
+            let sent = || state.sent.iter().filter(|sent| sent.who == Who::First);
+            let writes = sent().filter(|sent| sent.method != "GET").map(|sent| sent.number).collect();
+            let course = Course { scenario: schedule.scenario.clone(), requests: sent().count(), writes };
             let struck = state.struck.iter().map(|place| schedule.faults[*place].1.name()).collect();
-            Played { violations, trace: trace.finish(), requests, struck }
+            Played { violations, trace: trace.finish(), course, struck }
         })
     }
 
@@ -132,16 +134,16 @@ impl Simulator {
         Schedule { scenario: scenario.to_owned(), dialect: "faithful".to_owned(), seed: 7, skew: 0, deadline: None, faults: Vec::new() }
     }
 
-    /// Each scenario with how many requests a run of it takes if nothing goes wrong.
-    fn lengths(&self) -> Vec<(String, usize)> {
-        self.names.iter().map(|name| ((*name).to_owned(), self.play(&self.calm(name)).requests)).collect()
+    /// Each scenario if nothing goes wrong.
+    fn courses(&self) -> Vec<Course> {
+        self.names.iter().map(|name| self.play(&self.calm(name)).course).collect()
     }
 
     /// The schedules that the seeds from `first` on stand for.
     fn random(&self, first: u64) -> impl Iterator<Item = Schedule> + Send + use<> {
-        let lengths = self.lengths();
+        let courses = self.courses();
         let dialects: Vec<_> = self.dialects.keys().cloned().collect();
-        (first..).map(move |seed| schedule::random(seed, &lengths, &dialects))
+        (first..).map(move |seed| schedule::random(seed, &courses, &dialects))
     }
 
     /// Plays `schedules` on all processors. The first that fails is made small, kept, and told.
@@ -279,10 +281,10 @@ fn every_single_fault_at_every_request_is_survived() {
         Err(_) => EXHAUSTIVE,
     };
     let faults = Fault::all();
-    let lengths: Vec<_> = simulator.names[..scenarios].iter().map(|name| (*name, simulator.play(&simulator.calm(name)).requests)).collect();
-    let schedules = lengths.iter().flat_map(|(name, length)| {
-        let calm = simulator.calm(name);
-        (0..*length)
+    let courses = simulator.courses();
+    let schedules = courses[..scenarios].iter().flat_map(|course| {
+        let calm = simulator.calm(&course.scenario);
+        (0..course.requests)
             .flat_map(|at| faults.iter().map(move |fault| (at, fault.clone())))
             .map(move |fault| Schedule { faults: vec![fault], ..calm.clone() })
     });

@@ -12,7 +12,7 @@ use undrift::{
 
 use crate::{
     scenario::{LIVE, MAINTAINER, SECRETS, TOKEN},
-    schedule::{Act, Fault, Missing},
+    schedule::{Act, Damage, Fault, Missing},
     service::{Sent, State, Who, World},
     truth::{OF_DECLARED, Truth},
     undrift::{Ran, writes},
@@ -166,7 +166,9 @@ impl Evidence<'_> {
         let archived = |(_, act): &(Duration, Act)| *act == Act::Archive;
         // What a service says is not there is taken for that where it may not be there.
         let lied = |fault: &Fault| *fault == Fault::NotFound(Missing::Thing);
-        if state.foreign.iter().any(archived) || section_of(what) == Some("push_rule") && self.has(lied) {
+        // A run that was ended may have got no further than the answers to its writes.
+        let cut = who == Who::First && (state.refused.is_some() || state.interrupted.is_some() || self.world.schedule.deadline.is_some());
+        if state.foreign.iter().any(archived) || (cut || section_of(what) == Some("push_rule")) && self.has(lied) {
             return true;
         }
         let section = section_of(what);
@@ -186,7 +188,9 @@ impl Evidence<'_> {
         let closes = |sent: &&Sent| sent.who == who && sent.method == "POST" && sent.target.ends_with("/archive");
         let closed = state.sent.iter().filter(closes).map(|sent| sent.arrived).min();
         let open = |arrived: &Duration| closed.is_none_or(|closed| *arrived < closed) || section == Some("archived");
-        let last = state.sent.iter().filter(reads).map(|sent| sent.arrived).filter(open).max();
+        let writes = |sent: &&Sent| sent.who == who && sent.method != "GET" && sent.answered;
+        let looked = state.sent.iter().filter(reads).map(|sent| sent.arrived).filter(open).max();
+        let last = if cut { state.sent.iter().filter(writes).map(|sent| sent.at).min() } else { looked };
         let since = |when: Duration| last.is_none_or(|last| when >= last);
         let other_run = |sent: &Sent| sent.who != who && sent.who != Who::Clean && sent.method != "GET" && since(sent.arrived);
         state.foreign.iter().any(|(when, _)| since(*when)) || state.sent.iter().any(other_run)
@@ -263,7 +267,7 @@ impl Evidence<'_> {
     /// An edit that repeats live values is not sent again without a look between.
     fn read_anew(&self, state: &State, found: &mut Vec<Violation>) {
         // What an answer leaves out is not repeated, and an edit that repeats nothing may be sent again as it is.
-        if self.has(|fault| *fault == Fault::FieldsMissing) {
+        if self.has(|fault| matches!(fault, Fault::FieldsMissing | Fault::List(Damage::Bare))) {
             return;
         }
         let repeating =

@@ -213,9 +213,9 @@ pub(crate) fn all() -> Vec<Scenario> {
         new(
             "scopes",
             &[there(
-                json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "old"}, {"key": "A", "environment_scope": "test", "value": "keep"}]}),
+                json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "old"}, {"key": "A", "environment_scope": "test", "value": LIVE}]}),
             )],
-            &[declared(json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "new"}, {"key": "A", "value": "all"}]}))],
+            &[declared(json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "new"}, {"key": "A", "environment_scope": "test", "protected": true}, {"key": "A", "value": "all"}]}))],
         ),
         new(
             "scope-moved",
@@ -273,7 +273,7 @@ pub(crate) fn all() -> Vec<Scenario> {
     let mut maintainer = Scenario::new(
         "maintainer",
         &[there(json!({"variables": [live]}))],
-        &[declared(json!({"variables": [variable("B", "v")], "hooks": hooks(0..1)}))],
+        &[declared(json!({"variables": [variable("B", "v"), {"key": "A", "protected": true}], "hooks": hooks(0..1)}))],
     );
     maintainer.token = MAINTAINER;
     all.extend([resend, maintainer]);

@@ -62,6 +62,8 @@ pub(crate) enum Fault {
     Revoked,
     /// It is forbidden, once.
     Forbidden,
+    /// It is not carried out; the service refuses it and quotes all that it was sent.
+    Refused,
     /// It and everything else at its path is forbidden from here on.
     ForbiddenFromHere,
     /// It is said not to be there.
@@ -122,6 +124,8 @@ pub(crate) enum Damage {
     NoRows,
     /// It lacks its last row.
     Short,
+    /// Its last row says nothing but its id or its key.
+    Bare,
     /// Its first row is there twice.
     Repeated,
     /// It is the page before once more.
@@ -199,7 +203,7 @@ impl Fault {
     /// Every fault that a single request can suffer, each with numbers that matter.
     pub(crate) fn all() -> Vec<Self> {
         use Fault::*;
-        let mut all = vec![NotSent, DropBefore, DropAfter, Truncated, Empty, Html, HtmlAfter, Object, Locked, Revoked, Forbidden];
+        let mut all = vec![NotSent, DropBefore, DropAfter, Truncated, Empty, Html, HtmlAfter, Object, Locked, Revoked, Forbidden, Refused];
         all.extend([ForbiddenFromHere, Redirect, FieldsMissing, Second, Interrupt, KillBefore, KillAfter]);
         all.extend([1, 3, 20, 60].map(Late));
         all.extend([10, 30, 59].map(Slow));
@@ -210,7 +214,7 @@ impl Fault {
         all.extend([Seconds(2), Seconds(40), Date(7), Reset(5), Silent, Absurd, Nonsense].map(Throttled));
         all.extend([Missing::Project, Missing::Thing, Missing::Route].map(NotFound));
         use Damage::*;
-        all.extend([NoRows, Short, Repeated, PageBefore, TotalMore, TotalLess, NextSkips, LinkElsewhere, OtherPage, NoHeaders].map(List));
+        all.extend([NoRows, Short, Bare, Repeated, PageBefore, TotalMore, TotalLess, NextSkips, LinkElsewhere, OtherPage, NoHeaders].map(List));
         all.extend(Act::ALL.map(Foreign));
         all
     }
@@ -257,17 +261,28 @@ impl Numbers {
     }
 }
 
-/// The schedule that `seed` stands for; `length` is how many requests a run of the scenario takes without faults.
-pub(crate) fn random(seed: u64, scenarios: &[(String, usize)], dialects: &[String]) -> Schedule {
+/// A run in which nothing goes wrong.
+#[derive(Clone, Debug)]
+pub(crate) struct Course {
+    pub(crate) scenario: String,
+    /// How many requests it takes.
+    pub(crate) requests: usize,
+    /// Which of them write.
+    pub(crate) writes: Vec<usize>,
+}
+
+/// The schedule that `seed` stands for.
+pub(crate) fn random(seed: u64, courses: &[Course], dialects: &[String]) -> Schedule {
     let mut numbers = Numbers::new(seed);
-    let (scenario, length) = numbers.pick(scenarios).clone();
+    let Course { scenario, requests, writes } = numbers.pick(courses).clone();
     let dialect = if numbers.below(3) == 0 { numbers.pick(dialects).clone() } else { "faithful".to_owned() };
     let all = Fault::all();
     let count = [1, 1, 2, 2, 3, 5][numbers.below(6)];
     let mut faults: Vec<_> = (0..count)
         .map(|_| {
-            // Most runs get longer by their faults.
-            let at = numbers.below(length + length / 2 + 2);
+            // Writes have most to lose. A run gets longer by its faults.
+            let write = (numbers.below(3) == 0).then(|| numbers.below(writes.len())).and_then(|at| writes.get(at).copied());
+            let at = write.unwrap_or_else(|| numbers.below(requests + requests / 2 + 2));
             (at, numbers.pick(&all).clone())
         })
         .collect();
@@ -316,12 +331,12 @@ fn candidates(schedule: &Schedule) -> Vec<Schedule> {
 
 #[test]
 fn a_schedule_is_data() {
-    let scenarios = [("one-hook".to_owned(), 8)];
+    let courses = [Course { scenario: "one-hook".to_owned(), requests: 8, writes: vec![5] }];
     for seed in 0..200 {
-        let schedule = random(seed, &scenarios, &["faithful".to_owned()]);
+        let schedule = random(seed, &courses, &["faithful".to_owned()]);
         let text = serde_json::to_string(&schedule).unwrap();
         assert_eq!(serde_json::from_str::<Schedule>(&text).unwrap(), schedule);
-        assert_eq!(random(seed, &scenarios, &["faithful".to_owned()]), schedule);
+        assert_eq!(random(seed, &courses, &["faithful".to_owned()]), schedule);
     }
 }
 

@@ -315,6 +315,7 @@ impl Wire {
             Fault::Object => Ok(said(self.answer(request).status, &json!({}))),
             Fault::Throttled(throttle) => Ok(self.throttled(*throttle)),
             Fault::Locked => Ok(said(409, &json!({"message": "409 Conflict: Resource lock"}))),
+            Fault::Refused => Ok(said(400, &json!({"message": {"base": [format!("'{}' is invalid", quotation(request))]}}))),
             Fault::Forbidden => Ok(said(403, &json!({"message": "403 Forbidden"}))),
             Fault::NotFound(missing) => Ok(match missing {
                 Missing::Project => said(404, &json!({"message": "404 Project Not Found"})),
@@ -401,6 +402,10 @@ impl Wire {
         match damage {
             Damage::NoRows => rows.clear(),
             Damage::Short => drop(rows.pop()),
+            Damage::Bare => {
+                let last = rows.last_mut().and_then(Json::as_object_mut);
+                last.into_iter().for_each(|row| row.retain(|name, _| matches!(name.as_str(), "id" | "key")));
+            }
             Damage::Repeated => rows.extend(rows.first().cloned()),
             Damage::PageBefore => rows = before.and_then(|page| page.as_array().cloned()).unwrap_or(rows),
             Damage::TotalMore | Damage::TotalLess => {
@@ -452,6 +457,15 @@ impl Wire {
 
 fn path_of(target: &str) -> &str {
     target.split('?').next().unwrap_or_default()
+}
+
+/// What a request says, as a service quotes it.
+fn quotation(request: &WireRequest) -> String {
+    match &request.content {
+        Content::Empty => request.target.clone(),
+        Content::Json(json) => String::from_utf8_lossy(json).into_owned(),
+        Content::Form(parts) => String::from_utf8_lossy(&multipart(parts)).into_owned(),
+    }
 }
 
 /// Lets the service carry a request out and answer it.
