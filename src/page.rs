@@ -386,6 +386,11 @@ impl Pager {
     /// Whether another page follows, as `announced` and the last total say; `None` if neither says
     /// it.
     fn more(&mut self, said: &Said, announced: Option<bool>) -> Result<Option<bool>, Contradiction> {
+        if let (Some(before), Some(said)) = (self.total, said.total)
+            && said < before
+        {
+            return Err(Contradiction::Fewer { page: self.pages, before, said });
+        }
         self.total = said.total.or(self.total);
         let (sent, Some(said)) = (self.received, self.total) else { return Ok(announced) };
         match (sent.cmp(&said), announced) {

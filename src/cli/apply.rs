@@ -76,7 +76,7 @@ async fn with_session(args: &Args, session: &Session, reports: &mut Reports, cx:
     }
     if !args.yes && !cx.output.confirm("apply these changes")? {
         cx.output.tell(UNCHANGED);
-        return Ok(reports.finish(Sort::Plan, Exit::Differences, &planned, String::new, None));
+        return Ok(reports.finish(Sort::Plan, Exit::Interrupted, &planned, String::new, None));
     }
     let (applied, signalled) = carry_out(session, &plan, cx).await?;
     let ended_by = applied.ended_by.clone().map(Failure::from);

@@ -40,10 +40,10 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes:
   0  done, or so already        3  not sent: something is wrong with the arguments
-  2  the question was answered no
   6  a write was refused, or nobody knows whether it was carried out
   7  not allowed                8  service unreachable
-  10 what was asked for could not be read";
+  10 what was asked for could not be read
+  130, 143  ended by a signal; 130 also if the question was answered no";
 
 /// The options of `call`.
 #[derive(Clone, Debug, clap::Args)]
@@ -235,7 +235,7 @@ impl Session<Write> {
     async fn write(&self, args: &Args, cx: &Context) -> Outcome {
         if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&self.request.to_string())))? {
             cx.output.tell("nothing was changed\n");
-            return Ok(Exit::Differences);
+            return Ok(Exit::Interrupted);
         }
         let answer = WriteClient::new(self.client.clone()).send(self.request.clone()).await;
         let answer = answer.map_err(|error| failure(error, Exit::Unfinished))?;

@@ -7,7 +7,7 @@ use crate::api::ApiError;
 /// How a run ends. The variants are ordered: when several apply, the first one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exit {
-    /// SIGINT ended the run.
+    /// SIGINT ended the run, or the question was answered no.
     Interrupted,
     /// SIGTERM ended the run.
     Terminated,
@@ -28,7 +28,7 @@ pub(super) enum Exit {
     Unreachable,
     /// Some scopes could not be read.
     Incomplete,
-    /// There are differences, or the question was answered no.
+    /// There are differences.
     Differences,
     /// Success.
     Success,
@@ -74,7 +74,7 @@ impl From<Exit> for ExitCode {
 pub(super) const HELP: &str = "Exit codes:
   0  success; drift: in sync and fully read
   1  internal error
-  2  differences (drift, plan --exit-code), or the question was answered no
+  2  differences (drift, plan --exit-code)
   3  configuration or usage; a secret or a project is missing at apply; no terminal and no --yes;
      a report cannot be written
   4  blocked by a guard
@@ -83,7 +83,7 @@ pub(super) const HELP: &str = "Exit codes:
   7  authentication, permission or tier
   8  service unreachable, TLS, or a budget of requests or time is spent
   10 some scopes could not be read
-  130, 143  ended by a signal
+  130, 143  ended by SIGINT or SIGTERM; 130 also if the question was answered no
 When several apply, the first of 1 6 5 4 3 7 8 10 2 0.";
 
 /// An error that ends a run: what happened, what to do about it, and the code to exit with.

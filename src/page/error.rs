@@ -97,6 +97,16 @@ pub enum Contradiction {
         /// How many entries came.
         sent: u64,
     },
+    /// `X-Total` is lower than it was: what was removed meanwhile moved others to a page that was read before.
+    #[error("page {page} of the list says {said} entries in all, earlier pages {before}")]
+    Fewer {
+        /// The page that says something else.
+        page: u64,
+        /// What was said before.
+        before: u64,
+        /// `X-Total` of this page.
+        said: u64,
+    },
     /// As many entries came as `X-Total` says, and another page is announced.
     #[error("page {page} of the list announces another page although all {said} entries were sent")]
     Surplus {

@@ -382,6 +382,13 @@ fn the_total_that_was_said_last_counts() {
 }
 
 #[test]
+fn a_list_that_gets_shorter_may_have_lost_more_than_what_was_removed() {
+    // The first of five is removed after the first page, so that the third is on that page by then.
+    let pages = [("x-per-page: 2\nx-total: 5", ids(1..=2)), ("x-total: 4", ids(4..=5))];
+    assert!(matches!(read(&pages), Err(PageError::Contradiction(Contradiction::Fewer { page: 2, before: 5, said: 4 }))));
+}
+
+#[test]
 fn what_is_derived_from_a_complete_collection_is_complete() {
     let mut pager = hooks();
     pager.accept(&headers(&[("x-total", "2")]), ids(1..=2), 0).unwrap();

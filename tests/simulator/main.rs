@@ -10,11 +10,13 @@
 //! UNDRIFT_EXHAUSTIVE=all cargo test --profile simulator --test simulator every    each fault at each request of each scenario
 //! ```
 //!
-//! A schedule that fails is made as small as it can be, and written to `tests/simulator/schedules/`, where it is played before all others from
-//! then on.
+//! A schedule that fails is made as small as it can be, and written to `tests/simulator/schedules/`; those are played on every run. [`kept`]
+//! lists the attacks that they stand for.
 
 #![cfg(feature = "sandbox")]
+#![expect(clippy::print_stdout, reason = "figures and traces are what it is run for")]
 
+mod kept;
 mod oracle;
 mod scenario;
 mod schedule;
@@ -25,7 +27,6 @@ mod undrift;
 use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -179,7 +180,7 @@ impl Simulator {
             |schedule: &Schedule| self.play(schedule).violations.into_iter().map(|violation| violation.rule).collect::<BTreeSet<_>>();
         let broken = rules(schedule);
         let small = schedule::shrink(schedule, |candidate| !rules(candidate).is_disjoint(&broken));
-        let file = keep(&small);
+        let file = kept::keep(&small);
         let violations: Vec<_> = self.play(&small).violations.iter().map(|v| format!("{}: {}", v.rule, v.what)).collect();
         panic!("{}\n{}\nkept in {}", serde_json::to_string(&small).unwrap(), violations.join("\n"), file.display());
     }
@@ -228,35 +229,9 @@ async fn both(world: &Arc<World>) -> (Option<undrift::Ran>, Option<undrift::Ran>
     }
 }
 
-/// Where failing schedules are kept.
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulator/schedules")
-}
-
-fn keep(schedule: &Schedule) -> PathBuf {
-    let text = serde_json::to_string_pretty(schedule).unwrap() + "\n";
-    let mut digest = DefaultHasher::new();
-    text.hash(&mut digest);
-    let file = folder().join(format!("found-{:08x}.json", digest.finish() as u32));
-    std::fs::write(&file, text).unwrap();
-    file
-}
-
 /// A number that somebody gave in the environment.
 fn given(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
-}
-
-#[test]
-fn a_schedule_that_failed_once_holds() {
-    let simulator = Simulator::new();
-    let mut files: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "json")) {
-        let schedule: Schedule = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-        let violations = simulator.play(&schedule).violations;
-        assert!(violations.is_empty(), "{}: {violations:#?}", file.display());
-    }
 }
 
 #[test]
@@ -298,7 +273,8 @@ fn random_schedules_are_survived() {
     let simulator = Simulator::new();
     let seeds = given("UNDRIFT_SEEDS").map_or(SEEDS, |seeds| usize::try_from(seeds).unwrap());
     let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
-    let played = simulator.all_hold(simulator.random(first).take(seeds));
+    let kept = kept::all().into_iter().map(|(_, schedule)| schedule);
+    let played = simulator.all_hold(kept.chain(simulator.random(first).take(seeds)));
     let struck = simulator.struck.lock().unwrap();
     println!("{played} random schedules, {} faults came to pass", struck.values().sum::<u64>());
     // With fewer, the dice decide.

@@ -215,7 +215,9 @@ pub(crate) fn all() -> Vec<Scenario> {
             &[there(
                 json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "old"}, {"key": "A", "environment_scope": "test", "value": LIVE}]}),
             )],
-            &[declared(json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "new"}, {"key": "A", "environment_scope": "test", "protected": true}, {"key": "A", "value": "all"}]}))],
+            &[declared(
+                json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "new"}, {"key": "A", "environment_scope": "test", "protected": true}, {"key": "A", "value": "all"}]}),
+            )],
         ),
         new(
             "scope-moved",

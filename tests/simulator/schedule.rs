@@ -214,7 +214,9 @@ impl Fault {
         all.extend([Seconds(2), Seconds(40), Date(7), Reset(5), Silent, Absurd, Nonsense].map(Throttled));
         all.extend([Missing::Project, Missing::Thing, Missing::Route].map(NotFound));
         use Damage::*;
-        all.extend([NoRows, Short, Bare, Repeated, PageBefore, TotalMore, TotalLess, NextSkips, LinkElsewhere, OtherPage, NoHeaders].map(List));
+        all.extend(
+            [NoRows, Short, Bare, Repeated, PageBefore, TotalMore, TotalLess, NextSkips, LinkElsewhere, OtherPage, NoHeaders].map(List),
+        );
         all.extend(Act::ALL.map(Foreign));
         all
     }
@@ -222,10 +224,13 @@ impl Fault {
     /// A short name for counting.
     pub(crate) fn name(&self) -> String {
         let json = serde_json::to_value(self).unwrap();
-        json.as_str().map(str::to_owned).unwrap_or_else(|| {
-            let (name, value) = json.as_object().unwrap().iter().next().unwrap();
-            value.as_str().map_or_else(|| name.clone(), |value| format!("{name} {value}"))
-        })
+        let parts = json.as_object().and_then(|object| object.iter().next());
+        match (json.as_str(), parts.map(|(name, value)| (name, value.as_str()))) {
+            (Some(name), _) => name.to_owned(),
+            (None, Some((name, None))) => name.clone(),
+            (None, Some((name, Some(value)))) => format!("{name} {value}"),
+            (None, None) => unreachable!("a fault is a name, or an object of one member"),
+        }
     }
 }
 

@@ -1,0 +1,81 @@
+//! Schedules that are played before all others: attacks on undrift, and what the simulator found.
+//!
+//! Release 0.1.0 was attacked through a proxy that damages, delays, loses and repeats. What got through is listed here, each with what came of
+//! it and where that is shown: a file of `tests/simulator/schedules/`, or a test. What is not between undrift and the service, but in the plan,
+//! has no file.
+//!
+//! | attack | then | now | shown by |
+//! |---|---|---|---|
+//! | a create takes 30 s | sent twice | waited for, 75 s in all | `slow-create` |
+//! | a create breaks off and is carried out 3 s, or 60 s, later | sent twice | looked for until nothing can come any more | `late-create`, `late-create-at-the-limit` |
+//! | a secret is sent on request, and never arrives | "done" | sent again; unknown if it never gets through | `resend-never-arrives` |
+//! | a create in a person's namespace loses its answer | the edit after it was never sent | sent | `create-for-user-lost` |
+//! | a list lacks entries that its total counts | taken for whole | read again, then incomplete | `short-list` |
+//! | a page is empty, comes twice, or is skipped | the end of the list | read again, then incomplete | `lost-page-*` |
+//! | entries are removed between two pages | (found by the simulator) | a total that falls is a contradiction | `removed-while-paging` |
+//! | a list has no end | memory ran out | 100,000 entries, 64 MiB | `no_more_of_a_list_is_kept_than_allowed` |
+//! | an outage takes a change, and the project is archived | the change was lost | archived when everything before is as declared | `outage-then-archive` |
+//! | somebody archives it between plan and apply | "already so" | left alone, and said | `archived-before-apply` |
+//! | what is read again is `{}` | "already so" | failed: not what the route answers | `unread-before-apply` |
+//! | it is deleted, or renamed, before the read-back | "applied" | not read back, and said | `deleted-before-read-back`, `renamed-before-read-back` |
+//! | somebody changes it before it is archived | archived | skipped | `changed-before-archive` |
+//! | a section cannot be read, and the rest archives the project | archived | skipped | `unread-before-archive` |
+//! | somebody rotates a value while an edit waits | put back | read again | `rotated-in-a-wait` |
+//! | the service quotes a live value, or a hook's credentials | printed | struck | `live-value-quoted`, `credentials-quoted` |
+//! | a signal among many writes | all were sent | none starts after it | `interrupted-at-a-write` |
+//! | a signal while the service asks to wait | waited out, then all were sent | none starts after it | `interrupted-in-a-wait` |
+//! | an answer that trickles beyond the deadline | waited for | reads are cut, a write is unknown | `deadline-in-a-read`, `deadline-in-a-write` |
+//! | projects of which a section is forbidden | ended the run | incomplete, the others go on | `forbidden-sections` |
+//! | a person cannot be looked up | ended the plan | incomplete, the others go on | `user-not-found-out` |
+//! | undrift's own token under another name, or its file | a variable's value | refused | `the_own_token_is_never_a_value_whatever_its_name` |
+//! | a hook's URL is a secret that is not set here | the live URL was shown | masked | `no_report_shows_a_live_secret` |
+//! | a secret that is wrapped to the terminal | shown in two pieces | struck before | `a_secret_is_struck_from_the_line_whatever_its_pieces_and_their_colours` |
+//! | a secret of several lines, or a common word, in a JSON report | broken, or keys renamed | struck in values | `a_report_is_what_it_is_whatever_the_secrets_are` |
+//! | `extra:` names what addresses a write | another thing was changed | refused | the corpus of manifests |
+//! | a list that lacks fields, for 200 projects | read one at a time | read side by side | `a_maintainer_without_the_rights_of_an_administrator_is_enough` |
+//! | a group whose path is a number | the group with that id | found by its path | `a_group_is_found_by_its_path_and_never_by_a_number` |
+//! | a report that cannot be written after the writes | hid that the run was incomplete | the more telling code | `a_report_that_is_lost_hides_no_more_telling_code` |
+//! | a run that fails early | left the last report | every run leaves its own | `every_run_leaves_its_own_report` |
+//!
+//! What is in the plan and open: ARCHITECTURE.md, "Known gaps".
+
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    path::{Path, PathBuf},
+};
+
+use crate::{Simulator, schedule::Schedule};
+
+/// Where they are kept.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulator/schedules")
+}
+
+/// Keeps a schedule that failed.
+pub(crate) fn keep(schedule: &Schedule) -> PathBuf {
+    let text = serde_json::to_string_pretty(schedule).unwrap() + "\n";
+    let mut digest = DefaultHasher::new();
+    text.hash(&mut digest);
+    let file = folder().join(format!("found-{:08x}.json", digest.finish() as u32));
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+/// All that are kept, by name.
+pub(crate) fn all() -> Vec<(PathBuf, Schedule)> {
+    let mut files: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    files.into_iter().map(|file| (file.clone(), serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap())).collect()
+}
+
+#[test]
+fn a_schedule_that_failed_once_holds() {
+    let simulator = Simulator::new();
+    for (file, schedule) in all() {
+        let played = simulator.play(&schedule);
+        assert!(played.violations.is_empty(), "{}: {:#?}", file.display(), played.violations);
+        // What does not come to pass any more shows nothing.
+        assert_eq!(played.struck.len(), schedule.faults.len(), "{}: {:?}", file.display(), played.struck);
+    }
+}
