@@ -12,7 +12,7 @@
 //!
 //! | layer | modules | what they are |
 //! |---|---|---|
-//! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`operation`], [`page`], [`origin`], [`address`], [`yaml`], [`diagnostic`] | words that every layer speaks |
+//! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`operation`], [`page`], [`cause`], [`origin`], [`address`], [`yaml`], [`diagnostic`], [`planted`] | words that every layer speaks |
 //! | kinds | [`schema`], [`kind`], [`kinds`] | one file for one sort of thing |
 //! | manifest | [`manifest`] | what people write, checked and resolved to [`manifest::Desired`] |
 //! | reconcile, pure | [`live`], [`diff`], [`plan`] | what is there, what differs, what to do |

@@ -40,7 +40,7 @@ const SANDBOX_MAY_IMPORT: &[&str] = &["yaml", "text", "sandbox"];
 
 /// Crates that must not reach what decides: planning is pure and synchronous.
 const PURE: &[&str] = &["kind", "kinds", "diff", "plan", "live", "manifest", "page", "field", "value", "operation"];
-const IMPURE_CRATES: &[&str] = &["tokio", "reqwest", "futures_util", "axum", "rusqlite"];
+const IMPURE_CRATES: &[&str] = &["tokio", "reqwest", "futures_util", "hyper", "rusqlite"];
 
 #[test]
 fn imports_point_down_only() {

@@ -13,8 +13,8 @@
 //! What holds for every request:
 //!
 //! - It goes to the origin that [`Service`] names, and to no other. Redirects are not followed, links are not taken at their word.
-//! - It is sent again only where [`retry`]'s table allows. A create whose answer was lost is not: its error says
-//!   [`maybe_applied`](ApiError::maybe_applied), and the caller looks, after [`WriteClient::settle`].
+//! - It is sent again only where [`retry`]'s table allows. A create whose answer was lost is not: its error says since
+//!   when it is [in doubt](ApiError::in_doubt_since), and the caller looks.
 //! - A read is an answer only if it is a complete JSON document of a status that means success. Anything else is an error, and no
 //!   error means absence but a 404 that says so.
 //! - Secrets enter a body when it is sent, and leave with it. No error, log or `Debug` text holds a body.

@@ -184,8 +184,8 @@ impl Evidence<'_> {
             let first = !sent.target.contains("page=") || sent.target.ends_with("page=1");
             sent.who == who && sent.method == "GET" && sent.answered && own && first
         };
-        // Once it is archived, a project is not looked at any more but for that.
-        let closes = |sent: &&Sent| sent.who == who && sent.method == "POST" && sent.target.ends_with("/archive");
+        // Once it is archived, by whichever run, a project is not looked at any more but for that.
+        let closes = |sent: &&Sent| sent.method == "POST" && sent.target.ends_with("/archive");
         let closed = state.sent.iter().filter(closes).map(|sent| sent.arrived).min();
         let open = |arrived: &Duration| closed.is_none_or(|closed| *arrived < closed) || section == Some("archived");
         let writes = |sent: &&Sent| sent.who == who && sent.method != "GET" && sent.answered;

@@ -1,0 +1,335 @@
+//! The steps of one project under way: sent along their edges, waiting where an answer was lost or a value went stale, and going on with what a
+//! look found.
+
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered};
+
+use super::{Ended, Look, Place, Run, UNREAD};
+use crate::{
+    api::{ApiError, Freshness, retry::MAX_RETRIES},
+    apply::{
+        Event, Outcome,
+        lost::{History, LOOKS, Standing, Then, standing, then},
+    },
+    cause::Cause,
+    observe::ends_everything,
+    operation::{Again, Request, Write},
+    plan::Step,
+    text,
+};
+
+/// How long live values that an edit repeats are taken for what is there. A wait makes them stale before.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// A step under way.
+struct Walk {
+    /// As it was planned when the project was read last.
+    step: Step,
+    /// When that was, on the client's clock.
+    read_at: Duration,
+    /// The call that comes next.
+    at: usize,
+    /// Which sending of it this is, from 1.
+    attempt: u32,
+    /// Whether it was sent once more after it was not found.
+    resent: bool,
+}
+
+/// Why a step waits.
+enum Wait {
+    /// The answer to its call was lost; so many looks were taken since its sending began.
+    Lost { error: ApiError, since: Duration, looks: usize },
+    /// Its call is to be built anew.
+    Rebuild,
+    /// The service refused to create it, perhaps because somebody else made the same.
+    Refused(ApiError),
+}
+
+/// What became of a step for now.
+enum Next {
+    /// It ended.
+    Ended(Outcome, Option<ApiError>),
+    /// It goes on when the project was read again, not before this instant.
+    Waits(Duration, Wait),
+}
+
+/// What is under way in a project.
+enum Happened {
+    Walked(Walk, Next),
+    Looked(Vec<(Walk, Wait)>, Result<Look, ApiError>),
+}
+
+impl<'a, F: FnMut(Event)> Run<'a, F> {
+    /// Carries out `steps`, planned from what was read at `read_at`, along their edges.
+    pub(super) async fn walk_all(&self, steps: Vec<Step>, read_at: Duration, ended: &mut Ended, place: &mut Place<'a>) {
+        let mut ready: Vec<Step> = steps;
+        let mut under_way: FuturesUnordered<LocalBoxFuture<'_, Happened>> = FuturesUnordered::new();
+        let mut waiting: Vec<(Duration, Walk, Wait)> = Vec::new();
+        let mut looking = false;
+        loop {
+            for walk in self.start(&mut ready, read_at, ended) {
+                under_way.push(self.advance(walk).boxed_local());
+            }
+            let due = waiting.iter().map(|(due, ..)| *due).min().filter(|_| !looking);
+            let happened = match due {
+                None if under_way.is_empty() && ready.is_empty() => return,
+                // Nothing runs and nothing waits, so what is left was blocked in this round; go round once more for it.
+                None if under_way.is_empty() => None,
+                None => under_way.next().await,
+                Some(due) => {
+                    let rested = self.apply.writer.reads().wait_until(due);
+                    let rested = if under_way.is_empty() {
+                        Err(place.rest(rested).await)
+                    } else {
+                        tokio::select! { biased; happened = under_way.next() => Ok(happened), rested = rested => Err(rested) }
+                    };
+                    match rested {
+                        Ok(happened) => happened,
+                        Err(false) => {
+                            self.give_up(std::mem::take(&mut waiting), ended);
+                            None
+                        }
+                        Err(true) => {
+                            let (now_due, later) = waiting.into_iter().partition(|(instant, ..)| *instant <= due);
+                            waiting = later;
+                            looking = true;
+                            under_way.push(self.look_for(now_due).boxed_local());
+                            None
+                        }
+                    }
+                }
+            };
+            match happened {
+                None => {}
+                Some(Happened::Walked(walk, Next::Waits(due, wait))) => waiting.push((due, walk, wait)),
+                Some(Happened::Walked(walk, Next::Ended(outcome, error))) => {
+                    ended.error = ended.error.take().or(error);
+                    self.end(ended, &walk.step, outcome);
+                }
+                Some(Happened::Looked(walks, look)) => {
+                    looking = false;
+                    for (walk, wait) in walks {
+                        match self.after_look(walk, wait, &look) {
+                            (walk, None) => under_way.push(self.advance(walk).boxed_local()),
+                            (walk, Some(next)) => under_way.push(std::future::ready(Happened::Walked(walk, next)).boxed_local()),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The steps among `ready` that can start; what can never start ends, and the rest stays.
+    fn start(&self, ready: &mut Vec<Step>, read_at: Duration, ended: &mut Ended) -> Vec<Walk> {
+        let mut started = Vec::new();
+        for step in std::mem::take(ready) {
+            match self.readiness(&step, ended) {
+                Readiness::Blocked(why) => self.end(ended, &step, Outcome::Skipped(why.into())),
+                Readiness::Waits => ready.push(step),
+                Readiness::Ready if self.is_over() || ended.error.is_some() => self.end(ended, &step, Outcome::NotStarted),
+                Readiness::Ready => {
+                    self.teller.tell(Event::Started { address: step.address.clone(), action: step.action });
+                    ended.sent = true;
+                    started.push(Walk { step, read_at, at: 0, attempt: 1, resent: false });
+                }
+            }
+        }
+        started
+    }
+
+    fn readiness(&self, step: &Step, ended: &Ended) -> Readiness {
+        for edge in &step.after {
+            match ended.results.get(&edge.address) {
+                Some(result) if result.outcome.is_success() => {}
+                Some(_) => return Readiness::Blocked(format!("`{}` comes first ({}) and was not carried out", edge.address, edge.reason)),
+                // Only steps of the plan are waited for.
+                None if self.steps.iter().any(|planned| planned.address == edge.address) => return Readiness::Waits,
+                None => {}
+            }
+        }
+        Readiness::Ready
+    }
+
+    /// Sends the calls of a step, in order, as far as they go.
+    async fn advance(&self, mut walk: Walk) -> Happened {
+        while let Some(request) = walk.step.requests.get(walk.at).cloned() {
+            let freshness = Freshness { until: walk.read_at.saturating_add(FRESH), attempt: walk.attempt };
+            if let Err(error) = self.apply.writer.send_fresh(request.clone(), freshness).await {
+                let next = self.after_error(&mut walk, &request, error);
+                return Happened::Walked(walk, next);
+            }
+            walk.next_call();
+        }
+        Happened::Walked(walk, Next::Ended(Outcome::Done, None))
+    }
+
+    /// What comes after a call that failed.
+    fn after_error(&self, walk: &mut Walk, request: &Request<Write>, error: ApiError) -> Next {
+        let over = error.is_stopped() || error.is_over_budget();
+        let ends = ends_everything(&error).then(|| error.clone());
+        if let Some(since) = error.in_doubt_since() {
+            if over {
+                return Next::Ended(Outcome::Unknown(Cause::from(&error)), ends);
+            }
+            let due = since.saturating_add(LOOKS[0]).max(error.retry_at().unwrap_or_default());
+            return Next::Waits(whole_second(due), Wait::Lost { error, since, looks: 1 });
+        }
+        if let Some(instant) = error.retry_at() {
+            walk.attempt += 1;
+            return Next::Waits(instant, Wait::Rebuild);
+        }
+        if error.is_stale() {
+            return Next::Waits(self.now(), Wait::Rebuild);
+        }
+        if over {
+            let sent = walk.at > 0 || walk.resent;
+            let rest = || format!("the run ended after {} of {}", walk.at, text::count(walk.step.requests.len(), "call"));
+            return Next::Ended(if sent { Outcome::Failed(Cause::new(rest()).passing()) } else { Outcome::NotStarted }, ends);
+        }
+        let taken = matches!(request.operation.again, Again::Refused | Again::Second) && matches!(error.status(), Some(400 | 409 | 422));
+        if taken && ends.is_none() {
+            return Next::Waits(self.now(), Wait::Refused(error));
+        }
+        Next::Ended(Outcome::Failed(Cause::from(&error)), ends)
+    }
+
+    async fn look_for(&self, due: Vec<(Duration, Walk, Wait)>) -> Happened {
+        let look = self.look().await;
+        Happened::Looked(due.into_iter().map(|(_, walk, wait)| (walk, wait)).collect(), look)
+    }
+
+    /// What comes next for a step that waited; nothing if it is to be sent.
+    fn after_look(&self, walk: Walk, wait: Wait, look: &Result<Look, ApiError>) -> (Walk, Option<Next>) {
+        match (wait, look) {
+            (Wait::Lost { error, since, looks }, look) => self.after_loss(walk, error, since, looks, look.as_ref()),
+            (Wait::Refused(error), look) => self.after_refusal(walk, &error, look.as_ref()),
+            (Wait::Rebuild, Ok(look)) => self.rebuilt(walk, look),
+            (Wait::Rebuild, Err(error)) => {
+                let outcome = Outcome::Failed(Cause::from(error).context(UNREAD));
+                (walk, Some(Next::Ended(outcome, ends_everything(error).then(|| error.clone()))))
+            }
+        }
+    }
+
+    /// What comes next for a create that was refused: it may be there all the same.
+    fn after_refusal(&self, walk: Walk, error: &ApiError, look: Result<&Look, &ApiError>) -> (Walk, Option<Next>) {
+        let applied = look.is_ok_and(|look| standing(&walk.step, walk.at, &look.seen) == Standing::Applied);
+        let ends = look.err().filter(|error| ends_everything(error)).cloned();
+        match (applied, walk.resent) {
+            // The first sending of two came late, and the second was one too many.
+            (true, true) => self.on_with_next_call(walk),
+            // Somebody else, like another run, was faster and made the same.
+            (true, false) if walk.step.requests.len() == 1 => (walk, Some(Next::Ended(Outcome::Already, None))),
+            _ => (walk, Some(Next::Ended(Outcome::Failed(Cause::from(error)), ends))),
+        }
+    }
+
+    fn on_with_next_call(&self, mut walk: Walk) -> (Walk, Option<Next>) {
+        walk.next_call();
+        let done = walk.at == walk.step.requests.len();
+        (walk, done.then_some(Next::Ended(Outcome::Done, None)))
+    }
+
+    /// The step as it is planned from what is there now.
+    fn rebuilt(&self, mut walk: Walk, look: &Look) -> (Walk, Option<Next>) {
+        match self.moved_step(&walk.step, &look.plan) {
+            Some(outcome) => (walk, Some(Next::Ended(outcome, None))),
+            None => match look.plan.steps.iter().find(|now| now.address == walk.step.address) {
+                Some(now) => {
+                    walk.step.requests.clone_from(&now.requests);
+                    walk.read_at = look.read_at;
+                    (walk, None)
+                }
+                None => (walk, Some(Next::Ended(Outcome::Already, None))),
+            },
+        }
+    }
+
+    /// What comes next for a call whose answer was lost.
+    fn after_loss(
+        &self,
+        mut walk: Walk,
+        error: ApiError,
+        since: Duration,
+        looks: usize,
+        look: Result<&Look, &ApiError>,
+    ) -> (Walk, Option<Next>) {
+        let request = walk.step.requests[walk.at].clone();
+        let unread = |why: &dyn std::fmt::Display| format!("{error}; whether it was carried out could not be read back: {why}");
+        let found = match look {
+            Ok(look) => self.found(&walk, &request, look),
+            Err(error) if ends_everything(error) => {
+                let outcome = Outcome::Unknown(Cause::new(unread(error)).passing());
+                return (walk, Some(Next::Ended(outcome, Some(error.clone()))));
+            }
+            Err(error) => Standing::Unknown(Cause::from(error)),
+        };
+        // What does not go stale was repeated by the client already, as often as it may be.
+        let repeatable = request.goes_stale() && walk.attempt <= MAX_RETRIES;
+        let history = History { looks, resent: walk.resent, repeatable };
+        let ended = |walk, outcome| (walk, Some(Next::Ended(outcome, None)));
+        match (then(&request, found, history), look) {
+            (Then::Next, _) => self.on_with_next_call(walk),
+            (Then::Again, look) => {
+                walk.attempt += 1;
+                walk.resent |= request.operation.again != Again::Same;
+                match look.ok().filter(|_| request.goes_stale()) {
+                    Some(look) => self.rebuilt(walk, look),
+                    None => (walk, None),
+                }
+            }
+            (Then::Look(after), _) => {
+                let due = whole_second(since.saturating_add(after)).max(self.now());
+                (walk, Some(Next::Waits(due, Wait::Lost { error, since, looks: looks + 1 })))
+            }
+            (Then::Failed, _) => ended(walk, Outcome::Failed(Cause::from(&error).passing())),
+            (Then::Other, _) => ended(walk, Outcome::Moved(format!("{error}; what is there now is not what was sent").into())),
+            (Then::Unknown(cause), _) => ended(walk, Outcome::Unknown(Cause::new(unread(&cause)).passing())),
+        }
+    }
+
+    /// What was found of a lost call. One that somebody asked to send again although nothing can be seen to differ may be sent again.
+    fn found(&self, walk: &Walk, request: &Request<Write>, look: &Look) -> Standing {
+        let found = standing(&walk.step, walk.at, &look.seen);
+        let asked = || look.plan.steps.iter().any(|now| walk.step.is_as(now));
+        if matches!(found, Standing::Unknown(_)) && request.operation.again == Again::Same && asked() {
+            return Standing::NotApplied;
+        }
+        found
+    }
+
+    /// Ends what waits when the run may not go on.
+    fn give_up(&self, waiting: Vec<(Duration, Walk, Wait)>, ended: &mut Ended) {
+        for (_, walk, wait) in waiting {
+            let outcome = match wait {
+                Wait::Lost { error, .. } => {
+                    let cause = Cause::from(&error);
+                    Outcome::Unknown(cause.context("the run ended before it could be looked for"))
+                }
+                Wait::Refused(error) => Outcome::Failed(Cause::from(&error)),
+                Wait::Rebuild if walk.at == 0 => Outcome::NotStarted,
+                Wait::Rebuild => Outcome::Failed(Cause::new("the run ended before its last call").passing()),
+            };
+            self.end(ended, &walk.step, outcome);
+        }
+    }
+}
+
+impl Walk {
+    fn next_call(&mut self) {
+        (self.at, self.attempt, self.resent) = (self.at + 1, 1, false);
+    }
+}
+
+/// Whether a step can start.
+enum Readiness {
+    Ready,
+    Waits,
+    Blocked(String),
+}
+
+/// The next whole second: what is due within one is looked for by one reading.
+fn whole_second(instant: Duration) -> Duration {
+    Duration::from_secs(instant.as_secs() + u64::from(instant.subsec_nanos() > 0))
+}
