@@ -51,14 +51,12 @@ impl Page {
         Ok(self)
     }
 
-    /// The answer with this page's items and the headers. `total` above [`COUNTED`] means "more than counted".
-    pub(crate) fn answer(self, call: &Call<'_>, items: Items, total: i64) -> Answer {
+    /// The answer with this page's items and the headers; `more` is whether others follow them, as they do in a list of more than [`COUNTED`] too.
+    /// A `total` above that means "more than counted".
+    pub(crate) fn answer(self, call: &Call<'_>, items: Items, total: i64, more: bool) -> Answer {
         let last = ((total + self.size - 1) / self.size).max(1);
         let counted = total <= COUNTED;
-        let next = match counted {
-            true => (self.number < last).then_some(self.number.saturating_add(1)),
-            false => (items.count == self.size).then_some(self.number.saturating_add(1)),
-        };
+        let next = more.then_some(self.number.saturating_add(1));
         let previous = (self.number > 1).then(|| self.number - 1);
         let spelled = |page: Option<i64>| page.map(|page| page.to_string()).unwrap_or_default();
 
@@ -119,7 +117,8 @@ pub(crate) fn list(call: &Call<'_>, all: &[Value]) -> Result<Answer, Failure> {
     for item in own {
         items.add(|text| serde_json::to_writer(text, item).map_err(|error| Failure::internal(&error)))?;
     }
-    Ok(page.answer(call, items, all.len() as i64))
+    let total = all.len() as i64;
+    Ok(page.answer(call, items, total, page.offset().saturating_add(page.size) < total))
 }
 
 /// Answers one keyset page; `cursor` names the parameter and value that continue after its last item.

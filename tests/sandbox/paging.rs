@@ -66,6 +66,17 @@ async fn pages_carry_all_their_headers() {
 }
 
 #[tokio::test]
+async fn a_list_that_is_too_long_to_count_ends_where_it_ends() {
+    let projects: Vec<_> = (0..10_100).map(|number| json!({"path": format!("acme/p{number}")})).collect();
+    let world = World::with(json!({"groups": [{"path": "acme"}], "projects": projects})).await;
+    for (number, next) in [(100, "101"), (101, "")] {
+        let page = world.get(ROOT, &format!("/projects?per_page=100&simple=true&page={number}")).await;
+        assert_eq!((page.body.as_array().map(Vec::len), page.header("x-total")), (Some(100), ""), "{}", fact("page-headers"));
+        assert_eq!(page.header("x-next-page"), next, "{}", fact("page-headers"));
+    }
+}
+
+#[tokio::test]
 async fn keyset_pages_end_with_an_empty_one() {
     let world = five().await;
     for project in 1..=5 {

@@ -210,8 +210,12 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failu
         column @ ("updated_at" | "last_activity_at") => format!("p.{column} {direction}, p.id {direction}"),
         _ => format!("p.id {direction}"),
     };
-    let projects = query.fetch(call, &order, page.size, page.offset())?;
-    Ok(page.answer(call, rendered(call, &projects)?, total))
+    // One more than asked for says whether another page follows.
+    let mut projects = query.fetch(call, &order, page.size + 1, page.offset())?;
+    let size = usize::try_from(page.size).unwrap_or(usize::MAX);
+    let more = projects.len() > size;
+    projects.truncate(size);
+    Ok(page.answer(call, rendered(call, &projects)?, total, more))
 }
 
 fn order(call: &Call<'_>, takes: Takes) -> Result<String, Failure> {
