@@ -19,6 +19,7 @@
 //!   error means absence but a 404 that says so.
 //! - Secrets enter a body when it is sent, and leave with it. No error, log or `Debug` text holds a body.
 
+mod call;
 mod client;
 mod clock;
 mod error;
@@ -32,7 +33,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Answer, Count, Freshness, ReadClient, Settings};
+pub use call::Freshness;
+pub use client::{Answer, Count, ReadClient, Settings};
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use error::ApiError;
 pub use service::{Service, ServiceError};

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::{
-    client::{Answer, Delivery, Freshness, ReadClient},
+    call::{Delivery, Freshness},
+    client::{Answer, ReadClient},
     error::{ApiError, Kind},
     quote::Unquotable,
     transport::{Content, Part},

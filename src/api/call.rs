@@ -1,0 +1,407 @@
+//! How a request gets its answer: admitted, sent as often as it takes and the rules allow, and judged. All clones of a client share one gate, one
+//! budget and one end.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http::HeaderMap;
+use tokio::sync::watch;
+
+use super::{
+    client::{Answer, Count, Settings},
+    error::{self, ApiError, Kind, Refusal},
+    limit::{Gate, Permit, asked_wait},
+    quote::Unquotable,
+    retry::{self, Decision, MAX_WAIT, Outcome},
+    service::Service,
+    transport::{BodyError, Content, Failure, Phase, READ_IDLE, READ_TIMEOUT, Transport, WRITE_TIMEOUT, WireRequest, WireResponse},
+};
+use crate::{
+    operation::{self, Again, Method, Operation, Read, Request},
+    planted::Bug,
+    secret::Secrets,
+    value::Json,
+};
+
+/// After how many different things that are all forbidden, while nothing at all was answered, the rest is not tried: the caller is
+/// blocked.
+const BLOCKED_AFTER: usize = 3;
+
+/// What all clones of a client share.
+#[derive(Debug)]
+pub(super) struct Core {
+    service: Service,
+    transport: Arc<dyn Transport>,
+    pub(super) secrets: Arc<Secrets>,
+    pub(super) settings: Settings,
+    gate: Gate,
+    /// Why nothing more is sent, once that is so.
+    pub(super) end: watch::Sender<Option<End>>,
+    tally: Mutex<Tally>,
+}
+
+/// Why nothing more is sent.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    /// An answer showed that nothing more can come of it.
+    Error(ApiError),
+    /// Somebody asked for it.
+    Interrupted,
+}
+
+impl From<End> for Kind {
+    fn from(end: End) -> Self {
+        match end {
+            End::Error(error) => Self::Stopped(error),
+            End::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+/// What a request is sent with besides what it says itself.
+#[derive(Default)]
+pub(super) struct Delivery {
+    pub(super) content: Content,
+    /// What no text may quote of an answer.
+    pub(super) unquotable: Unquotable,
+    /// If it goes stale: when, and how often it was sent before.
+    pub(super) freshness: Option<Freshness>,
+}
+
+/// How long what a request was built from may be taken for what is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Freshness {
+    /// Until when, on the client's clock. A request that had to wait for anything but its turn is stale before.
+    pub until: Duration,
+    /// Which sending of the step this is, from 1.
+    pub attempt: u32,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    sent: u64,
+    counts: BTreeMap<&'static str, Count>,
+    /// The paths that were forbidden; `None` once anything was answered.
+    forbidden: Option<BTreeSet<String>>,
+}
+
+/// What is known after one sending.
+pub(super) struct Verdict {
+    pub(super) outcome: Outcome,
+    asked: Option<Duration>,
+    result: Result<Answer, Kind>,
+}
+
+impl Core {
+    pub(super) fn new(service: Service, transport: Arc<dyn Transport>, secrets: Arc<Secrets>, settings: Settings) -> Self {
+        let gate = Gate::new(settings.concurrency);
+        let tally = Mutex::new(Tally { forbidden: Some(BTreeSet::new()), ..Tally::default() });
+        Self { service, transport, secrets, settings, gate, end: watch::Sender::new(None), tally }
+    }
+
+    /// How often each operation was sent so far, by its id.
+    pub(super) fn counts(&self) -> BTreeMap<&'static str, Count> {
+        self.tally().counts.clone()
+    }
+
+    /// Sends `request` as often as it takes and the rules allow.
+    pub(super) async fn call<E>(&self, request: &Request<E>, delivery: Delivery) -> Result<Answer, ApiError> {
+        let Delivery { content, unquotable, freshness } = delivery;
+        let reads = request.operation.again == Again::Reads;
+        let (timeout, idle) = if reads { (READ_TIMEOUT, READ_IDLE) } else { (WRITE_TIMEOUT, WRITE_TIMEOUT) };
+        let wire = WireRequest { method: request.operation.method, target: request.target(), content, timeout, idle };
+        let mut in_doubt = None;
+        let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
+        loop {
+            let admitted = self.admit(request.operation, attempt, freshness).await;
+            let permit = admitted.map_err(|kind| self.error(request, kind).in_doubt(in_doubt))?;
+            let sent_at = self.settings.clock.now();
+            let Verdict { outcome, asked, result } = self.send_once(request, wire.clone(), &unquotable).await;
+            if !reads && outcome.is_ambiguous() {
+                in_doubt = Some(sent_at);
+            }
+            let decision = retry::decide(request.operation.again, outcome, attempt, asked, self.settings.random.unit());
+            self.learn(&permit, outcome, asked, decision);
+            // The permit is held until it is known whether this ends the run.
+            match (decision, result) {
+                // What it was built from may be another thing after the wait.
+                (Decision::RetryAfter(wait), Err(kind)) if freshness.is_some() => {
+                    let again_at = self.settings.clock.now().saturating_add(wait);
+                    return Err(self.error(request, kind).in_doubt(in_doubt).again_at(again_at));
+                }
+                (Decision::RetryAfter(wait), _) => {
+                    drop(permit);
+                    self.sleep(wait).await.map_err(|kind| self.error(request, kind).in_doubt(in_doubt))?;
+                    attempt += 1;
+                }
+                (_, Ok(answer)) => {
+                    self.note_end(request, None);
+                    return Ok(answer);
+                }
+                (_, Err(kind)) => {
+                    let error = self.error(request, kind).in_doubt(in_doubt);
+                    self.note_end(request, Some(&error));
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Waits until the next request may be sent, and counts it.
+    async fn admit(&self, operation: &'static Operation, attempt: u32, freshness: Option<Freshness>) -> Result<Permit<'_>, Kind> {
+        let permit = tokio::select! {
+            biased;
+            end = self.ended() => return Err(end.into()),
+            permit = self.gate.enter() => permit,
+        };
+        loop {
+            if let Some(end) = &*self.end.borrow() {
+                return Err(end.clone().into());
+            }
+            let wait = self.gate.pause(self.settings.clock.now());
+            if wait.is_zero() {
+                break;
+            }
+            if freshness.is_some() {
+                return Err(Kind::Stale);
+            }
+            self.sleep(wait).await?;
+        }
+        let now = self.settings.clock.now();
+        if self.settings.deadline.is_some_and(|deadline| now >= deadline) {
+            return Err(Kind::Budget("time"));
+        }
+        if freshness.is_some_and(|freshness| now > freshness.until) {
+            return Err(Kind::Stale);
+        }
+        let mut tally = self.tally();
+        if self.settings.max_requests.is_some_and(|max| tally.sent >= max) {
+            return Err(Kind::Budget("number of requests"));
+        }
+        tally.sent += 1;
+        let count = tally.counts.entry(operation.id).or_default();
+        count.calls += 1;
+        count.retries += u64::from(attempt > 1);
+        drop(tally);
+        Ok(permit)
+    }
+
+    /// Sleeps, unless that would be too long or in vain.
+    pub(super) async fn sleep(&self, wait: Duration) -> Result<(), Kind> {
+        if wait > MAX_WAIT + MAX_WAIT / 10 {
+            return Err(Kind::Wait(wait));
+        }
+        let clock = &self.settings.clock;
+        if self.settings.deadline.is_some_and(|deadline| clock.now().saturating_add(wait) > deadline) {
+            return Err(Kind::Budget("time"));
+        }
+        tokio::select! {
+            biased;
+            end = self.ended() => Err(end.into()),
+            () = clock.sleep(wait) => Ok(()),
+        }
+    }
+
+    /// Waits until nothing more is sent, and says why.
+    async fn ended(&self) -> End {
+        let mut end = self.end.subscribe();
+        let end = end.wait_for(Option::is_some).await.ok().and_then(|end| (*end).clone());
+        // The sender lives as long as this does.
+        match end {
+            Some(end) => end,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until a request that is under way has to be given up, and says why: at the deadline, and a read also when the run ends.
+    async fn given_up(&self, again: Again) -> Kind {
+        let clock = &self.settings.clock;
+        let deadline = async {
+            match self.settings.deadline {
+                Some(deadline) => clock.sleep(deadline.saturating_sub(clock.now())).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            end = self.ended(), if again == Again::Reads => end.into(),
+            () = deadline => Kind::Budget("time"),
+        }
+    }
+
+    async fn send_once<E>(&self, request: &Request<E>, wire: WireRequest, unquotable: &Unquotable) -> Verdict {
+        let started = self.settings.clock.now();
+        let sent = tokio::select! {
+            biased;
+            sent = self.transport.send(wire) => sent,
+            kind = self.given_up(request.operation.again) => {
+                return Verdict { outcome: Outcome::Lost, asked: None, result: Err(kind) };
+            }
+        };
+        let status = sent.as_ref().map_or(0, |response| response.status);
+        let id = sent.as_ref().ok().and_then(|response| request_id(&response.headers));
+        let duration = self.settings.clock.now().saturating_sub(started).as_millis();
+        let operation = request.operation;
+        tracing::debug!(operation = operation.id, method = %operation.method, path = request.path(), status, duration, request_id = id, "request");
+        match sent {
+            Err(error) => {
+                let outcome = match (error.failure, error.phase) {
+                    (Failure::Tls, _) => Outcome::Untrusted,
+                    (Failure::Request, _) => Outcome::Refused,
+                    (_, Phase::NotSent) => Outcome::NotSent,
+                    (_, Phase::MaybeSent) => Outcome::Lost,
+                };
+                Verdict { outcome, asked: None, result: Err(Kind::Unanswered(error)) }
+            }
+            Ok(response) => self.judge(operation, response, unquotable),
+        }
+    }
+
+    /// What an answer means.
+    pub(super) fn judge(&self, operation: &'static Operation, response: WireResponse, unquotable: &Unquotable) -> Verdict {
+        let asked = asked_wait(response.status, &response.headers, self.settings.clock.wall());
+        match response.status {
+            200..300 => {
+                let status = response.status;
+                let request_id = request_id(&response.headers);
+                match content(operation, response) {
+                    Ok(answer) => Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) },
+                    Err((outcome, why)) => Verdict { outcome, asked: None, result: Err(Kind::Malformed { status, why, request_id }) },
+                }
+            }
+            // The star was there, or was not, already (reference 2, 4.4). What is deleted by 304 was absent: the real
+            // service answers so where a project is no fork.
+            304 if operation.again == Again::Same && (operation.path.ends_with("star") || operation.method == Method::Delete) => {
+                let answer = Answer { status: 304, headers: response.headers, body: Json::Null, length: 0 };
+                Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
+            }
+            status => {
+                let refusal = self.refusal(&response, unquotable);
+                let outcome = match status {
+                    429 => Outcome::Throttled,
+                    409 if refusal.message.to_ascii_lowercase().contains("resource lock") => Outcome::Locked,
+                    _ if retry::is_faulty(status) => Outcome::Faulty,
+                    _ => Outcome::Refused,
+                };
+                let asked = asked.filter(|_| matches!(outcome, Outcome::Throttled | Outcome::Faulty));
+                Verdict { outcome, asked, result: Err(Kind::Refused(refusal)) }
+            }
+        }
+    }
+
+    fn refusal(&self, response: &WireResponse, unquotable: &Unquotable) -> Refusal {
+        let status = response.status;
+        let body = response.body.as_deref().unwrap_or_default();
+        let (message, absence) = error::message(status, body, |text| unquotable.strike(&self.secrets.redact(text)));
+        let location = response.headers.get("location").and_then(|v| v.to_str().ok()).filter(|_| (300..400).contains(&status));
+        let moved_to = location.and_then(|location| self.service.project_at(location));
+        let elsewhere = location.is_some() && moved_to.is_none();
+        Refusal { status, message, request_id: request_id(&response.headers), absence, moved_to, elsewhere }
+    }
+
+    /// Adapts the gate to what an answer says about the service's load.
+    fn learn(&self, permit: &Permit<'_>, outcome: Outcome, asked: Option<Duration>, decision: Decision) {
+        match outcome {
+            Outcome::Throttled => permit.throttled(),
+            Outcome::Success | Outcome::Refused => permit.answered(),
+            _ => {}
+        }
+        let wait = match (outcome, asked, decision) {
+            (Outcome::Throttled, _, Decision::RetryAfter(wait)) => Some(wait),
+            _ => asked,
+        };
+        if let Some(wait) = wait {
+            self.gate.pause_until(self.settings.clock.now().saturating_add(wait));
+        }
+    }
+
+    /// Ends the run on a 401, and on the third thing that is forbidden while nothing was answered at all. Who the token belongs to does not
+    /// count: the service tells that to a token which may do nothing else.
+    fn note_end<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
+        let status = error.map(ApiError::status);
+        let mut end = status == Some(Some(401)) && !Bug::GoOnAfterRefusal.is_planted();
+        if request.operation != operation::CURRENT_USER.row() {
+            let forbidden = &mut self.tally().forbidden;
+            match (status, forbidden.as_mut()) {
+                (Some(Some(403)), Some(paths)) => {
+                    paths.insert(request.path());
+                    end |= paths.len() >= BLOCKED_AFTER;
+                }
+                (None | Some(Some(404)), _) => *forbidden = None,
+                _ => {}
+            }
+        }
+        if let Some(error) = error.filter(|_| end) {
+            self.end_with(End::Error(error.clone()));
+        }
+    }
+
+    /// Sends nothing more, because of the first reason to do so.
+    pub(super) fn end_with(&self, end: End) {
+        self.end.send_if_modified(|present| {
+            let first = present.is_none();
+            if first {
+                *present = Some(end);
+            }
+            first
+        });
+    }
+
+    pub(super) fn error<E>(&self, request: &Request<E>, kind: Kind) -> ApiError {
+        ApiError::new(request.operation, self.secrets.redact(&request.path()), kind)
+    }
+
+    pub(super) fn nameless(&self, request: &Request<Read>, answer: &Answer) -> ApiError {
+        self.malformed(request, answer, "an object that does not say what it is")
+    }
+
+    pub(super) fn malformed(&self, request: &Request<Read>, answer: &Answer, why: &'static str) -> ApiError {
+        self.error(request, Kind::Malformed { status: answer.status, why, request_id: request_id(&answer.headers) })
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The content of an answer of success, or what is wrong with it.
+fn content(operation: &Operation, response: WireResponse) -> Result<Answer, (Outcome, &'static str)> {
+    let WireResponse { status, headers, body } = response;
+    let read = operation.method == Method::Get;
+    let body = body.map_err(|e| match e {
+        BodyError::Cut => (Outcome::Unreadable, "a body that breaks off"),
+        BodyError::TooLarge => (Outcome::Oversized, "a body of more than 32 MiB"),
+    })?;
+    if read && !matches!(status, 200 | 204) {
+        return Err((Outcome::Unreadable, "a status that no read has"));
+    }
+    let may_be_empty = matches!(status, 202 | 204 | 205) || operation.method == Method::Delete;
+    if body.is_empty() && may_be_empty {
+        return Ok(Answer { status, headers, body: Json::Null, length: 0 });
+    }
+    if !is_json(&headers) {
+        return Err((Outcome::Unreadable, "something else than JSON"));
+    }
+    let length = body.len();
+    let body: Json = serde_json::from_slice(&body).map_err(|_| (Outcome::Unreadable, "JSON that is broken"))?;
+    // What a write answers is only looked at where it is an object; that it is none does not undo the write.
+    if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
+        return Err((Outcome::Unreadable, "something else than an object"));
+    }
+    Ok(Answer { status, headers, body, length })
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// The id by which the service's log knows the request, if it looks like one.
+fn request_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get("x-request-id")?.to_str().ok()?;
+    let plausible = !id.is_empty() && id.len() <= 128 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b));
+    plausible.then(|| id.to_owned())
+}
