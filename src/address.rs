@@ -14,7 +14,7 @@ use crate::text::encode;
 
 /// The name of one managed object. Ordered by path, section and entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
-#[schemars(with = "String")]
+#[schemars(with = "AddressForm")]
 pub struct Address {
     /// The full path of the project (or group).
     pub path: Arc<str>,
@@ -57,8 +57,24 @@ impl fmt::Display for Address {
 
 impl Serialize for Address {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        let Self { path, section, entry } = self;
+        AddressForm { full: self.to_string(), path, section: *section, entry: entry.as_deref() }.serialize(serializer)
     }
+}
+
+/// The form that an address serializes to.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Address")]
+struct AddressForm<'a> {
+    /// The whole address: `PATH`, `PATH#SECTION` or `PATH#SECTION/ENTRY`, the entry percent-encoded.
+    full: String,
+    /// The full path of the project (or group).
+    path: &'a str,
+    /// The section of the manifest; `null` for the project itself.
+    #[serde(serialize_with = "crate::text::word_if_any")]
+    section: Option<&'static str>,
+    /// The entry within a section that is a list, or `null`.
+    entry: Option<&'a str>,
 }
 
 /// A glob over addresses.

@@ -39,7 +39,7 @@ pub struct StepResult {
 
 /// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "is", content = "cause", rename_all = "snake_case")]
 pub enum Outcome {
     /// It was carried out.
     Done,
@@ -96,7 +96,7 @@ pub struct Unstuck {
 
 /// Why a difference is there after apply.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "is", content = "cause", rename_all = "snake_case")]
 pub enum UnstuckReason {
     /// The service accepted the write and did not keep it.
     NotKept,

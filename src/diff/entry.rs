@@ -113,7 +113,7 @@ impl<'a> Comparing<'a> {
         });
         let (fields, references): (Vec<_>, Vec<_>) = missing.unzip();
         if !fields.is_empty() {
-            diff.notes.push(self.note(Reason::SecretMissing(references), fields));
+            diff.notes.push(self.note(Reason::SecretMissing { secrets: references }, fields));
         }
     }
 
@@ -136,7 +136,7 @@ impl<'a> Comparing<'a> {
     /// The entry is live.
     pub(super) fn present(&self, live: &LiveEntry, diff: &mut SectionDiff) {
         if let Some(why) = live.untouchable {
-            diff.notes.push(self.note(Reason::LeftAlone(why.into()), Vec::new()));
+            diff.notes.push(self.note(Reason::LeftAlone { why: why.into() }, Vec::new()));
             return;
         }
         if self.entry.state == State::Absent {

@@ -42,7 +42,7 @@ pub enum Action {
 
 /// One side of a change, as it may be shown to anybody.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "is", content = "value", rename_all = "snake_case")]
 pub enum Shown {
     /// Nothing is there.
     Absent,
@@ -119,16 +119,22 @@ pub struct Note {
 
 /// The reason of a [`Note`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "is", content = "detail", rename_all = "snake_case")]
 pub enum Reason {
     /// It is live, and no manifest lists it.
     Unlisted,
     /// It is live and unlisted, and is left alone for the reason given.
-    LeftAlone(String),
+    LeftAlone {
+        /// The reason, for example `it is a bot`.
+        why: String,
+    },
     /// The service does not return these fields.
     CannotVerify,
     /// These secrets are not set here.
-    SecretMissing(Vec<String>),
+    SecretMissing {
+        /// Where they come from: `env:NAME` or `file:PATH`.
+        secrets: Vec<String>,
+    },
     /// The service's answer lacks these fields, which other installations, tiers or roles have.
     NotReturned,
     /// It is archived and stays archived; nothing below it is read or changed.
@@ -264,10 +270,10 @@ fn unlisted(declared: &Section, live: &LiveEntry, doubt: Doubt, context: Context
     let policy = if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted };
     match (policy, spared) {
         (Unlisted::Delete, None) => diff.differences.push(removal(kind, address, &declared.origin, live, context.target)),
-        (Unlisted::Delete, Some(why)) => diff.notes.push(note(Reason::LeftAlone(why.into()))),
+        (Unlisted::Delete, Some(why)) => diff.notes.push(note(Reason::LeftAlone { why: why.into() })),
         // Bots come and go with the tokens that they belong to; a report of them would never end.
         _ if live.untouchable.is_some() => {}
-        _ if doubt.unmatched => diff.notes.push(note(Reason::LeftAlone(UNMATCHED.into()))),
+        _ if doubt.unmatched => diff.notes.push(note(Reason::LeftAlone { why: UNMATCHED.into() })),
         _ => diff.notes.push(note(Reason::Unlisted)),
     }
 }

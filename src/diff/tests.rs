@@ -28,7 +28,7 @@ fn said(hooks: &str, urls: [&str; 2], known: Option<&str>) -> Vec<String> {
         resend: &[],
     };
     let diff = section(&project.sections["hooks"], &live, context).unwrap();
-    let notes = diff.notes.iter().filter(|note| matches!(note.reason, Reason::Unlisted | Reason::LeftAlone(_)));
+    let notes = diff.notes.iter().filter(|note| matches!(note.reason, Reason::Unlisted | Reason::LeftAlone { .. }));
     let differences = diff.differences.iter().map(|difference| format!("{:?} {}", difference.action, difference.address));
     notes.map(|note| note.address.to_string()).chain(differences).collect()
 }

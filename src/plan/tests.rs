@@ -176,7 +176,7 @@ fn a_secret_is_compared_where_it_is_known_and_never_shown() {
     assert_eq!(steps(&plan), ["Update acme/shop#variables/OTHER@* value"]);
     let change = &plan.steps[0].changes[0];
     assert_eq!((&change.before, &change.after), (&Shown::Hidden, &Shown::Secret("env:A".into())));
-    assert_eq!(plan.notes[0].reason, Reason::SecretMissing(vec!["env:B".into()]));
+    assert_eq!(plan.notes[0].reason, Reason::SecretMissing { secrets: vec!["env:B".into()] });
     let everything = format!("{plan:?}") + &serde_json::to_string(&plan.steps).unwrap();
     assert!(!everything.contains("from-env-a") && !everything.contains("live-secret"), "{everything}");
 }
@@ -385,7 +385,7 @@ fn a_hook_whose_url_is_an_unknown_secret_is_neither_created_nor_taken_for_unlist
     let live = live(&declared, &json!({"hooks": [{"id": 1, "url": "https://x.example.org"}]}));
     let plan = project(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems.len()), (0, 0));
-    assert!(plan.notes.iter().any(|note| matches!(note.reason, Reason::SecretMissing(_))));
+    assert!(plan.notes.iter().any(|note| matches!(note.reason, Reason::SecretMissing { .. })));
 }
 
 #[test]

@@ -347,27 +347,27 @@ mod tests {
         let ends: BTreeSet<&str> = changed.iter().map(|path| path.rsplit('/').next().unwrap()).collect();
         let data = [
             "acknowledgement",
-            "address",
             "caller",
             "description",
+            "entry",
             "error",
             "file",
+            "full",
             "help",
-            "left_alone",
             "message",
             "path",
             "reason",
-            "secret",
-            "secret_missing",
+            "secrets",
             "target",
             "value",
+            "why",
         ];
         assert!(ends.iter().all(|end| data.contains(end)) && !changed.contains("/steps/after/reason"), "{changed:?}");
         for data in [
             "/target",
-            "/steps/address",
+            "/steps/address/full",
             "/steps/changes/after/value",
-            "/steps/outcome/failed/message",
+            "/steps/outcome/cause/message",
             "/problems/message",
             "/diagnostics/help",
         ] {

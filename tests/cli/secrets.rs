@@ -169,7 +169,7 @@ fn a_report_is_what_it_is_whatever_the_secrets_are() {
         let report: Value = serde_json::from_slice(&place.output(command).stdout).unwrap();
         assert_tells_nothing(&report);
         let (step, variable) = (&report["steps"][0], &report["steps"][1]);
-        assert_eq!((step["address"].as_str(), step["action"].as_str()), (Some("acme/shop#settings"), Some("update")));
+        assert_eq!((step["address"]["full"].as_str(), step["action"].as_str()), (Some("acme/shop#settings"), Some("update")));
         let description = step["changes"].as_array().unwrap().iter().find(|change| change["field"] == "description").unwrap();
         let before = description["before"]["value"].as_str().unwrap();
         assert_eq!(before, ["[secret]"; AWKWARD.len()].join(" and "));

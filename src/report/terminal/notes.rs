@@ -78,10 +78,10 @@ impl Sort {
         match reason {
             Reason::Archived => Self::Archived,
             Reason::Unlisted => Self::Unlisted,
-            Reason::LeftAlone(_) => Self::LeftAlone,
+            Reason::LeftAlone { .. } => Self::LeftAlone,
             Reason::NotReturned => Self::NotReturned,
             Reason::CannotVerify => Self::CannotVerify,
-            Reason::SecretMissing(_) => Self::SecretMissing,
+            Reason::SecretMissing { .. } => Self::SecretMissing,
         }
     }
 
@@ -102,9 +102,9 @@ fn object(note: &Note) -> String {
     let about = match &note.reason {
         Reason::Archived => return String::new(),
         Reason::Unlisted => return tail,
-        Reason::LeftAlone(why) => why.clone(),
+        Reason::LeftAlone { why } => why.clone(),
         Reason::NotReturned | Reason::CannotVerify => note.fields.join(", "),
-        Reason::SecretMissing(references) => references.join(", "),
+        Reason::SecretMissing { secrets } => secrets.join(", "),
     };
     format!("{tail} ({about})")
 }
@@ -186,7 +186,7 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     let read = plan.incomplete.is_empty();
     if plan.steps.is_empty() {
         let are = if plan.projects == 1 { "is" } else { "are" };
-        let uncompared = |note: &Note| matches!(note.reason, Reason::Archived | Reason::NotReturned | Reason::SecretMissing(_));
+        let uncompared = |note: &Note| matches!(note.reason, Reason::Archived | Reason::NotReturned | Reason::SecretMissing { .. });
         let limit = if plan.notes.iter().any(uncompared) { ", as far as compared" } else { "" };
         let text = match (title, read && plan.problems.is_empty()) {
             (super::Title::Plan, true) => format!("nothing to do: {projects} {are} as declared{limit}"),
