@@ -53,31 +53,12 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     if name.len() > LONGEST {
         return None;
     }
-    let name = name.to_lowercase().replace('-', "_");
+    let plain = |text: &str| text.to_lowercase().replace('-', "_");
+    let name = plain(name);
     let limit = (name.chars().count() / 3).max(1);
     let candidates = candidates.into_iter().filter(|candidate| candidate.len() <= LONGEST);
-    let rated = candidates.map(|candidate| (distance(&name, &candidate.to_lowercase()), candidate));
+    let rated = candidates.map(|candidate| (strsim::osa_distance(&name, &plain(candidate)), candidate));
     rated.filter(|(slips, _)| *slips <= limit).min_by_key(|(slips, _)| *slips).map(|(_, candidate)| candidate)
-}
-
-/// How many letters were added, dropped, changed or swapped with their neighbour (optimal string alignment).
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<_>, Vec<_>) = (a.chars().collect(), b.chars().collect());
-    let mut before_last = vec![0; b.len() + 1];
-    let mut last: Vec<_> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let changed = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut slips = changed.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                slips = slips.min(before_last[j - 2] + 1);
-            }
-            row.push(slips);
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
 }
 
 /// A count with its noun: `1 variable`, `2 entries`.
@@ -249,12 +230,6 @@ mod tests {
         #[test]
         fn any_text_can_be_masked(text in r"(\PC|\p{C}){0,40}") {
             let _ = mask_url(&format!("://{text}"));
-        }
-
-        #[test]
-        fn slips_are_counted_the_same_both_ways(a in "[ab]{0,6}", b in "[ab]{0,6}") {
-            prop_assert_eq!(distance(&a, &b), distance(&b, &a));
-            prop_assert_eq!(distance(&a, &b) == 0, a == b);
         }
     }
 }

@@ -74,6 +74,13 @@ pub(super) struct Refusal {
     pub(super) elsewhere: bool,
 }
 
+impl Refusal {
+    /// Whether the service said no more than its status.
+    fn is_bare(&self) -> bool {
+        self.message.is_empty() || self.message.eq_ignore_ascii_case("forbidden")
+    }
+}
+
 /// What a 404 says is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absence {
@@ -275,7 +282,8 @@ impl ApiError {
             429 => WAIT_HINT,
             401 => "the token is wrong, expired or revoked",
             403 if refusal.message.starts_with("insufficient_scope") => "the token needs the scope `api`",
-            403 => "the token's owner lacks the role that this takes",
+            403 if !refusal.is_bare() => return None,
+            403 => "the token needs a higher role, or the project does not allow this now (it is archived, or the feature is switched off)",
             404 if self.0.operation.tier > Tier::Free => "the service may lack the licence that this takes",
             404 if self.is_unknown_route() => "check the address; if it is right, a proxy may decode `%2F` in paths",
             405 if refusal.message.contains("Offset pagination") => "the list is longer than the service lets one page by number",

@@ -1,6 +1,6 @@
 //! What `plan`, `apply` and `drift` have in common: manifests, a service, and the way from both to a plan.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     Context,
@@ -223,9 +223,18 @@ fn selects_something(selector: &Selector, desired: &Desired) -> Result<(), Failu
         return Ok(());
     }
     let failure = Failure::usage(format!("`{}` selects nothing that is declared", selector.written()));
-    let paths = desired.projects.iter().map(|project| &*project.path);
-    Err(match crate::text::nearest(selector.written(), paths) {
-        Some(path) => failure.help(format!("did you mean `{path}`?")),
+    let near = match selector.written().split_once('#') {
+        None => declared().filter(|address| address.section.is_none()).map(|address| address.to_string()).collect(),
+        // The section may be misspelt behind a glob, too.
+        Some((path, _)) => {
+            let sections: BTreeSet<_> = declared().filter_map(|address| address.section).collect();
+            let within = sections.iter().map(|section| format!("{path}#{section}"));
+            let entries = declared().filter(|address| address.entry.is_some()).map(|address| address.to_string());
+            within.chain(entries).collect::<Vec<_>>()
+        }
+    };
+    Err(match crate::text::nearest(selector.written(), near.iter().map(String::as_str)) {
+        Some(near) => failure.help(format!("did you mean `{near}`?")),
         None => failure.help("`*` stays within a part of a path and `**` crosses parts: `acme/**`, `**#variables`"),
     })
 }

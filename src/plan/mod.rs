@@ -80,9 +80,9 @@ pub struct Step {
 }
 
 impl Step {
-    /// Whether `other`, planned anew, does the same to an object that is as it was, by calls that carry nothing else.
+    /// Whether `other`, planned anew, does the same to an object that is as it was, by calls that go to the same and carry nothing else.
     pub fn is_as(&self, other: &Self) -> bool {
-        let fits = |(own, other): (&Call, &Call)| other.fields.iter().all(|field| own.fields.contains(field));
+        let fits = |(own, other): (&Call, &Call)| own.is_to(other) && other.fields.iter().all(|field| own.fields.contains(field));
         self.address == other.address
             && self.action == other.action
             && self.changes.len() == other.changes.len()
@@ -122,6 +122,13 @@ pub struct Call {
     /// The names of the fields that it carries.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "kinds::serialize_names")]
     pub fields: Vec<String>,
+}
+
+impl Call {
+    /// Whether `other` goes to the same thing of its project, which a new plan may name by its id.
+    fn is_to(&self, other: &Self) -> bool {
+        self.operation == other.operation && self.path.split('/').skip(3).eq(other.path.split('/').skip(3))
+    }
 }
 
 impl From<&Request<Write>> for Call {

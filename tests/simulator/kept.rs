@@ -21,6 +21,7 @@
 //! | somebody changes it before it is archived | archived | skipped | `changed-before-archive` |
 //! | a section cannot be read, and the rest archives the project | archived | skipped | `unread-before-archive` |
 //! | somebody rotates a value while an edit waits | put back | read again | `rotated-in-a-wait` |
+//! | a hook is replaced by another with its URL while an edit waits | (found by the simulator) | changed meanwhile | `replaced-in-a-wait` |
 //! | the service quotes a live value, or a hook's credentials | printed | struck | `live-value-quoted`, `credentials-quoted` |
 //! | a signal among many writes | all were sent | none starts after it | `interrupted-at-a-write` |
 //! | a signal while the service asks to wait | waited out, then all were sent | none starts after it | `interrupted-in-a-wait` |

@@ -420,7 +420,7 @@ async fn an_error_says_what_to_do() {
     let table = [
         (json(401, "{}"), "the token is wrong"),
         (json(403, r#"{"error":"insufficient_scope","scope":"api"}"#), "scope `api`"),
-        (json(403, r#"{"message":"403 Forbidden"}"#), "lacks the role"),
+        (json(403, r#"{"message":"403 Forbidden"}"#), "needs a higher role"),
         (json(404, r#"{"error":"404 Not Found"}"#), "`%2F`"),
         (json(405, offset), "longer than the service lets one page"),
         (with(302, &[("location", "https://sso.example/")], ""), "redirects are not followed"),
