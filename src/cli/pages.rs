@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Command, CommandFactory as _};
+use clap::{Command, CommandFactory as _, builder::PossibleValuesParser};
 use clap_complete::Shell;
 
 use super::{
     Cli, Context,
     exit::{Exit, Failure, Outcome},
 };
+use crate::operation::OPERATIONS;
 
 /// The options of `completions`.
 #[derive(Clone, Debug, clap::Args)]
@@ -21,7 +22,14 @@ pub(super) struct CompletionsArgs {
 /// Prints the completions for a shell.
 pub(super) fn completions(args: &CompletionsArgs, cx: &Context) -> Outcome {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "undrift", &mut text);
+    // As values of the argument they would be in every help and error too, all 68.
+    let operations = PossibleValuesParser::new(OPERATIONS.iter().map(|operation| operation.row().id));
+    let complete = |call: Command| {
+        // An argument that is changed loses its place in the row.
+        let call = call.mut_arg("operation", |operation| operation.value_parser(operations).index(1));
+        call.mut_arg("arguments", |arguments| arguments.index(2))
+    };
+    clap_complete::generate(args.shell, &mut Cli::command().mut_subcommand("call", complete), "undrift", &mut text);
     cx.output.print(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Success)
 }

@@ -179,6 +179,9 @@ fn help_and_pages_are_no_errors() {
         assert_eq!(exit_code(&place, arguments), 0, "{arguments}");
     }
     assert!(place.path().join("man/undrift-plan.1").exists());
+    for shell in ["bash", "zsh"] {
+        assert!(place.run(&format!("completions {shell}")).contains("project-star"), "{shell} completes no operations");
+    }
     insta::assert_snapshot!(place.run("--help"));
 }
 
