@@ -355,7 +355,7 @@ impl Core {
     }
 
     pub(super) fn nameless(&self, request: &Request<Read>, answer: &Answer) -> ApiError {
-        self.malformed(request, answer, "an object that does not say what it is")
+        self.malformed(request, answer, "an object without its identity")
     }
 
     pub(super) fn malformed(&self, request: &Request<Read>, answer: &Answer, why: &'static str) -> ApiError {
@@ -372,24 +372,24 @@ fn content(operation: &Operation, response: WireResponse) -> Result<Answer, (Out
     let WireResponse { status, headers, body } = response;
     let read = operation.method == Method::Get;
     let body = body.map_err(|e| match e {
-        BodyError::Cut => (Outcome::Unreadable, "a body that breaks off"),
+        BodyError::Cut => (Outcome::Unreadable, "a truncated body"),
         BodyError::TooLarge => (Outcome::Oversized, "a body of more than 32 MiB"),
     })?;
     if read && !matches!(status, 200 | 204) {
-        return Err((Outcome::Unreadable, "a status that no read has"));
+        return Err((Outcome::Unreadable, "an unexpected status"));
     }
     let may_be_empty = matches!(status, 202 | 204 | 205) || operation.method == Method::Delete;
     if body.is_empty() && may_be_empty {
         return Ok(Answer { status, headers, body: Json::Null, length: 0 });
     }
     if !is_json(&headers) {
-        return Err((Outcome::Unreadable, "something else than JSON"));
+        return Err((Outcome::Unreadable, "something other than JSON"));
     }
     let length = body.len();
-    let body: Json = serde_json::from_slice(&body).map_err(|_| (Outcome::Unreadable, "JSON that is broken"))?;
+    let body: Json = serde_json::from_slice(&body).map_err(|_| (Outcome::Unreadable, "broken JSON"))?;
     // What a write answers is only looked at where it is an object; that it is none does not undo the write.
     if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
-        return Err((Outcome::Unreadable, "something else than an object"));
+        return Err((Outcome::Unreadable, "something other than an object"));
     }
     Ok(Answer { status, headers, body, length })
 }

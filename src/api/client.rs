@@ -186,7 +186,7 @@ impl ReadClient {
         let Some(request) = pager.next() else { return Ok(None) };
         let mut answer = self.call(&request).await?;
         let Some(objects) = error::objects(answer.body.take()) else {
-            return Err(self.core.malformed(&request, &answer, "something else than a list"));
+            return Err(self.core.malformed(&request, &answer, "something other than a list"));
         };
         pager.accept(&answer.headers, objects, answer.length).map(Some).map_err(|e| self.core.error(&request, Kind::Page(e)))
     }

@@ -261,16 +261,18 @@ impl ApiError {
     pub fn hint(&self) -> Option<&'static str> {
         let hint = match &self.cause().0.kind {
             Kind::Unanswered(e) if e.failure == Failure::Tls => {
-                "if the service has a certificate of an own authority, name that authority's file with `--ca-file`"
+                "if the service uses a private certificate authority, pass its certificate with `--ca-file`"
             }
             Kind::Unanswered(_) => "check the address and the network",
             Kind::Wait(_) => WAIT_HINT,
-            Kind::Budget(_) => "what is left can be done by another run",
-            Kind::Page(PageError::Contradiction(_)) => "the list may be changing, or a proxy may alter the answers; try again",
+            Kind::Budget(_) => "run again to finish",
+            Kind::Page(PageError::Contradiction(_)) => {
+                "the list may have changed while it was read, or a proxy altered the answers; try again"
+            }
             Kind::Page(PageError::TooLong(_)) => "narrow the list with its parameters, or read it page by page",
             Kind::Page(PageError::Filtered) => "read it page by page",
-            Kind::Malformed { .. } => "something between here and the service may have answered in its place; check the address",
-            Kind::Refused(r) if r.elsewhere => "redirects are not followed with a token; check the address",
+            Kind::Malformed { .. } => "a proxy or a sign-in page may have answered instead of the service; check the address",
+            Kind::Refused(r) if r.elsewhere => "undrift does not follow redirects with a token; check the address",
             Kind::Refused(r) => return self.hint_for(r),
             Kind::Page(_) | Kind::Body(_) | Kind::Stale | Kind::Stopped(_) | Kind::Interrupted => return None,
         };
@@ -283,10 +285,10 @@ impl ApiError {
             401 => "the token is wrong, expired or revoked",
             403 if refusal.message.starts_with("insufficient_scope") => "the token needs the scope `api`",
             403 if !refusal.is_bare() => return None,
-            403 => "the token needs a higher role, or the project does not allow this now (it is archived, or the feature is switched off)",
-            404 if self.0.operation.tier > Tier::Free => "the service may lack the licence that this takes",
+            403 => "the token needs a higher role, or the project does not allow this now (archived, or the feature is off)",
+            404 if self.0.operation.tier > Tier::Free => "the service may lack the licence for this",
             404 if self.is_unknown_route() => "check the address; if it is right, a proxy may decode `%2F` in paths",
-            405 if refusal.message.contains("Offset pagination") => "the list is longer than the service lets one page by number",
+            405 if refusal.message.contains("Offset pagination") => "the list is too long for pages by number",
             _ if self.is_moved() => "write the project's new path in the manifest",
             _ => return None,
         })
@@ -327,15 +329,15 @@ impl ApiError {
             }
             Kind::Unanswered(_) => f.write_str("got no answer")?,
             Kind::Malformed { status, why, .. } => write!(f, "answered {status} with {why}")?,
-            Kind::Page(_) => f.write_str("could not be read to its end")?,
+            Kind::Page(_) => f.write_str("returned an incomplete list")?,
             Kind::Body(why) => write!(f, "was not sent: {why}")?,
-            Kind::Stale => f.write_str("was not sent: what it was built from was read too long ago")?,
-            Kind::Stopped(_) => f.write_str("was not sent, because an earlier request was refused")?,
-            Kind::Interrupted => f.write_str("was not sent or waited for, because the run was interrupted")?,
-            Kind::Budget(what) => write!(f, "was not sent or waited for: the run has used up its {what}")?,
+            Kind::Stale => f.write_str("was not sent: the values that it repeats are too old")?,
+            Kind::Stopped(_) => f.write_str("was not sent: an earlier request was refused")?,
+            Kind::Interrupted => f.write_str("was not sent or not waited for: the run was interrupted")?,
+            Kind::Budget(what) => write!(f, "was not sent or not waited for: the run has used up its {what}")?,
             Kind::Wait(wait) => write!(f, "was not sent: the service asks to wait for {} seconds", wait.as_secs())?,
         }
-        if in_doubt.is_some() { f.write_str("; it may have been carried out") } else { Ok(()) }
+        if in_doubt.is_some() { f.write_str("; it may have taken effect") } else { Ok(()) }
     }
 }
 

@@ -18,10 +18,10 @@ pub enum ServiceError {
     #[error("the address of the service is not a URL ({0}); write it like https://gitlab.example.org")]
     NotUrl(String),
     /// Neither https nor http.
-    #[error("the address of the service has to start with https://")]
+    #[error("the address of the service must start with https://")]
     Scheme,
     /// http to another machine.
-    #[error("the address of the service is plain http, which would show the token to everyone on the way; use https")]
+    #[error("the address of the service is plain http, which exposes the token; use https")]
     Plaintext,
     /// A user name or a password.
     #[error("the address of the service must not hold a user name or password; the token comes from the environment or a file")]

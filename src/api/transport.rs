@@ -147,7 +147,7 @@ pub trait Transport: fmt::Debug + Send + Sync {
 /// What the network needs to know besides the address and the token.
 #[derive(Clone, Default)]
 pub struct HttpOptions {
-    /// Certificate authorities (PEM) to trust instead of the system's.
+    /// File of certificate authorities (PEM) to trust instead of the system's.
     pub ca: Option<Vec<u8>>,
     /// The proxy. None is taken from the environment, which must not be able to reroute the token.
     pub proxy: Option<String>,
@@ -159,19 +159,19 @@ pub struct HttpOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
     /// The token cannot stand in a header.
-    #[error("the token is empty or has characters that no token has")]
+    #[error("the token is empty or has invalid characters")]
     Token,
     /// No certificate in the file.
-    #[error("the file of certificate authorities has no certificate in PEM form")]
+    #[error("the CA file holds no PEM certificate")]
     Authorities,
     /// The system has no certificate authorities to trust.
-    #[error("the system's certificate authorities cannot be read ({0}); name a file of them with `--ca-file`")]
+    #[error("cannot read the system's certificate authorities ({0}); pass a file with `--ca-file`")]
     System(String),
     /// The proxy is not one.
     #[error("the proxy is not a URL like http://proxy.example.org:3128")]
     Proxy,
     /// Anything else.
-    #[error("HTTP cannot be set up: {0}")]
+    #[error("cannot set up HTTP: {0}")]
     Http(String),
 }
 
@@ -215,7 +215,7 @@ impl HttpTransport {
 
     async fn exchange(&self, request: WireRequest) -> Result<WireResponse, SendError> {
         let url = self.service.url(&request.target);
-        let url = url.ok_or_else(|| SendError::new(Phase::NotSent, Failure::Request, "no URL can express this path"))?;
+        let url = url.ok_or_else(|| SendError::new(Phase::NotSent, Failure::Request, "this path is no valid URL"))?;
         let method = match request.method {
             Method::Get => http::Method::GET,
             Method::Post => http::Method::POST,
@@ -229,7 +229,7 @@ impl HttpTransport {
             Content::Json(json) => builder.header(CONTENT_TYPE, "application/json").body(json),
             Content::Form(parts) => builder.multipart(form(parts)),
         };
-        let stalled = |_| SendError::new(Phase::MaybeSent, Failure::Timeout, "the service did not begin to answer");
+        let stalled = |_| SendError::new(Phase::MaybeSent, Failure::Timeout, "the service did not start to answer in time");
         let mut response = timeout(idle, builder.send()).await.map_err(stalled)?.map_err(|e| send_error(&e))?;
         let mut body = Vec::new();
         let body = loop {

@@ -142,6 +142,6 @@ fn text_part(name: String, text: String) -> Part {
 fn secret<'s>(reference: &Reference, secrets: &'s Secrets) -> Result<&'s str, String> {
     secrets.get(reference).map(crate::secret::Secret::expose).ok_or_else(|| {
         let why = secrets.missing().find(|(missing, _)| *missing == reference).map(|(_, why): (_, &Missing)| why.to_string());
-        why.unwrap_or_else(|| format!("the secret `{reference}` was not looked up"))
+        why.unwrap_or_else(|| format!("the secret `{reference}` was not resolved"))
     })
 }

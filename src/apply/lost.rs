@@ -67,7 +67,7 @@ fn unless_unseen(step: &Step, now: &ProjectPlan) -> Standing {
     if unseen.len() < step.changes.len() {
         return Standing::Applied;
     }
-    Standing::Unknown(Cause::new(format!("the service does not show {}", text::listed(&unseen))))
+    Standing::Unknown(Cause::new(format!("the service does not return {}", text::listed(&unseen))))
 }
 
 /// A project that is there now. It came with its settings; those that differ are a step of their own by now.

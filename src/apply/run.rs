@@ -119,9 +119,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         };
         if let Some((address, outcome)) = self.moved(&look.plan) {
             let moved = matches!(outcome, Outcome::Moved(_));
-            let why = if moved { "is no longer as planned" } else { "could not be read again" };
+            let why = if moved { "changed since it was planned" } else { "could not be read again" };
             self.end_all(&mut ended, |step| {
-                let left_alone = || Outcome::Skipped(format!("`{address}` {why}, so that the project is left alone").into());
+                let left_alone = || Outcome::Skipped(format!("`{address}` {why}; the project is skipped").into());
                 if step.address == address { outcome.clone() } else { left_alone() }
             });
             return ended;
@@ -151,7 +151,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let open = ended.results.values().find(|result| !result.outcome.is_success()).map(|result| &result.address);
         let open = open.or_else(|| ended.unstuck.first().map(|unstuck| &unstuck.address));
         if let Some(first) = open.filter(|_| !Bug::ArchiveUnverified.is_planted()) {
-            let why = Outcome::Skipped(format!("`{first}` comes first and is not as declared").into());
+            let why = Outcome::Skipped(format!("`{first}` must match its manifest first").into());
             closing.iter().for_each(|step| self.end(ended, step, why.clone()));
             return;
         }
@@ -208,7 +208,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             return at(&incomplete.address, Outcome::Failed(incomplete.reason.clone().context(UNREAD)));
         }
         if let Some(refusal) = fresh.refusals.first() {
-            return at(&refusal.address, Outcome::Moved(format!("a guard refuses by now: {}", refusal.reason).into()));
+            return at(&refusal.address, Outcome::Moved(format!("a guard now refuses it: {}", refusal.reason).into()));
         }
         self.steps.iter().find_map(|step| Some((step.address.clone(), self.moved_step(step, fresh)?)))
     }
@@ -217,7 +217,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     fn moved_step(&self, step: &Step, fresh: &ProjectPlan) -> Option<Outcome> {
         let moved = |why: String| Some(Outcome::Moved(why.into()));
         if let Some(now) = fresh.steps.iter().find(|now| now.address == step.address) {
-            return if step.is_as(now) { None } else { moved("somebody changed it since it was planned".into()) };
+            return if step.is_as(now) { None } else { moved("someone changed it since it was planned".into()) };
         }
         if let Some(doubt) = fresh.doubt(step) {
             let unread = Outcome::Failed(doubt.clone().context(UNREAD));
@@ -226,11 +226,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         // A project that somebody else created may not be the one that was planned.
         let applied = |at| standing(step, at, fresh) == Standing::Applied;
         if step.address.section.is_none() && !(0..step.requests.len()).all(applied) {
-            return moved("somebody created it, and not as planned".into());
+            return moved("someone created it, but not as planned".into());
         }
         match fresh.unseen(step) {
             unseen if unseen.is_empty() => None,
-            unseen => moved(format!("somebody changed it, and the service does not show {}", text::listed(&unseen))),
+            unseen => moved(format!("someone changed it, and the service does not return {}", text::listed(&unseen))),
         }
     }
 

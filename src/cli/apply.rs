@@ -39,7 +39,7 @@ pub(super) struct Args {
     session: SessionArgs,
     #[command(flatten)]
     changes: ChangeArgs,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
     #[command(flatten)]
@@ -99,9 +99,9 @@ async fn with_session(args: &Args, session: &Session, reports: &mut Reports, cx:
 fn made(applied: &Applied) -> &'static str {
     let is_made = |step: &StepResult| step.outcome.is_success();
     match (applied.steps.iter().all(is_made), applied.steps.iter().any(is_made)) {
-        (true, _) => "the changes were made; only the report of them is missing",
-        (false, true) => "some of the changes were made; run the same again to finish, and to see what is left",
-        (false, false) => "no change is known to be made; run the same again",
+        (true, _) => "the changes were made; only the report is missing",
+        (false, true) => "some changes were made; run apply again to finish",
+        (false, false) => "no changes are known to have been made; run apply again",
     }
 }
 

@@ -39,11 +39,11 @@ const EXAMPLES: &str = "Examples:
   undrift call project-edit id=acme/shop avatar=@file:shop.png
 
 Exit codes:
-  0  done, or so already        3  not sent: something is wrong with the arguments
-  6  a write was refused, or nobody knows whether it was carried out
+  0  done, or already done      3  not sent: invalid arguments
+  6  a write was refused, or its outcome is unknown
   7  not allowed                8  service unreachable
-  10 what was asked for could not be read
-  130, 143  ended by a signal; 130 also if the question was answered no";
+  10 the data could not be read
+  130, 143  interrupted; 130 also when the prompt was declined";
 
 /// The options of `call`.
 #[derive(Clone, Debug, clap::Args)]
@@ -240,8 +240,8 @@ impl Session<Write> {
         let answer = WriteClient::new(self.client.clone()).send(self.request.clone()).await;
         let answer = answer.map_err(|error| failure(error, Exit::Unfinished))?;
         match answer.status {
-            304 => cx.output.tell("nothing was changed: it was so already\n"),
-            404 => cx.output.tell("nothing was changed: it was absent already\n"),
+            304 => cx.output.tell("nothing was changed: already done\n"),
+            404 => cx.output.tell("nothing was changed: already absent\n"),
             _ if answer.body.is_null() => cx.output.tell("done\n"),
             _ => print(self.request.operation, answer.body, args, cx)?,
         }

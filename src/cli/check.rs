@@ -20,7 +20,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// The manifests: a folder, or one file
+    /// Folder of manifests, or one file
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]

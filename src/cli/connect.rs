@@ -24,32 +24,32 @@ const CONCURRENCY: u16 = 16;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Service")]
 pub(super) struct ConnectArgs {
-    /// The address of the service [env: UNDRIFT_URL, GITLAB_URL, CI_SERVER_URL]
+    /// Address of the service [env: UNDRIFT_URL, GITLAB_URL, CI_SERVER_URL]
     #[arg(long, value_name = "URL")]
     pub(super) url: Option<String>,
-    /// A file that holds the token [env: UNDRIFT_TOKEN, GITLAB_TOKEN]
+    /// File that holds the token [env: UNDRIFT_TOKEN, GITLAB_TOKEN]
     #[arg(long, value_name = "FILE")]
     pub(super) token_file: Option<PathBuf>,
-    /// Use the embedded service instead; its state is kept in FILE, `.undrift/sandbox.db` by default, or `:memory:`
+    /// Use the embedded service; FILE keeps its state (default: .undrift/sandbox.db) or is `:memory:`
     #[cfg(feature = "sandbox")]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with_all = ["url", "proxy"])]
     pub(super) sandbox: Option<String>,
-    /// Certificate authorities (PEM) to trust instead of the system's
+    /// File of certificate authorities (PEM) to trust instead of the system's
     #[arg(long, value_name = "FILE")]
     pub(super) ca_file: Option<PathBuf>,
-    /// The proxy; none is taken from the environment
+    /// Proxy to use; environment variables are ignored
     #[arg(long, value_name = "URL")]
     pub(super) proxy: Option<String>,
-    /// Allow plain http to other machines, which shows the token to everyone on the way
+    /// Allow plain http to other machines, which exposes the token
     #[arg(long)]
     pub(super) allow_plaintext: bool,
-    /// How many requests are in flight at once [default: 16]
+    /// Number of concurrent requests [default: 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) concurrency: Option<u16>,
-    /// The most requests that the run may send
+    /// Maximum number of requests
     #[arg(long, value_name = "N")]
     pub(super) max_requests: Option<u64>,
-    /// The most seconds that the run may take
+    /// Maximum duration of the run, in seconds
     #[arg(long, value_name = "SECONDS")]
     pub(super) deadline: Option<u64>,
 }
@@ -109,25 +109,25 @@ impl ConnectArgs {
     fn service(&self, env: &Environment) -> Result<Service, Failure> {
         let given = self.url.as_deref().map(|url| ("--url", url)).or_else(|| env.first_of(&URL_NAMES));
         let Some((name, url)) = given else {
-            let failure = Failure::usage("which service to use is not said");
-            return Err(failure.help("give its address with `--url` or in UNDRIFT_URL, or try `--sandbox`"));
+            let failure = Failure::usage("no service address given");
+            return Err(failure.help("pass `--url` or set UNDRIFT_URL, or try `--sandbox`"));
         };
         Service::parse(url, self.allow_plaintext).map_err(|error| {
             let failure = Failure::usage(format!("{name}: {error}"));
-            if error == crate::api::ServiceError::Plaintext { failure.help("`--allow-plaintext` allows it all the same") } else { failure }
+            if error == crate::api::ServiceError::Plaintext { failure.help("pass `--allow-plaintext` to use it anyway") } else { failure }
         })
     }
 
     /// The token.
     fn token(&self, env: &Environment) -> Result<Secret, Failure> {
-        let help = "give it in UNDRIFT_TOKEN or with `--token-file`; it needs the scope `api`, `read_api` is enough to plan";
+        let help = "set UNDRIFT_TOKEN or pass `--token-file`; apply needs the scope `api`, plan only `read_api`";
         if let Some(path) = &self.token_file {
             let text = read(path)?;
             let token = String::from_utf8(text).ok().map(|text| text.trim().to_owned()).filter(|token| !token.is_empty());
             return token.map(Secret::new).ok_or_else(|| Failure::usage(format!("`{}` holds no token", path.display())).help(help));
         }
         let token = env.first_of(&TOKEN_NAMES).map(|(_, token)| Secret::new(token.trim()));
-        token.ok_or_else(|| Failure::usage("there is no token").help(help))
+        token.ok_or_else(|| Failure::usage("no token given").help(help))
     }
 
     /// What the network needs to know.
@@ -153,7 +153,7 @@ fn confirm(service: &Service, config: &Config) -> Result<(), Failure> {
         Ok(declared) if declared == *service => Ok(()),
         _ => {
             let failure = Failure::usage(format!("these manifests are for `{}`, not for `{service}`", mask_url(declared)));
-            Err(failure.help("use that address, or correct `service.url` in undrift.yaml"))
+            Err(failure.help("use that address, or change `service.url` in undrift.yaml"))
         }
     }
 }

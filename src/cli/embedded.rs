@@ -68,7 +68,7 @@ fn default_file(root: &Path) -> Result<PathBuf, Failure> {
     let folder = root.join(FOLDER);
     prepare(&folder).map_err(|error| {
         let failure = Failure::usage(format!("cannot keep the sandbox in `{}`: {error}", folder.display()));
-        failure.help("name another place with `--sandbox=FILE`, or use `--sandbox=:memory:`")
+        failure.help("pass another file with `--sandbox=FILE`, or use `--sandbox=:memory:`")
     })?;
     Ok(folder.join("sandbox.db"))
 }
@@ -102,7 +102,7 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
         return Err(Failure::said(Exit::Usage));
     }
     let [document] = &parsed.documents[..] else {
-        return Err(Failure::usage(format!("`{name}` has to hold one document")));
+        return Err(Failure::usage(format!("`{name}` must hold one document")));
     };
     Seed::from_json(document.to_json()).map_err(|error| Failure::usage(format!("`{name}`: {error}")))
 }
@@ -113,7 +113,7 @@ fn read_environment(path: &Path) -> Result<Vec<(String, String)>, Failure> {
         return Ok(Vec::new());
     }
     parse_environment(&read(path)?).map_err(|line| {
-        let failure = Failure::usage(format!("`{}` line {line} is no assignment", path.display()));
+        let failure = Failure::usage(format!("`{}` line {line} is not an assignment", path.display()));
         failure.help("write `NAME='value'`, as a shell reads it")
     })
 }

@@ -36,17 +36,17 @@ use exit::{Exit, Failure, Outcome};
 use output::{Colour, Output};
 use reports::{Done, ReportArgs, Reports};
 
-/// Keeps the projects of a GitLab-compatible service where Git says they are.
+/// Keep GitLab projects configured as declared in Git
 #[derive(Debug, Parser)]
 #[command(name = "undrift", version, after_help = AFTER_HELP.as_str(), max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// When to use colours: always, never, or auto: on a terminal, unless NO_COLOR or CI is set [default: auto]
+    /// When to use colours: always, never, or auto (on a terminal, unless NO_COLOR or CI is set) [default: auto]
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true, hide_possible_values = true)]
     #[arg(help_heading = "Output")]
     color: Colour,
-    /// Log to stderr what happens; twice for every request [env: UNDRIFT_LOG]
+    /// Log to stderr; -vv logs every request [env: UNDRIFT_LOG]
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     verbose: u8,
 }
@@ -63,24 +63,24 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check manifests without the service
+    /// Check manifests offline
     Check(check::Args),
-    /// Show what apply would do, without doing it
+    /// Show what apply would change
     Plan(plan::Args),
-    /// Show the plan, ask, and carry it out
+    /// Apply the plan, after confirmation
     Apply(apply::Args),
-    /// Tell whether the service is still as declared
+    /// Check that the service matches the manifests
     Drift(drift::Args),
-    /// Send any operation of the service, checked and documented
+    /// Call any API operation by name
     Call(call::Args),
-    /// Run the embedded service until a signal ends it
+    /// Run the embedded service until interrupted
     #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Args),
     /// Print or write the JSON schemas of manifests and reports
     Schema(schema::Args),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions(pages::CompletionsArgs),
-    /// Print the manual page, or write those of all commands
+    /// Print the manual page, or write one for each command
     Man(pages::ManArgs),
 }
 
@@ -109,7 +109,7 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     let cx = Context { env, output };
     let mut reports = Reports::new(cli.command.reports(), &cx.output);
     let ready = || match misplaced_file(&arguments).filter(|file| is_database(file)) {
-        Some(file) => Err(Failure::usage(format!("`{file}` would be taken for the manifests")).help(equals_hint(file))),
+        Some(file) => Err(Failure::usage(format!("`{file}` would be read as the manifests")).help(equals_hint(file))),
         None => cx.output.start_log(cli.verbose, &cx.env),
     };
     let outcome = reports.begin().and_then(|()| ready()).and_then(|()| dispatch(cli.command, &mut reports, &cx));
@@ -162,7 +162,7 @@ fn is_about(error: &clap::Error, file: &str) -> bool {
 }
 
 fn equals_hint(file: &str) -> String {
-    format!("the file of a sandbox is given with an equals sign: `--sandbox={file}`")
+    format!("give the sandbox file with an equals sign: `--sandbox={file}`")
 }
 
 /// What follows a bare `--sandbox` as an argument of its own, and so is not its file.

@@ -120,8 +120,8 @@ impl Output {
     /// If there is no terminal to ask on.
     pub(super) fn confirm(&self, what: &str) -> Result<bool, Failure> {
         if !self.interactive {
-            let failure = Failure::usage(format!("there is no terminal to ask on whether to {what}"));
-            return Err(failure.help("`--yes` goes ahead without asking"));
+            let failure = Failure::usage(format!("cannot ask whether to {what}: not a terminal"));
+            return Err(failure.help("pass `--yes` to skip the question"));
         }
         self.tell(&format!("{what}? [y/N] "));
         let mut answer = String::new();
@@ -149,7 +149,7 @@ impl Output {
             let payload = panic.payload();
             let message = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
             let message = message.unwrap_or("no message");
-            let failure = Failure::new(Exit::Internal, anyhow::anyhow!("undrift is broken{place}: {message}"));
+            let failure = Failure::new(Exit::Internal, anyhow::anyhow!("internal error{place}: {message}"));
             output.tell_failure(&failure.help("this is a bug; please report it with the command that led to it"));
         }));
     }
@@ -161,7 +161,7 @@ impl Output {
     pub(super) fn start_log(&self, verbose: u8, env: &Environment) -> Result<(), Failure> {
         let loudness = ["undrift=warn", "undrift=info", "undrift=debug"][usize::from(verbose.min(2))];
         let filter = EnvFilter::try_new(env.get("UNDRIFT_LOG").unwrap_or(loudness))
-            .map_err(|error| Failure::usage(format!("UNDRIFT_LOG is no filter: {error}")).help("write it like `undrift=debug`"))?;
+            .map_err(|error| Failure::usage(format!("UNDRIFT_LOG is not a valid filter: {error}")).help("write it like `undrift=debug`"))?;
         let writer = RedactedStderr(self.redactor.clone());
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(self.stderr.colour);
         // A second run in one process, as in tests, keeps the first one's log.

@@ -38,7 +38,7 @@ pub(super) fn completions(args: &CompletionsArgs, cx: &Context) -> Outcome {
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example:\n  undrift man --write ~/.local/share/man/man1")]
 pub(super) struct ManArgs {
-    /// Write a page for every command into this folder, instead of printing the first
+    /// Write a page for each command into this folder
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
 }

@@ -30,7 +30,7 @@ pub(super) struct Args {
     changes: ChangeArgs,
     #[command(flatten)]
     pub(super) report: ReportArgs,
-    /// Exit with 2 if there is something to do
+    /// Exit with 2 if there are changes
     #[arg(long, help_heading = "Output")]
     exit_code: bool,
 }

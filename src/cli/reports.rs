@@ -45,7 +45,7 @@ impl std::str::FromStr for Target {
 /// Where a command's report goes.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct ReportArgs {
-    /// Write the report as JSON too, also of a run that fails; `json=-` writes it to stdout in place of the text
+    /// Write the report as JSON too, also when the run fails; `json=-` replaces the text on stdout
     #[arg(long, value_name = "json=FILE", help_heading = "Output")]
     pub(super) out: Vec<Target>,
 }
@@ -135,7 +135,7 @@ impl Reports {
             Err(failure) => failure,
         };
         self.output.tell_failure(&failure);
-        let told = || "it was told on stderr".to_owned();
+        let told = || "see stderr".to_owned();
         let error = failure.error.map_or_else(told, |error| format!("{error:#}"));
         let report = |exit: Exit| Report::failed(self.sort, exit.code(), error.clone(), failure.help.clone(), self.diagnostics.clone());
         self.write(failure.exit, None, |exit| report(exit).to_text(&self.output.secrets()))

@@ -21,46 +21,46 @@ The token of `root` is taken from UNDRIFT_SANDBOX_TOKEN, or generated and printe
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// The file to keep the data in; without it they are gone at the end
+    /// File to keep the data in [default: in memory]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// What to fill it with, once (YAML, see `undrift schema sandbox`)
+    /// Initial data (YAML, see `undrift schema sandbox`)
     #[arg(long, value_name = "FILE")]
     seed: Option<PathBuf>,
-    /// The licence: free, premium or ultimate [default: what the seed says, else premium]
+    /// Licence tier: free, premium or ultimate [default: from the seed, else premium]
     #[arg(long, value_name = "TIER", value_parser = tier)]
     tier: Option<Tier>,
-    /// How long every answer is held back
+    /// Delay every answer by so many milliseconds
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     latency: u64,
-    /// A file to which one JSON line a request is appended
+    /// Append one JSON line per request to this file
     #[arg(long, value_name = "FILE")]
     request_log: Option<PathBuf>,
-    /// How many requests a minute one user may make [default: any number]
+    /// Requests per minute and user [default: unlimited]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate_limit: Option<u32>,
-    /// How many requests a minute one user may make to one operation [default: any number]
+    /// Requests per minute, user and operation [default: unlimited]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     operation_rate_limit: Option<u32>,
-    /// How long forks and imports take: the default is long enough to meet one that is running, and to cancel it
+    /// Duration of forks and imports; the default is long enough to observe and cancel one
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 2_000)]
     import_delay: u64,
-    /// How long after housekeeping nobody can start it again
+    /// Pause after housekeeping before it can start again
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     housekeeping_lease: u64,
-    /// How many days a deleted project can be restored; without it deletion is immediate
+    /// Days in which a deleted project can be restored [default: deletion is immediate]
     #[arg(long, value_name = "DAYS")]
     deletion_delay: Option<u32>,
-    /// Turn on what the service has behind a flag
+    /// Turn on a feature that is behind a flag
     #[arg(long = "flag", value_name = "FLAG")]
     flags: Vec<Flag>,
-    /// Flush every write to the disk, so that it outlives a failure of the machine
+    /// Flush every write to disk
     #[arg(long, requires = "data")]
     durable: bool,
-    /// Print what it holds to be true of the service, rule by rule, with the sources, and end
+    /// Print the rules that it follows, with their sources, and exit
     #[arg(long, exclusive = true)]
     facts: bool,
 }
@@ -75,7 +75,7 @@ enum Flag {
 
 fn tier(text: &str) -> Result<Tier, String> {
     let tiers = [Tier::Free, Tier::Premium, Tier::Ultimate];
-    tiers.into_iter().find(|tier| tier.name() == text).ok_or_else(|| "it is free, premium or ultimate".into())
+    tiers.into_iter().find(|tier| tier.name() == text).ok_or_else(|| "must be free, premium or ultimate".into())
 }
 
 /// Runs it until a signal ends it.

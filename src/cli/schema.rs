@@ -43,13 +43,13 @@ const EXAMPLES: &str = "Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// The schema to print: manifest, undrift, sandbox, plan, apply or check
+    /// Schema to print: manifest, undrift, sandbox, plan, apply or check
     #[arg(value_name = "NAME", default_value = "manifest", conflicts_with_all = ["write", "check"])]
     name: String,
-    /// Write all of them into this folder, as NAME.schema.json
+    /// Write all schemas into this folder, as NAME.schema.json
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
-    /// Compare the files of this folder with what would be written; exit with 2 if they differ
+    /// Exit with 2 if the schemas in this folder are out of date
     #[arg(long, value_name = "DIR", conflicts_with = "write")]
     check: Option<PathBuf>,
 }
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
         _ => {
             let names: Vec<_> = SCHEMAS.iter().map(|(name, _)| *name).collect();
             let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| *name == args.name) else {
-                let failure = Failure::usage(format!("there is no schema `{}`; there is {}", args.name, alternatives(&names)));
+                let failure = Failure::usage(format!("no schema `{}`; available: {}", args.name, alternatives(&names)));
                 return Err(match nearest(&args.name, names) {
                     Some(name) => failure.help(format!("did you mean `{name}`?")),
                     None => failure,
@@ -99,7 +99,7 @@ fn check(folder: &Path, cx: &Context) -> Outcome {
     if stale.is_empty() {
         return Ok(Exit::Success);
     }
-    cx.output.tell(&format!("not as generated: {}\n", stale.join(", ")));
+    cx.output.tell(&format!("out of date: {}\n", stale.join(", ")));
     Ok(Exit::Differences)
 }
 

@@ -27,13 +27,13 @@ const ALLOW_NAME: &str = "UNDRIFT_ALLOW_ENV";
 /// Which manifests, which service, which part of both.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct SessionArgs {
-    /// The manifests: a folder, or one file
+    /// Folder of manifests, or one file
     #[arg(value_name = "DIR", default_value = ".")]
     pub(super) dir: PathBuf,
-    /// Write out what would be folded or cut
+    /// Do not fold or truncate
     #[arg(long, help_heading = "Output")]
     full: bool,
-    /// Allow manifests to use only matching environment variables, and never CI_*, GITLAB_* or UNDRIFT_*; may be repeated
+    /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*); may be repeated
     /// [env: UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]
     allow_env: Vec<String>,
@@ -64,10 +64,10 @@ impl SessionArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Selection")]
 struct SelectArgs {
-    /// Look only at these objects: a glob over paths, or PATH#SECTION or PATH#SECTION/ENTRY; may be repeated
+    /// Include only matching objects: a glob over PATH, PATH#SECTION or PATH#SECTION/ENTRY; may be repeated
     #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
     only: Vec<Selector>,
-    /// Do not look at these; may be repeated
+    /// Exclude matching objects; may be repeated
     #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
     exclude: Vec<Selector>,
 }
@@ -76,10 +76,10 @@ struct SelectArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub(super) struct ChangeArgs {
-    /// Let one refusal through, in the words that it names itself; may be repeated
+    /// Acknowledge a guard's refusal, as printed (GUARD:ADDRESS); may be repeated
     #[arg(long, value_name = "GUARD:ADDRESS", value_parser = acknowledgement)]
     ack: Vec<String>,
-    /// Send again what the service never shows; may be repeated
+    /// Resend write-only fields of matching objects; may be repeated
     #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
     resend: Vec<Selector>,
 }
@@ -89,7 +89,7 @@ fn acknowledgement(text: &str) -> Result<String, String> {
     let guards = [Guard::Removals, Guard::LastOwner, Guard::OwnAccess, Guard::Visibility].map(|guard| guard.to_string());
     match text.split_once(':') {
         Some((guard, address)) if guards.iter().any(|g| g == guard) && !address.is_empty() => Ok(text.to_owned()),
-        _ => Err(format!("write it as the refusal does: GUARD:ADDRESS, where the guard is {}", alternatives(&guards))),
+        _ => Err(format!("write GUARD:ADDRESS as printed; the guards are {}", alternatives(&guards))),
     }
 }
 
@@ -121,14 +121,14 @@ impl Session {
         let summary = loaded.diagnostics.summary().unwrap_or_default();
         reports.keep(loaded.diagnostics);
         let Some(desired) = loaded.desired else {
-            return Err(Failure::usage(format!("the manifests cannot be used: {summary}")));
+            return Err(Failure::usage(format!("cannot use the manifests: {summary}")));
         };
         let selection = Selection { only: args.select.only.clone(), exclude: args.select.exclude.clone() };
         for selector in selection.only.iter().chain(&selection.exclude).chain(&changes.resend) {
             selects_something(selector, &desired)?;
         }
         if !desired.projects.iter().flat_map(addresses).any(|address| selection.holds(&address)) {
-            return Err(Failure::usage("`--exclude` leaves nothing of what is selected"));
+            return Err(Failure::usage("`--exclude` excludes everything that is selected"));
         }
         let allowed = args.allowed(&cx.env)?;
         let endpoint = args.connect.endpoint(&loaded.root, &loaded.config, &cx.env, &cx.output).await?;
@@ -222,7 +222,7 @@ fn selects_something(selector: &Selector, desired: &Desired) -> Result<(), Failu
     if declared().any(|address| selector.matches(&address)) {
         return Ok(());
     }
-    let failure = Failure::usage(format!("`{}` selects nothing that is declared", selector.written()));
+    let failure = Failure::usage(format!("`{}` matches nothing that is declared", selector.written()));
     let near = match selector.written().split_once('#') {
         None => declared().filter(|address| address.section.is_none()).map(|address| address.to_string()).collect(),
         // The section may be misspelt behind a glob, too.
@@ -235,7 +235,7 @@ fn selects_something(selector: &Selector, desired: &Desired) -> Result<(), Failu
     };
     Err(match crate::text::nearest(selector.written(), near.iter().map(String::as_str)) {
         Some(near) => failure.help(format!("did you mean `{near}`?")),
-        None => failure.help("`*` stays within a part of a path and `**` crosses parts: `acme/**`, `**#variables`"),
+        None => failure.help("`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`"),
     })
 }
 

@@ -182,7 +182,7 @@ impl<'a> Comparing<'a> {
         if let Some(user) = self.kind.user(&self.values)
             && self.context.users.get(&user.to_lowercase()).copied().flatten().is_none()
         {
-            let message = format!("the service knows no user `{}`", text::escape(user));
+            let message = format!("the service has no user `{}`", text::escape(user));
             let help = Some("correct the username, or create the user first".into());
             diff.problems.push(self.problem("unknown-user", message, help, "user"));
             return;
@@ -191,7 +191,7 @@ impl<'a> Comparing<'a> {
         if !missing.is_empty() {
             let names: Vec<_> = missing.iter().map(|name| format!("`{name}`")).collect();
             let message = format!("the {} does not exist, and cannot be created without {}", self.kind.noun(), names.join(", "));
-            let help = Some("add what is missing, or leave the entry out".into());
+            let help = Some("add what is missing, or remove the entry".into());
             diff.problems.push(self.problem("missing-field", message, help, ""));
             return;
         }

@@ -223,7 +223,7 @@ pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> R
                     diff.differences.push(removal(declared.kind, address, &entry.origin, copy, context.target));
                 }
             }
-            Match::One(_) => comparing.undecided("another entry already stands for the live one that fits", &mut diff),
+            Match::One(_) => comparing.undecided("another entry already matches the same live object", &mut diff),
             Match::Ambiguous(why) => {
                 doubt.unmatched = true;
                 comparing.undecided(why, &mut diff);
@@ -250,7 +250,7 @@ struct Doubt {
 }
 
 /// Why a live entry is spared that may be a declared one of which too little is known.
-const UNMATCHED: &str = "may be a declared one that could not be told";
+const UNMATCHED: &str = "may be a declared one: ambiguous";
 
 /// What happens to a live entry that no manifest lists.
 fn unlisted(declared: &Section, live: &LiveEntry, doubt: Doubt, context: Context<'_>, diff: &mut SectionDiff) {
@@ -263,8 +263,8 @@ fn unlisted(declared: &Section, live: &LiveEntry, doubt: Doubt, context: Context
     let user = access_of(kind, live).map(|(user, _)| user);
     let spared = live
         .untouchable
-        .or_else(|| (user == Some(context.caller.id)).then_some("it is the caller's own access"))
-        .or_else(|| (user.is_some() && user == context.personal_owner).then_some("it is the owner of the personal namespace"))
+        .or_else(|| (user == Some(context.caller.id)).then_some("the token's own access"))
+        .or_else(|| (user.is_some() && user == context.personal_owner).then_some("the owner of the personal namespace"))
         .or_else(|| doubt.unmatched.then_some(UNMATCHED));
     let note = |reason| Note { address: address.clone(), reason, fields: Vec::new(), origin: Some(declared.origin.clone()) };
     let policy = if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted };

@@ -222,7 +222,7 @@ impl Observer {
         let result = match kind.source(target) {
             Source::Project => Ok(Collection::Partial("it was not part of the project object".into())),
             Source::List(_) if !sees_all => {
-                Ok(Collection::Partial("the token's role in the project is below Maintainer, so that the list may lack entries".into()))
+                Ok(Collection::Partial("the token's role is below Maintainer, so the list may be incomplete".into()))
             }
             Source::List(request) => {
                 self.client.list_known(request, kind.rows()).await.map(|all| Collection::Complete(all.map(|raw| read(&raw))))

@@ -19,7 +19,7 @@ pub enum PageError {
     #[error("the list has more than {0}")]
     TooLong(&'static str),
     /// The operation's list cannot prove that something is absent.
-    #[error("the service removes entries from the pages of this list, so nothing shows that it is whole")]
+    #[error("the service filters the pages of this list, so it cannot be proven complete")]
     Filtered,
     /// The end was not reached.
     #[error("the list was not read to its end")]

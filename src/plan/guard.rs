@@ -93,11 +93,11 @@ pub(super) fn removals(address: &Address, origin: &Origin, live: usize, differen
     let added = differences.iter().filter(|d| d.action == Action::Create).count();
     let share = removed as f64 / live.max(1) as f64;
     let reason = if removed > 0 && removed == live && added == 0 {
-        format!("it removes {} of {live}: nothing is left", count(removed, "entry"))
+        if removed == 1 { "would remove the only entry".into() } else { format!("would remove all {}", count(removed, "entry")) }
     } else if removed > limits.count {
-        format!("it removes {} of {live}, more than {}", count(removed, "entry"), limits.count)
+        format!("would remove {} of {live}; the limit is {}", count(removed, "entry"), limits.count)
     } else if live >= SHARE_FROM && share > limits.share {
-        format!("it removes {} of {live}, more than {:.0} %", count(removed, "entry"), limits.share * 100.0)
+        format!("would remove {} of {live}; the limit is {:.0} %", count(removed, "entry"), limits.share * 100.0)
     } else {
         return None;
     };
@@ -111,7 +111,8 @@ pub(super) fn access(differences: &[Difference], live: &Live, caller: &Caller) -
     let refuse = |difference: &Difference, guard, reason| Refusal::new(guard, &difference.address, reason, &difference.origin);
     for (difference, change) in &changes {
         if change.user == caller.id && change.after < change.before && change.after < MAINTAINER {
-            let reason = format!("`{}` is the caller, whose level falls from {} to {}", caller.username, change.before, change.after);
+            let reason =
+                format!("would lower the access of `{}`, the token's owner, from {} to {}", caller.username, change.before, change.after);
             refusals.push(refuse(difference, Guard::OwnAccess, reason));
         }
     }
@@ -121,7 +122,7 @@ pub(super) fn access(differences: &[Difference], live: &Live, caller: &Caller) -
         let before = live.owners.as_deref().unwrap_or_default();
         let left = before.iter().filter(|user| !demoted.iter().any(|(_, change)| change.user == **user)).count() + raised;
         if left == 0 {
-            let reason = format!("no owner is left of {}", before.len().max(demoted.len()));
+            let reason = format!("would remove the last owner (of {})", before.len().max(demoted.len()));
             refusals.push(refuse(difference, Guard::LastOwner, reason));
         }
     }
@@ -146,7 +147,7 @@ pub(super) fn visibility(difference: &Difference) -> Option<Refusal> {
     if before.unwrap_or(0) >= after {
         return None;
     }
-    let reason = format!("it widens visibility from {} to {}", before.map_or("unknown", |i| VISIBILITIES[i]), VISIBILITIES[after]);
+    let reason = format!("would widen visibility from {} to {}", before.map_or("unknown", |i| VISIBILITIES[i]), VISIBILITIES[after]);
     let origin = change.origin.as_ref().unwrap_or(&difference.origin);
     Some(Refusal::new(Guard::Visibility, &difference.address, reason, origin))
 }

@@ -171,7 +171,7 @@ impl ProjectPlan {
             let of_section = |scope: &&Incomplete| scope.address.section == address.section && scope.address.entry.is_none();
             let unread = || self.incomplete.iter().find(of_section).map(|scope| scope.reason.clone());
             let whole = self.closed.clone().or_else(unread);
-            return whole.or_else(|| address.section.map(|_| Cause::new("it was not read")));
+            return whole.or_else(|| address.section.map(|_| Cause::new("not read")));
         }
         let undecided = self.incomplete.iter().find(|scope| scope.address == *address).map(|scope| scope.reason.clone());
         let broken = || self.problems.iter().find(|problem| problem.address == *address).map(|p| Cause::new(p.message.clone()));
@@ -211,7 +211,7 @@ impl ProjectPlan {
             return;
         }
         if let Some(at) = differences.iter().position(order::closes) {
-            let reason = Cause::new("the project is archived only after everything else was read and compared").passing();
+            let reason = Cause::new("the project is archived only after everything else was read").passing();
             self.incomplete.push(Incomplete { address: differences.remove(at).address, reason });
         }
     }
@@ -287,7 +287,7 @@ pub fn project(declared: &manifest::Project, live: &Live, settings: &Settings) -
         Presence::NoNamespace(namespace) => plan.close(Problem {
             address,
             code: "missing-namespace",
-            message: format!("there is no group or user `{}`, or the token may not see it", crate::text::escape(namespace)),
+            message: format!("no group or user `{}` exists, or the token cannot see it", crate::text::escape(namespace)),
             help: Some("create the group first, or correct `path`".into()),
             origin: declared.origin.clone(),
         }),
@@ -322,7 +322,7 @@ fn moved_project(address: &Address, to: Option<&str>, origin: &Origin) -> Proble
             let to = crate::text::escape(to);
             (format!("the project `{}` is now `{to}`", address.path), format!("write `path: {to}`"))
         }
-        None => (format!("the project `{}` has moved", address.path), "write its new path".to_owned()),
+        None => (format!("the project `{}` was renamed", address.path), "write its new path".to_owned()),
     };
     Problem { address: address.clone(), code: "moved-project", message, help: Some(help), origin: origin.clone() }
 }
@@ -346,7 +346,7 @@ fn sections(declared: &manifest::Project, live: &Live, context: Context<'_>, set
         if !settings.selection.touches(context.project, kind.section()) {
             continue;
         }
-        let unread = Collection::Unreadable(Cause::new("it was not read"));
+        let unread = Collection::Unreadable(Cause::new("not read"));
         let found = live.sections.get(kind.section()).unwrap_or(&unread);
         match diff::section(section, found, context) {
             Ok(diff) => {

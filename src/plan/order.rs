@@ -98,15 +98,15 @@ fn switches_off(difference: &Difference, field: &str) -> bool {
 fn reason(first: &Difference, first_rank: u8, later: &Difference, later_rank: u8) -> Option<&'static str> {
     let same_section = first.address.section == later.address.section;
     match (first_rank, later_rank) {
-        (PROJECT, _) => Some("the project has to exist"),
-        (UNARCHIVE, _) => Some("an archived project refuses changes"),
-        (_, ARCHIVE) => Some("an archived project refuses changes"),
-        (_, OWN_ACCESS) => Some("the caller needs its access until then"),
+        (PROJECT, _) => Some("the project must exist"),
+        (UNARCHIVE, _) => Some("an archived project cannot be changed"),
+        (_, ARCHIVE) => Some("an archived project cannot be changed"),
+        (_, OWN_ACCESS) => Some("the token's owner needs this access until then"),
         (SETTINGS, _) if later.address.section == Some("variables") && CI_SWITCHES.iter().any(|name| touches(first, name)) => {
-            Some("variables need CI/CD to be enabled")
+            Some("variables need CI/CD")
         }
-        (_, SETTINGS_THAT_CLOSE) if first.address.section == Some("variables") => Some("variables need CI/CD to be enabled"),
-        (ENTRIES, REMOVALS) if same_section => Some("the new is in place before the old goes"),
+        (_, SETTINGS_THAT_CLOSE) if first.address.section == Some("variables") => Some("variables need CI/CD"),
+        (ENTRIES, REMOVALS) if same_section => Some("create first, then remove"),
         _ => None,
     }
 }

@@ -282,12 +282,12 @@ fn a_project_that_moved_is_a_problem_that_names_the_new_path() {
 #[test]
 fn removals_are_refused_by_number_share_and_emptiness() {
     for (live_count, removed, want) in [
-        (1, 1, Some("it removes 1 entry of 1: nothing is left")),
+        (1, 1, Some("would remove the only entry")),
         (3, 2, None),
         (4, 1, None),
-        (4, 2, Some("it removes 2 entries of 4, more than 25 %")),
+        (4, 2, Some("would remove 2 entries of 4; the limit is 25 %")),
         (60, 5, None),
-        (60, 6, Some("it removes 6 entries of 60, more than 5")),
+        (60, 6, Some("would remove 6 entries of 60; the limit is 5")),
         (0, 0, None),
     ] {
         let names: Vec<_> = (0..live_count).map(|i| format!("V{i}")).collect();
@@ -312,7 +312,7 @@ fn an_acknowledgement_lets_one_object_through() {
     let live = live(&declared, &json!({"settings": {"visibility": "internal"}}));
     let mut settings = settings(&[]);
     let plan = project(&declared, &live, &settings);
-    assert_eq!(plan.refusals[0].reason, "it widens visibility from internal to public");
+    assert_eq!(plan.refusals[0].reason, "would widen visibility from internal to public");
     settings.acknowledged = vec!["visibility:acme/other#settings".into()];
     assert_eq!(project(&declared, &live, &settings).refusals.len(), 1);
     settings.acknowledged = vec![plan.refusals[0].acknowledgement.clone()];
@@ -350,8 +350,8 @@ fn the_new_is_in_place_before_the_old_goes() {
         "Delete acme/shop#variables/A@* value",
     ];
     assert_eq!(steps(&plan).iter().map(|s| s.split(" variable_type").next().unwrap().to_owned()).collect::<Vec<_>>(), want);
-    assert_eq!(plan.steps[1].after[0].reason, "variables need CI/CD to be enabled");
-    assert!(plan.steps[2].after.iter().any(|edge| edge.reason == "the new is in place before the old goes"));
+    assert_eq!(plan.steps[1].after[0].reason, "variables need CI/CD");
+    assert!(plan.steps[2].after.iter().any(|edge| edge.reason == "create first, then remove"));
 }
 
 #[test]
@@ -481,7 +481,7 @@ fn nothing_is_left_to_do_only_where_everything_was_read() {
             expected[at] = Some(why.to_owned());
             assert_eq!(doubts(|live| drop(live.sections.insert(section, collection))), expected, "{section}");
         }
-        assert_eq!(doubts(|live| drop(live.sections.remove(section)))[at].as_deref(), Some("it was not read"), "{section}");
+        assert_eq!(doubts(|live| drop(live.sections.remove(section)))[at].as_deref(), Some("not read"), "{section}");
     }
 }
 

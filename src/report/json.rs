@@ -246,9 +246,9 @@ impl OutcomeCounts {
     pub const fn named(&self) -> [(usize, &'static str); 7] {
         [
             (self.done, "done"),
-            (self.already, "already so"),
+            (self.already, "already done"),
             (self.failed, "failed"),
-            (self.moved, "left alone"),
+            (self.moved, "changed meanwhile"),
             (self.skipped, "skipped"),
             (self.not_started, "not started"),
             (self.unknown, "unknown"),

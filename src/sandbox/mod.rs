@@ -75,7 +75,7 @@ const MOST_DAYS: i64 = 3_650;
 /// How to start the sandbox. The default is in memory, empty but for the administrator `root`, on a free port of
 /// the loopback interface.
 pub struct Config {
-    /// Where to listen; port 0 takes a free one.
+    /// Address to listen on; port 0 picks a free one.
     pub listen: SocketAddr,
     /// Where to keep the data.
     pub data: Data,
@@ -84,9 +84,9 @@ pub struct Config {
     /// The licence; it wins over the seed's. When neither says, that of the last start with this data, and
     /// [`Tier::Premium`] for new data.
     pub tier: Option<Tier>,
-    /// How long every answer is held back.
+    /// Delay every answer by so many milliseconds.
     pub latency: Duration,
-    /// A file to which one JSON line a request is appended.
+    /// Append one JSON line per request to this file.
     pub request_log: Option<PathBuf>,
     /// The token of `root`; without it one is generated.
     pub token: Option<String>,

@@ -71,11 +71,11 @@ fn what_is_so_already_is_a_success_and_said() {
     let place = shop();
     for (arguments, said) in [
         ("project-star id=acme/shop", ""),
-        ("project-star id=acme/shop", "nothing was changed: it was so already\n"),
+        ("project-star id=acme/shop", "nothing was changed: already done\n"),
         ("project-unstar id=acme/shop", ""),
-        ("project-unstar id=acme/shop", "nothing was changed: it was so already\n"),
-        ("variable-delete id=acme/shop key=ABSENT", "nothing was changed: it was absent already\n"),
-        ("fork-relation-delete id=acme/shop", "nothing was changed: it was so already\n"),
+        ("project-unstar id=acme/shop", "nothing was changed: already done\n"),
+        ("variable-delete id=acme/shop key=ABSENT", "nothing was changed: already absent\n"),
+        ("fork-relation-delete id=acme/shop", "nothing was changed: already done\n"),
         ("project-delete id=acme/quiet", ""),
     ] {
         let (code, _, stderr) = call(&place, &format!("{arguments} --yes"));

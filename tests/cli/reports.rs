@@ -71,7 +71,7 @@ fn a_failed_report_says_what_to_do_and_what_is_wrong_with_the_manifests() {
     let place = shop().file("broken.yaml", "kind: Project\npath: acme/broken\nsettings: {visiblity: private}\n");
     place.output("plan --sandbox --out json=report.json");
     let report = report(&place, "report.json");
-    assert_eq!(report["error"], "the manifests cannot be used: 1 error");
+    assert_eq!(report["error"], "cannot use the manifests: 1 error");
     let diagnostic = &report["diagnostics"][0];
     assert_eq!(
         (&diagnostic["code"], &diagnostic["file"], &diagnostic["line"]),
@@ -112,14 +112,14 @@ fn a_report_that_is_lost_hides_no_more_telling_code() {
     let open = "--sandbox --yes --ack visibility:acme/shop#settings --out json=/dev/full --out json=report.json";
     let place = shop();
     let run = place.run(&format!("apply {open}"));
-    let message = "error: cannot write `/dev/full`: No space left on device (os error 28)\n help: the changes were made; only the report of them is missing\n";
+    let message = "error: cannot write `/dev/full`: No space left on device (os error 28)\n help: the changes were made; only the report is missing\n";
     assert!(run.contains("applied: 1 done\n") && run.contains(message) && run.ends_with("---- exit code 3\n"), "{run}");
     assert_eq!(report(&place, "report.json")["exit_code"], 3, "the other report says how the run ended");
 
     // The name is taken, so that one of two steps fails.
     let place = shop().file("shop.yaml", "kind: Project\npath: acme/shop\nsettings: {name: other}\nvariables: [{key: A, value: b}]\n");
     let run = place.run(&format!("apply {open}"));
-    assert!(run.contains("applied in part: 1 done, 1 failed") && run.contains("some of the changes were made"), "{run}");
+    assert!(run.contains("partly applied: 1 done, 1 failed") && run.contains("some changes were made"), "{run}");
     assert!(run.ends_with("---- exit code 6\n") && report(&place, "report.json")["exit_code"] == 6, "{run}");
 
     let run = place.run("drift --sandbox --out json=/dev/full");

@@ -100,7 +100,7 @@ fn what_may_not_be_read_makes_a_run_incomplete() {
     let place = place.file("seed.yaml", &seed).env("UNDRIFT_TOKEN", "token-of-dora");
     let server = Server::start(&place, "--seed seed.yaml");
     let drift = place.run(&format!("drift m --url {}", server.url));
-    assert!(drift.contains("acme/shop#variables") && drift.contains("incomplete: 1 scope not fully known"), "{drift}");
+    assert!(drift.contains("acme/shop#variables") && drift.contains("incomplete: 1 object could not be read completely"), "{drift}");
     assert!(drift.ends_with("---- exit code 10\n"), "incomplete goes before the difference of the settings: {drift}");
     server.end("-TERM");
 }

@@ -169,7 +169,7 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
     let error = reads(&Script::new([short]), settings()).list(hooks()).await.unwrap_err();
     assert_eq!(
         format!("{:#}", anyhow::Error::new(error.clone())),
-        "hook-list: `GET /projects/1/hooks` could not be read to its end: the service said 20 entries and sent 2"
+        "hook-list: `GET /projects/1/hooks` returned an incomplete list: the service said 20 entries and sent 2"
     );
     assert!(error.page_error().is_some() && error.hint().is_some_and(|hint| hint.contains("try again")), "{error:?}");
 }
@@ -341,7 +341,7 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
     let error = reads(&Script::new([lost(Phase::NotSent, Failure::Network)]), settings()).get(get()).await.unwrap_err();
     assert_eq!(format!("{:#}", anyhow::Error::new(error)), "project-get: `GET /projects/acme%2Fshop` got no answer: connection reset");
     let error = reads(&Script::new([html(200)]), settings()).get(get()).await.unwrap_err();
-    assert_eq!(error.to_string(), "project-get: `GET /projects/acme%2Fshop` answered 200 with something else than JSON");
+    assert_eq!(error.to_string(), "project-get: `GET /projects/acme%2Fshop` answered 200 with something other than JSON");
 }
 
 #[tokio::test(start_paused = true)]
@@ -422,9 +422,9 @@ async fn an_error_says_what_to_do() {
         (json(403, r#"{"error":"insufficient_scope","scope":"api"}"#), "scope `api`"),
         (json(403, r#"{"message":"403 Forbidden"}"#), "needs a higher role"),
         (json(404, r#"{"error":"404 Not Found"}"#), "`%2F`"),
-        (json(405, offset), "longer than the service lets one page"),
-        (with(302, &[("location", "https://sso.example/")], ""), "redirects are not followed"),
-        (html(200), "answered in its place"),
+        (json(405, offset), "too long for pages by number"),
+        (with(302, &[("location", "https://sso.example/")], ""), "does not follow redirects"),
+        (html(200), "answered instead"),
         (lost(Phase::NotSent, Failure::Network), "check the address"),
         (with(429, &[("retry-after", "86400")], ""), "try again later"),
     ];

@@ -142,7 +142,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         for edge in &step.after {
             match ended.results.get(&edge.address) {
                 Some(result) if result.outcome.is_success() => {}
-                Some(_) => return Readiness::Blocked(format!("`{}` comes first ({}) and was not carried out", edge.address, edge.reason)),
+                Some(_) => return Readiness::Blocked(format!("`{}` must succeed first: {}", edge.address, edge.reason)),
                 // Only steps of the plan are waited for.
                 None if self.steps.iter().any(|planned| planned.address == edge.address) => return Readiness::Waits,
                 None => {}
@@ -256,7 +256,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         look: Result<&Look, &ApiError>,
     ) -> (Walk, Option<Next>) {
         let request = walk.step.requests[walk.at].clone();
-        let unread = |why: &dyn std::fmt::Display| format!("{error}; whether it was carried out could not be read back: {why}");
+        let unread = |why: &dyn std::fmt::Display| format!("{error}; reading back whether it took effect failed: {why}");
         let found = match look {
             Ok(look) => self.found(&walk, &request, look),
             Err(error) if ends_everything(error) => {
@@ -284,7 +284,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 (walk, Some(Next::Waits(due, Wait::Lost { error, since, looks: looks + 1 })))
             }
             (Then::Failed, _) => ended(walk, Outcome::Failed(Cause::from(&error).passing())),
-            (Then::Other, _) => ended(walk, Outcome::Moved(format!("{error}; what is there now is not what was sent").into())),
+            (Then::Other, _) => {
+                ended(walk, Outcome::Moved(format!("{error}; the service now holds something else than what was sent").into()))
+            }
             (Then::Unknown(cause), _) => ended(walk, Outcome::Unknown(Cause::new(unread(&cause)).passing())),
         }
     }
@@ -305,7 +307,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let outcome = match wait {
                 Wait::Lost { error, .. } => {
                     let cause = Cause::from(&error);
-                    Outcome::Unknown(cause.context("the run ended before it could be looked for"))
+                    Outcome::Unknown(cause.context("the run ended before this could be read back"))
                 }
                 Wait::Refused(error) => Outcome::Failed(Cause::from(&error)),
                 Wait::Rebuild if walk.at == 0 => Outcome::NotStarted,

@@ -54,7 +54,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     }
     if listed < succeeded {
         canvas.gap();
-        canvas.line(&Line::default().put(Paint::Dim, format!("{} went well, shown by --full", count(succeeded, "step"))));
+        canvas.line(&Line::default().put(Paint::Dim, format!("{} succeeded (--full lists them)", count(succeeded, "step"))));
     }
 }
 
@@ -62,18 +62,18 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
 const fn outcome(outcome: &Outcome) -> (Paint, &'static str) {
     match outcome {
         Outcome::Done => (Paint::Add, "done"),
-        Outcome::Already => (Paint::Add, "already so"),
+        Outcome::Already => (Paint::Add, "already done"),
         Outcome::Failed(_) => (Paint::Error, "failed"),
-        Outcome::Moved(_) => (Paint::Error, "left alone, it is no longer as planned"),
+        Outcome::Moved(_) => (Paint::Error, "changed meanwhile, skipped"),
         Outcome::Skipped(_) => (Paint::Change, "skipped"),
         Outcome::NotStarted => (Paint::Change, "not started"),
-        Outcome::Unknown(_) => (Paint::Error, "unknown whether it was carried out"),
+        Outcome::Unknown(_) => (Paint::Error, "unknown"),
     }
 }
 
 fn unstuck(canvas: &mut Canvas, unstuck: &[Unstuck]) {
     let (unread, differing): (Vec<_>, Vec<_>) = unstuck.iter().partition(|unstuck| is_unread(unstuck));
-    for (title, unstuck) in [("not as declared after the run:", differing), ("not read back after the run:", unread)] {
+    for (title, unstuck) in [("does not match its manifest after the run:", differing), ("not verified after the run:", unread)] {
         if unstuck.is_empty() {
             continue;
         }
@@ -81,8 +81,8 @@ fn unstuck(canvas: &mut Canvas, unstuck: &[Unstuck]) {
         canvas.line(&Line::default().put(Paint::Error, title));
         for unstuck in unstuck {
             let why = match &unstuck.reason {
-                UnstuckReason::NotKept => "the service accepted this and did not keep it".to_owned(),
-                UnstuckReason::ChangedMeanwhile => "changed by somebody else meanwhile".to_owned(),
+                UnstuckReason::NotKept => "accepted but not saved".to_owned(),
+                UnstuckReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
                 UnstuckReason::Unreadable(cause) => told(cause),
             };
             let line = Line::indented(2).text(unstuck.address.path.as_ref()).text(" ").text(tail(&unstuck.address));
@@ -117,12 +117,12 @@ fn summary(canvas: &mut Canvas, applied: &Applied) {
     canvas.gap();
     let counts = OutcomeCounts::of(&applied.steps).named();
     let unread = applied.unstuck.iter().filter(|unstuck| is_unread(unstuck)).count();
-    let known = [(applied.unstuck.len() - unread, "not as declared"), (unread, "not read back")];
+    let known = [(applied.unstuck.len() - unread, "not matching"), (unread, "not verified")];
     let parts: Vec<_> = counts.iter().chain(&known).filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
     let (paint, word) = match (applied.is_complete(), applied.interrupted) {
         (true, _) => (Paint::Add, "applied: "),
         (false, true) => (Paint::Error, "interrupted: "),
-        (false, false) => (Paint::Error, "applied in part: "),
+        (false, false) => (Paint::Error, "partly applied: "),
     };
     canvas.line(&Line::default().put(paint, word).text(parts.join(", ")));
     if applied.is_worth_repeating() {

@@ -87,12 +87,12 @@ impl Sort {
 
     const fn title(self) -> &'static str {
         match self {
-            Self::Archived => "archived and staying so; nothing in them is read or changed",
-            Self::Unlisted => "there, but in no manifest; left as they are",
-            Self::LeftAlone => "left alone whatever is declared",
-            Self::NotReturned => "not compared, because the service's answer lacks these fields",
-            Self::CannotVerify => "cannot be verified, because the service never shows these fields; `--resend` sends them again",
-            Self::SecretMissing => "not compared, because these secrets are not available here; `apply` needs them",
+            Self::Archived => "archived; skipped",
+            Self::Unlisted => "not in any manifest; unchanged",
+            Self::LeftAlone => "protected from changes",
+            Self::NotReturned => "not compared: the service's answer lacks these fields",
+            Self::CannotVerify => "cannot be verified: the service never returns these fields; `--resend` sends them again",
+            Self::SecretMissing => "not compared: these secrets are not set here; `apply` needs them",
         }
     }
 }
@@ -115,7 +115,7 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
         return;
     }
     canvas.gap();
-    canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text("not fully known, so nothing is planned there"));
+    canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text("could not be read; nothing is planned there"));
     few(canvas, PROJECTS, "scope", incomplete.iter(), |canvas, scope| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
         canvas.line(&line.put(Paint::Dim, told(&scope.reason)));
@@ -143,7 +143,7 @@ pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
 pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
     let located = refusals.iter().map(|refusal| {
         let diagnostic = Diagnostic::error("guard", format!("{}: {}", refusal.address, refusal.reason));
-        let help = format!("if this is meant, let it through with `--ack '{}'`", refusal.acknowledgement);
+        let help = format!("if intended, pass `--ack '{}'`", refusal.acknowledgement);
         diagnostic.at(Place::from(&refusal.origin)).help(help)
     });
     diagnostics(canvas, located);
@@ -173,7 +173,7 @@ fn few<T>(canvas: &mut Canvas, most: usize, noun: &str, items: impl ExactSizeIte
         draw(canvas, item);
     }
     if left > 0 {
-        let text = format!("… and {}, shown by --full", count(left, &format!("more {noun}")));
+        let text = format!("… and {} (--full lists them)", count(left, &format!("more {noun}")));
         canvas.line(&Line::indented(2).put(Paint::Dim, text));
     }
 }
@@ -185,13 +185,13 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     let projects = count(plan.projects, "project");
     let read = plan.incomplete.is_empty();
     if plan.steps.is_empty() {
-        let are = if plan.projects == 1 { "is" } else { "are" };
+        let matches = if plan.projects == 1 { "matches its manifest" } else { "match their manifests" };
         let uncompared = |note: &Note| matches!(note.reason, Reason::Archived | Reason::NotReturned | Reason::SecretMissing { .. });
-        let limit = if plan.notes.iter().any(uncompared) { ", as far as compared" } else { "" };
+        let limit = if plan.notes.iter().any(uncompared) { " (some fields cannot be verified)" } else { "" };
         let text = match (title, read && plan.problems.is_empty()) {
-            (super::Title::Plan, true) => format!("nothing to do: {projects} {are} as declared{limit}"),
-            (super::Title::Drift, true) => format!("in sync: {projects} {are} as declared{limit}"),
-            (_, false) => format!("no difference found, but not everything of {projects} could be compared"),
+            (super::Title::Plan, true) => format!("no changes: {projects} {matches}{limit}"),
+            (super::Title::Drift, true) => format!("in sync: {projects} {matches}{limit}"),
+            (_, false) => format!("no difference found, but not all of {projects} could be compared"),
         };
         canvas.line(&Line::default().put(if read { Paint::Add } else { Paint::Change }, text));
     } else {
@@ -204,9 +204,13 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     let obstacles = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
     let obstacles: Vec<_> = obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
     if !obstacles.is_empty() {
-        canvas.line(&Line::default().put(Paint::Error, "blocked: ").text(format!("{} to settle before apply", obstacles.join(", "))));
+        canvas.line(&Line::default().put(Paint::Error, "blocked: ").text(format!("resolve {} before applying", obstacles.join(" and "))));
     }
     if !scopes.is_empty() {
-        canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text(format!("{} not fully known", count(scopes.len(), "scope"))));
+        canvas.line(
+            &Line::default()
+                .put(Paint::Change, "incomplete: ")
+                .text(format!("{} could not be read completely", count(scopes.len(), "object"))),
+        );
     }
 }

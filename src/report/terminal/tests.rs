@@ -206,14 +206,14 @@ fn what_stands_in_the_way() {
 #[test]
 fn nothing_to_do() {
     let plan = |title, projects| plan(&Plan { projects, ..Plan::default() }, &run(), title, Style::default());
-    assert!(plan(Title::Plan, 12).ends_with("\n\nnothing to do: 12 projects are as declared\n"));
-    assert!(plan(Title::Drift, 1).ends_with("\n\nin sync: 1 project is as declared\n"));
+    assert!(plan(Title::Plan, 12).ends_with("\n\nno changes: 12 projects match their manifests\n"));
+    assert!(plan(Title::Drift, 1).ends_with("\n\nin sync: 1 project matches its manifest\n"));
     let plan_of = |plan: &Plan| super::plan(plan, &run(), Title::Drift, Style::default(), &Secrets::default());
     let address = Address::project("acme/shop".into());
-    for (reason, limit) in [(Reason::Archived, ", as far as compared"), (Reason::CannotVerify, "")] {
+    for (reason, limit) in [(Reason::Archived, " (some fields cannot be verified)"), (Reason::CannotVerify, "")] {
         let notes = vec![Note { address: address.clone(), reason, fields: Vec::new(), origin: None }];
         let text = plan_of(&Plan { projects: 1, notes, ..Plan::default() });
-        assert!(text.ends_with(&format!("\n\nin sync: 1 project is as declared{limit}\n")), "{text}");
+        assert!(text.ends_with(&format!("\n\nin sync: 1 project matches its manifest{limit}\n")), "{text}");
     }
 }
 
@@ -272,7 +272,7 @@ fn what_became_of_a_plan() {
     assert!(applied(&interrupted, &run(), Style::default()).contains("\ninterrupted: "));
     let done = StepResult { outcome: Outcome::Done, ..applied_somehow().steps[0].clone() };
     let complete = Applied { steps: vec![done; 51], ..Applied::default() };
-    assert!(applied(&complete, &run(), Style::default()).ends_with("51 steps went well, shown by --full\n\napplied: 51 done\n"));
+    assert!(applied(&complete, &run(), Style::default()).ends_with("51 steps succeeded (--full lists them)\n\napplied: 51 done\n"));
 }
 
 /// `text` without the sequences that the canvas and the diagnostics add.
