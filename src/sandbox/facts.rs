@@ -257,6 +257,7 @@ pub const FACTS: &[Fact] = &[
     service("push-rule-delete", "DELETE of a push rule is 204"),
     reference("push-rule-delete-absent", "2, 4.6", "DELETE of a push rule is idempotent").or("absent_delete"),
     // Members
+    service("member-anonymous", "members are read with a token only, also those of what is public: else 401"),
     reference("member-list", "1, 4.3", "members are the direct ones; query narrows them"),
     reference("member-get", "1, 4.3", "a direct member can be read"),
     reference("members-all", "1, 4.3", "all members are each once, with the highest level, invited ones capped"),

@@ -24,6 +24,22 @@ async fn everybody_has_an_avatar() {
 }
 
 #[tokio::test]
+async fn nobody_learns_of_members_without_a_token() {
+    let world = World::usual().await;
+    let olive = id(&world, "olive").await;
+    let refused = json!({"message": "401 Unauthorized"});
+    for place in ["/groups/acme", "/projects/acme%2Fsite", SHOP.trim_end_matches("/members"), "/groups/nothing"] {
+        for list in ["members", "members/all"] {
+            let (list, one) = (kept(format!("{place}/{list}")), kept(format!("{place}/{list}/{olive}")));
+            let row = |path| (fact("member-anonymous"), "", "GET", path, NO, 401, refused.clone());
+            world.check(vec![row(list), row(one)]).await;
+        }
+    }
+    let seen = json!([{"username": "olive"}, {"username": "mia"}, {"username": "dan"}, {"username": "rita"}, {"username": "gus"}]);
+    world.check(vec![(fact("member-anonymous"), "stranger", "GET", "/projects/acme%2Fsite/members/all", NO, 200, seen)]).await;
+}
+
+#[tokio::test]
 async fn members_come_and_go() {
     let world = World::usual().await;
     let stranger = id(&world, "stranger").await;
