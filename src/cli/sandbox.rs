@@ -14,6 +14,10 @@ const TOKEN_NAME: &str = "UNDRIFT_SANDBOX_TOKEN";
 const EXAMPLES: &str = "Examples:
   undrift sandbox                                prints its address and a token, keeps nothing
   undrift sandbox --listen 127.0.0.1:8080 --data sandbox.db --seed sandbox.yaml
+  undrift sandbox --listen 0.0.0.0:8080 --allow-host sandbox   in a container called `sandbox`
+
+The `Host` header of a request must name this machine: `localhost`, the address that the
+sandbox listens on (any IP address for 0.0.0.0 and [::]), or a name given with --allow-host.
 
 The token of `root` is taken from UNDRIFT_SANDBOX_TOKEN, or generated and printed.";
 
@@ -24,6 +28,9 @@ pub(super) struct Args {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
+    /// Also accept requests for this host, such as the name of a container; repeatable
+    #[arg(long, value_name = "NAME", value_parser = host)]
+    allow_host: Vec<String>,
     /// The file to keep the data in; without it they are gone at the end
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
@@ -78,6 +85,12 @@ fn tier(text: &str) -> Result<Tier, String> {
     tiers.into_iter().find(|tier| tier.name() == text).ok_or_else(|| "it is free, premium or ultimate".into())
 }
 
+fn host(text: &str) -> Result<String, String> {
+    let in_brackets = text.starts_with('[') && text.ends_with(']');
+    let plain = !text.is_empty() && !text.contains(|c: char| c == '/' || c.is_whitespace()) && (in_brackets || !text.contains(':'));
+    if plain { Ok(text.to_owned()) } else { Err("it must be a name or an IP address, without scheme and port".into()) }
+}
+
 /// Runs it until a signal ends it.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     if args.facts {
@@ -86,6 +99,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     }
     let config = Config {
         listen: args.listen,
+        allowed_hosts: args.allow_host,
         data: args.data.map_or(Data::Memory, Data::File),
         seed: args.seed.as_deref().map(|path| embedded::read_seed(path, &cx.output)).transpose()?,
         tier: args.tier,
