@@ -1,6 +1,10 @@
 //! `undrift sandbox`: the embedded service as a server of its own.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    net::{Ipv6Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
 use super::{Context, embedded, exit::Outcome, signal};
 use crate::{
@@ -86,9 +90,10 @@ fn tier(text: &str) -> Result<Tier, String> {
 }
 
 fn host(text: &str) -> Result<String, String> {
-    let in_brackets = text.starts_with('[') && text.ends_with(']');
-    let plain = !text.is_empty() && !text.contains(|c: char| c == '/' || c.is_whitespace()) && (in_brackets || !text.contains(':'));
-    if plain { Ok(text.to_owned()) } else { Err("it must be a name or an IP address, without scheme and port".into()) }
+    let is_name = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_address = inner.is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok());
+    if is_name || is_address { Ok(text.to_owned()) } else { Err("it must be a host name or an IP address, without scheme and port".into()) }
 }
 
 /// Runs it until a signal ends it.
