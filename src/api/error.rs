@@ -88,6 +88,8 @@ pub(super) enum Absence {
     Project,
     /// The route; or the answer is not the service's own.
     Route,
+    /// Nothing that is named: the licence, a flag or a setting hides what was asked for.
+    Hidden,
     /// Something else, or it is no 404.
     Other,
 }
@@ -166,9 +168,10 @@ impl ApiError {
         self.is_not_found() && self.refusal().is_some_and(says_so)
     }
 
-    /// 404 because the service has no such route, or because something before it answered: the address is wrong, or a proxy changes paths.
+    /// 404 because the service has no such route or hides it, or because something before it answered: the address is wrong, or a proxy
+    /// changes paths. It does not say that what the request names is absent.
     pub fn is_unknown_route(&self) -> bool {
-        self.is_not_found() && self.refusal().is_some_and(|r| r.absence == Absence::Route)
+        self.is_not_found() && self.refusal().is_some_and(|r| matches!(r.absence, Absence::Route | Absence::Hidden))
     }
 
     /// 401, of this request or of the one that stopped the run.
@@ -287,6 +290,7 @@ impl ApiError {
             403 if !refusal.is_bare() => return None,
             403 => "the token needs a higher role, or the project does not allow this now (archived, or the feature is off)",
             404 if self.0.operation.tier > Tier::Free => "the service may lack the licence for this",
+            404 if refusal.absence == Absence::Hidden => "the service may lack the licence, flag or setting for this",
             404 if self.is_unknown_route() => "check the address; if it is right, a proxy may decode `%2F` in paths",
             405 if refusal.message.contains("Offset pagination") => "the list is too long for pages by number",
             _ if self.is_moved() => "write the project's new path in the manifest",
@@ -389,6 +393,8 @@ pub(super) fn message(status: u16, body: &[u8], redact: impl Fn(&str) -> String)
     let absence = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
         _ if status != 404 => Absence::Other,
         Some((Some(Json::String(message)), _)) if message.eq_ignore_ascii_case("404 Project Not Found") => Absence::Project,
+        // Only the `F` tells this from "404 Not found", which is about a member or hook.
+        Some((Some(Json::String(message)), _)) if message == "404 Not Found" => Absence::Hidden,
         Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => Absence::Route,
         Some((None, None)) | None => Absence::Route,
         Some(_) => Absence::Other,
@@ -486,9 +492,10 @@ mod tests {
     }
 
     #[test]
-    fn three_kinds_of_404_are_told_apart() {
+    fn four_kinds_of_404_are_told_apart() {
         let table = [
             (r#"{"message":"404 Project Not Found"}"#, Absence::Project),
+            (r#"{"message":"404 Not Found"}"#, Absence::Hidden),
             (r#"{"message":"404 Not found"}"#, Absence::Other),
             (r#"{"message":"404 Variable Not Found"}"#, Absence::Other),
             (r#"{"message":{"base":["404 Project Not Found"]}}"#, Absence::Other),

@@ -1,6 +1,10 @@
 //! `undrift sandbox`: the embedded service as a server of its own.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    net::{Ipv6Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
 use super::{Context, embedded, exit::Outcome, signal};
 use crate::{
@@ -14,6 +18,10 @@ const TOKEN_NAME: &str = "UNDRIFT_SANDBOX_TOKEN";
 const EXAMPLES: &str = "Examples:
   undrift sandbox                                prints its address and a token, keeps nothing
   undrift sandbox --listen 127.0.0.1:8080 --data sandbox.db --seed sandbox.yaml
+  undrift sandbox --listen 0.0.0.0:8080 --allow-host sandbox   in a container called `sandbox`
+
+The `Host` header of a request must name this machine: `localhost`, the address that the
+sandbox listens on (any IP address for 0.0.0.0 and [::]), or a name given with --allow-host.
 
 The token of `root` is taken from UNDRIFT_SANDBOX_TOKEN, or generated and printed.";
 
@@ -24,6 +32,9 @@ pub(super) struct Args {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
+    /// Also accept requests for this host, such as the name of a container; may be repeated
+    #[arg(long, value_name = "NAME", value_parser = host)]
+    allow_host: Vec<String>,
     /// File to keep the data in [default: in memory]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
@@ -78,6 +89,13 @@ fn tier(text: &str) -> Result<Tier, String> {
     tiers.into_iter().find(|tier| tier.name() == text).ok_or_else(|| "must be free, premium or ultimate".into())
 }
 
+fn host(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_address = inner.is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok());
+    if is_name || is_address { Ok(text.to_owned()) } else { Err("it must be a host name or an IP address, without scheme and port".into()) }
+}
+
 /// Runs it until a signal ends it.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     if args.facts {
@@ -86,6 +104,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     }
     let config = Config {
         listen: args.listen,
+        allowed_hosts: args.allow_host,
         data: args.data.map_or(Data::Memory, Data::File),
         seed: args.seed.as_deref().map(|path| embedded::read_seed(path, &cx.output)).transpose()?,
         tier: args.tier,

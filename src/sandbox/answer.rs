@@ -138,6 +138,11 @@ impl Failure {
         Self::message(StatusCode::NOT_FOUND, "404 Not found")
     }
 
+    /// 404 for what a flag, the tier or a setting hides.
+    pub(crate) fn hidden() -> Self {
+        Self::message(StatusCode::NOT_FOUND, "404 Not Found")
+    }
+
     /// 404 of the router.
     pub(crate) fn no_route() -> Self {
         Self::error(StatusCode::NOT_FOUND, "404 Not Found")

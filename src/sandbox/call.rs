@@ -261,11 +261,11 @@ impl Call<'_> {
         }
     }
 
-    /// What a feature above the tier answers: as if there were no such route.
+    /// What a feature above the tier answers.
     pub(crate) fn require_tier(&self, least: Tier) -> Result<(), Failure> {
         match self.tier() < least {
             true if self.service.profile.unlicensed_forbidden => Err(Failure::forbidden()),
-            true => Err(Failure::no_route()),
+            true => Err(Failure::hidden()),
             false => Ok(()),
         }
     }

@@ -106,6 +106,7 @@ pub const FACTS: &[Fact] = &[
     service("unseen", "what the caller may not see is 404 for every method, with the words for what is not there"),
     service("role", "who sees a thing but has too low a role gets 403"),
     service("unknown-route", "an unknown route is 404 under `error`"),
+    service("hidden", "what a flag or the tier hides is 404 Not Found under `message`, not under `error` as an unknown route"),
     service("path-case", "full paths are found in any case"),
     service("parameter-forms", "parameters come in the query, as a form, as JSON or as multipart"),
     service("parameter-media-type", "a body of another media type is 415"),
@@ -139,9 +140,11 @@ pub const FACTS: &[Fact] = &[
     // Projects
     reference("project-fields", "1, 2.8", "the full object has every field that the reference lists"),
     service("project-unlisted", "it also has the settings that can be sent and that the list leaves out").or("unlisted_attributes_hidden"),
-    reference("project-owner", "1, 2.8", "`owner` of a personal project is an object of id, name and created_at").or("owner_in_full"),
+    service("project-owner", "`owner` of a personal project has id, name and created_at (reference 1, 2.8), and what every user has")
+        .or("owner_in_brief"),
     reference("project-public", "2, 4.2", "a public project is readable without a token, in full"),
     reference("permissions", "1, 2.8", "permissions tell the direct and the inherited role, each null without one"),
+    service("permissions-anonymous", "without a caller there are no permissions"),
     reference("tier-attributes", "1, 2.8", "attributes above the tier are dropped and not shown"),
     reference("project-names", "2, 4.3", "name and path default from each other; a path is made in lower case with dashes"),
     service("project-name-rules", "a name begins with a letter, digit, emoji or `_`, and has no other marks than . + - and blanks"),
@@ -198,7 +201,11 @@ pub const FACTS: &[Fact] = &[
     service("housekeeping", "housekeeping is 201, and 409 while a lease is held"),
     // Forks
     reference("fork", "1, 3", "a fork is there at once and imported in the background"),
-    service("fork-target", "a target that is unknown or without right is 404 Target Namespace Not Found"),
+    service(
+        "fork-target",
+        "an unknown target, or one that the caller does not see, is 404 Namespace Not Found; one without right Target Namespace Not Found",
+    ),
+    service("fork-guest", "a private project is forked by its Reporters and above; for others it is 404"),
     service("fork-clash", "a taken name or path of a fork is 409").or("later_errors"),
     reference("fork-list", "2, 4.1", "forks are listed"),
     service("fork-disabled", "where forking is disabled a fork is 404"),
@@ -257,6 +264,7 @@ pub const FACTS: &[Fact] = &[
     service("push-rule-delete", "DELETE of a push rule is 204"),
     reference("push-rule-delete-absent", "2, 4.6", "DELETE of a push rule is idempotent").or("absent_delete"),
     // Members
+    service("member-anonymous", "members are read with a token only, also those of what is public: else 401"),
     reference("member-list", "1, 4.3", "members are the direct ones; query narrows them"),
     reference("member-get", "1, 4.3", "a direct member can be read"),
     reference("members-all", "1, 4.3", "all members are each once, with the highest level, invited ones capped"),
@@ -310,6 +318,10 @@ pub const FACTS: &[Fact] = &[
     service("import-names", "clients know imports by the real names of the two hosts"),
     // Around the reference
     service("group", "groups are created, found, listed and removed; the creator is owner"),
+    service(
+        "group-projects",
+        "a group that is read or changed shows its projects and those shared with it; with_projects=false hides them",
+    ),
     service("group-settings", "the settings of a group are kept, as far as the tier has them; so is its avatar"),
     service("group-variables", "a group has variables as a project has, for its owners"),
     service("group-taken", "a taken path of a group is 400"),
@@ -317,6 +329,7 @@ pub const FACTS: &[Fact] = &[
     service("namespace", "namespaces are found by id; others are 404 Namespace Not Found"),
     service("user", "callers learn who they are"),
     reference("user-avatar", "1, 2.3", "the address of a user's avatar is a text"),
+    service("user-anonymous", "users are read by id with a token only: else 403"),
     service("user-create", "administrators create and remove users; a taken e-mail is 409"),
     service("user-change", "administrators change, filter, block and deactivate users"),
     service("user-settings", "the settings of a user are kept"),

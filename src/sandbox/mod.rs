@@ -5,7 +5,7 @@
 //! that one mistake cannot agree with itself.
 //!
 //! ```text
-//! connection -> server    time limits, Host check, latency, faults, request log
+//! connection -> server    time limits, places, Host check, latency, faults, request log
 //!      Model -> dispatch  route, parameters, caller, one transaction, answer
 //!            -> routes    one function an operation
 //!            -> store     rows; settings and attributes: what a project has
@@ -25,12 +25,15 @@ mod clock;
 mod dialect;
 mod dispatch;
 mod facts;
+mod host;
+mod intake;
 mod kept;
 mod limit;
 mod model;
 mod page;
 mod params;
 mod patience;
+mod places;
 mod plant;
 mod profile;
 mod routes;
@@ -64,6 +67,8 @@ pub use seed::{Seed, SeedError};
 pub use store::Data;
 
 use answer::Failure;
+use host::Hosts;
+use intake::Intake;
 use limit::Limiter;
 use profile::Faults;
 use server::Turns;
@@ -77,6 +82,9 @@ const MOST_DAYS: i64 = 3_650;
 pub struct Config {
     /// Address to listen on; port 0 picks a free one.
     pub listen: SocketAddr,
+    /// What a request may call this machine in its `Host` header, besides `localhost` and the address that it listens
+    /// on. Without a port.
+    pub allowed_hosts: Vec<String>,
     /// Where to keep the data.
     pub data: Data,
     /// What to fill it with, once.
@@ -120,6 +128,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            allowed_hosts: Vec::new(),
             data: Data::Memory,
             seed: None,
             tier: None,
@@ -305,7 +314,8 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
         faults: Arc::clone(&faults),
         latency: config.latency,
         log,
-        listen: config.listen,
+        hosts: Hosts::new(config.listen, config.allowed_hosts),
+        intake: Intake::default(),
     });
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(server::serve(listener, front, stopped));

@@ -58,8 +58,8 @@ pub struct Profile {
     pub put_clears_expiry: bool,
     /// Removing the last owner is 400 instead of 403.
     pub last_owner_bad_request: bool,
-    /// `owner` of a project is the short form of a user instead of the reference's three fields (1, 2.8).
-    pub owner_in_full: bool,
+    /// `owner` of a project has the three fields of the reference (1, 2.8) and no others.
+    pub owner_in_brief: bool,
     /// Errors of forks and push rules have the bodies of releases after 16.
     pub later_errors: bool,
     /// A masked value needs the plain alphabet even when it is raw.
@@ -102,7 +102,7 @@ impl Profile {
             ("maintainer_grants_owner", with(|profile| profile.maintainer_grants_owner = true)),
             ("maintainer_relates_forks", with(|profile| profile.maintainer_relates_forks = true)),
             ("optional_variable_value", with(|profile| profile.optional_variable_value = true)),
-            ("owner_in_full", with(|profile| profile.owner_in_full = true)),
+            ("owner_in_brief", with(|profile| profile.owner_in_brief = true)),
             ("put_clears_expiry", with(|profile| profile.put_clears_expiry = true)),
             ("put_resets_omitted_flags", with(|profile| profile.put_resets_omitted_flags = true)),
             ("raw_masks_plainly", with(|profile| profile.raw_masks_plainly = true)),

@@ -15,10 +15,10 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// The project of the call. Level 0 is for reading, which is for whoever sees the project.
+    /// The project of the call. Level 0 is for reading, which is for every user who sees the project.
     pub(crate) fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
         let project = match level {
-            0 => call.project()?,
+            0 => call.project_as(0)?,
             level => call.writable_project_as(level)?,
         };
         Ok(Self::Project(Box::new(project)))
@@ -26,8 +26,7 @@ impl Scope {
 
     /// The group of the call, likewise.
     pub(crate) fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
-        let group = if level == 0 { call.group()? } else { call.group_as(level)? };
-        Ok(Self::Group(Box::new(group)))
+        Ok(Self::Group(Box::new(call.group_as(level)?)))
     }
 
     fn holder(&self) -> Holder {

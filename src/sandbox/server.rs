@@ -1,19 +1,19 @@
 //! The listening side: connections with time limits, the Host check, the request log, faults.
 //!
 //! It reads a request to its end, within limits of time and size, and lets `dispatch` answer it in turn. Faults live
-//! here: some of them end the connection.
+//! here: some of them end the connection. Slow clients take neither the `places` of quick ones nor, by the bodies that
+//! are read (`intake`), all the memory.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::stream::{self, Iter};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, Either, Full, Limited, StreamBody};
-use hyper::body::{Frame, Incoming};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{Either, Full, StreamBody};
+use hyper::body::{Body as _, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
@@ -22,20 +22,21 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::answer::{Answer, Failure};
+use super::host::Hosts;
+use super::intake::Intake;
 use super::patience::Patient;
+use super::places::{Place, Places};
 use super::profile::{Faults, Misfortune};
-use super::{Service, body, clock, dispatch, limit};
+use super::{Service, clock, dispatch, limit};
 
 /// How long a client may take to send the head of a request, and how long an idle connection is kept.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long a client may take to send a body.
-const BODY_TIME: Duration = Duration::from_secs(30);
 /// How long a client may take nothing of its answer.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// The head of a request has at most this many headers and bytes; else it is 431.
 const MOST_HEADERS: usize = 100;
 const MOST_HEAD: usize = 64 * 1024;
-/// Further connections wait for one of these to end.
+/// So many clients are connected at once.
 const MOST_CONNECTIONS: usize = 256;
 /// How long requests that are under way may take to finish when the service stops.
 const FINISH_TIME: Duration = Duration::from_secs(5);
@@ -50,8 +51,8 @@ pub(crate) struct Front {
     pub(crate) faults: Arc<Faults>,
     pub(crate) latency: Duration,
     pub(crate) log: Option<Mutex<File>>,
-    /// The address that was asked for, for the Host check.
-    pub(crate) listen: SocketAddr,
+    pub(crate) hosts: Hosts,
+    pub(crate) intake: Intake,
 }
 
 /// Who is at work: as many reads as there are processors, and one write. Others wait here, where waiting takes no
@@ -84,9 +85,12 @@ type Outgoing = Either<Full<Bytes>, StreamBody<Iter<std::array::IntoIter<io::Res
 struct Dropped;
 
 /// Serves until `stop` changes, then lets requests that are under way finish.
-pub(crate) async fn serve(listener: TcpListener, front: Arc<Front>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn serve(listener: TcpListener, front: Arc<Front>, stop: watch::Receiver<bool>) {
+    serve_in(Places::new(MOST_CONNECTIONS), listener, front, stop).await;
+}
+
+async fn serve_in(places: Arc<Places>, listener: TcpListener, front: Arc<Front>, mut stop: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
             _ = stop.changed() => break,
@@ -95,10 +99,7 @@ pub(crate) async fn serve(listener: TcpListener, front: Arc<Front>, mut stop: wa
         match accepted {
             Ok((stream, place)) => {
                 let (front, stop) = (Arc::clone(&front), stop.clone());
-                connections.spawn(async move {
-                    converse(stream, front, stop).await;
-                    drop(place);
-                });
+                connections.spawn(converse(stream, place, front, stop));
             }
             Err(error) => {
                 tracing::warn!(%error, "the sandbox could not accept a connection");
@@ -113,17 +114,23 @@ pub(crate) async fn serve(listener: TcpListener, front: Arc<Front>, mut stop: wa
     }
 }
 
-async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> std::io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(std::io::Error::other)?;
+async fn accept(listener: &TcpListener, places: &Arc<Places>) -> io::Result<(TcpStream, Place)> {
     let (stream, _) = listener.accept().await?;
     stream.set_nodelay(true)?;
-    Ok((stream, place))
+    Ok((stream, places.enter().await))
 }
 
-async fn converse(stream: TcpStream, front: Arc<Front>, mut stop: watch::Receiver<bool>) {
+async fn converse(stream: TcpStream, place: Place, front: Arc<Front>, mut stop: watch::Receiver<bool>) {
+    let place = Arc::new(place);
+    let own = Arc::clone(&place);
     let service = service_fn(move |request| {
-        let front = Arc::clone(&front);
-        async move { answer(&front, request).await }
+        let (front, place) = (Arc::clone(&front), Arc::clone(&own));
+        async move {
+            place.work();
+            let answer = answer(&front, &place, request).await;
+            place.wait();
+            answer
+        }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_headers(MOST_HEADERS).max_buf_size(MOST_HEAD);
@@ -131,13 +138,14 @@ async fn converse(stream: TcpStream, front: Arc<Front>, mut stop: watch::Receive
     tokio::select! {
         // An error here is the client's or a fault's; there is nobody left to tell.
         _ = connection.as_mut() => return,
+        () = place.sent_away() => return,
         _ = stop.changed() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
 
 /// Answers one request, or drops the connection.
-async fn answer(front: &Front, request: Request<Incoming>) -> Result<Response<Outgoing>, Dropped> {
+async fn answer(front: &Front, place: &Place, request: Request<Incoming>) -> Result<Response<Outgoing>, Dropped> {
     let started = Instant::now();
     let id = front.service.chance.hex();
     let method = request.method().clone();
@@ -145,8 +153,9 @@ async fn answer(front: &Front, request: Request<Incoming>) -> Result<Response<Ou
     if !front.latency.is_zero() {
         tokio::time::sleep(front.latency).await;
     }
-    let result = if allowed_host(&request, front.listen) {
-        suffer(front, &method, &target, request).await
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let result = if host.is_some_and(|host| front.hosts.accept(host)) {
+        suffer(front, place, &method, &target, request).await
     } else {
         Ok(whole(refuse(StatusCode::FORBIDDEN, "the Host header names another host")))
     };
@@ -160,27 +169,33 @@ async fn answer(front: &Front, request: Request<Incoming>) -> Result<Response<Ou
 }
 
 /// Lets the service answer, with the misfortune that strikes this call.
-async fn suffer(front: &Front, method: &Method, target: &str, request: Request<Incoming>) -> Result<Response<Outgoing>, Dropped> {
+async fn suffer(
+    front: &Front,
+    place: &Place,
+    method: &Method,
+    target: &str,
+    request: Request<Incoming>,
+) -> Result<Response<Outgoing>, Dropped> {
     let Some(misfortune) = front.faults.strike(method, target) else {
-        return Ok(whole(carried_out(front, request).await));
+        return Ok(whole(carried_out(front, place, request).await));
     };
     let status = |code| StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let response = match misfortune {
         Misfortune::DropBefore => return Err(Dropped),
         Misfortune::CommitThenDrop => {
-            carried_out(front, request).await;
+            carried_out(front, place, request).await;
             return Err(Dropped);
         }
         Misfortune::StatusBefore(code) => refuse(status(code), "a fault was asked for"),
         Misfortune::StatusAfter(code) => {
-            carried_out(front, request).await;
+            carried_out(front, place, request).await;
             refuse(status(code), "a fault was asked for")
         }
         Misfortune::TooManyRequests(retry_after) => too_many(retry_after.as_deref()),
         Misfortune::Html200 => page_of_html(),
-        Misfortune::Truncate => return Ok(truncated(carried_out(front, request).await)),
+        Misfortune::Truncate => return Ok(truncated(carried_out(front, place, request).await)),
         Misfortune::EmptyBody => {
-            let mut response = carried_out(front, request).await;
+            let mut response = carried_out(front, place, request).await;
             response.body_mut().clear();
             response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
             response
@@ -195,25 +210,25 @@ async fn suffer(front: &Front, method: &Method, target: &str, request: Request<I
 }
 
 /// Reads the request to its end and lets the service answer it when it is its turn.
-async fn carried_out(front: &Front, request: Request<Incoming>) -> Response<Bytes> {
+async fn carried_out(front: &Front, place: &Place, request: Request<Incoming>) -> Response<Bytes> {
     let (parts, body) = request.into_parts();
-    let body = match read(&parts.headers, body).await {
+    if !body.is_end_stream() {
+        place.wait();
+    }
+    let body = match front.intake.read(&parts.headers, body).await {
         Ok(body) => body,
         Err(failure) => return dispatch::respond(failure.into()),
     };
-    let request = Request::from_parts(parts, body);
+    if !place.work() {
+        // Nobody gets this: the connection is closed.
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
+    }
+    let request = Request::from_parts(parts, body.bytes.clone());
     // The permits are never closed; without one the call would only be less orderly.
     let _turn = front.turns.of(request.method()).acquire().await.ok();
     let service = Arc::clone(&front.service);
     let answer = tokio::task::spawn_blocking(move || dispatch::answer(&service, request)).await;
     answer.unwrap_or_else(|error| dispatch::respond(Failure::internal(&error).into()))
-}
-
-async fn read(headers: &HeaderMap, incoming: Incoming) -> Result<Bytes, Failure> {
-    let whole = Limited::new(incoming, body::most(headers)).collect();
-    let read = tokio::time::timeout(BODY_TIME, whole).await;
-    let read = read.map_err(|_| Failure::error(StatusCode::REQUEST_TIMEOUT, "408 Request Timeout"))?;
-    Ok(read.map_err(|_| body::too_large())?.to_bytes())
 }
 
 fn whole(response: Response<Bytes>) -> Response<Outgoing> {
@@ -249,27 +264,6 @@ fn truncated(response: Response<Bytes>) -> Response<Outgoing> {
 
 fn header_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
-}
-
-/// Only names of this machine: a page in somebody's browser must not reach the service through a name of its own
-/// that it points here.
-fn allowed_host(request: &Request<Incoming>, listen: SocketAddr) -> bool {
-    let Some(host) = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()) else {
-        return false;
-    };
-    is_own_name(host, listen)
-}
-
-fn is_own_name(host: &str, listen: SocketAddr) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let own = match listen {
-        SocketAddr::V4(address) => address.ip().to_string(),
-        SocketAddr::V6(address) => format!("[{}]", address.ip()),
-    };
-    name.eq_ignore_ascii_case("localhost") || name == "127.0.0.1" || name == "[::1]" || name == own
 }
 
 impl Front {
@@ -313,25 +307,42 @@ fn without_secrets(method: &Method, target: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::super::Conditions;
+    use super::super::attributes::Tier;
+    use super::super::store::{Data, Store};
     use super::*;
 
-    #[test]
-    fn only_names_of_this_machine_are_own() {
-        let listen = "192.0.2.7:80".parse().expect("an address");
-        for (host, own) in [
-            ("localhost", true),
-            ("LOCALHOST:8080", true),
-            ("127.0.0.1:1", true),
-            ("[::1]:1", true),
-            ("[::1]", true),
-            ("192.0.2.7", true),
-            ("example.org", false),
-            ("localhost.example.org", false),
-            ("127.0.0.1.example.org:80", false),
-            ("", false),
-        ] {
-            assert_eq!(is_own_name(host, listen), own, "{host}");
+    #[tokio::test]
+    async fn slow_clients_leave_a_place_for_quick_ones() {
+        let store = Store::open(&Data::Memory, false).expect("memory");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let front = Front {
+            service: Arc::new(Service::new(store, Tier::Free, Conditions::default())),
+            turns: Turns::default(),
+            faults: Arc::default(),
+            latency: Duration::ZERO,
+            log: None,
+            hosts: Hosts::new(address, Vec::new()),
+            intake: Intake::default(),
+        };
+        let (_stop, stopped) = watch::channel(false);
+        tokio::spawn(serve_in(Places::new(4), listener, Arc::new(front), stopped));
+        let withheld = b"POST /api/v4/projects HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{".as_slice();
+        let mut slow = Vec::new();
+        for sent in [b"", b"GET /api".as_slice(), withheld, b""] {
+            let mut stream = TcpStream::connect(address).await.expect("a connection");
+            stream.write_all(sent).await.expect("sent");
+            slow.push(stream);
         }
+        let mut quick = TcpStream::connect(address).await.expect("a connection");
+        quick.write_all(b"GET /api/v4/version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.expect("sent");
+        let mut text = String::new();
+        quick.read_to_string(&mut text).await.expect("an answer");
+        assert!(text.starts_with("HTTP/1.1 401 "), "{text}");
+        assert_eq!(slow[0].read(&mut [0; 1]).await.ok(), Some(0), "who has waited longest is sent away");
     }
 
     #[test]

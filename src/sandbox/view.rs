@@ -120,7 +120,9 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Wanted, text: &mu
     object.value("import_error", project.import_error.as_deref())?;
     links(call, project.id, object.object("_links"));
     object.value("shared_with_groups", if project.shared { shared_with_groups(call, project)? } else { Vec::new() })?;
-    permissions(call, project, object.object("permissions"))?;
+    if let Some(user) = &call.caller {
+        permissions(call, user, project, object.object("permissions"))?;
+    }
     object.prepared(&project.shown);
     optional_members(call, project, &mut object)?;
     wanted_members(call, project, wanted, &mut object)?;
@@ -197,12 +199,17 @@ fn host<'a>(call: &'a Call<'_>) -> &'a str {
     call.base.split_once("://").map_or("", |(_, host)| host)
 }
 
-/// The owner of a personal namespace.
+/// The owner of a personal namespace: the fields of the reference (1, 2.8), and those of a user, without which strict
+/// clients refuse the project.
 fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value, Failure> {
-    if call.service.profile.owner_in_full {
-        return Ok(User::by_id(call.db, id)?.map_or(Value::Null, |user| user.brief(&call.base)));
+    let mut body = json!({ "id": id, "name": namespace.name, "created_at": namespace.created_at });
+    if !call.service.profile.owner_in_brief
+        && let Some(user) = User::by_id(call.db, id)?
+        && let (Value::Object(body), Value::Object(user)) = (&mut body, user.brief(&call.base))
+    {
+        body.extend(user);
     }
-    Ok(json!({ "id": id, "name": namespace.name, "created_at": namespace.created_at }))
+    Ok(body)
 }
 
 /// The upstream of a fork, if the caller may see it.
@@ -276,11 +283,9 @@ fn shared_with_groups(call: &Call<'_>, project: &Project) -> Result<Vec<Value>, 
 }
 
 /// The caller's direct and inherited roles, each null without one.
-fn permissions(call: &Call<'_>, project: &Project, mut object: Object<'_>) -> Result<(), Failure> {
-    let (direct, inherited) = match &call.caller {
-        None => (None, 0),
-        Some(user) => (call.direct_level(user, project.id)?, call.standing()?.in_namespace(&project.namespace.traversal)),
-    };
+fn permissions(call: &Call<'_>, caller: &User, project: &Project, mut object: Object<'_>) -> Result<(), Failure> {
+    let direct = call.direct_level(caller, project.id)?;
+    let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
     // The notification level is the usual one: nobody can change it here.
     let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
     object.value("project_access", direct.map(role))?;

@@ -59,6 +59,28 @@ fn a_server_says_where_it_is_and_ends_in_good_order() {
 }
 
 #[test]
+fn a_server_for_all_addresses_answers_to_them_and_to_names_that_are_allowed() {
+    let server = Server::start(&Place::new(), "--listen 0.0.0.0:0 --allow-host box --allow-host other");
+    let port = server.url.strip_prefix("http://0.0.0.0:").unwrap_or_else(|| panic!("{}", server.url)).to_owned();
+    let status = |host: &str| {
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        write!(stream, "GET /api/v4/version HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text.split(' ').nth(1).map(str::to_owned)
+    };
+    let own = format!("0.0.0.0:{port}");
+    for (host, answered) in [(&*own, "401"), ("192.0.2.1:9000", "401"), ("box:80", "401"), ("Other", "401"), ("third", "403")] {
+        assert_eq!(status(host).as_deref(), Some(answered), "{host}");
+    }
+    assert_eq!(server.end("-TERM").1, Some(0));
+    for wrong in ["http://box", "box:80", "''"] {
+        let refused = Place::new().run(&format!("sandbox --allow-host {wrong}"));
+        assert!(refused.contains("without scheme and port") && refused.ends_with("---- exit code 3\n"), "{refused}");
+    }
+}
+
+#[test]
 fn the_rules_that_it_follows_can_be_read() {
     let table = Place::new().run("sandbox --facts");
     assert!(table.contains("variable-ambiguous") && table.contains(" inferred; "), "{table}");

@@ -56,6 +56,24 @@ async fn forks_come_in_the_background() {
                 json!({"message": "404 Target Namespace Not Found"}),
             ),
             (
+                fact("fork-target"),
+                "stranger",
+                "POST",
+                kept(format!("{site}/fork")),
+                json!({"namespace_path": "dan"}),
+                404,
+                json!({"message": "404 Target Namespace Not Found"}),
+            ),
+            (
+                fact("fork-target"),
+                "stranger",
+                "POST",
+                kept(format!("{site}/fork")),
+                json!({"namespace_path": "nothing"}),
+                404,
+                json!({"message": "404 Namespace Not Found"}),
+            ),
+            (
                 fact("fork"),
                 "stranger",
                 "POST",
@@ -102,7 +120,23 @@ async fn forks_come_in_the_background() {
             (fact("fork-relation-right"), "mia", "POST", kept(format!("{SHOP}/fork/2")), NO, 403, NO),
             (fact("fork-relation"), "olive", "POST", kept(format!("{SHOP}/fork/1")), NO, 400, NO),
             (fact("fork-disabled"), "olive", "PUT", site, json!({"forking_access_level": "disabled"}), 200, NO),
-            (fact("fork-disabled"), "mia", "POST", kept(format!("{site}/fork")), NO, 404, NO),
+            (fact("fork-disabled"), "mia", "POST", kept(format!("{site}/fork")), NO, 404, json!({"message": "404 Not Found"})),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn a_private_project_is_forked_by_those_who_read_its_code() {
+    let world = World::usual().await;
+    let hidden = json!({"name": "Hidden", "path": "hidden"});
+    let fork = "/projects/acme%2Fshop/fork";
+    world
+        .check(vec![
+            (fact("group"), "olive", "POST", "/groups", hidden, 201, NO),
+            (fact("fork-target"), "rita", "POST", fork, json!({"namespace": "hidden"}), 404, json!({"message": "404 Namespace Not Found"})),
+            (fact("fork-guest"), "gus", "POST", fork, NO, 404, json!({"message": "404 Not Found"})),
+            (fact("fork-guest"), "gus", "POST", "/projects/acme%2Fsite/fork", NO, 201, NO),
+            (fact("fork-guest"), "rita", "POST", fork, NO, 201, NO),
         ])
         .await;
 }
@@ -395,7 +429,7 @@ async fn custom_attributes_are_for_administrators() {
 async fn gists_need_their_flag() {
     let world = World::usual().await;
     let body = json!({"personal_access_token": "s"});
-    world.check(vec![(fact("gists-flag"), "dan", "POST", "/import/extgit/gists", body, 404, json!({"error": "404 Not Found"}))]).await;
+    world.check(vec![(fact("gists-flag"), "dan", "POST", "/import/extgit/gists", body, 404, json!({"message": "404 Not Found"}))]).await;
 }
 
 #[tokio::test]

@@ -89,21 +89,12 @@ fn calls(switch: &str) -> Vec<Row> {
             (fact("fork-relation-right"), "mia", "POST", "/projects/1/fork/2", NO, 201, NO),
             (fact("fork-relation-right"), "mia", "DELETE", "/projects/1/fork", NO, 204, NO),
         ],
+        "owner_in_brief" => {
+            vec![(fact("project-owner"), "dan", "POST", "/projects", json!({"path": "mine"}), 201, json!({"owner": {"id": 4}}))]
+        }
         "optional_variable_value" => vec![
             (fact("variable-shape"), "mia", "POST", VARIABLES, json!({"key": "A", "value": "v"}), 201, NO),
             (fact("variable-value-required"), "mia", "PUT", VARIABLE, json!({"raw": true}), 200, json!({"value": "v", "raw": true})),
-        ],
-        "owner_in_full" => vec![
-            (fact("project-names"), "dan", "POST", "/projects", json!({"path": "mine"}), 201, NO),
-            (
-                fact("project-owner"),
-                "dan",
-                "GET",
-                "/projects/dan%2Fmine",
-                NO,
-                200,
-                json!({"owner": {"username": "dan", "state": "active"}}),
-            ),
         ],
         "put_clears_expiry" => vec![
             (fact("member-add"), "mia", "POST", "/projects/1/members", member, 201, NO),
@@ -172,5 +163,20 @@ async fn the_faithful_service_answers_the_first_way() {
         ])
         .await;
     let owner = world.get("dan", "/projects/dan%2Fmine").await.body["owner"].clone();
-    assert_eq!(owner, json!({"id": 4, "name": "dan", "created_at": created}), "{}", fact("project-owner"));
+    let url = world.running.url();
+    let expected = json!({
+        "id": 4, "username": "dan", "name": "dan", "state": "active", "created_at": created,
+        "avatar_url": format!("{url}/uploads/-/system/user/avatar/4/avatar.png"), "web_url": format!("{url}/dan"),
+    });
+    assert_eq!(owner, expected, "{}", fact("project-owner"));
+}
+
+#[tokio::test]
+async fn the_owner_has_three_fields_in_a_dialect() {
+    let profile = Profile { owner_in_brief: true, ..Profile::default() };
+    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
+    let world = World::start(Config { seed, profile, ..Config::default() }).await;
+    let created = world.get(ROOT, "/users/4").await.body["created_at"].clone();
+    let project = world.call("dan", "POST", "/projects", &json!({"path": "mine"})).await.body;
+    assert_eq!(project["owner"], json!({"id": 4, "name": "dan", "created_at": created}), "{}", fact("project-owner"));
 }

@@ -24,6 +24,22 @@ async fn everybody_has_an_avatar() {
 }
 
 #[tokio::test]
+async fn nobody_learns_of_members_without_a_token() {
+    let world = World::usual().await;
+    let olive = id(&world, "olive").await;
+    let refused = json!({"message": "401 Unauthorized"});
+    for place in ["/groups/acme", "/projects/acme%2Fsite", SHOP.trim_end_matches("/members"), "/groups/nothing"] {
+        for list in ["members", "members/all"] {
+            let (list, one) = (kept(format!("{place}/{list}")), kept(format!("{place}/{list}/{olive}")));
+            let row = |path| (fact("member-anonymous"), "", "GET", path, NO, 401, refused.clone());
+            world.check(vec![row(list), row(one)]).await;
+        }
+    }
+    let seen = json!([{"username": "olive"}, {"username": "mia"}, {"username": "dan"}, {"username": "rita"}, {"username": "gus"}]);
+    world.check(vec![(fact("member-anonymous"), "stranger", "GET", "/projects/acme%2Fsite/members/all", NO, 200, seen)]).await;
+}
+
+#[tokio::test]
 async fn members_come_and_go() {
     let world = World::usual().await;
     let stranger = id(&world, "stranger").await;
@@ -269,6 +285,67 @@ async fn groups_and_namespaces_can_be_found() {
 }
 
 #[tokio::test]
+async fn a_group_shows_its_projects() {
+    let world = World::with(json!({
+        "users": [{"username": "ann", "token": "ann"}, {"username": "bob", "token": "bob"}],
+        "groups": [
+            {"path": "acme", "visibility": "public", "members": [{"user": "ann", "access_level": "owner"}]},
+            {"path": "ops", "visibility": "public", "members": [{"user": "ann", "access_level": "owner"}]},
+        ],
+        "projects": [
+            {"path": "acme/hidden"},
+            {"path": "acme/open", "settings": {"visibility": "public", "merge_method": "ff"}},
+            {"path": "acme/deep/er"},
+            {"path": "ops/lent"},
+            {"path": "ops/shown", "settings": {"visibility": "public"}},
+        ],
+    }))
+    .await;
+    let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
+    for project in ["/projects/ops%2Flent/share", "/projects/ops%2Fshown/share"] {
+        world.check(vec![(fact("share"), "ann", "POST", project, json!({"group_id": acme, "group_access": 30}), 201, NO)]).await;
+    }
+    let own = json!([{"path": "open", "merge_method": "ff"}, {"path": "hidden"}]);
+    let all = json!({"projects": own, "shared_projects": [{"path": "shown"}, {"path": "lent"}]});
+    let open = json!({"projects": [{"path": "open", "merge_method": "ff"}], "shared_projects": [{"path": "shown"}]});
+    world
+        .check(vec![
+            (fact("group-projects"), "ann", "GET", "/groups/acme", NO, 200, all.clone()),
+            (fact("group-projects"), "ann", "GET", "/groups/acme?with_projects=true&owned=true&search=x", NO, 200, all.clone()),
+            (fact("group-projects"), "bob", "GET", "/groups/acme", NO, 200, open.clone()),
+            (fact("group-projects"), "", "GET", "/groups/acme", NO, 200, open),
+            (fact("group-projects"), "ann", "PUT", "/groups/acme", json!({"description": "d"}), 200, all),
+            (
+                fact("group-projects"),
+                "ann",
+                "GET",
+                "/groups/acme%2Fdeep",
+                NO,
+                200,
+                json!({"projects": [{"path": "er"}], "shared_projects": []}),
+            ),
+            (
+                fact("parameter-type"),
+                "ann",
+                "GET",
+                "/groups/acme?with_projects=perhaps",
+                NO,
+                400,
+                json!({"error": "with_projects is invalid"}),
+            ),
+        ])
+        .await;
+    let made = world.call("ann", "POST", "/groups", &json!({"name": "New", "path": "new"})).await.body;
+    let without = world.get("ann", "/groups/acme?with_projects=false").await.body;
+    for (body, how) in [(made, "POST"), (without, "with_projects=false")] {
+        assert!(body["shared_with_groups"].is_array(), "{how}: {body}");
+        for list in ["projects", "shared_projects"] {
+            assert_eq!(body.get(list), None, "{}: {how}", fact("group-projects"));
+        }
+    }
+}
+
+#[tokio::test]
 async fn clients_learn_who_they_are() {
     let world = World::usual().await;
     world
@@ -276,6 +353,9 @@ async fn clients_learn_who_they_are() {
             (fact("user"), "mia", "GET", "/user", NO, 200, json!({"username": "mia", "two_factor_enabled": false, "identities": []})),
             (fact("authentication"), "", "GET", "/user", NO, 401, json!({"message": "401 Unauthorized"})),
             (fact("authentication"), "wrong", "GET", "/version", NO, 401, NO),
+            (fact("user-anonymous"), "", "GET", "/users/3", NO, 403, json!({"message": "403 Forbidden - Not authorized!"})),
+            (fact("user-anonymous"), "", "GET", "/users/999", NO, 403, NO),
+            (fact("user-anonymous"), "dan", "GET", "/users/3", NO, 200, json!({"username": "mia"})),
             (fact("version"), "mia", "GET", "/version", NO, 200, json!({"version": "15.8.0-ee"})),
             (fact("version"), ROOT, "GET", "/license", NO, 200, json!({"plan": "ultimate", "expired": false})),
             (fact("version"), "mia", "GET", "/personal_access_tokens/self", NO, 200, json!({"active": true, "scopes": ["api"]})),

@@ -22,17 +22,17 @@ const OPERATIONS: &str = "
     user       POST   /import/extgit/cancel
     user       POST   /import/extgit/gists
     user       POST   /import/extserver
-    anyone     GET    /groups/:id/members
-    anyone     GET    /groups/:id/members/all
-    anyone     GET    /groups/:id/members/:user_id
-    anyone     GET    /groups/:id/members/all/:user_id
+    user       GET    /groups/:id/members
+    user       GET    /groups/:id/members/all
+    user       GET    /groups/:id/members/:user_id
+    user       GET    /groups/:id/members/all/:user_id
     owner      POST   /groups/:id/members
     owner      PUT    /groups/:id/members/:user_id
     owner      DELETE /groups/:id/members/:user_id
-    anyone     GET    /projects/:id/members
-    anyone     GET    /projects/:id/members/all
-    anyone     GET    /projects/:id/members/:user_id
-    anyone     GET    /projects/:id/members/all/:user_id
+    user       GET    /projects/:id/members
+    user       GET    /projects/:id/members/all
+    user       GET    /projects/:id/members/:user_id
+    user       GET    /projects/:id/members/all/:user_id
     maintainer POST   /projects/:id/members
     maintainer PUT    /projects/:id/members/:user_id
     maintainer DELETE /projects/:id/members/:user_id

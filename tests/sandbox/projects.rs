@@ -208,7 +208,7 @@ async fn who_sees_and_changes_a_project() {
                 "/projects/acme%2Fsite",
                 NO,
                 200,
-                json!({"name": "site", "visibility": "public", "permissions": {"project_access": null, "group_access": null}}),
+                json!({"name": "site", "visibility": "public", "merge_method": "merge"}),
             ),
             (fact("role"), "dan", "PUT", SHOP, json!({"description": "x"}), 403, json!({"message": "403 Forbidden"})),
             (fact("project-edit"), "mia", "PUT", SHOP, json!({"description": "x"}), 200, json!({"description": "x"})),
@@ -222,6 +222,15 @@ async fn who_sees_and_changes_a_project() {
             (fact("project-delete"), "olive", "GET", SHOP, NO, 404, unseen),
         ])
         .await;
+}
+
+#[tokio::test]
+async fn permissions_are_those_of_a_caller() {
+    let world = World::usual().await;
+    let anonymous = world.get("", "/projects/acme%2Fsite").await.body;
+    assert_eq!(anonymous.get("permissions"), None, "{}", fact("permissions-anonymous"));
+    let none = json!({"permissions": {"project_access": null, "group_access": null}});
+    world.check(vec![(fact("permissions"), "stranger", "GET", "/projects/acme%2Fsite", NO, 200, none)]).await;
 }
 
 #[tokio::test]
@@ -308,7 +317,9 @@ async fn a_free_tier_drops_what_it_does_not_have() {
     let list = world.get("mia", "/projects?repository_checksum_failed=true&wiki_checksum_failed=true").await.body;
     assert_ne!(list, json!([]), "{}: filters above the tier too", fact("tier-attributes"));
     let rule = world.get("mia", &format!("{SHOP}/push_rule")).await;
-    assert_eq!(rule.status, 404, "{}", fact("push-rule-tier"));
+    assert_eq!((rule.status, rule.body), (404, json!({"message": "404 Not Found"})), "{}", fact("push-rule-tier"));
+    let restored = world.call("olive", "POST", &format!("{SHOP}/restore"), &NO).await;
+    assert_eq!((restored.status, restored.body), (404, json!({"message": "404 Not Found"})), "{}", fact("hidden"));
 }
 
 #[tokio::test]

@@ -58,6 +58,30 @@ async fn slow_clients_hold_nobody_up() {
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
 }
 
+/// The bodies that are announced have more bytes than are held at once.
+#[tokio::test(start_paused = true)]
+async fn large_bodies_wait_for_each_other_and_small_ones_do_not() {
+    let running = sandbox().await;
+    let length = 10 * 1024 * 1024 - 1024;
+    let upload = |length: usize| {
+        let more = format!("Content-Type: multipart/form-data; boundary=x\r\nContent-Length: {length}\r\n\r\n");
+        head("POST /api/v4/projects/1/uploads", &more)
+    };
+    let mut slow = Vec::new();
+    for _ in 0..30 {
+        let mut stream = TcpStream::connect(running.addr()).await.expect("a connection");
+        stream.write_all(upload(length).as_bytes()).await.expect("sent");
+        slow.push(stream);
+    }
+    let small = head("PUT /api/v4/projects/1", "Content-Type: application/json\r\nContent-Length: 19\r\n\r\n{\"description\":\"x\"}");
+    let text = answer(&running, &small).await;
+    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    let content = "x".repeat(100_000);
+    let body = format!("--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n{content}\r\n--x--\r\n");
+    let text = answer(&running, &format!("{}{body}", upload(body.len()))).await;
+    assert!(text.starts_with("HTTP/1.1 201"), "it comes to its turn: {text}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_too_long_or_too_deep_is_refused() {
     let running = sandbox().await;

@@ -90,6 +90,7 @@ async fn deleting_what_is_absent_is_success_unless_the_project_or_the_route_is_a
         (json(404, r#"{"message":"404 Variable Not Found"}"#), Some(404)),
         (json(404, r#"{"message":"404 Project Not Found"}"#), None),
         (json(404, r#"{"error":"404 Not Found"}"#), None),
+        (json(404, r#"{"message":"404 Not Found"}"#), None),
         (html(404), None),
     ];
     for (reply, status) in table {
@@ -422,6 +423,7 @@ async fn an_error_says_what_to_do() {
         (json(403, r#"{"error":"insufficient_scope","scope":"api"}"#), "scope `api`"),
         (json(403, r#"{"message":"403 Forbidden"}"#), "needs a higher role"),
         (json(404, r#"{"error":"404 Not Found"}"#), "`%2F`"),
+        (json(404, r#"{"message":"404 Not Found"}"#), "flag or setting"),
         (json(405, offset), "too long for pages by number"),
         (with(302, &[("location", "https://sso.example/")], ""), "does not follow redirects"),
         (html(200), "answered instead"),
@@ -433,7 +435,7 @@ async fn an_error_says_what_to_do() {
         assert!(error.hint().is_some_and(|h| h.contains(hint)), "{error}: {:?}", error.hint());
     }
     let rule = op::PUSH_RULE_GET.request().arg("id", "acme/shop");
-    let error = reads(&Script::new([json(404, r#"{"error":"404 Not Found"}"#)]), settings()).get(rule).await.unwrap_err();
+    let error = reads(&Script::new([json(404, r#"{"message":"404 Not Found"}"#)]), settings()).get(rule).await.unwrap_err();
     assert!(error.hint().is_some_and(|hint| hint.contains("licence")), "{error}: {:?}", error.hint());
 }
 

@@ -4,7 +4,7 @@ use http::StatusCode;
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
+use super::super::access::{DEVELOPER, MAINTAINER, OWNER, REPORTER};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::VISIBILITIES;
 use super::super::call::Call;
@@ -20,8 +20,10 @@ fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?;
     let upstream = call.project()?;
     let mut attributes = upstream.attributes(call.db)?;
-    if attributes.get("forking_access_level") == Some(&json!("disabled")) {
-        return Err(Failure::message(StatusCode::NOT_FOUND, "404 Not Found"));
+    // Guests of a private project do not read its code.
+    let reads = upstream.visibility != "private" || call.level_in(&upstream)? >= REPORTER;
+    if !reads || attributes.get("forking_access_level") == Some(&json!("disabled")) {
+        return Err(Failure::hidden());
     }
     let namespace = target(call, user.id)?;
     let params = &call.params;
@@ -69,18 +71,21 @@ fn clash(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
 
 /// Where the fork goes: `namespace_id`, else `namespace_path`, else the deprecated `namespace`, else the caller's.
 fn target(call: &Call<'_>, user: i64) -> Result<Namespace, Failure> {
-    let absent = || Failure::not_found("Target Namespace");
     let mut wanted = call.params.integer("namespace_id")?.map(|id| id.to_string());
     for name in ["namespace_path", "namespace"] {
         wanted = wanted.or(call.params.text(name)?);
     }
     let found = match wanted {
-        Some(wanted) => Namespace::by_reference(call.db, &wanted)?,
         None => Namespace::of_user(call.db, user)?,
+        Some(wanted) => match Namespace::by_reference(call.db, &wanted)? {
+            // Users are known to everybody, and so are their namespaces.
+            Some(namespace) if !namespace.is_group() || call.sees_group(&namespace)? => Some(namespace),
+            _ => return Err(Failure::not_found("Namespace")),
+        },
     };
     match found {
         Some(namespace) if call.level_in_group(&namespace)? >= DEVELOPER => Ok(namespace),
-        _ => Err(absent()),
+        _ => Err(Failure::not_found("Target Namespace")),
     }
 }
 

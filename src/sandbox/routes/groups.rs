@@ -15,7 +15,7 @@ use super::super::store::holder::Holder;
 use super::super::store::namespace::{Namespace, NewGroup};
 use super::members;
 use super::projects::{self, check_path, check_visibility};
-use super::{Route, actions, avatars, custom_attributes, delete, get, post, put};
+use super::{Route, actions, avatars, custom_attributes, delete, get, post, project_list, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/groups", list),
@@ -102,11 +102,23 @@ fn respond(call: &Call<'_>, wanted: impl Fn(&Namespace) -> bool) -> Result<Answe
 
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group()?;
-    detailed(call, StatusCode::OK, &group)
+    let mut body = detailed(call, &group)?;
+    if call.params.flag("with_projects")?.unwrap_or(true) {
+        add_projects(call, &group, &mut body)?;
+    }
+    Answer::ok(&body)
+}
+
+/// What only reading and changing a group shows.
+fn add_projects(call: &Call<'_>, group: &Namespace, body: &mut Value) -> Result<(), Failure> {
+    let [own, shared] = project_list::shown_with_group(call, group.id)?;
+    body["projects"] = own.into();
+    body["shared_projects"] = shared.into();
+    Ok(())
 }
 
 /// The group with the groups invited to it.
-fn detailed(call: &Call<'_>, status: StatusCode, group: &Namespace) -> Result<Answer, Failure> {
+fn detailed(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
     let mut body = json(call, group)?;
     let mut statement = call.db.prepare_cached(
         "SELECT n.id, n.name, n.full_path, s.access_level, s.expires_at
@@ -124,7 +136,7 @@ fn detailed(call: &Call<'_>, status: StatusCode, group: &Namespace) -> Result<An
         })?
         .collect::<Result<_, _>>()?;
     body["shared_with_groups"] = invited.into();
-    Answer::with(status, &body)
+    Ok(body)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -152,7 +164,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = insert(call, new)?;
     members::insert(call, &Scope::Group(Box::new(group.clone())), user.id, OWNER, None)?;
     take_settings(call, group.id)?;
-    detailed(call, StatusCode::CREATED, &group)
+    Answer::created(&detailed(call, &group)?)
 }
 
 /// Inserts a group with all checks but those of the caller's rights.
@@ -209,7 +221,9 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     take_settings(call, group.id)?;
     rename_below(call, &group)?;
     let group = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
-    detailed(call, StatusCode::OK, &group)
+    let mut body = detailed(call, &group)?;
+    add_projects(call, &group, &mut body)?;
+    Answer::ok(&body)
 }
 
 /// Makes the full paths and names at and below a group follow it: parents first.
@@ -275,7 +289,7 @@ fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
     let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
     rename_below(call, &moved)?;
     let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
-    detailed(call, StatusCode::CREATED, &moved)
+    Answer::created(&detailed(call, &moved)?)
 }
 
 fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -290,7 +304,7 @@ fn take_project(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.visible_project(call.segment("project_id"))?;
     call.check_writable(&project)?;
     projects::move_to(call, &project, &group)?;
-    detailed(call, StatusCode::CREATED, &group)
+    Answer::created(&detailed(call, &group)?)
 }
 
 /// An invitation as a call says it: the group, the level, the last day.
@@ -317,7 +331,7 @@ fn share(call: &Call<'_>) -> Result<Answer, Failure> {
     if added == 0 {
         return Err(Failure::conflict("The group has already been shared with this group"));
     }
-    detailed(call, StatusCode::CREATED, &group)
+    Answer::created(&detailed(call, &group)?)
 }
 
 fn unshare(call: &Call<'_>) -> Result<Answer, Failure> {

@@ -164,7 +164,7 @@ fn cancel(call: &Call<'_>) -> Result<Answer, Failure> {
 fn gists(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?.id;
     if !call.service.profile.gists {
-        return Err(Failure::no_route());
+        return Err(Failure::hidden());
     }
     call.params.require(&["personal_access_token"])?;
     let token = call.params.text("personal_access_token")?.unwrap_or_default();

@@ -26,14 +26,14 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/members/all/{user_id}", |call| show_any(call, &Scope::project(call, 0)?)),
     post("/projects/{id}/members", |call| add(call, &Scope::project(call, MAINTAINER)?)),
     put("/projects/{id}/members/{user_id}", |call| edit(call, &Scope::project(call, MAINTAINER)?)),
-    delete("/projects/{id}/members/{user_id}", |call| call.user().and_then(|_| remove(call, &Scope::project(call, 0)?))),
+    delete("/projects/{id}/members/{user_id}", |call| remove(call, &Scope::project(call, 0)?)),
     get("/groups/{id}/members", |call| list(call, &Scope::group(call, 0)?)),
     get("/groups/{id}/members/all", |call| list_all(call, &Scope::group(call, 0)?)),
     get("/groups/{id}/members/{user_id}", |call| show(call, &Scope::group(call, 0)?)),
     get("/groups/{id}/members/all/{user_id}", |call| show_any(call, &Scope::group(call, 0)?)),
     post("/groups/{id}/members", |call| add(call, &Scope::group(call, OWNER)?)),
     put("/groups/{id}/members/{user_id}", |call| edit(call, &Scope::group(call, OWNER)?)),
-    delete("/groups/{id}/members/{user_id}", |call| call.user().and_then(|_| remove(call, &Scope::group(call, 0)?))),
+    delete("/groups/{id}/members/{user_id}", |call| remove(call, &Scope::group(call, 0)?)),
 ];
 
 /// The states of a membership.

@@ -28,6 +28,15 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/-/search", search_group),
 ];
 
+/// What everybody sees, also without a token.
+const PUBLIC: &str = "p.visibility = 'public'";
+
+/// What `:group` is invited to.
+const SHARED: &str = "p.id IN (SELECT project_id FROM shares WHERE invited_id = :group)";
+
+/// A group shows so many of its projects, and so many of those shared with it.
+const MOST_WITH_GROUP: i64 = 100;
+
 /// Which of the parameters a list takes (reference 2, 4.1); others are ignored. Each takes those of the ones before it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Takes {
@@ -161,8 +170,32 @@ fn of_group(call: &Call<'_>) -> Result<Answer, Failure> {
 fn shared_with_group(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group()?;
     let mut query = Query::default();
-    query.and("p.id IN (SELECT project_id FROM shares WHERE invited_id = :group)").bind(":group", group.id);
+    query.and(SHARED).bind(":group", group.id);
     respond(call, query)
+}
+
+/// The projects of a group itself and those shared with it, each list with the newest first, as far as the caller sees
+/// them. The call's parameters are those of a group and do not narrow them.
+pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value>; 2], Failure> {
+    let find = |condition| {
+        let mut query = Query::default();
+        query.and(condition).bind(":group", group);
+        match &call.caller {
+            Some(user) => narrow_for_user(call, &mut query, user, GUEST, false)?,
+            None => drop(query.and(PUBLIC)),
+        }
+        query.fetch(call, "p.id DESC", MOST_WITH_GROUP, 0)
+    };
+    let mut projects = find("p.namespace_id = :group")?;
+    let own = projects.len();
+    projects.append(&mut find(SHARED)?);
+    call.read_direct_levels(&projects)?;
+    let mut shown = projects.iter().map(|project| {
+        let mut text = Vec::new();
+        view::full(call, project, Wanted::default(), &mut text)?;
+        serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))
+    });
+    Ok([shown.by_ref().take(own).collect::<Result<_, _>>()?, shown.collect::<Result<_, _>>()?])
 }
 
 fn search_group(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -236,15 +269,19 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     let membership = params.is_set("membership")? || least.is_some() || owned;
     let Some(user) = &call.caller else {
         // Without a caller nothing is theirs.
-        query.and(if membership { "0" } else { "p.visibility = 'public'" });
+        query.and(if membership { "0" } else { PUBLIC });
         return Ok(());
     };
     let similar = params.has("search") && params.text("order_by")?.as_deref() == Some("similarity");
     let membership = membership || similar;
+    narrow_for_user(call, query, user, least.unwrap_or(GUEST).max(if owned { OWNER } else { GUEST }), membership)
+}
+
+/// Leaves what a user may see; with `membership` only what they have the role `least` in.
+fn narrow_for_user(call: &Call<'_>, query: &mut Query, user: &User, least: i64, membership: bool) -> Result<(), Failure> {
     if !membership && user.admin {
         return Ok(());
     }
-    let least = least.unwrap_or(GUEST).max(if owned { OWNER } else { GUEST });
     query.bind(":user", user.id);
     query.bind(":least", least);
     query.bind(":today", call.today().to_owned());

@@ -130,6 +130,9 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    if call.caller.is_none() {
+        return Err(Failure::forbidden_because("Not authorized!"));
+    }
     let user = User::by_id(call.db, call.segment_id("user_id")?)?.ok_or_else(|| Failure::not_found("User"))?;
     let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     match call.is_administrator() || own {

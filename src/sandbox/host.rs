@@ -1,0 +1,78 @@
+//! Which hosts a request may be for. A page in somebody's browser must not reach the service through a name of its own
+//! that it points here, so only names that are known are answered.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The hosts that are this service.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    listen: IpAddr,
+    names: Vec<String>,
+}
+
+impl Hosts {
+    /// The host of the address that it listens on, and others that somebody chose.
+    pub(crate) fn new(listen: SocketAddr, names: Vec<String>) -> Self {
+        Self { listen: listen.ip().to_canonical(), names }
+    }
+
+    /// Whether a `Host` header is about this service. The port does not matter: outside of a container it is another one.
+    pub(crate) fn accept(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let named = |own: &str| own.eq_ignore_ascii_case(name);
+        // Who listens on all addresses of the machine is at each of them. Nobody can point an address elsewhere, so
+        // that any is safe.
+        let reached = |ip: IpAddr| self.listen.is_unspecified() || ip.is_loopback() || ip == self.listen;
+        named("localhost") || self.names.iter().any(|own| named(own)) || address(name).is_some_and(reached)
+    }
+}
+
+/// An address as hosts are written: IPv6 in brackets.
+fn address(name: &str) -> Option<IpAddr> {
+    let ip = match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(inner) => IpAddr::V6(inner.parse::<Ipv6Addr>().ok()?),
+        None => IpAddr::V4(name.parse::<Ipv4Addr>().ok()?),
+    };
+    Some(ip.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_accepted() {
+        // For each host: whether it is accepted by who listens on one address, and by who listens on all.
+        let table = [
+            ("localhost", true, true),
+            ("LOCALHOST:8080", true, true),
+            ("127.0.0.1:1", true, true),
+            ("[::1]:1", true, true),
+            ("[0:0::1]", true, true),
+            ("192.0.2.7", true, true),
+            ("[::ffff:192.0.2.7]:80", true, true),
+            ("box", true, true),
+            ("BOX:9000", true, true),
+            ("192.0.2.8:80", false, true),
+            ("0.0.0.0:80", false, true),
+            ("[2001:db8::1]:80", false, true),
+            ("box.example.org", false, false),
+            ("example.org", false, false),
+            ("localhost.example.org", false, false),
+            ("127.0.0.1.example.org:80", false, false),
+            ("192.0.2", false, false),
+            ("2001:db8::1", false, false),
+            ("", false, false),
+            (":80", false, false),
+        ];
+        for (listen, all) in [("192.0.2.7:80", false), ("0.0.0.0:80", true), ("[::]:80", true)] {
+            let hosts = Hosts::new(listen.parse().expect("an address"), vec!["box".to_owned()]);
+            for (host, by_one, by_all) in table {
+                assert_eq!(hosts.accept(host), if all { by_all } else { by_one }, "{listen} {host}");
+            }
+        }
+    }
+}
