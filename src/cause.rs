@@ -28,7 +28,7 @@ pub struct Cause {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<Cow<'static, str>>,
     /// Whether another run may find it otherwise although nobody mends anything.
-    pub passing: bool,
+    pub transient: bool,
 }
 
 impl Cause {
@@ -39,8 +39,8 @@ impl Cause {
 
     /// The same, but another run may find it otherwise.
     #[must_use]
-    pub fn passing(self) -> Self {
-        Self { passing: true, ..self }
+    pub fn transient(self) -> Self {
+        Self { transient: true, ..self }
     }
 
     /// With what to do about it.

@@ -237,12 +237,12 @@ impl ApiError {
     }
 
     /// Whether another run may fare better although nobody mends anything.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match &self.0.kind {
             Kind::Refused(refusal) => matches!(refusal.status, 408 | 409 | 423 | 429 | 500..),
             Kind::Unanswered(error) => error.failure != Failure::Tls && error.failure != Failure::Request,
             Kind::Malformed { .. } | Kind::Page(_) | Kind::Stale | Kind::Interrupted | Kind::Budget(_) | Kind::Wait(_) => true,
-            Kind::Stopped(cause) => cause.is_passing(),
+            Kind::Stopped(cause) => cause.is_transient(),
             Kind::Body(_) => false,
         }
     }
@@ -369,7 +369,7 @@ impl From<&ApiError> for Cause {
             status: error.status(),
             request_id: error.request_id().map(str::to_owned),
             help: error.hint().map(Into::into),
-            passing: error.is_passing(),
+            transient: error.is_transient(),
         }
     }
 }

@@ -22,7 +22,7 @@ pub enum Event {
         /// The project.
         project: Address,
         /// What did not stick.
-        unstuck: Vec<Unstuck>,
+        mismatches: Vec<Mismatch>,
     },
 }
 
@@ -48,7 +48,7 @@ pub enum Outcome {
     /// The service refused, or something broke.
     Failed(Cause),
     /// The object, or one beside it, is no longer as the plan found it; nothing was sent.
-    Moved(Cause),
+    ChangedMeanwhile(Cause),
     /// A step that comes first did not succeed, so this one was not started.
     Skipped(Cause),
     /// The run was interrupted, or ended, before it started.
@@ -66,16 +66,16 @@ impl Outcome {
     /// Why it is not, if a reason was found.
     pub const fn cause(&self) -> Option<&Cause> {
         match self {
-            Self::Failed(cause) | Self::Moved(cause) | Self::Skipped(cause) | Self::Unknown(cause) => Some(cause),
+            Self::Failed(cause) | Self::ChangedMeanwhile(cause) | Self::Skipped(cause) | Self::Unknown(cause) => Some(cause),
             Self::Done | Self::Already | Self::NotStarted => None,
         }
     }
 
     /// Whether another run may bring it there although nobody mends anything.
-    const fn is_passing(&self) -> bool {
+    const fn is_transient(&self) -> bool {
         match self {
-            Self::Failed(cause) => cause.passing,
-            Self::Moved(_) | Self::NotStarted | Self::Unknown(_) => true,
+            Self::Failed(cause) => cause.transient,
+            Self::ChangedMeanwhile(_) | Self::NotStarted | Self::Unknown(_) => true,
             // It depends on the step that did not succeed.
             Self::Done | Self::Already | Self::Skipped(_) => false,
         }
@@ -84,34 +84,34 @@ impl Outcome {
 
 /// A difference that is still, or newly, there after apply.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Unstuck {
+pub struct Mismatch {
     /// The object.
     pub address: Address,
     /// The fields that differ.
     #[serde(serialize_with = "crate::kinds::serialize_names")]
     pub fields: Vec<String>,
     /// Why one knows: accepted and not kept, changed by somebody else meanwhile, or not readable.
-    pub reason: UnstuckReason,
+    pub reason: MismatchReason,
 }
 
 /// Why a difference is there after apply.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(tag = "is", content = "cause", rename_all = "snake_case")]
-pub enum UnstuckReason {
+pub enum MismatchReason {
     /// The service accepted the write and did not keep it.
-    NotKept,
+    NotSaved,
     /// It was no part of the plan: somebody else changed it meanwhile.
     ChangedMeanwhile,
     /// It could not be read back.
     Unreadable(Cause),
 }
 
-impl UnstuckReason {
-    const fn is_passing(&self) -> bool {
+impl MismatchReason {
+    const fn is_transient(&self) -> bool {
         match self {
-            Self::NotKept => false,
+            Self::NotSaved => false,
             Self::ChangedMeanwhile => true,
-            Self::Unreadable(cause) => cause.passing,
+            Self::Unreadable(cause) => cause.transient,
         }
     }
 }
@@ -122,7 +122,7 @@ pub struct Applied {
     /// Every step of the plan, in its order.
     pub steps: Vec<StepResult>,
     /// What is not as declared after the run.
-    pub unstuck: Vec<Unstuck>,
+    pub mismatches: Vec<Mismatch>,
     /// Whether a signal ended the run.
     pub interrupted: bool,
     /// What ended the run before its time, for example a revoked token.
@@ -133,11 +133,14 @@ pub struct Applied {
 impl Applied {
     /// Whether everything is now as it was to be.
     pub fn is_complete(&self) -> bool {
-        self.steps.iter().all(|step| step.outcome.is_success()) && self.unstuck.is_empty() && !self.interrupted && self.ended_by.is_none()
+        self.steps.iter().all(|step| step.outcome.is_success())
+            && self.mismatches.is_empty()
+            && !self.interrupted
+            && self.ended_by.is_none()
     }
 
     /// Whether another run may finish some of what this one did not, although nobody mends anything.
     pub fn is_worth_repeating(&self) -> bool {
-        self.steps.iter().any(|step| step.outcome.is_passing()) || self.unstuck.iter().any(|unstuck| unstuck.reason.is_passing())
+        self.steps.iter().any(|step| step.outcome.is_transient()) || self.mismatches.iter().any(|mismatch| mismatch.reason.is_transient())
     }
 }

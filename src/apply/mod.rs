@@ -21,7 +21,7 @@ use std::{
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::Semaphore;
 
-pub use event::{Applied, Event, Outcome, StepResult, Unstuck, UnstuckReason};
+pub use event::{Applied, Event, Mismatch, MismatchReason, Outcome, StepResult};
 
 use crate::{
     api::WriteClient,
@@ -74,10 +74,10 @@ impl Apply<'_> {
         let mut applied = Applied { interrupted: self.writer.reads().is_interrupted(), ..Applied::default() };
         for run in ended {
             results.extend(run.results);
-            applied.unstuck.extend(run.unstuck);
+            applied.mismatches.extend(run.mismatches);
             applied.ended_by = applied.ended_by.or(run.error.filter(|error| !error.is_interrupted()));
         }
-        applied.unstuck.sort();
+        applied.mismatches.sort();
         applied.steps = plan.steps.iter().filter_map(|step| results.remove(&step.address)).collect();
         applied
     }

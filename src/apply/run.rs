@@ -19,7 +19,7 @@ use std::{
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
-    Apply, Event, Outcome, StepResult, Teller, Unstuck, UnstuckReason,
+    Apply, Event, Mismatch, MismatchReason, Outcome, StepResult, Teller,
     lost::{Standing, standing},
 };
 use crate::{
@@ -61,7 +61,7 @@ impl<'p> Place<'p> {
 #[derive(Default)]
 pub(super) struct Ended {
     pub(super) results: BTreeMap<Address, StepResult>,
-    pub(super) unstuck: Vec<Unstuck>,
+    pub(super) mismatches: Vec<Mismatch>,
     /// Whether anything was sent, so that it has to be read back.
     sent: bool,
     /// What makes going on with any project pointless.
@@ -118,7 +118,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             }
         };
         if let Some((address, outcome)) = self.moved(&look.plan) {
-            let moved = matches!(outcome, Outcome::Moved(_));
+            let moved = matches!(outcome, Outcome::ChangedMeanwhile(_));
             let why = if moved { "changed since it was planned" } else { "could not be read again" };
             self.end_all(&mut ended, |step| {
                 let left_alone = || Outcome::Skipped(format!("`{address}` {why}; the project is skipped").into());
@@ -137,7 +137,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             self.read_back(&mut ended).await;
         } else {
             // Nothing was needed, so what was read says already what is there.
-            ended.unstuck = self.left(&look.seen, &ended);
+            ended.mismatches = self.left(&look.seen, &ended);
         }
         self.close(closing, read_at, &mut ended, &mut place).await;
         ended
@@ -149,7 +149,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             return;
         }
         let open = ended.results.values().find(|result| !result.outcome.is_success()).map(|result| &result.address);
-        let open = open.or_else(|| ended.unstuck.first().map(|unstuck| &unstuck.address));
+        let open = open.or_else(|| ended.mismatches.first().map(|mismatch| &mismatch.address));
         if let Some(first) = open.filter(|_| !Bug::ArchiveUnverified.is_planted()) {
             let why = Outcome::Skipped(format!("`{first}` must match its manifest first").into());
             closing.iter().for_each(|step| self.end(ended, step, why.clone()));
@@ -202,26 +202,26 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     fn moved(&self, fresh: &ProjectPlan) -> Option<(Address, Outcome)> {
         let at = |address: &Address, outcome| Some((self.planned_or_first(address), outcome));
         if let Some(problem) = fresh.problems.first() {
-            return at(&problem.address, Outcome::Moved(problem.message.clone().into()));
+            return at(&problem.address, Outcome::ChangedMeanwhile(problem.message.clone().into()));
         }
         if let Some(incomplete) = self.newly_unread(fresh).next() {
             return at(&incomplete.address, Outcome::Failed(incomplete.reason.clone().context(UNREAD)));
         }
         if let Some(refusal) = fresh.refusals.first() {
-            return at(&refusal.address, Outcome::Moved(format!("a guard now refuses it: {}", refusal.reason).into()));
+            return at(&refusal.address, Outcome::ChangedMeanwhile(format!("a guard now refuses it: {}", refusal.reason).into()));
         }
         self.steps.iter().find_map(|step| Some((step.address.clone(), self.moved_step(step, fresh)?)))
     }
 
     /// How `step` ends without being sent, if it is not to be done as it was planned and is not done either.
     fn moved_step(&self, step: &Step, fresh: &ProjectPlan) -> Option<Outcome> {
-        let moved = |why: String| Some(Outcome::Moved(why.into()));
+        let moved = |why: String| Some(Outcome::ChangedMeanwhile(why.into()));
         if let Some(now) = fresh.steps.iter().find(|now| now.address == step.address) {
             return if step.is_as(now) { None } else { moved("someone changed it since it was planned".into()) };
         }
         if let Some(doubt) = fresh.doubt(step) {
             let unread = Outcome::Failed(doubt.clone().context(UNREAD));
-            return Some(if fresh.closed().is_some() { Outcome::Moved(doubt) } else { unread });
+            return Some(if fresh.closed().is_some() { Outcome::ChangedMeanwhile(doubt) } else { unread });
         }
         // A project that somebody else created may not be the one that was planned.
         let applied = |at| standing(step, at, fresh) == Standing::Applied;
@@ -251,26 +251,26 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             return;
         }
         let project = self.project.address();
-        ended.unstuck = match self.look().await {
+        ended.mismatches = match self.look().await {
             Err(error) => vec![unread(project.clone(), Cause::from(&error))],
             Ok(Look { seen: left, .. }) => self.left(&left, ended),
         };
-        self.teller.tell(Event::Verified { project, unstuck: ended.unstuck.clone() });
+        self.teller.tell(Event::Verified { project, mismatches: ended.mismatches.clone() });
     }
 
     /// What is not as declared, or not known to be, now that the steps were carried out.
-    fn left(&self, left: &ProjectPlan, ended: &Ended) -> Vec<Unstuck> {
-        let mut unstuck: Vec<_> = self.newly_unread(left).map(|scope| unread(scope.address.clone(), scope.reason.clone())).collect();
+    fn left(&self, left: &ProjectPlan, ended: &Ended) -> Vec<Mismatch> {
+        let mut mismatches: Vec<_> = self.newly_unread(left).map(|scope| unread(scope.address.clone(), scope.reason.clone())).collect();
         for step in self.steps.iter().filter(|step| ended.results.get(&step.address).is_some_and(|result| result.outcome.is_success())) {
-            let told = unstuck.iter().any(|known| known.address.section.is_none_or(|section| step.address.section == Some(section)));
+            let told = mismatches.iter().any(|known| known.address.section.is_none_or(|section| step.address.section == Some(section)));
             // Once a project is archived nothing else of it can be seen; it was, before.
             let closed = ended.results.values().any(|result| self.closes(&result.address) && result.outcome.is_success());
             if !told && let Some(doubt) = left.doubt(step).filter(|_| !closed || step.closes) {
-                unstuck.push(unread(step.address.clone(), doubt));
+                mismatches.push(unread(step.address.clone(), doubt));
             }
         }
-        unstuck.extend(left.steps.iter().filter_map(|step| self.unstuck(step, ended)));
-        unstuck
+        mismatches.extend(left.steps.iter().filter_map(|step| self.mismatch(step, ended)));
+        mismatches
     }
 
     fn closes(&self, address: &Address) -> bool {
@@ -278,23 +278,23 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// What a step that is still needed after the run says; nothing if its own result says it already, or if it was not its turn yet.
-    fn unstuck(&self, left: &Step, ended: &Ended) -> Option<Unstuck> {
+    fn mismatch(&self, left: &Step, ended: &Ended) -> Option<Mismatch> {
         // A project is created along with its settings.
         let created = ended.results.values().find(|result| result.address.section.is_none() && left.address.section == Some("settings"));
         let reason = match ended.results.get(&left.address).or(created) {
-            Some(result) if result.outcome.is_success() => UnstuckReason::NotKept,
+            Some(result) if result.outcome.is_success() => MismatchReason::NotSaved,
             Some(_) => return None,
             None if self.closes(&left.address) => return None,
-            None => UnstuckReason::ChangedMeanwhile,
+            None => MismatchReason::ChangedMeanwhile,
         };
         let fields = left.changes.iter().map(|change| change.field.clone()).collect();
-        Some(Unstuck { address: left.address.clone(), fields, reason })
+        Some(Mismatch { address: left.address.clone(), fields, reason })
     }
 }
 
 /// How a cause begins that kept something from being read before its writes.
 const UNREAD: &str = "it could not be read again";
 
-fn unread(address: Address, cause: Cause) -> Unstuck {
-    Unstuck { address, fields: Vec::new(), reason: UnstuckReason::Unreadable(cause) }
+fn unread(address: Address, cause: Cause) -> Mismatch {
+    Mismatch { address, fields: Vec::new(), reason: MismatchReason::Unreadable(cause) }
 }

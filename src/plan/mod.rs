@@ -211,7 +211,7 @@ impl ProjectPlan {
             return;
         }
         if let Some(at) = differences.iter().position(order::closes) {
-            let reason = Cause::new("the project is archived only after everything else was read").passing();
+            let reason = Cause::new("the project is archived only after everything else was read").transient();
             self.incomplete.push(Incomplete { address: differences.remove(at).address, reason });
         }
     }

@@ -215,7 +215,7 @@ pub struct OutcomeCounts {
     /// Refused or broken.
     pub failed: usize,
     /// Left alone, because the object was no longer as planned.
-    pub moved: usize,
+    pub changed_meanwhile: usize,
     /// Not started, because a step before did not succeed.
     pub skipped: usize,
     /// Not started, because the run ended.
@@ -233,7 +233,7 @@ impl OutcomeCounts {
                 Outcome::Done => &mut counts.done,
                 Outcome::Already => &mut counts.already,
                 Outcome::Failed(_) => &mut counts.failed,
-                Outcome::Moved(_) => &mut counts.moved,
+                Outcome::ChangedMeanwhile(_) => &mut counts.changed_meanwhile,
                 Outcome::Skipped(_) => &mut counts.skipped,
                 Outcome::NotStarted => &mut counts.not_started,
                 Outcome::Unknown(_) => &mut counts.unknown,
@@ -248,7 +248,7 @@ impl OutcomeCounts {
             (self.done, "done"),
             (self.already, "already done"),
             (self.failed, "failed"),
-            (self.moved, "changed meanwhile"),
+            (self.changed_meanwhile, "changed meanwhile"),
             (self.skipped, "skipped"),
             (self.not_started, "not started"),
             (self.unknown, "unknown"),

@@ -38,7 +38,7 @@ async fn a_project_that_moved_is_left_alone_and_the_others_are_not() {
         .await
         .unwrap();
     let ends = ends(&outcome);
-    assert!(matches!(ends[0].1, Ended::Moved(_)) && matches!(ends[1].1, Ended::Skipped(_)), "{ends:?}");
+    assert!(matches!(ends[0].1, Ended::ChangedMeanwhile(_)) && matches!(ends[1].1, Ended::Skipped(_)), "{ends:?}");
     assert_eq!((&ends[2].1, &ends[3].1), (&Ended::Done, &Ended::Done));
     assert_eq!(world.get("/projects/acme%2Fa").await["description"], "somebody else's");
     assert_eq!(world.get("/projects/acme%2Fa/variables").await, json!([]));

@@ -208,8 +208,8 @@ async fn an_attribute_that_is_accepted_and_dropped_is_named() {
     world.declare(&[project("acme/shop", json!({"settings": {"merge_method": "ff", "description": "kept"}}))]);
     let applied = world.apply().await.applied.unwrap();
     assert!(!applied.is_complete());
-    let unstuck: Vec<_> = applied.unstuck.iter().map(|u| (u.address.to_string(), u.fields.clone())).collect();
-    assert_eq!(unstuck, [("acme/shop#settings".to_owned(), vec!["merge_method".to_owned()])]);
+    let mismatches: Vec<_> = applied.mismatches.iter().map(|u| (u.address.to_string(), u.fields.clone())).collect();
+    assert_eq!(mismatches, [("acme/shop#settings".to_owned(), vec!["merge_method".to_owned()])]);
 }
 
 #[tokio::test]

@@ -173,7 +173,7 @@ impl World {
         assert!(outcome.plan.problems.is_empty() && outcome.plan.refusals.is_empty(), "{about}: {:#?}", outcome.plan);
         let applied = outcome.applied.unwrap();
         let failed: Vec<_> = applied.steps.iter().filter(|step| !step.outcome.is_success()).collect();
-        assert!(applied.is_complete(), "{about}: {failed:#?} {:#?}", applied.unstuck);
+        assert!(applied.is_complete(), "{about}: {failed:#?} {:#?}", applied.mismatches);
         let again = self.plan().await;
         assert!(again.steps.is_empty(), "{about}, planned again: {:#?}", again.steps);
         assert!(again.incomplete.is_empty(), "{about}: {:#?}", again.incomplete);

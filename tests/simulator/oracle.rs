@@ -150,7 +150,7 @@ impl Evidence<'_> {
             }
             let applied = ran.applied.as_ref();
             for step in applied.into_iter().flat_map(|applied| &applied.steps).filter(|step| step.outcome.is_success()) {
-                let named = applied.is_some_and(|applied| applied.unstuck.iter().any(|unstuck| concerns(&unstuck.address, step)));
+                let named = applied.is_some_and(|applied| applied.mismatches.iter().any(|mismatch| concerns(&mismatch.address, step)));
                 let bad: Vec<_> = unmet.iter().filter(|what| is_about(what, step)).collect();
                 if !named && !bad.is_empty() {
                     let outcome = if step.outcome == Outcome::Done { "done" } else { "already so" };

@@ -114,6 +114,8 @@ pub(crate) enum Missing {
     Thing,
     /// The route.
     Route,
+    /// The feature, which is switched off or not licensed.
+    Feature,
 }
 
 /// What is wrong with a page of a list.
@@ -212,7 +214,7 @@ impl Fault {
         all.extend([500, 503].map(StatusAfter));
         use Throttle::*;
         all.extend([Seconds(2), Seconds(40), Date(7), Reset(5), Silent, Absurd, Nonsense].map(Throttled));
-        all.extend([Missing::Project, Missing::Thing, Missing::Route].map(NotFound));
+        all.extend([Missing::Project, Missing::Thing, Missing::Route, Missing::Feature].map(NotFound));
         use Damage::*;
         all.extend(
             [NoRows, Short, Bare, Repeated, PageBefore, TotalMore, TotalLess, NextSkips, LinkElsewhere, OtherPage, NoHeaders].map(List),

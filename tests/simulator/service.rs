@@ -321,6 +321,7 @@ impl Wire {
                 Missing::Project => said(404, &json!({"message": "404 Project Not Found"})),
                 Missing::Thing => said(404, &json!({"message": "404 Not found"})),
                 Missing::Route => said(404, &json!({"error": "404 Not Found"})),
+                Missing::Feature => said(404, &json!({"message": "404 Not Found"})),
             }),
             Fault::Redirect => {
                 let mut response = said(302, &json!({}));

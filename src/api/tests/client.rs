@@ -596,8 +596,8 @@ async fn a_cause_keeps_the_parts_of_an_answer() {
     let error = reads(&Script::new([reply]), settings()).get(get()).await.unwrap_err();
     let cause = crate::cause::Cause::from(&error);
     assert_eq!((cause.operation, cause.status, cause.request_id.as_deref()), (Some("project-get"), Some(403), Some("01HX-y")));
-    assert!(!cause.passing && cause.help.is_some() && !cause.message.contains("01HX-y"), "{cause:?}");
+    assert!(!cause.transient && cause.help.is_some() && !cause.message.contains("01HX-y"), "{cause:?}");
     let error = reads(&Script::new([lost(Phase::NotSent, Failure::Network)]), settings()).get(get()).await.unwrap_err();
     let cause = crate::cause::Cause::from(&error);
-    assert!(cause.passing && cause.message.ends_with("got no answer: connection reset"), "{cause:?}");
+    assert!(cause.transient && cause.message.ends_with("got no answer: connection reset"), "{cause:?}");
 }

@@ -185,7 +185,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         if over {
             let sent = walk.at > 0 || walk.resent;
             let rest = || format!("the run ended after {} of {}", walk.at, text::count(walk.step.requests.len(), "call"));
-            return Next::Ended(if sent { Outcome::Failed(Cause::new(rest()).passing()) } else { Outcome::NotStarted }, ends);
+            return Next::Ended(if sent { Outcome::Failed(Cause::new(rest()).transient()) } else { Outcome::NotStarted }, ends);
         }
         let taken = matches!(request.operation.again, Again::Refused | Again::Second) && matches!(error.status(), Some(400 | 409 | 422));
         if taken && ends.is_none() {
@@ -260,7 +260,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let found = match look {
             Ok(look) => self.found(&walk, &request, look),
             Err(error) if ends_everything(error) => {
-                let outcome = Outcome::Unknown(Cause::new(unread(error)).passing());
+                let outcome = Outcome::Unknown(Cause::new(unread(error)).transient());
                 return (walk, Some(Next::Ended(outcome, Some(error.clone()))));
             }
             Err(error) => Standing::Unknown(Cause::from(error)),
@@ -283,11 +283,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 let due = whole_second(since.saturating_add(after)).max(self.now());
                 (walk, Some(Next::Waits(due, Wait::Lost { error, since, looks: looks + 1 })))
             }
-            (Then::Failed, _) => ended(walk, Outcome::Failed(Cause::from(&error).passing())),
+            (Then::Failed, _) => ended(walk, Outcome::Failed(Cause::from(&error).transient())),
             (Then::Other, _) => {
-                ended(walk, Outcome::Moved(format!("{error}; the service now holds something else than what was sent").into()))
+                ended(walk, Outcome::ChangedMeanwhile(format!("{error}; the service now holds something else than what was sent").into()))
             }
-            (Then::Unknown(cause), _) => ended(walk, Outcome::Unknown(Cause::new(unread(&cause)).passing())),
+            (Then::Unknown(cause), _) => ended(walk, Outcome::Unknown(Cause::new(unread(&cause)).transient())),
         }
     }
 
@@ -311,7 +311,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 }
                 Wait::Refused(error) => Outcome::Failed(Cause::from(&error)),
                 Wait::Rebuild if walk.at == 0 => Outcome::NotStarted,
-                Wait::Rebuild => Outcome::Failed(Cause::new("the run ended before its last call").passing()),
+                Wait::Rebuild => Outcome::Failed(Cause::new("the run ended before its last call").transient()),
             };
             self.end(ended, &walk.step, outcome);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    apply::{Applied, Outcome, StepResult, Unstuck, UnstuckReason},
+    apply::{Applied, Mismatch, MismatchReason, Outcome, StepResult},
     report::{
         Run, Style,
         canvas::{Canvas, Line, Paint},
@@ -27,7 +27,7 @@ pub fn applied(applied: &Applied, run: &Run, style: Style, secrets: &Secrets) ->
     let mut canvas = Canvas::new(style, secrets);
     heading(&mut canvas, "apply", run);
     steps(&mut canvas, &applied.steps);
-    unstuck(&mut canvas, &applied.unstuck);
+    mismatches(&mut canvas, &applied.mismatches);
     helps(&mut canvas, applied);
     summary(&mut canvas, applied);
     canvas.finish()
@@ -64,29 +64,29 @@ const fn outcome(outcome: &Outcome) -> (Paint, &'static str) {
         Outcome::Done => (Paint::Add, "done"),
         Outcome::Already => (Paint::Add, "already done"),
         Outcome::Failed(_) => (Paint::Error, "failed"),
-        Outcome::Moved(_) => (Paint::Error, "changed meanwhile, skipped"),
+        Outcome::ChangedMeanwhile(_) => (Paint::Error, "changed meanwhile, skipped"),
         Outcome::Skipped(_) => (Paint::Change, "skipped"),
         Outcome::NotStarted => (Paint::Change, "not started"),
         Outcome::Unknown(_) => (Paint::Error, "unknown"),
     }
 }
 
-fn unstuck(canvas: &mut Canvas, unstuck: &[Unstuck]) {
-    let (unread, differing): (Vec<_>, Vec<_>) = unstuck.iter().partition(|unstuck| is_unread(unstuck));
-    for (title, unstuck) in [("does not match its manifest after the run:", differing), ("not verified after the run:", unread)] {
-        if unstuck.is_empty() {
+fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
+    let (unread, differing): (Vec<_>, Vec<_>) = mismatches.iter().partition(|mismatch| is_unread(mismatch));
+    for (title, mismatches) in [("does not match its manifest after the run:", differing), ("not verified after the run:", unread)] {
+        if mismatches.is_empty() {
             continue;
         }
         canvas.gap();
         canvas.line(&Line::default().put(Paint::Error, title));
-        for unstuck in unstuck {
-            let why = match &unstuck.reason {
-                UnstuckReason::NotKept => "accepted but not saved".to_owned(),
-                UnstuckReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
-                UnstuckReason::Unreadable(cause) => told(cause),
+        for mismatch in mismatches {
+            let why = match &mismatch.reason {
+                MismatchReason::NotSaved => "accepted but not saved".to_owned(),
+                MismatchReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
+                MismatchReason::Unreadable(cause) => told(cause),
             };
-            let line = Line::indented(2).text(unstuck.address.path.as_ref()).text(" ").text(tail(&unstuck.address));
-            let line = if unstuck.fields.is_empty() { line } else { line.text(format!(" ({})", unstuck.fields.join(", "))) };
+            let line = Line::indented(2).text(mismatch.address.path.as_ref()).text(" ").text(tail(&mismatch.address));
+            let line = if mismatch.fields.is_empty() { line } else { line.text(format!(" ({})", mismatch.fields.join(", "))) };
             canvas.line(&line.text(": ").text(why));
         }
     }
@@ -95,9 +95,9 @@ fn unstuck(canvas: &mut Canvas, unstuck: &[Unstuck]) {
 /// What to do about what went wrong, each thing once.
 fn helps(canvas: &mut Canvas, applied: &Applied) {
     let of_steps = applied.steps.iter().filter_map(|step| step.outcome.cause());
-    let unread = applied.unstuck.iter().filter_map(|unstuck| match &unstuck.reason {
-        UnstuckReason::Unreadable(cause) => Some(cause),
-        UnstuckReason::NotKept | UnstuckReason::ChangedMeanwhile => None,
+    let unread = applied.mismatches.iter().filter_map(|mismatch| match &mismatch.reason {
+        MismatchReason::Unreadable(cause) => Some(cause),
+        MismatchReason::NotSaved | MismatchReason::ChangedMeanwhile => None,
     });
     let helps: BTreeSet<_> = of_steps.chain(unread).filter_map(|cause| cause.help.as_deref()).collect();
     if !helps.is_empty() {
@@ -109,15 +109,15 @@ fn helps(canvas: &mut Canvas, applied: &Applied) {
 }
 
 /// Whether nobody knows if it is as declared.
-const fn is_unread(unstuck: &Unstuck) -> bool {
-    matches!(unstuck.reason, UnstuckReason::Unreadable(_))
+const fn is_unread(mismatch: &Mismatch) -> bool {
+    matches!(mismatch.reason, MismatchReason::Unreadable(_))
 }
 
 fn summary(canvas: &mut Canvas, applied: &Applied) {
     canvas.gap();
     let counts = OutcomeCounts::of(&applied.steps).named();
-    let unread = applied.unstuck.iter().filter(|unstuck| is_unread(unstuck)).count();
-    let known = [(applied.unstuck.len() - unread, "not matching"), (unread, "not verified")];
+    let unread = applied.mismatches.iter().filter(|mismatch| is_unread(mismatch)).count();
+    let known = [(applied.mismatches.len() - unread, "not matching"), (unread, "not verified")];
     let parts: Vec<_> = counts.iter().chain(&known).filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
     let (paint, word) = match (applied.is_complete(), applied.interrupted) {
         (true, _) => (Paint::Add, "applied: "),

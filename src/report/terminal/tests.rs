@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     address::Address,
-    apply::{Applied, Outcome, StepResult, Unstuck, UnstuckReason},
+    apply::{Applied, Mismatch, MismatchReason, Outcome, StepResult},
     diff::{Action, Incomplete, Note, Problem, Reason},
     kind::{Namespace, NamespaceOwner, Target},
     live::{Caller, Collection, Facts, Live, Presence},
@@ -245,24 +245,24 @@ pub(in crate::report) fn applied_somehow() -> Applied {
         Outcome::Done,
         Outcome::Already,
         Outcome::Failed("hook-create: `POST /projects/1/hooks` answered 422: Invalid url given".into()),
-        Outcome::Moved("the variables were changed meanwhile".into()),
+        Outcome::ChangedMeanwhile("the variables were changed meanwhile".into()),
         Outcome::Skipped("settings failed".into()),
         Outcome::NotStarted,
         Outcome::Unknown("no answer".into()),
     ];
     let actions = [Action::Create, Action::Update, Action::Delete].into_iter().cycle();
     let steps = outcomes.into_iter().zip(actions).map(|(outcome, action)| StepResult { address: variable.clone(), action, outcome });
-    let unstuck = |fields: &[&str], reason| Unstuck {
+    let mismatch = |fields: &[&str], reason| Mismatch {
         address: address.section("settings"),
         fields: fields.iter().map(|field| (*field).to_owned()).collect(),
         reason,
     };
-    let unstuck = vec![
-        unstuck(&["topics"], UnstuckReason::NotKept),
-        unstuck(&["visibility"], UnstuckReason::ChangedMeanwhile),
-        unstuck(&[], UnstuckReason::Unreadable("answered 500".into())),
+    let mismatches = vec![
+        mismatch(&["topics"], MismatchReason::NotSaved),
+        mismatch(&["visibility"], MismatchReason::ChangedMeanwhile),
+        mismatch(&[], MismatchReason::Unreadable("answered 500".into())),
     ];
-    Applied { steps: steps.collect(), unstuck, ..Applied::default() }
+    Applied { steps: steps.collect(), mismatches, ..Applied::default() }
 }
 
 #[test]
@@ -311,7 +311,7 @@ proptest! {
         let mut done = applied_somehow();
         done.steps[2].outcome = Outcome::Failed(text.clone().into());
         done.steps[2].address.path = text.as_str().into();
-        done.unstuck[0].fields = vec![text];
+        done.mismatches[0].fields = vec![text];
         for report in [plan(&planned, &run, Title::Plan, style), applied(&done, &run, style)] {
             let report = if colour { without_colours(&report) } else { report };
             let unsafe_found: Vec<_> = report.chars().filter(|c| is_unsafe(*c) && *c != '\n').collect();
