@@ -11,7 +11,10 @@ const SECRET: &str = "https://chat.example.org/hooks/T0123/canary-path";
 fn said(hooks: &str, urls: [&str; 2], known: Option<&str>) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.yaml"), format!("kind: Project\npath: acme/shop\n{hooks}\n")).unwrap();
-    let desired = manifest::load(folder.path()).desired.unwrap();
+    let desired =
+        manifest::load(folder.path(), &manifest::Surroundings { folder: folder.path().into(), today: jiff::civil::date(2030, 1, 1) })
+            .desired
+            .unwrap();
     let kind = kinds::of_section("hooks").unwrap();
     let raw = [7, 8].iter().zip(urls).map(|(id, url)| testing::object(json!({"id": id, "url": url, "push_events": true})));
     let live = Collection::Complete(page::whole(raw.collect()).map(|raw| kind.read(&raw, &|_| true)));
