@@ -99,8 +99,9 @@ impl Reader<'_, '_> {
         let mut sections = BTreeMap::new();
         for kind in KINDS {
             if let Some((key, node)) = document.get(kind.section()) {
-                let unlisted = self.unlisted(document, *kind);
-                sections.insert(kind.section(), self.section(*kind, key, node, unlisted, &refused));
+                let mut section = self.section(*kind, key, node, &refused);
+                self.unlisted(document, &mut section);
+                sections.insert(kind.section(), section);
             }
         }
         self.check_unlisted(document);
@@ -159,14 +160,16 @@ impl Reader<'_, '_> {
         });
     }
 
-    /// What `unlisted` says about a section.
-    fn unlisted(&self, document: &Node, kind: &dyn Kind) -> Unlisted {
-        let policy = document.get("unlisted").and_then(|(_, node)| node.get(kind.section()));
-        match policy.and_then(|(_, node)| node.text()) {
+    /// Adds what `unlisted` says about a section.
+    fn unlisted(&self, document: &Node, section: &mut Section) {
+        let policy = document.get("unlisted").and_then(|(_, node)| node.get(section.kind.section()));
+        let Some((key, node)) = policy else { return };
+        section.unlisted_origin = self.origin(&key.span);
+        section.unlisted = match node.text() {
             Some("delete") => Unlisted::Delete,
             Some("ignore") => Unlisted::Ignore,
             _ => Unlisted::Report,
-        }
+        };
     }
 
     fn check_unlisted(&mut self, document: &Node) {
@@ -181,7 +184,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn section(&mut self, kind: &'static dyn Kind, key: &Key, node: &Node, unlisted: Unlisted, refused: &BTreeSet<String>) -> Section {
+    fn section(&mut self, kind: &'static dyn Kind, key: &Key, node: &Node, refused: &BTreeSet<String>) -> Section {
         let pointer = format!("/{}", kind.section());
         let is_refused = |pointer: &str| refused.iter().any(|refused| is_within(refused, pointer));
         let origin = self.origin(&key.span);
@@ -207,7 +210,7 @@ impl Reader<'_, '_> {
             }
         };
         entries.sort_by(|a, b| a.key.cmp(&b.key));
-        Section { kind, origin, unlisted, entries }
+        Section { kind, unlisted_origin: origin.clone(), origin, unlisted: Unlisted::default(), entries }
     }
 
     /// An entry; its kind looks at it only if the schema accepts it (`is_good`).

@@ -52,7 +52,7 @@ fn declared(sections: &Json, unlisted: Unlisted) -> manifest::Project {
             Json::Array(entries) => entries.iter().map(|e| entry(kind.section(), e)).collect(),
             one => vec![entry(kind.section(), &one)],
         };
-        (kind.section(), Section { kind, origin: origin(1), unlisted, entries })
+        (kind.section(), Section { kind, origin: origin(1), unlisted, unlisted_origin: origin(9), entries })
     });
     manifest::Project { path: "acme/shop".into(), origin: origin(1), create: None, sections: sections.collect() }
 }
