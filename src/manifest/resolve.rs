@@ -121,7 +121,10 @@ impl Reader<'_, '_> {
             Some(kind) if kinds.contains(&kind) => return true,
             Some(kind) if schema::PLANNED_DOCUMENTS.contains(&kind) => {
                 let planned = self.findings.error("not-supported", format!("`kind: {kind}` is not supported yet"), node.span.clone());
-                planned.help("write what it says into each `Project`");
+                planned.help(match kind {
+                    "Acknowledge" => "leave it out; acknowledge a refusal with `--ack`",
+                    _ => "write what it says into each `Project`",
+                });
             }
             _ if node.data == Data::Unreadable => {}
             text => {
