@@ -66,6 +66,11 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     ("hook-url", "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others."),
     (
+        "literal-secret",
+        "What looks like a secret is written in the manifest, where everybody who can read the repository can read it, for ever. Write where \
+         it comes from instead: `{env: NAME}` or `{file: PATH}`.",
+    ),
+    (
         "masked-value",
         "The service masks a variable in job logs only if its value can be found there for certain: one line, 8 characters or more, and \
          only letters, digits and a few signs unless the variable is raw. It refuses other values, so the apply would fail.",

@@ -8,6 +8,7 @@ pub mod fields;
 use std::sync::LazyLock;
 
 use crate::{
+    diagnostic::Severity,
     field::{Field, Route},
     kind::{self, Fault, Kind, LiveEntry, NamespaceOwner, Shape, Source, Spec, Subject, Table, Target},
     operation::{self, Request, Write},
@@ -107,6 +108,24 @@ impl Kind for Settings {
             });
         }
     }
+    fn check_written(&self, declared: &Fields, report: &mut dyn FnMut(Severity, Fault)) {
+        if declared.get("import_url").and_then(Value::text).is_some_and(has_user) {
+            let fault = Fault {
+                code: "literal-secret",
+                field: Some("import_url"),
+                message: "an `import_url` with credentials must be a reference to a secret".into(),
+                help: Some("put the whole address into an environment variable and write `{env: NAME}`".into()),
+            };
+            report(Severity::Error, fault);
+        }
+    }
+}
+
+/// Whether a URL names a user, and with it often a password.
+fn has_user(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    // An address such as `git@host:path` has a user and no password.
+    url.contains("://") && rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
 /// How the service treats a field of `settings:` or `create:`.

@@ -6,7 +6,11 @@ use std::{
     path::{Component, Path},
 };
 
-use super::{Declared, Entry, Project, Section, State, Unlisted, extra, faults::Findings, path, schema};
+use super::{
+    Declared, Entry, Project, Section, State, Unlisted, extra,
+    faults::{Finding, Findings},
+    path, schema,
+};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::{Accepted, Field, Secrecy, Tier},
@@ -238,6 +242,12 @@ impl Reader<'_, '_> {
                 let field = fault.field.and_then(|field| node.get(field));
                 let span = field.map_or_else(|| at.clone(), |(key, value)| visible_span(key, value));
                 self.findings.error(fault.code, fault.message, span).help_if(fault.help);
+            });
+            kind.check_written(&values, &mut |severity, fault| {
+                let field = fault.field.and_then(|field| node.get(field));
+                let span = field.map_or_else(|| at.clone(), |(key, _)| key.span.clone());
+                let finding = Finding { severity, help: fault.help, ..Finding::error(fault.code, fault.message, span) };
+                self.findings.push_once(finding);
             });
         }
         let key = if kind.shape() == Shape::List { kind.key(&plain(&fields)) } else { String::new() };

@@ -186,7 +186,10 @@ fn a_secret_that_the_service_would_refuse_to_mask_is_a_problem() {
     let variable = |masked: bool| json!({"variables": [{"key": "K", "environment_scope": "*", "value": {"env": "A"}, "masked": masked}]});
     let declared = declared(&variable(true), Unlisted::Report);
     let plan = project(&declared, &live(&declared, &json!({"variables": []})), &settings(&[("A", "short")]));
-    assert_eq!((plan.problems[0].code, plan.problems[0].message.as_str()), ("masked-value", "a masked value has at least 8 characters"));
+    assert_eq!(
+        (plan.problems[0].code, plan.problems[0].message.as_str()),
+        ("masked-value", "a masked value must have at least 8 characters")
+    );
     assert_eq!(plan_of(&variable(true), &json!({"variables": []})).problems, []);
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 
 use crate::{
     field::{Accepted, FIELD, Secrecy},
-    secret::Reference,
+    schema::TextOrSecret,
 };
 
 /// The settings of a project. One that is not written is not managed.
@@ -25,9 +25,9 @@ pub struct ProjectSettings {
     pub default_branch: Option<String>,
     /// Who can see the project.
     pub visibility: Option<Visibility>,
-    /// The address that the repository is imported or mirrored from. It often holds credentials, so it is a reference to a secret.
-    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference))]
-    pub import_url: Option<Reference>,
+    /// The address that the repository is imported or mirrored from: text, or a reference to a secret if it holds credentials.
+    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Address), example = &"https://git.example.org/upstream.git")]
+    pub import_url: Option<TextOrSecret>,
     /// Labels to find the project by. The list replaces the one that is there; its order does not matter.
     #[schemars(transform = FIELD.as_set(), example = &["rust", "shop"])]
     pub topics: Option<BTreeSet<String>>,

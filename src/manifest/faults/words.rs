@@ -390,7 +390,7 @@ fn in_words(kind: &str) -> &'static str {
 }
 
 /// What a word that other readers of YAML take for a boolean stands for.
-pub(in crate::manifest) fn yes_or_no(text: &str) -> Option<bool> {
+fn yes_or_no(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "yes" | "y" | "on" | "true" => Some(true),
         "no" | "n" | "off" | "false" => Some(false),
