@@ -300,6 +300,12 @@ pub trait Kind: Sync {
         false
     }
 
+    /// Why a declared field is neither sent nor compared yet: what has to come first is not undrift's to do. `live` is the entry as it is
+    /// there, `None` if it is about to be created. The end of a sentence that starts with "waits".
+    fn waits(&self, _name: &str, _declared: &Fields, _live: Option<&LiveEntry>) -> Option<&'static str> {
+        None
+    }
+
     /// The requests that bring the entry into being.
     fn create(&self, subject: Subject<'_>) -> Vec<Request<Write>> {
         let body = self.body(subject.declared, Route::Create);

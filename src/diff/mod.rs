@@ -133,6 +133,8 @@ pub enum Reason {
     NotReturned,
     /// It is archived and stays archived; nothing below it is read or changed.
     Archived,
+    /// These fields are not set yet, and wait for what the text says.
+    Waits(String),
 }
 
 /// Something that has to be put right before anything is applied.

@@ -19,8 +19,8 @@ pub struct ProjectSettings {
     /// What the project is about, in a sentence or two.
     #[schemars(transform = FIELD.nullable())]
     pub description: Option<String>,
-    /// The branch that clones and merge requests start from. It has to exist; a new project has one only if something fills it, for
-    /// example `initialize_with_readme` below `create:`.
+    /// The branch that clones and merge requests start from. It must exist; as long as the repository is empty it is not sent, and a note
+    /// in the plan says so.
     #[schemars(length(min = 1), example = &"main")]
     pub default_branch: Option<String>,
     /// Who can see the project.

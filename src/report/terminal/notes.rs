@@ -68,6 +68,7 @@ enum Sort {
     Archived,
     Unlisted,
     LeftAlone,
+    Waits,
     NotReturned,
     CannotVerify,
     SecretMissing,
@@ -79,6 +80,7 @@ impl Sort {
             Reason::Archived => Self::Archived,
             Reason::Unlisted => Self::Unlisted,
             Reason::LeftAlone(_) => Self::LeftAlone,
+            Reason::Waits(_) => Self::Waits,
             Reason::NotReturned => Self::NotReturned,
             Reason::CannotVerify => Self::CannotVerify,
             Reason::SecretMissing(_) => Self::SecretMissing,
@@ -90,6 +92,7 @@ impl Sort {
             Self::Archived => "archived and staying so; nothing in them is read or changed",
             Self::Unlisted => "there, but in no manifest; left as they are",
             Self::LeftAlone => "left alone whatever is declared",
+            Self::Waits => "not sent yet; a later run sets it",
             Self::NotReturned => "not compared, because the service's answer lacks these fields",
             Self::CannotVerify => "cannot be verified, because the service never shows these fields; `--resend` sends them again",
             Self::SecretMissing => "not compared, because these secrets are not available here; `apply` needs them",
@@ -103,6 +106,7 @@ fn object(note: &Note) -> String {
         Reason::Archived => return String::new(),
         Reason::Unlisted => return tail,
         Reason::LeftAlone(why) => why.clone(),
+        Reason::Waits(why) => format!("{} waits {why}", note.fields.join(", ")),
         Reason::NotReturned | Reason::CannotVerify => note.fields.join(", "),
         Reason::SecretMissing(references) => references.join(", "),
     };
@@ -186,7 +190,8 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     let read = plan.incomplete.is_empty();
     if plan.steps.is_empty() {
         let are = if plan.projects == 1 { "is" } else { "are" };
-        let uncompared = |note: &Note| matches!(note.reason, Reason::Archived | Reason::NotReturned | Reason::SecretMissing(_));
+        let uncompared =
+            |note: &Note| matches!(note.reason, Reason::Archived | Reason::NotReturned | Reason::SecretMissing(_) | Reason::Waits(_));
         let limit = if plan.notes.iter().any(uncompared) { ", as far as compared" } else { "" };
         let text = match (title, read && plan.problems.is_empty()) {
             (super::Title::Plan, true) => format!("nothing to do: {projects} {are} as declared{limit}"),
