@@ -2,7 +2,7 @@
 //!
 //! A case is a file `tests/corpus/NAME.yaml` or a folder `tests/corpus/NAME`; `NAME.txt` beside it is the report.
 //! `UPDATE_SNAPSHOTS=1 cargo test --test corpus` writes the reports anew. Every case holds a secret somewhere, and no report does.
-//! A case whose name starts with `good` (or `folder-good`) has nothing wrong; one that starts with `spellings-deprecated` only warns.
+//! A case whose name starts with `good` (or `folder-good`) has nothing wrong; `good-but` and `spellings-deprecated` only warn.
 
 use std::{
     fs,

@@ -30,7 +30,7 @@ pub static CODES: &[(&str, &str)] = &[
         "A new project gets its first contents from one source: a readme, an import, or a template. The reference forbids to combine them, \
          and some attributes work only together with another one. These rules concern `create:` and `settings:` together.",
     ),
-    ("date", "Dates are written as `YYYY-MM-DD`, and the day has to exist."),
+    ("date", "Dates are written as `YYYY-MM-DD`, and the day must exist. The service refuses a day that is over; the day is taken in UTC."),
     (
         "deprecated",
         "The service still accepts this name but has a new one for it, and a later release may drop the old one. The manifest works as it \
@@ -51,6 +51,11 @@ pub static CODES: &[(&str, &str)] = &[
         "duplicate-project",
         "Two documents declare the same project. The service takes paths for the same in any case, so `acme/Shop` and `acme/shop` are one. \
          Files and documents have no order, so neither could win.",
+    ),
+    (
+        "expression",
+        "The service checks pushes against this regular expression, in RE2 syntax. undrift tries a grammar that is nearly the same, so this is \
+         a warning; look-around and backreferences exist in neither. With an invalid expression the service refuses the change, or every push.",
     ),
     (
         "extra",
@@ -79,7 +84,8 @@ pub static CODES: &[(&str, &str)] = &[
     ("missing-field", "An entry that exists is managed without this field, but it cannot be created without it, and it is not there."),
     (
         "missing-file",
-        "A file that is to be uploaded cannot be read. It is a regular file of at most 1 MiB below the manifest folder, and no symbolic link.",
+        "A file that a manifest names cannot be read. It must be a regular file of at most 1 MiB below the folder of `undrift.yaml` (or the \
+         manifest folder, if there is none), and no symbolic link. A picture to upload must be there; a secret only where `apply` runs.",
     ),
     (
         "missing-namespace",

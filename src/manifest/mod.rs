@@ -29,7 +29,7 @@ use surroundings::Root;
 
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Style},
-    secret::Secrets,
+    secret::{Reference, Secrets},
     text,
 };
 
@@ -54,7 +54,7 @@ pub fn load(named: &Path, around: &Surroundings) -> Loaded {
     let root = Root::of(files::folder_of(named), around);
     let found = files::find(named, &root, around, &mut diagnostics);
     let config = config::load(&root, &mut diagnostics);
-    let read = files::for_each(&found, |file| resolve::file(&file.name, file.read(), config.service.tier));
+    let read = files::for_each(&found, |file| resolve::file(&file.name, file.read(), config.service.tier, around.today));
     let mut projects = Vec::new();
     for result in read {
         diagnostics.extend(result.diagnostics);
@@ -74,13 +74,21 @@ pub fn load(named: &Path, around: &Surroundings) -> Loaded {
 }
 
 /// Files to upload are in Git beside the manifests: one that cannot be read is a slip, which nobody should meet halfway through an apply.
+/// A file that holds a secret may be made later, in the job that applies, so its absence is a warning.
 fn missing_files(folder: &Path, desired: &Desired) -> Vec<Diagnostic> {
     let files = Secrets::new(folder, []);
+    let secrets = desired.references().filter_map(|(address, origin, reference)| {
+        let Reference::File(path) = reference else { return None };
+        // One outside the folder is an error of its own, found where it is written.
+        let why = files.read_file(path).err().filter(|_| resolve::is_below(path))?;
+        let missing = Diagnostic::warning("missing-file", why.to_string()).at(Place::from(origin)).label(address.to_string());
+        Some(missing.help("correct the path, or make sure that the file is there when `apply` runs"))
+    });
     let missing = desired.uploads().filter_map(|(address, origin, path)| {
         let why = files.read_file(path).err()?;
         Some(Diagnostic::error("missing-file", why.to_string()).at(Place::from(origin)).label(address.to_string()))
     });
-    missing.collect()
+    missing.chain(secrets).collect()
 }
 
 impl Loaded {

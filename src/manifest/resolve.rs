@@ -6,6 +6,8 @@ use std::{
     path::{Component, Path},
 };
 
+use jiff::civil::Date;
+
 use super::{
     Declared, Entry, Project, Section, State, Unlisted, extra,
     faults::{Finding, Findings},
@@ -35,7 +37,7 @@ pub(super) struct Resolved {
 type Placed = (Project, Range<usize>, Range<usize>);
 
 /// Checks and resolves the file `name`.
-pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier: Option<Tier>) -> Resolved {
+pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier: Option<Tier>, today: Date) -> Resolved {
     let text = match text {
         Ok(text) => text,
         Err(fault) => return Resolved { diagnostics: vec![*fault], ..Resolved::default() },
@@ -46,7 +48,7 @@ pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier:
     findings.add_yaml(&parsed);
     let mut projects = Vec::new();
     for document in parsed.documents.iter().filter(|document| document.data != Data::Null) {
-        projects.extend(Reader { source: &source, tier, findings: &mut findings }.document(document));
+        projects.extend(Reader { source: &source, tier, today, findings: &mut findings }.document(document));
     }
     findings.hide(&mut source, &parsed, &schema::PROJECT);
     // A file without faults has not said what is secret in it, and another file may still find fault with a path of this one.
@@ -78,6 +80,7 @@ pub(super) fn unique(mut projects: Vec<(Project, Place)>, diagnostics: &mut Diag
 struct Reader<'r, 's> {
     source: &'r Source<'s>,
     tier: Option<Tier>,
+    today: Date,
     findings: &'r mut Findings,
 }
 
@@ -277,6 +280,8 @@ impl Reader<'_, '_> {
                 self.check_field(spec, node, key);
                 let value = field_value(spec, value);
                 self.check_reference(&value, key);
+                self.check_dollar(spec, &value, key);
+                self.check_day(spec, &value, key);
                 fields.insert(spec.name.as_str(), Sourced { value, origin: self.origin(&key.span) });
             }
         }
@@ -326,6 +331,26 @@ impl Reader<'_, '_> {
                 self.findings.error("reference", message, key.span.clone()).help("write a relative path without `..`");
             }
             Value::Secret(_) | Value::File(_) | Value::Plain(_) => {}
+        }
+    }
+
+    /// Warns of a text that looks like a reference to an environment variable, where undrift has another form for those.
+    fn check_dollar(&mut self, spec: &Spec, value: &Value, key: &Key) {
+        let takes_text = matches!(spec.field.secrecy, Secrecy::Sensitive | Secrecy::Address);
+        if takes_text && value.text().is_some_and(is_dollar_name) {
+            // The name is not quoted: a password may look like one.
+            let message = format!("`{}` is sent as written: `$` does not refer to an environment variable of undrift", key.name);
+            let dollar = self.findings.warning("reference", message, key.span.clone());
+            dollar.help("write `{env: NAME}` to take it from the environment; leave it if jobs are to expand it");
+        }
+    }
+
+    /// A day on which something ends must not be over: the service refuses it.
+    fn check_day(&mut self, spec: &Spec, value: &Value, key: &Key) {
+        let day = value.text().filter(|_| spec.schema["format"] == "date").and_then(|day| day.parse::<Date>().ok());
+        if day.is_some_and(|day| day < self.today) {
+            let past = self.findings.error("date", format!("`{}` must not be in the past", key.name), key.span.clone());
+            past.help("write a later day or `null`; write `state: absent` if the access has ended");
         }
     }
 
@@ -381,8 +406,14 @@ fn is_variable(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
+/// Whether `text` is nothing but `$NAME` or `${NAME}`.
+fn is_dollar_name(text: &str) -> bool {
+    let Some(name) = text.strip_prefix('$') else { return false };
+    is_variable(name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name))
+}
+
 /// Whether `path` stays inside the folder that it is relative to.
-fn is_below(path: &str) -> bool {
+pub(super) fn is_below(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     !path.is_empty() && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

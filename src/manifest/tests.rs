@@ -359,7 +359,7 @@ proptest! {
     #[test]
     fn whatever_is_written_is_answered(pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40)) {
         let text = format!("kind: Project\npath: a/b\n{}", pieces.concat());
-        let resolved = resolve::file(&"a.yaml".into(), Ok(text), Some(crate::field::Tier::Free));
+        let resolved = resolve::file(&"a.yaml".into(), Ok(text), Some(crate::field::Tier::Free), jiff::civil::date(2030, 1, 1));
         let diagnostics: Diagnostics = resolved.diagnostics.into_iter().collect();
         prop_assert_eq!(diagnostics.is_empty(), diagnostics.render(Style::default()).is_empty());
     }
@@ -383,7 +383,7 @@ proptest! {
                 slip => text.insert_str(at, SLIPS[slip - 1]),
             }
         }
-        let resolved = resolve::file(&"a.yaml".into(), Ok(text.clone()), None);
+        let resolved = resolve::file(&"a.yaml".into(), Ok(text.clone()), None, jiff::civil::date(2030, 1, 1));
         let shown = resolved.diagnostics.into_iter().collect::<Diagnostics>().render(Style::default());
         prop_assert!(!shown.contains("CANARY"), "{}\n{}", text, shown);
     }
