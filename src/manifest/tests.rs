@@ -401,7 +401,7 @@ fn load_below(files: &[(&str, &str)], named: &str, seen_from: &str) -> (Config, 
     let loaded = load(&root.join(named), &around(&root.join(seen_from)));
     let shown = |fault: &Diagnostic| format!("{} {}", fault.code, fault.place.as_ref().map_or("", |place| &*place.file));
     let faults = loaded.diagnostics.sorted().into_iter().map(shown);
-    (loaded.config, loaded.files.iter().map(|file| file.to_string()).chain(faults).collect())
+    (loaded.config, loaded.files.iter().map(ToString::to_string).chain(faults).collect())
 }
 
 #[test]
