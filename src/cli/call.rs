@@ -76,7 +76,7 @@ pub(super) struct Args {
     /// Show the values of variables, tokens of runners and credentials in addresses
     #[arg(long, help_heading = "Output")]
     show_secrets: bool,
-    /// The configuration, instead of undrift.yaml in the current folder
+    /// The configuration, instead of undrift.yaml in the current folder or above it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
