@@ -12,6 +12,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use schemars::Schema;
 
 use crate::{
+    diagnostic::Severity,
     field::{Compare, FIELD, Field, Readback, Route, Secrecy, Tier},
     operation::{Op, Read, Request, Write},
     page::Rows,
@@ -299,6 +300,12 @@ pub trait Kind: Sync {
         false
     }
 
+    /// Why a declared field is neither sent nor compared yet: what has to come first is not undrift's to do. `live` is the entry as it is
+    /// there, `None` if it is about to be created. The end of a sentence that starts with "waits".
+    fn waits(&self, _name: &str, _declared: &Fields, _live: Option<&LiveEntry>) -> Option<&'static str> {
+        None
+    }
+
     /// The requests that bring the entry into being.
     fn create(&self, subject: Subject<'_>) -> Vec<Request<Write>> {
         let body = self.body(subject.declared, Route::Create);
@@ -320,6 +327,10 @@ pub trait Kind: Sync {
 
     /// What is wrong with a declared entry, seen without the service. What its schema says is checked already.
     fn check(&self, _declared: &Fields, _report: &mut dyn FnMut(Fault)) {}
+
+    /// What is wrong with how an entry is written. As [`Self::check`], but it sees only what stands in the manifest: never a secret in the
+    /// place of its reference.
+    fn check_written(&self, _declared: &Fields, _report: &mut dyn FnMut(Severity, Fault)) {}
 
     /// A request for `live`.
     fn addressed(&self, op: Op<Write>, target: &Target, live: &LiveEntry) -> Request<Write> {

@@ -22,7 +22,7 @@ pub enum Layer {
 /// A place in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Origin {
-    /// The file, relative to the manifest folder, with `/` between its parts.
+    /// The file as seen from the working directory, with `/` between its parts.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: u32,

@@ -138,6 +138,26 @@ pub fn url_secrets(text: &str) -> Vec<Range<usize>> {
     secrets
 }
 
+/// Where a text that was meant as the URL of something may hold credentials; `None` if it may be anything.
+pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
+    const SCHEMES: [&str; 5] = ["ftp", "git", "http", "https", "ssh"];
+    let in_urls = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(c);
+    if !text.chars().all(in_urls) {
+        return None;
+    }
+    if let Some((scheme, _)) = text.split_once("://")
+        && SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme))
+    {
+        return Some(url_secrets(text));
+    }
+    // Without a scheme nothing says where the host begins: what stands before an `@` may be a password, slashes and all.
+    let user = text.rfind('@').unwrap_or_default();
+    let path = text[user..].find(['?', '#']).map_or(text.len(), |length| user + length + 1);
+    let ranges = [0..user, path.min(text.len())..text.len()];
+    let shown = &text[user..path.min(text.len())];
+    shown.contains(['.', '/']).then(|| ranges.into_iter().filter(|range| !range.is_empty()).collect())
+}
+
 /// What stays as it is within one path segment or query part (RFC 3986, unreserved).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -212,6 +232,23 @@ mod tests {
             ("no address", "no address"),
         ] {
             assert_eq!(mask_url(url), shown);
+        }
+    }
+
+    #[test]
+    fn what_was_meant_as_a_url_is_shown_without_credentials() {
+        for (text, shown) in [
+            ("ci.example.org/x", Some("ci.example.org/x")),
+            ("bob:s3cret@ci.example.org/x", Some("***@ci.example.org/x")),
+            ("htps//bob:s3/cret@ci.example.org/x?token=s", Some("***@ci.example.org/x?***")),
+            ("https://bob:s3cret@h/x?a=s", Some("https://***@h/x?a=***")),
+            ("s3cret://h", Some("s3cret://h")),
+            ("s3cret", None),
+            ("two words.", None),
+            ("s3cret@", None),
+            ("", None),
+        ] {
+            assert_eq!(address_secrets(text).map(|secrets| mask_ranges(text, &secrets).into_owned()).as_deref(), shown, "{text}");
         }
     }
 

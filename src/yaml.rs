@@ -216,15 +216,28 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let at = error.marker().byte_offset().unwrap_or(self.text.len());
         match error.kind() {
             ErrorKind::RecursionLimitExceeded => too_deep(at..at),
-            ErrorKind::UnknownAnchor => Fault::new("syntax", "an alias without an anchor before it in this document", at..at)
-                .help("quote the text if the `*` belongs to it"),
+            ErrorKind::UnknownAnchor => Fault::new("syntax", "text that starts with `*` must be in quotes", at..at)
+                .help("put it in quotes; without them it names a YAML alias, and this document has no anchor of that name before it"),
             kind => {
+                if let Some(fault) = self.dollar(at) {
+                    return fault;
+                }
                 let (message, help) = syntax::in_words(kind);
                 let tab = self.text.get(at..).filter(|_| syntax::is_tab(kind)).and_then(|rest| rest.find('\t'));
                 let at = at + tab.unwrap_or_default();
                 Fault { help, ..Fault::new("syntax", message, at..at) }
             }
         }
+    }
+
+    /// What is wrong with `${NAME}` within brackets, if the error at the byte `at` is about its brace: there it starts a mapping.
+    fn dollar(&self, at: usize) -> Option<Fault> {
+        let before = self.text.get(..at)?;
+        if !before.ends_with('$') || !self.text[at..].starts_with('{') {
+            return None;
+        }
+        let fault = Fault::new("syntax", "`${...}` within `{}` or `[]` must be in quotes", at - 1..at);
+        Some(fault.help("write `{env: NAME}` to take a secret from the environment, or put the text in quotes to send it as it is"))
     }
 
     /// The node that `event` starts, `depth` collections down.

@@ -2,7 +2,7 @@
 //!
 //! A case is a file `tests/corpus/NAME.yaml` or a folder `tests/corpus/NAME`; `NAME.txt` beside it is the report.
 //! `UPDATE_SNAPSHOTS=1 cargo test --test corpus` writes the reports anew. Every case holds a secret somewhere, and no report does.
-//! A case whose name starts with `good` (or `folder-good`) has nothing wrong; one that starts with `spellings-deprecated` only warns.
+//! A case whose name starts with `good` (or `folder-good`) has nothing wrong; `good-but` and `spellings-deprecated` only warn.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 
 use undrift::{
     diagnostic::{Style, codes},
-    manifest::{check_report, load},
+    manifest::{self, Loaded, Surroundings},
 };
 
 /// What must not be in any report, as a whole or in part.
@@ -22,6 +22,19 @@ const STYLE: Style = Style { colour: false, width: 120 };
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
+}
+
+/// As seen from the corpus, on some day.
+fn around() -> Surroundings {
+    Surroundings { folder: corpus(), today: jiff::civil::date(2030, 1, 1) }
+}
+
+fn load(path: &Path) -> Loaded {
+    manifest::load(path, &around())
+}
+
+fn check_report(path: &Path, style: Style) -> (String, u8) {
+    manifest::check_report(path, &around(), style)
 }
 
 /// Every case with its name.

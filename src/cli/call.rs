@@ -19,7 +19,7 @@ use super::{
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
     diagnostic::Diagnostics,
-    manifest::{Config, config},
+    manifest::{Config, Surroundings, config},
     operation::{self, AnyOp, Op, Operation, Read, Request, Write},
     report::{
         json::harmless,
@@ -76,7 +76,7 @@ pub(super) struct Args {
     /// Show the values of variables, tokens of runners and credentials in addresses
     #[arg(long, help_heading = "Output")]
     show_secrets: bool,
-    /// The configuration, instead of undrift.yaml in the current folder
+    /// The configuration, instead of undrift.yaml in the current folder or above it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -203,7 +203,7 @@ fn configuration(args: &Args, cx: &Context) -> Result<Config, Failure> {
     let mut diagnostics = Diagnostics::default();
     let config = match &args.config {
         Some(path) => config::read(path, &path.to_string_lossy(), &mut diagnostics),
-        None => config::load(".".as_ref(), &mut diagnostics),
+        None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
     };
     cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
     if diagnostics.has_errors() { Err(Failure::said(Exit::Usage)) } else { Ok(config) }

@@ -8,7 +8,7 @@ use super::{
     reports::{Done, ReportArgs, Reports},
 };
 use crate::{
-    manifest,
+    manifest::{self, Surroundings},
     report::json::{Checked, Sort},
 };
 
@@ -29,7 +29,7 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    let loaded = manifest::load(&args.dir);
+    let loaded = manifest::load(&args.dir, &Surroundings::of_process());
     let (text, code) = loaded.report(cx.output.style.into());
     let projects = loaded.desired.as_ref().map_or(0, |desired| desired.projects.len());
     let content = Checked::new(&loaded.diagnostics, projects);

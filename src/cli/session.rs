@@ -13,7 +13,7 @@ use crate::{
     address::{Address, Selector},
     api::{HttpTransport, ReadClient, Settings},
     kind::Shape,
-    manifest::{self, Config, Desired, Project},
+    manifest::{self, Config, Desired, Project, Surroundings},
     observe::Observer,
     plan::{self, Guard, Limits, Plan, Selection},
     report::{Run, Style, progress::Progress},
@@ -114,7 +114,7 @@ impl Session {
     /// # Errors
     /// If the manifests are wrong, a selector selects nothing, or there is no service to talk to.
     pub(super) async fn open(args: &SessionArgs, changes: &ChangeArgs, reports: &mut Reports, cx: &Context) -> Result<Self, Failure> {
-        let loaded = manifest::load(&args.dir);
+        let loaded = manifest::load(&args.dir, &Surroundings::of_process());
         if !loaded.diagnostics.is_empty() {
             cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
         }

@@ -30,7 +30,7 @@ pub static CODES: &[(&str, &str)] = &[
         "A new project gets its first contents from one source: a readme, an import, or a template. The reference forbids to combine them, \
          and some attributes work only together with another one. These rules concern `create:` and `settings:` together.",
     ),
-    ("date", "Dates are written as `YYYY-MM-DD`, and the day has to exist."),
+    ("date", "Dates are written as `YYYY-MM-DD`, and the day must exist. The service refuses a day that is over; the day is taken in UTC."),
     (
         "deprecated",
         "The service still accepts this name but has a new one for it, and a later release may drop the old one. The manifest works as it \
@@ -53,6 +53,11 @@ pub static CODES: &[(&str, &str)] = &[
          Files and documents have no order, so neither could win.",
     ),
     (
+        "expression",
+        "The service checks pushes against this regular expression, in RE2 syntax. undrift tries a grammar that is nearly the same, so this is \
+         a warning; look-around and backreferences exist in neither. With an invalid expression the service refuses the change, or every push.",
+    ),
+    (
         "extra",
         "`extra:` is for fields of the service's that undrift does not know yet; they are sent and compared as they are. A field that it \
          does know has checks and a comparison of its own, which it would lose there. Names that say which object a request is about, as \
@@ -66,6 +71,11 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     ("hook-url", "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others."),
     (
+        "literal-secret",
+        "What looks like a secret is written in the manifest, where everybody who can read the repository can read it, for ever. Write where \
+         it comes from instead: `{env: NAME}` or `{file: PATH}`.",
+    ),
+    (
         "masked-value",
         "The service masks a variable in job logs only if its value can be found there for certain: one line, 8 characters or more, and \
          only letters, digits and a few signs unless the variable is raw. It refuses other values, so the apply would fail.",
@@ -74,7 +84,8 @@ pub static CODES: &[(&str, &str)] = &[
     ("missing-field", "An entry that exists is managed without this field, but it cannot be created without it, and it is not there."),
     (
         "missing-file",
-        "A file that is to be uploaded cannot be read. It is a regular file of at most 1 MiB below the manifest folder, and no symbolic link.",
+        "A file that a manifest names cannot be read. It must be a regular file of at most 1 MiB below the folder of `undrift.yaml` (or the \
+         manifest folder, if there is none), and no symbolic link. A picture to upload must be there; a secret only where `apply` runs.",
     ),
     (
         "missing-namespace",

@@ -1,5 +1,7 @@
 //! One declared entry against the live ones: what it stands for, how each of its fields compares, and what follows from that.
 
+use std::collections::BTreeMap;
+
 use super::{
     AccessChange, Action, Change, Context, Difference, Incomplete, Note, Problem, Reason, SectionDiff, Shown, access_of, removal,
     shown_live, shown_plain,
@@ -145,8 +147,13 @@ impl<'a> Comparing<'a> {
         }
         let mut changes = Vec::new();
         let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
+        let mut waiting: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
         for (name, value) in &self.comparable {
+            if let Some(why) = self.kind.waits(name, &self.values, Some(live)) {
+                waiting.entry(why).or_default().push(name.clone());
+                continue;
+            }
             match self.compare(name, value, live) {
                 Compared::Same | Compared::Local | Compared::SecretMissing => {}
                 Compared::Differs => changes.push(self.change(name, Some(live))),
@@ -155,6 +162,7 @@ impl<'a> Comparing<'a> {
                 Compared::NotReturned => not_returned.push(name.clone()),
             }
         }
+        diff.notes.extend(waiting.into_iter().map(|(why, fields)| self.note(Reason::Waits { why: why.into() }, fields)));
         if !unverified.is_empty() {
             diff.notes.push(self.note(Reason::CannotVerify, unverified));
         }

@@ -79,7 +79,7 @@ pub struct Difference {
     pub address: Address,
     /// What is to be done.
     pub action: Action,
-    /// Where it is declared: the entry, or the section whose `unlisted` says so.
+    /// Where it is declared: the entry, or the line of `unlisted` that says so.
     pub origin: Origin,
     /// What changes.
     pub changes: Vec<Change>,
@@ -139,6 +139,11 @@ pub enum Reason {
     NotReturned,
     /// It is archived and stays archived; nothing below it is read or changed.
     Archived,
+    /// These fields are not set yet, and wait for what the text says.
+    Waits {
+        /// The end of a sentence that begins with `waits`.
+        why: String,
+    },
 }
 
 /// Something that has to be put right before anything is applied.
@@ -269,7 +274,7 @@ fn unlisted(declared: &Section, live: &LiveEntry, doubt: Doubt, context: Context
     let note = |reason| Note { address: address.clone(), reason, fields: Vec::new(), origin: Some(declared.origin.clone()) };
     let policy = if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted };
     match (policy, spared) {
-        (Unlisted::Delete, None) => diff.differences.push(removal(kind, address, &declared.origin, live, context.target)),
+        (Unlisted::Delete, None) => diff.differences.push(removal(kind, address, &declared.unlisted_origin, live, context.target)),
         (Unlisted::Delete, Some(why)) => diff.notes.push(note(Reason::LeftAlone { why: why.into() })),
         // Bots come and go with the tokens that they belong to; a report of them would never end.
         _ if live.untouchable.is_some() => {}

@@ -11,7 +11,10 @@ const SECRET: &str = "https://chat.example.org/hooks/T0123/canary-path";
 fn said(hooks: &str, urls: [&str; 2], known: Option<&str>) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.yaml"), format!("kind: Project\npath: acme/shop\n{hooks}\n")).unwrap();
-    let desired = manifest::load(folder.path()).desired.unwrap();
+    let desired =
+        manifest::load(folder.path(), &manifest::Surroundings { folder: folder.path().into(), today: jiff::civil::date(2030, 1, 1) })
+            .desired
+            .unwrap();
     let kind = kinds::of_section("hooks").unwrap();
     let raw = [7, 8].iter().zip(urls).map(|(id, url)| testing::object(json!({"id": id, "url": url, "push_events": true})));
     let live = Collection::Complete(page::whole(raw.collect()).map(|raw| kind.read(&raw, &|_| true)));
@@ -57,4 +60,28 @@ fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
     // One that is found does not speak for one that is not.
     let two = "hooks: [{url: {env: CHAT}, push_events: true}, {url: {env: OTHER}}]";
     assert_eq!(said(two, urls, Some(SECRET)), ["acme/shop#hooks/id%3A8"]);
+}
+
+#[test]
+fn a_removal_points_at_the_line_that_wants_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "kind: Project\npath: acme/shop\nhooks: [{url: 'https://a.example.org', state: absent}]\nunlisted:\n  hooks: delete\n";
+    std::fs::write(folder.path().join("a.yaml"), text).unwrap();
+    let around = manifest::Surroundings { folder: folder.path().into(), today: jiff::civil::date(2030, 1, 1) };
+    let desired = manifest::load(folder.path(), &around).desired.unwrap();
+    let kind = kinds::of_section("hooks").unwrap();
+    let raw = ["https://a.example.org", "https://b.example.org"].map(|url| testing::object(json!({"id": 7, "url": url})));
+    let live = Collection::Complete(page::whole(raw.to_vec()).map(|raw| kind.read(&raw, &|_| true)));
+    let context = Context {
+        target: &testing::target(),
+        project: &desired.projects[0].address(),
+        caller: &Caller { id: 1, username: "root".into(), administrator: true },
+        personal_owner: None,
+        users: &Users::new(),
+        secrets: &Secrets::new(folder.path(), []),
+        resend: &[],
+    };
+    let diff = section(&desired.projects[0].sections["hooks"], &live, context).unwrap();
+    let origins: Vec<_> = diff.differences.iter().map(|difference| difference.origin.to_string()).collect();
+    assert_eq!(origins, ["a.yaml:3:10", "a.yaml:5:3"]);
 }

@@ -131,7 +131,7 @@ impl Kind for Hooks {
             report(Fault {
                 code: "hook-url",
                 field: Some(field),
-                message: format!("a hook's URL {why}"),
+                message: format!("the URL of a hook {why}"),
                 help: Some("write it as `https://HOST/PATH`".into()),
             });
         }
@@ -152,16 +152,16 @@ fn one_of<'l>(hooks: &[&'l LiveEntry]) -> Found<'l> {
 
 /// Whether the service takes `url` as the address of a hook: HTTP or HTTPS, with a host, without white space.
 fn valid_url(url: &str) -> Result<(), &'static str> {
-    let (scheme, rest) = url.split_once("://").ok_or("starts with `https://` or `http://`")?;
+    let (scheme, rest) = url.split_once("://").ok_or("must start with `http://` or `https://`")?;
     if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
-        return Err("starts with `https://` or `http://`");
+        return Err("must start with `http://` or `https://`");
     }
     if url.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err("holds no white space");
+        return Err("must not have white space");
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
-    if host.is_empty() || host.starts_with(':') { Err("names a host") } else { Ok(()) }
+    if host.is_empty() || host.starts_with(':') { Err("must name a host") } else { Ok(()) }
 }
 
 

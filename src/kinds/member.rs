@@ -30,7 +30,7 @@ pub struct Member {
     /// What the member may do.
     pub access_level: Option<Level>,
     /// The day on which the membership ends, as `YYYY-MM-DD`. `null` means never.
-    #[schemars(transform = FIELD.nullable(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), example = &"2099-01-31")]
+    #[schemars(transform = FIELD.nullable(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
 }
 

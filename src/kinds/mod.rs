@@ -2,6 +2,7 @@
 
 pub mod operations;
 pub mod reference;
+pub mod words;
 
 use std::{collections::BTreeSet, sync::LazyLock};
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use super::{of_section, settings::create_table};
 use crate::{
-    field::{Field, Route, Secrecy, Tier},
+    field::{Field, Readback, Route, Secrecy, Tier},
     kind::{Kind, Spec},
     operation::{Answer, OPERATIONS, Operation, Parameter, Place, Type},
     value::Json,
@@ -58,7 +58,8 @@ fn parameter(name: &'static str, schema: &'static Json, field: &'static Field) -
         administrators: field.administrators,
         deprecated: schema["deprecated"] == true,
         replaced_by: field.replaced_by.as_deref(),
-        secret: field.secrecy == Secrecy::Reference,
+        // An address that never comes back is one that often holds credentials.
+        secret: field.secrecy == Secrecy::Reference || (field.secrecy == Secrecy::Address && field.read == Readback::Never),
         ..Parameter::new(Place::Body, field.sent_name(name), if field.upload { Type::File } else { value(schema) }, about)
     }
 }

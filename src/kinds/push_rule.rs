@@ -2,12 +2,15 @@
 
 use std::sync::LazyLock;
 
+use regex_syntax::ast::parse::Parser;
 use schemars::JsonSchema;
 
 use crate::{
+    diagnostic::Severity,
     field::FIELD,
-    kind::{Kind, Routes, Shape, Source, Table, Target},
+    kind::{Fault, Kind, Routes, Shape, Source, Table, Target},
     operation, schema,
+    value::{Fields, Value},
 };
 
 /// What a push has to look like. `push_rule: null` removes the rule as a whole.
@@ -73,6 +76,20 @@ impl Kind for PushRule {
     }
     fn routes(&self) -> Option<Routes> {
         Some(Routes { create: operation::PUSH_RULE_CREATE, update: operation::PUSH_RULE_UPDATE, delete: operation::PUSH_RULE_DELETE })
+    }
+    // The service uses RE2, whose grammar is nearly, but not quite, the one that is tried here: hence a warning.
+    fn check_written(&self, declared: &Fields, report: &mut dyn FnMut(Severity, Fault)) {
+        for spec in TABLE.specs().iter().filter(|spec| spec.name.ends_with("_regex")) {
+            let Some(text) = declared.get(&spec.name).and_then(Value::text) else { continue };
+            let Err(error) = Parser::new().parse(text) else { continue };
+            let fault = Fault {
+                code: "expression",
+                field: Some(&spec.name),
+                message: format!("`{}` is not a valid regular expression: {}", spec.name, error.kind()),
+                help: Some("correct it; the service takes RE2 syntax, which has no look-around and no backreferences".into()),
+            };
+            report(Severity::Warning, fault);
+        }
     }
 }
 

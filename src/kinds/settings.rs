@@ -8,6 +8,7 @@ pub mod fields;
 use std::sync::LazyLock;
 
 use crate::{
+    diagnostic::Severity,
     field::{Field, Route},
     kind::{self, Fault, Kind, LiveEntry, NamespaceOwner, Shape, Source, Spec, Subject, Table, Target},
     operation::{self, Request, Write},
@@ -46,6 +47,10 @@ impl Kind for Settings {
     }
     // An installation may leave deprecated fields out; what replaces them says the same.
     fn live_value(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+        // Some releases answer with the branch that an empty repository will get: it is not there.
+        if spec.name == "default_branch" && raw.get("empty_repo") == Some(&Json::Bool(true)) {
+            return Some(Json::Null);
+        }
         let live = spec.field.live_name(&spec.name).and_then(|name| raw.get(name));
         if spec.name == "container_expiration_policy" {
             return live.map(policy);
@@ -65,6 +70,15 @@ impl Kind for Settings {
         }
     }
 
+    // The service refuses a default branch that is not there, and an empty repository has none.
+    fn waits(&self, name: &str, declared: &Fields, live: Option<&LiveEntry>) -> Option<&'static str> {
+        let is_empty = || match live {
+            Some(live) => live.fields.get(name).is_some_and(Json::is_null),
+            None => !brings_contents(declared),
+        };
+        (name == "default_branch" && is_empty()).then_some("until the repository has a branch")
+    }
+
     fn create(&self, subject: Subject<'_>) -> Vec<Request<Write>> {
         // Without a namespace the service would take the caller's own: rather nothing than a project in the wrong place.
         let Some(namespace) = &subject.target.namespace else { return Vec::new() };
@@ -78,9 +92,10 @@ impl Kind for Settings {
             first.insert("namespace_id".into(), Json::from(namespace.id).into());
         }
         let mut then = Fields::new();
-        for (name, value) in subject.declared.iter().filter(|(name, value)| !says_nothing(name, value)) {
+        let is_sent = |name: &str, value| !says_nothing(name, value) && self.waits(name, subject.declared, None).is_none();
+        for (name, value) in subject.declared.iter().filter(|(name, value)| is_sent(name, value)) {
             let field = treatment(name);
-            let body = if field.accepted.on(route) && !waits(name, value, subject.declared) {
+            let body = if field.accepted.on(route) && !comes_later(name, value, subject.declared) {
                 &mut first
             } else if field.accepted.on(Route::Edit) {
                 &mut then
@@ -107,6 +122,24 @@ impl Kind for Settings {
             });
         }
     }
+    fn check_written(&self, declared: &Fields, report: &mut dyn FnMut(Severity, Fault)) {
+        if declared.get("import_url").and_then(Value::text).is_some_and(has_user) {
+            let fault = Fault {
+                code: "literal-secret",
+                field: Some("import_url"),
+                message: "an `import_url` with credentials must be a reference to a secret".into(),
+                help: Some("put the whole address into an environment variable and write `{env: NAME}`".into()),
+            };
+            report(Severity::Error, fault);
+        }
+    }
+}
+
+/// Whether a URL names a user, and with it often a password.
+fn has_user(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    // An address such as `git@host:path` has a user and no password.
+    url.contains("://") && rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
 /// How the service treats a field of `settings:` or `create:`.
@@ -122,8 +155,14 @@ fn says_nothing(name: &str, value: &Value) -> bool {
 
 /// Whether a field that a create accepts has to wait for the edit: a file, because a form cannot carry what is nested, and the default
 /// branch unless the create makes one (reference 2, 4.3).
-fn waits(name: &str, value: &Value, declared: &Fields) -> bool {
+fn comes_later(name: &str, value: &Value, declared: &Fields) -> bool {
     matches!(value, Value::File(_)) || (name == "default_branch" && !is_on(declared, "initialize_with_readme"))
+}
+
+/// Whether what a project is created with fills its repository.
+fn brings_contents(declared: &Fields) -> bool {
+    let has = |name: &&str| declared.contains_key(*name);
+    is_on(declared, "initialize_with_readme") || ["import_url", "template_name", "template_project_id"].iter().any(has)
 }
 
 /// The edits that carry `body`: one for data, one for each file.
@@ -170,13 +209,6 @@ pub fn check_create(settings: &Fields, create: &Fields, report: &mut dyn FnMut(F
     if let Some(template) = template.filter(|_| readme || import) {
         let other = if readme { "with a readme" } else { "from `import_url`" };
         fault(template, &format!("a project is not created both from a template and {other}"), "keep one source of its contents");
-    }
-    if settings.contains_key("default_branch") && !readme && !import && template.is_none() {
-        fault(
-            "default_branch",
-            "a project that is created empty has no branch",
-            "add `initialize_with_readme: true` below `create:`, or leave out `default_branch` until the branch is there",
-        );
     }
     for name in ["template_project_id", "group_with_project_templates_id"] {
         if create.contains_key(name) && !is_on(create, "use_custom_template") {
@@ -257,6 +289,24 @@ mod tests {
     }
 
     #[test]
+    fn the_default_branch_of_an_empty_repository_is_not_sent() {
+        let declared = fields(json!({"default_branch": "trunk"}));
+        let post = PROJECT_CREATE.request().fields(fields(json!({"name": "shop", "path": "shop", "namespace_id": 3})));
+        assert_eq!(create(NamespaceOwner::Group, &declared), [post]);
+        for (raw, waits) in [
+            (json!({"empty_repo": true, "default_branch": null}), true),
+            (json!({"empty_repo": true, "default_branch": "main"}), true),
+            (json!({"default_branch": null}), true),
+            (json!({"empty_repo": false, "default_branch": "main"}), false),
+            (json!({}), false),
+        ] {
+            let entry = live(&Settings, raw.clone());
+            assert_eq!(Settings.waits("default_branch", &declared, Some(&entry)).is_some(), waits, "{raw}");
+            assert_eq!(Settings.waits("description", &declared, Some(&entry)), None);
+        }
+    }
+
+    #[test]
     fn a_project_is_never_created_where_nobody_said() {
         let target = Target { namespace: None, ..new_target(NamespaceOwner::Group) };
         assert_eq!(Settings.create(Subject { target: &target, declared: &Fields::new(), users: &Users::new() }), []);
@@ -331,7 +381,7 @@ mod tests {
             (import.clone(), json!({"initialize_with_readme": true}), vec!["initialize_with_readme"]),
             (import, json!({"template_name": "rails"}), vec!["template_name"]),
             (json!({}), json!({"template_name": "rails", "initialize_with_readme": true}), vec!["template_name"]),
-            (branch.clone(), json!({}), vec!["default_branch"]),
+            (branch.clone(), json!({}), vec![]),
             (branch.clone(), json!({"initialize_with_readme": true}), vec![]),
             (branch, json!({"template_name": "rails"}), vec![]),
             (json!({}), json!({"template_project_id": 1, "use_custom_template": true}), vec![]),

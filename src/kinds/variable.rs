@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 
 use crate::{
+    diagnostic::Severity,
     field::{FIELD, Secrecy},
     kind::{Fault, Kind, LiveEntry, Routes, Source, Table, Target},
     operation::{self, Op, Request, Write},
@@ -112,6 +113,19 @@ impl Kind for Variables {
             });
         }
     }
+    fn check_written(&self, declared: &Fields, report: &mut dyn FnMut(Severity, Fault)) {
+        let is_on = |name: &&str| declared.get(*name).and_then(Value::plain).and_then(Json::as_bool) == Some(true);
+        let is_written = declared.get("value").and_then(Value::text).is_some_and(|value| !value.is_empty());
+        if let Some(flag) = ["masked", "protected"].into_iter().find(is_on).filter(|_| is_written) {
+            let fault = Fault {
+                code: "literal-secret",
+                field: Some("value"),
+                message: format!("the value of a {flag} variable is written in plain text"),
+                help: Some(format!("write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed")),
+            };
+            report(Severity::Warning, fault);
+        }
+    }
 }
 
 /// Whether the service accepts `value` as masked: one line of at least 8 characters; unless `raw`, of `[a-zA-Z0-9_+=/@:.~-]` only.
@@ -120,13 +134,13 @@ impl Kind for Variables {
 /// What the value would have to be, as the end of a sentence that starts with "a masked value".
 pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     if value.chars().count() < 8 {
-        return Err("has at least 8 characters");
+        return Err("must have at least 8 characters");
     }
     if raw {
-        return if value.contains(char::is_whitespace) { Err("holds no white space") } else { Ok(()) };
+        return if value.contains(char::is_whitespace) { Err("must not have white space") } else { Ok(()) };
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-    if value.chars().all(plain) { Ok(()) } else { Err("holds only letters, digits and `_+=/@:.~-`, unless `raw` is true") }
+    if value.chars().all(plain) { Ok(()) } else { Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true") }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::{io::ErrorKind, path::Path};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{faults::Findings, files, schema};
+use super::{Surroundings, faults::Findings, files, schema, surroundings::Root};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::Tier,
@@ -16,6 +16,9 @@ use crate::{
 
 /// The name of the file.
 pub const FILE: &str = "undrift.yaml";
+
+/// A name that is easily written instead.
+pub(super) const MISNAMED: &str = "undrift.yml";
 
 /// How to run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -81,20 +84,32 @@ pub struct Removals {
     pub share: Option<f64>,
 }
 
-/// Reads the file in `folder`, if there is one. It holds the guards, so what cannot be read is not passed over.
-pub fn load(folder: &Path, diagnostics: &mut Diagnostics) -> Config {
-    let path = folder.join(FILE);
+/// Reads the file that counts in `folder`: its own, or the nearest one upwards in the repository.
+pub fn find(folder: &Path, around: &Surroundings, diagnostics: &mut Diagnostics) -> Config {
+    load(&Root::of(folder, around), diagnostics)
+}
+
+/// Reads the file of `root`, if there is one. It holds the guards, so what cannot be read is not passed over.
+pub(super) fn load(root: &Root, diagnostics: &mut Diagnostics) -> Config {
+    let (path, name) = (root.folder.join(FILE), root.config.as_str());
     match files::irregular(&path) {
-        Ok(None) => read(&path, FILE, diagnostics),
+        Ok(None) => read(&path, name, diagnostics),
         Ok(Some(what)) => {
             let message = format!("`{FILE}` must be a regular file, not {what}");
             diagnostics
-                .push(Diagnostic::error("unreadable", message).at(Place::file(FILE)).help("put the file itself there, or take it away"));
+                .push(Diagnostic::error("unreadable", message).at(Place::file(name)).help("put the file itself there, or take it away"));
             Config::default()
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => Config::default(),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            if root.folder.join(MISNAMED).exists() {
+                let name = name.replace(FILE, MISNAMED);
+                let misnamed = Diagnostic::error("unreadable", format!("`{MISNAMED}` must be called `{FILE}`")).at(Place::file(name));
+                diagnostics.push(misnamed.help("rename the file; under this name its guards do not count"));
+            }
+            Config::default()
+        }
         // What stands in the way is said by who reads it, or by who reads the folder.
-        Err(_) => read(&path, FILE, diagnostics),
+        Err(_) => read(&path, name, diagnostics),
     }
 }
 

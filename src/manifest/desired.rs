@@ -88,6 +88,8 @@ pub struct Section {
     pub origin: Origin,
     /// What to do with live entries that are not listed.
     pub unlisted: Unlisted,
+    /// Where that is written; the section itself, if nowhere.
+    pub unlisted_origin: Origin,
     /// The entries, ordered by their key. A section that is a mapping or a switch has exactly one.
     pub entries: Vec<Entry>,
 }

@@ -16,8 +16,6 @@ use crate::{
 
 mod words;
 
-pub(super) use words::yes_or_no;
-
 /// More faults than these in one file are counted, not shown: one slip often has many followers, and the first ones say enough.
 const MOST: usize = 100;
 
@@ -98,6 +96,14 @@ impl Findings {
         self.findings.push(finding);
         let last = self.findings.len() - 1;
         &mut self.findings[last]
+    }
+
+    /// Adds one, unless it was found already: what is merged in from an anchor stands in one place and counts in several.
+    pub(super) fn push_once(&mut self, finding: Finding) {
+        let is_same = |other: &Finding| other.code == finding.code && other.span == finding.span && other.message == finding.message;
+        if !self.findings.iter().any(is_same) {
+            self.push(finding);
+        }
     }
 
     /// How many more can be shown.

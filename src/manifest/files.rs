@@ -9,7 +9,10 @@ use std::{
     },
 };
 
-use super::Place;
+use super::{
+    Place, Surroundings,
+    surroundings::{self, Root},
+};
 use crate::diagnostic::{Diagnostic, Diagnostics, FileName};
 
 /// The largest manifest, in bytes.
@@ -25,12 +28,12 @@ const MAX_TOTAL: u64 = 256 << 20;
 const MAX_DEPTH: usize = 64;
 
 /// Files at the root that are not manifests.
-const RESERVED: [&str; 4] = [super::config::FILE, "undrift.yml", "sandbox.yaml", "sandbox.yml"];
+const RESERVED: [&str; 4] = [super::config::FILE, super::config::MISNAMED, "sandbox.yaml", "sandbox.yml"];
 
 /// A manifest.
 #[derive(Debug)]
 pub(super) struct File {
-    /// Its path relative to the folder, with `/` between the parts.
+    /// Its path as seen from the working directory, with `/` between the parts.
     pub(super) name: FileName,
     path: PathBuf,
 }
@@ -73,15 +76,21 @@ pub(super) fn irregular(path: &Path) -> std::io::Result<Option<&'static str>> {
     })
 }
 
-/// The folder that names are relative to, and every manifest in it. If `root` is a file, it is the only one.
-pub(super) fn find(root: &Path, diagnostics: &mut Diagnostics) -> (PathBuf, Vec<File>) {
-    if root.is_file() {
-        let folder = root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let name = root.file_name().map_or_else(|| "manifest".into(), |name| name.to_string_lossy());
-        return (folder.to_owned(), vec![File { name: name.into(), path: root.to_owned() }]);
+/// The folder that `named` is or is in.
+pub(super) fn folder_of(named: &Path) -> &Path {
+    let parent = || named.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if named.is_file() { parent().unwrap_or(Path::new(".")) } else { named }
+}
+
+/// Every manifest in `named`. If it is a file, it is the only one.
+pub(super) fn find(named: &Path, root: &Root, around: &Surroundings, diagnostics: &mut Diagnostics) -> Vec<File> {
+    let name = around.seen(named);
+    if named.is_file() {
+        return vec![File { name: name.into(), path: named.to_owned() }];
     }
+    let is_root = root.folder == named;
     let mut search = Search { files: Vec::new(), bytes: 0, diagnostics };
-    search.folder(root, "", 0);
+    search.folder(named, &name, if is_root { &RESERVED } else { &[] }, 0);
     let Search { mut files, bytes, .. } = search;
     files.sort_by(|a, b| a.name.cmp(&b.name));
     let limit = if files.len() > MAX_FILES {
@@ -93,10 +102,10 @@ pub(super) fn find(root: &Path, diagnostics: &mut Diagnostics) -> (PathBuf, Vec<
         diagnostics.push(Diagnostic::error("too-large", limit).help("name a folder that holds only what belongs together"));
         files.clear();
     } else if files.is_empty() && diagnostics.is_empty() {
-        let none = Diagnostic::error("no-manifests", "there is no manifest in this folder").at(Place::file(root.to_string_lossy()));
+        let none = Diagnostic::error("no-manifests", "there is no manifest in this folder").at(Place::file(name));
         diagnostics.push(none.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
     }
-    (root.to_owned(), files)
+    files
 }
 
 struct Search<'d> {
@@ -106,16 +115,15 @@ struct Search<'d> {
 }
 
 impl Search<'_> {
-    /// Adds what is in `folder`, which is called `name` with a `/` at its end.
-    fn folder(&mut self, folder: &Path, name: &str, depth: usize) {
-        if let Err(error) = self.entries(folder, name, depth) {
-            let shown = if name.is_empty() { folder.to_string_lossy().into_owned() } else { name.to_owned() };
+    /// Adds what is in `folder`, which is called `name`, but for the files that are `reserved`.
+    fn folder(&mut self, folder: &Path, name: &str, reserved: &[&str], depth: usize) {
+        if let Err(error) = self.entries(folder, name, reserved, depth) {
             let message = format!("cannot read the folder: {error}");
-            self.diagnostics.push(Diagnostic::error("unreadable", message).at(Place::file(shown)));
+            self.diagnostics.push(Diagnostic::error("unreadable", message).at(Place::file(name)));
         }
     }
 
-    fn entries(&mut self, folder: &Path, name: &str, depth: usize) -> std::io::Result<()> {
+    fn entries(&mut self, folder: &Path, name: &str, reserved: &[&str], depth: usize) -> std::io::Result<()> {
         if depth > MAX_DEPTH {
             return Err(std::io::Error::other("folders lie too deep in each other"));
         }
@@ -127,10 +135,10 @@ impl Search<'_> {
             if own.starts_with('.') || self.files.len() > MAX_FILES {
                 continue;
             } else if kind.is_dir() {
-                self.folder(&entry.path(), &format!("{name}{own}/"), depth + 1);
-            } else if kind.is_file() && is_manifest && !(name.is_empty() && RESERVED.contains(&own.as_str())) {
+                self.folder(&entry.path(), &surroundings::join(name, &own), &[], depth + 1);
+            } else if kind.is_file() && is_manifest && !reserved.contains(&own.as_str()) {
                 self.bytes = self.bytes.saturating_add(entry.metadata()?.len());
-                self.files.push(File { name: format!("{name}{own}").into(), path: entry.path() });
+                self.files.push(File { name: surroundings::join(name, &own).into(), path: entry.path() });
             }
         }
         Ok(())

@@ -1,54 +1,102 @@
 //! Which parts of a manifest must not be shown.
 //!
-//! With a tree, a value is shown only if its schema knows it and does not call it secret: a misspelt key may hold anything. Without a
-//! tree, after broken syntax, a word is shown only if it stands on one line behind a key that is known to be harmless.
+//! With a tree, a value is shown only if its schema knows it and does not call it secret, whatever its type: whoever writes `5MB` in the
+//! place of a number wants to see it. A misspelt key may hold anything. Without a tree, after broken syntax, a word is shown only if it
+//! stands on one line behind a key that is known to be harmless.
 
 use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
     field::{Field, Secrecy},
-    text::is_name,
+    text::{self, is_name},
     value::Json,
-    yaml::{Data, Node},
+    yaml::{Data, Key, Node},
 };
 
 /// The parts of `node`, a value of `schema`, that must not be shown.
 pub(super) fn secrets(text: &str, node: &Node, schema: &Json) -> Vec<Range<usize>> {
-    let mut hidden = Vec::new();
-    walk(text, node, node.span.start, schema, &mut hidden);
-    hidden
+    let mut walk = Walk { text, open: open_names(schema), hidden: Vec::new() };
+    walk.node(node, node.span.start, schema);
+    walk.hidden
 }
 
-/// Adds what is secret of `node`, whose key ends at the byte `after`.
-fn walk(text: &str, node: &Node, after: usize, schema: &Json, hidden: &mut Vec<Range<usize>>) {
-    match &node.data {
-        Data::Map(entries) => {
-            for (key, value) in entries {
-                match schema.get("properties").and_then(|properties| properties.get(&key.name)) {
-                    Some(property) if Field::of(property).secrecy == Secrecy::Open => walk(text, value, key.span.end, property, hidden),
-                    _ => {
-                        hidden.push(value_of(text, key.span.end, &value.span));
-                        hidden.extend((!is_name(&key.name)).then(|| key.span.clone()));
+/// Collects what is secret.
+struct Walk<'t> {
+    text: &'t str,
+    /// The names of the fields that are shown wherever they stand.
+    open: BTreeSet<String>,
+    hidden: Vec<Range<usize>>,
+}
+
+impl Walk<'_> {
+    /// Adds what is secret of `node`, whose key ends at the byte `after`.
+    fn node(&mut self, node: &Node, after: usize, schema: &Json) {
+        let text = self.text;
+        match &node.data {
+            Data::Map(entries) => {
+                for (key, value) in entries {
+                    self.entry(key, value, schema);
+                }
+            }
+            Data::List(items) => {
+                for item in items {
+                    match schema.get("items") {
+                        Some(schema) => self.node(item, item.span.start, schema),
+                        None => self.hidden.push(whole(text, &item.span)),
                     }
                 }
             }
+            Data::Unreadable if text.get(node.span.clone()).is_some_and(is_numeric) => {}
+            Data::Null | Data::Bool(_) => self.hidden.push(properties_start(text, node.span.start)..node.span.start),
+            data if *data != Data::Unreadable && takes_scalars(schema) => self.rest_of_lines(node, after),
+            _ => self.hidden.push(whole(text, &node.span)),
         }
-        Data::List(items) => {
-            for item in items {
-                match schema.get("items") {
-                    Some(schema) => walk(text, item, item.span.start, schema, hidden),
-                    None => hidden.push(whole(text, &item.span)),
-                }
+    }
+
+    fn entry(&mut self, key: &Key, value: &Node, schema: &Json) {
+        let property = schema.get("properties").and_then(|properties| properties.get(&key.name));
+        let is_scalar = !matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable);
+        match property.map(|property| (property, Field::of(property).secrecy)) {
+            Some((property, Secrecy::Open)) => self.node(value, key.span.end, property),
+            Some((_, Secrecy::Address)) => self.address(key.span.end, value),
+            // In the wrong place, but the value is what it would be in the right one; and no secret is `true`.
+            None if is_scalar
+                && schema.get("properties").is_some()
+                && (self.open.contains(&key.name) || matches!(value.data, Data::Null | Data::Bool(_))) =>
+            {
+                self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
+                self.rest_of_lines(value, key.span.end);
+            }
+            _ => {
+                self.hidden.push(value_of(self.text, key.span.end, &value.span));
+                self.hidden.extend((!is_name(&key.name)).then(|| key.span.clone()));
             }
         }
-        Data::Unreadable if text.get(node.span.clone()).is_some_and(is_numeric) => {}
-        Data::Null | Data::Bool(_) => hidden.push(properties_start(text, node.span.start)..node.span.start),
-        data if *data != Data::Unreadable && takes(schema, data) => {
-            // On another line than its key may stand anything: a quote or an indentation slips easily.
-            let line_end = text.get(after..).and_then(|rest| rest.find('\n')).map_or(text.len(), |length| after + length);
-            hidden.extend((line_end < node.span.end).then(|| line_end.max(node.span.start)..node.span.end));
+    }
+
+    /// Adds what may be a credential in a URL, or in what was meant as one.
+    fn address(&mut self, after: usize, value: &Node) {
+        if let (Data::List(items), true) = (&value.data, value_of(self.text, after, &value.span).start == value.span.start) {
+            for item in items {
+                self.address(item.span.start, item);
+            }
+            return;
         }
-        _ => hidden.push(whole(text, &node.span)),
+        let range = value_of(self.text, after, &value.span);
+        let written = self.text.get(range.clone()).unwrap_or_default();
+        let quote = written.chars().next().filter(|c| matches!(c, '\'' | '"'));
+        let inner = quote.map_or(written, |quote| written.trim_start_matches(quote).trim_end_matches(quote));
+        let start = range.start + (written.len() - inner.len()) / 2;
+        match text::address_secrets(inner).filter(|_| value.text() == Some(inner)) {
+            Some(secrets) => self.hidden.extend(secrets.into_iter().map(|secret| start + secret.start..start + secret.end)),
+            None => self.hidden.push(range),
+        }
+    }
+
+    /// Adds what stands on other lines than the key: there may be anything, since a quote or an indentation slips easily.
+    fn rest_of_lines(&mut self, node: &Node, after: usize) {
+        let line_end = self.text.get(after..).and_then(|rest| rest.find('\n')).map_or(self.text.len(), |length| after + length);
+        self.hidden.extend((line_end < node.span.end).then(|| line_end.max(node.span.start)..node.span.end));
     }
 }
 
@@ -85,33 +133,20 @@ fn properties_start(text: &str, value_start: usize) -> usize {
     start
 }
 
-/// Whether `schema` may be meant for this scalar. A word in the place of a boolean or of a number is shown if it stands for one.
-fn takes(schema: &Json, data: &Data) -> bool {
-    let types = match &schema["type"] {
+/// Whether `schema` is one of scalars, or of a list of them. A scalar in the place of a mapping may be anything.
+fn takes_scalars(schema: &Json) -> bool {
+    let types: Vec<_> = match &schema["type"] {
         Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
         Json::String(one) => vec![one.as_str()],
         _ => return true,
     };
-    // A word in the place of a list of words is a slip, not a secret.
-    if types.contains(&"array") && schema["items"]["type"].is_string() {
-        return takes(&schema["items"], data);
-    }
-    let takes = |wanted: &[&str]| types.iter().any(|kind| wanted.contains(kind));
-    match data {
-        Data::Text(text) if is_spelt_out(text) => takes(&["string", "boolean", "integer", "number"]),
-        Data::Text(_) => takes(&["string"]),
-        _ => takes(&["string", "boolean", "integer", "number"]),
-    }
+    let is_list = types.contains(&"array") && schema["items"]["type"].is_string();
+    (is_list && takes_scalars(&schema["items"])) || types.iter().any(|kind| !matches!(*kind, "array" | "object" | "null"))
 }
 
 /// Whether `text` may be a number, infinity or not-a-number.
 fn is_numeric(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-.einfaEINFA".contains(c))
-}
-
-/// Whether a text is a number, or a word that some readers of YAML take for a boolean.
-fn is_spelt_out(text: &str) -> bool {
-    super::faults::yes_or_no(text).is_some() || text.parse::<f64>().is_ok()
 }
 
 /// The names of the fields that are shown wherever they stand: known to `schema`, and secret nowhere in it.
@@ -328,7 +363,10 @@ mod tests {
             ("list: null", "list: null"),
             ("words: [a, {s: s}]", "words: [a, {s: ***}]"),
             ("words: a", "words: a"),
-            ("inner: {n: s}", "inner: {n: ***}"),
+            ("inner: {n: 5MB}", "inner: {n: 5MB}"),
+            ("on: maybe", "on: maybe"),
+            ("other: true", "other: true"),
+            ("other: &s true", "other: ***true"),
             ("inner: {n: '12', m: s}", "inner: {n: '12', m: ***}"),
             ("inner: {n: !s x}", "inner: {n: ***}"),
             ("other:\n  - s\n  - s\ninner: {}", "other:\n  ***\ninner: {}"),

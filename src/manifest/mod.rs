@@ -18,21 +18,25 @@ mod mask;
 mod path;
 mod resolve;
 pub mod schema;
+mod surroundings;
 
 pub use config::Config;
 pub use declared::Declared;
 pub use desired::{Desired, Entry, Project, Section, State, Unlisted};
+pub use surroundings::Surroundings;
+
+use surroundings::Root;
 
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Style},
-    secret::Secrets,
+    secret::{Reference, Secrets},
     text,
 };
 
 /// What was found in a folder or a file.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The folder that paths of files and of file secrets are relative to.
+    /// The folder that paths of files and of file secrets are relative to: that of `undrift.yaml`, or the one that was named.
     pub root: PathBuf,
     /// The manifests that were read, in the order of their names.
     pub files: Vec<FileName>,
@@ -44,12 +48,13 @@ pub struct Loaded {
     pub diagnostics: Diagnostics,
 }
 
-/// Reads the manifests below `root`, or the one manifest that it is, and `undrift.yaml` beside them.
-pub fn load(root: &Path) -> Loaded {
+/// Reads the manifests below `named`, or the one manifest that it is, and the `undrift.yaml` that counts for them.
+pub fn load(named: &Path, around: &Surroundings) -> Loaded {
     let mut diagnostics = Diagnostics::default();
-    let (folder, found) = files::find(root, &mut diagnostics);
-    let config = config::load(&folder, &mut diagnostics);
-    let read = files::for_each(&found, |file| resolve::file(&file.name, file.read(), config.service.tier));
+    let root = Root::of(files::folder_of(named), around);
+    let found = files::find(named, &root, around, &mut diagnostics);
+    let config = config::load(&root, &mut diagnostics);
+    let read = files::for_each(&found, |file| resolve::file(&file.name, file.read(), config.service.tier, around.today));
     let mut projects = Vec::new();
     for result in read {
         diagnostics.extend(result.diagnostics);
@@ -58,24 +63,32 @@ pub fn load(root: &Path) -> Loaded {
     let projects = resolve::unique(projects, &mut diagnostics);
     if projects.is_empty() && !diagnostics.has_errors() {
         // What came out empty is a slip, and "nothing to do" would hide it.
-        let place = if let [only] = &*found { only.name.clone() } else { root.to_string_lossy().into() };
+        let place = if let [only] = &*found { only.name.clone() } else { around.seen(named).into() };
         let none = Diagnostic::error("no-manifests", "no manifest here declares a project").at(Place::file(place));
         diagnostics.push(none.help("each document starts with `kind: Project` and `path: ...`"));
     }
     let desired = Desired { projects };
-    diagnostics.extend(missing_files(&folder, &desired));
+    diagnostics.extend(missing_files(&root.folder, &desired));
     let desired = (!diagnostics.has_errors()).then_some(desired);
-    Loaded { root: folder, files: found.into_iter().map(|file| file.name).collect(), desired, config, diagnostics }
+    Loaded { root: root.folder, files: found.into_iter().map(|file| file.name).collect(), desired, config, diagnostics }
 }
 
 /// Files to upload are in Git beside the manifests: one that cannot be read is a slip, which nobody should meet halfway through an apply.
+/// A file that holds a secret may be made later, in the job that applies, so its absence is a warning.
 fn missing_files(folder: &Path, desired: &Desired) -> Vec<Diagnostic> {
     let files = Secrets::new(folder, []);
+    let secrets = desired.references().filter_map(|(address, origin, reference)| {
+        let Reference::File(path) = reference else { return None };
+        // One outside the folder is an error of its own, found where it is written.
+        let why = files.read_file(path).err().filter(|_| resolve::is_below(path))?;
+        let missing = Diagnostic::warning("missing-file", why.to_string()).at(Place::from(origin)).label(address.to_string());
+        Some(missing.help("correct the path, or make sure that the file is there when `apply` runs"))
+    });
     let missing = desired.uploads().filter_map(|(address, origin, path)| {
         let why = files.read_file(path).err()?;
         Some(Diagnostic::error("missing-file", why.to_string()).at(Place::from(origin)).label(address.to_string()))
     });
-    missing.collect()
+    missing.chain(secrets).collect()
 }
 
 impl Loaded {
@@ -98,9 +111,9 @@ impl Loaded {
     }
 }
 
-/// Loads the manifests below `root` and reports on them, as [`Loaded::report`] does.
-pub fn check_report(root: &Path, style: Style) -> (String, u8) {
-    load(root).report(style)
+/// Loads the manifests below `named` and reports on them, as [`Loaded::report`] does.
+pub fn check_report(named: &Path, around: &Surroundings, style: Style) -> (String, u8) {
+    load(named, around).report(style)
 }
 
 #[cfg(test)]

@@ -9,32 +9,35 @@ const SPECIAL: [char; 3] = ['.', '-', '_'];
 /// # Errors
 /// What is wrong, as a fragment that follows "the path".
 pub(super) fn check(path: &str, is_new: bool) -> Result<(), &'static str> {
+    if path.contains("://") || (path.contains('@') && path.contains(':')) {
+        return Err("must name the project as in `acme/shop`, without the address of the service");
+    }
     let segments: Vec<_> = path.split('/').collect();
     if segments.iter().any(|segment| segment.is_empty()) && path.contains('/') {
-        return Err("has an empty part; it neither starts nor ends with `/`");
+        return Err("must not have an empty part, nor start or end with `/`");
     }
     if segments.len() < 2 {
-        return Err("needs a namespace, as in `acme/shop`");
+        return Err("must have a namespace, as in `acme/shop`");
     }
     if !path.chars().all(|c| c.is_ascii_alphanumeric() || c == '/' || SPECIAL.contains(&c)) {
-        return Err("holds a character other than letters, digits, `.`, `-`, `_` and `/`");
+        return Err("must have only letters, digits, `.`, `-`, `_` and `/`");
     }
     if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
-        return Err("is written with `.` or `..`; it starts at the top");
+        return Err("must be the full path, without `.` or `..`");
     }
     if segments.iter().any(|segment| segment.starts_with('-') || segment.ends_with(".git") || segment.ends_with(".atom")) {
-        return Err("has a part that starts with `-` or ends with `.git` or `.atom`");
+        return Err("must not have a part that starts with `-` or ends with `.git` or `.atom`");
     }
     if path.len() > 1024 || segments.iter().any(|segment| segment.len() > 255) {
-        return Err("is too long; each part has at most 255 characters");
+        return Err("must be shorter: at most 255 characters in each part");
     }
     let own = segments[segments.len() - 1];
     let is_special = |c: char| SPECIAL.contains(&c);
     if is_new && (own.starts_with(is_special) || own.ends_with(is_special)) {
-        return Err("may not start or end its last part with `.`, `-` or `_`");
+        return Err("must not start or end its last part with `.`, `-` or `_`");
     }
     if is_new && own.as_bytes().windows(2).any(|pair| pair.iter().all(|byte| is_special(char::from(*byte)))) {
-        return Err("may not have two of `.`, `-` and `_` in a row in its last part");
+        return Err("must not have two of `.`, `-` and `_` in a row in its last part");
     }
     Ok(())
 }
@@ -62,6 +65,8 @@ mod tests {
             ("acme/./shop", false, false),
             ("acme/../shop", false, false),
             ("acme/..", false, false),
+            ("https://gitlab.example.org/acme/shop", false, false),
+            ("git@gitlab.example.org:acme/shop", false, false),
             ("acme/.shop", true, false),
             ("acme/_shop", true, false),
             ("acme/shop-", true, false),

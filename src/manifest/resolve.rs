@@ -6,7 +6,13 @@ use std::{
     path::{Component, Path},
 };
 
-use super::{Declared, Entry, Project, Section, State, Unlisted, extra, faults::Findings, path, schema};
+use jiff::civil::Date;
+
+use super::{
+    Declared, Entry, Project, Section, State, Unlisted, extra,
+    faults::{Finding, Findings},
+    path, schema,
+};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::{Accepted, Field, Secrecy, Tier},
@@ -31,7 +37,7 @@ pub(super) struct Resolved {
 type Placed = (Project, Range<usize>, Range<usize>);
 
 /// Checks and resolves the file `name`.
-pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier: Option<Tier>) -> Resolved {
+pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier: Option<Tier>, today: Date) -> Resolved {
     let text = match text {
         Ok(text) => text,
         Err(fault) => return Resolved { diagnostics: vec![*fault], ..Resolved::default() },
@@ -42,7 +48,7 @@ pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier:
     findings.add_yaml(&parsed);
     let mut projects = Vec::new();
     for document in parsed.documents.iter().filter(|document| document.data != Data::Null) {
-        projects.extend(Reader { source: &source, tier, findings: &mut findings }.document(document));
+        projects.extend(Reader { source: &source, tier, today, findings: &mut findings }.document(document));
     }
     findings.hide(&mut source, &parsed, &schema::PROJECT);
     // A file without faults has not said what is secret in it, and another file may still find fault with a path of this one.
@@ -74,6 +80,7 @@ pub(super) fn unique(mut projects: Vec<(Project, Place)>, diagnostics: &mut Diag
 struct Reader<'r, 's> {
     source: &'r Source<'s>,
     tier: Option<Tier>,
+    today: Date,
     findings: &'r mut Findings,
 }
 
@@ -99,8 +106,9 @@ impl Reader<'_, '_> {
         let mut sections = BTreeMap::new();
         for kind in KINDS {
             if let Some((key, node)) = document.get(kind.section()) {
-                let unlisted = self.unlisted(document, *kind);
-                sections.insert(kind.section(), self.section(*kind, key, node, unlisted, &refused));
+                let mut section = self.section(*kind, key, node, &refused);
+                self.unlisted(document, &mut section);
+                sections.insert(kind.section(), section);
             }
         }
         self.check_unlisted(document);
@@ -120,7 +128,10 @@ impl Reader<'_, '_> {
             Some(kind) if kinds.contains(&kind) => return true,
             Some(kind) if schema::PLANNED_DOCUMENTS.contains(&kind) => {
                 let planned = self.findings.error("not-supported", format!("`kind: {kind}` is not supported yet"), node.span.clone());
-                planned.help("write what it says into each `Project`");
+                planned.help(match kind {
+                    "Acknowledge" => "leave it out; acknowledge a refusal with `--ack`",
+                    _ => "write what it says into each `Project`",
+                });
             }
             _ if node.data == Data::Unreadable => {}
             text => {
@@ -159,14 +170,16 @@ impl Reader<'_, '_> {
         });
     }
 
-    /// What `unlisted` says about a section.
-    fn unlisted(&self, document: &Node, kind: &dyn Kind) -> Unlisted {
-        let policy = document.get("unlisted").and_then(|(_, node)| node.get(kind.section()));
-        match policy.and_then(|(_, node)| node.text()) {
+    /// Adds what `unlisted` says about a section.
+    fn unlisted(&self, document: &Node, section: &mut Section) {
+        let policy = document.get("unlisted").and_then(|(_, node)| node.get(section.kind.section()));
+        let Some((key, node)) = policy else { return };
+        section.unlisted_origin = self.origin(&key.span);
+        section.unlisted = match node.text() {
             Some("delete") => Unlisted::Delete,
             Some("ignore") => Unlisted::Ignore,
             _ => Unlisted::Report,
-        }
+        };
     }
 
     fn check_unlisted(&mut self, document: &Node) {
@@ -181,7 +194,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn section(&mut self, kind: &'static dyn Kind, key: &Key, node: &Node, unlisted: Unlisted, refused: &BTreeSet<String>) -> Section {
+    fn section(&mut self, kind: &'static dyn Kind, key: &Key, node: &Node, refused: &BTreeSet<String>) -> Section {
         let pointer = format!("/{}", kind.section());
         let is_refused = |pointer: &str| refused.iter().any(|refused| is_within(refused, pointer));
         let origin = self.origin(&key.span);
@@ -207,7 +220,7 @@ impl Reader<'_, '_> {
             }
         };
         entries.sort_by(|a, b| a.key.cmp(&b.key));
-        Section { kind, origin, unlisted, entries }
+        Section { kind, unlisted_origin: origin.clone(), origin, unlisted: Unlisted::default(), entries }
     }
 
     /// An entry; its kind looks at it only if the schema accepts it (`is_good`).
@@ -232,6 +245,12 @@ impl Reader<'_, '_> {
                 let field = fault.field.and_then(|field| node.get(field));
                 let span = field.map_or_else(|| at.clone(), |(key, value)| visible_span(key, value));
                 self.findings.error(fault.code, fault.message, span).help_if(fault.help);
+            });
+            kind.check_written(&values, &mut |severity, fault| {
+                let field = fault.field.and_then(|field| node.get(field));
+                let span = field.map_or_else(|| at.clone(), |(key, _)| key.span.clone());
+                let finding = Finding { severity, help: fault.help, ..Finding::error(fault.code, fault.message, span) };
+                self.findings.push_once(finding);
             });
         }
         let key = if kind.shape() == Shape::List { kind.key(&plain(&fields)) } else { String::new() };
@@ -261,6 +280,8 @@ impl Reader<'_, '_> {
                 self.check_field(spec, node, key);
                 let value = field_value(spec, value);
                 self.check_reference(&value, key);
+                self.check_dollar(spec, &value, key);
+                self.check_day(spec, &value, key);
                 fields.insert(spec.name.as_str(), Sourced { value, origin: self.origin(&key.span) });
             }
         }
@@ -310,6 +331,26 @@ impl Reader<'_, '_> {
                 self.findings.error("reference", message, key.span.clone()).help("write a relative path without `..`");
             }
             Value::Secret(_) | Value::File(_) | Value::Plain(_) => {}
+        }
+    }
+
+    /// Warns of a text that looks like a reference to an environment variable, where undrift has another form for those.
+    fn check_dollar(&mut self, spec: &Spec, value: &Value, key: &Key) {
+        let takes_text = matches!(spec.field.secrecy, Secrecy::Sensitive | Secrecy::Address);
+        if takes_text && value.text().is_some_and(is_dollar_name) {
+            // The name is not quoted: a password may look like one.
+            let message = format!("`{}` is sent as written: `$` does not refer to an environment variable of undrift", key.name);
+            let dollar = self.findings.warning("reference", message, key.span.clone());
+            dollar.help("write `{env: NAME}` to take it from the environment; leave it if jobs are to expand it");
+        }
+    }
+
+    /// A day on which something ends must not be over: the service refuses it.
+    fn check_day(&mut self, spec: &Spec, value: &Value, key: &Key) {
+        let day = value.text().filter(|_| spec.schema["format"] == "date").and_then(|day| day.parse::<Date>().ok());
+        if day.is_some_and(|day| day < self.today) {
+            let past = self.findings.error("date", format!("`{}` must not be in the past", key.name), key.span.clone());
+            past.help("write a later day or `null`; write `state: absent` if the access has ended");
         }
     }
 
@@ -365,8 +406,14 @@ fn is_variable(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
+/// Whether `text` is nothing but `$NAME` or `${NAME}`.
+fn is_dollar_name(text: &str) -> bool {
+    let Some(name) = text.strip_prefix('$') else { return false };
+    is_variable(name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name))
+}
+
 /// Whether `path` stays inside the folder that it is relative to.
-fn is_below(path: &str) -> bool {
+pub(super) fn is_below(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     !path.is_empty() && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

@@ -46,13 +46,53 @@ pub(super) static CONFIG: LazyLock<Checker> = LazyLock::new(|| Checker::new(conf
 pub const DOCUMENTS: [&str; 1] = ["Project"];
 
 /// The kinds of documents that are to come.
-pub(super) const PLANNED_DOCUMENTS: [&str; 2] = ["Defaults", "Group"];
+pub(super) const PLANNED_DOCUMENTS: [&str; 4] = ["Acknowledge", "Defaults", "Group", "Profile"];
 
 /// The keys of a `Project` that are to come.
-pub(super) const PLANNED_KEYS: [&str; 2] = ["shares", "previously"];
+pub(super) const PLANNED_KEYS: [&str; 33] = [
+    "approval_rules",
+    "approvals",
+    "badges",
+    "branches",
+    "custom_attributes",
+    "deploy_keys",
+    "environments",
+    "external_status_checks",
+    "fork",
+    "forked_from",
+    "freeze_periods",
+    "ignore_layers",
+    "inherit",
+    "integrations",
+    "job_token_scope",
+    "labels",
+    "merge_request_approvals",
+    "milestones",
+    "pages_domains",
+    "params",
+    "pipeline_schedules",
+    "previously",
+    "protected_branches",
+    "protected_environments",
+    "protected_tags",
+    "push_mirrors",
+    "remote_mirrors",
+    "schedules",
+    "services",
+    "shares",
+    "undeclared_projects",
+    "uses",
+    "watch",
+];
 
 /// The key of any section that is to come.
 pub(super) const PLANNED_FIELD: &str = "inherit";
+
+/// The keys of `undrift.yaml` that are to come, each with the part that it belongs to.
+pub(super) const PLANNED_CONFIG: [(&str, &str); 2] = [("", "manages"), ("service", "release")];
+
+/// Words of a field that are to come.
+pub(super) const PLANNED_WORDS: [(&str, &str); 2] = [("state", "unmanaged"), ("unlisted", "fail")];
 
 /// The schema of any manifest, for editors.
 pub fn manifest() -> Json {

@@ -17,7 +17,12 @@ fn load_files(files: &[(&str, &str)]) -> Loaded {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    load(folder.path())
+    load(folder.path(), &around(folder.path()))
+}
+
+/// Seen from `folder`, on some day.
+fn around(folder: &Path) -> Surroundings {
+    Surroundings { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
 }
 
 /// The projects of one good file.
@@ -140,11 +145,11 @@ fn one_file_is_a_manifest_too() {
     fs::write(folder.path().join("a.yaml"), SHOP).unwrap();
     fs::write(folder.path().join("b.yaml"), "broken: [").unwrap();
     fs::write(folder.path().join("undrift.yaml"), "version: 1\nservice: {tier: premium}\n").unwrap();
-    let loaded = load(&folder.path().join("a.yaml"));
+    let loaded = load(&folder.path().join("a.yaml"), &around(folder.path()));
     assert_eq!((loaded.root.as_path(), loaded.files.len()), (folder.path(), 1));
     assert_eq!(loaded.config.service.tier, Some(crate::field::Tier::Premium));
     assert!(loaded.desired.is_some());
-    assert!(load(Path::new("does/not/exist.yaml")).diagnostics.has_errors());
+    assert!(load(Path::new("does/not/exist.yaml"), &around(Path::new("/"))).diagnostics.has_errors());
 }
 
 #[test]
@@ -214,7 +219,7 @@ fn folders_have_limits() {
     let folder = tempfile::tempdir().unwrap();
     // A file with a hole takes no room.
     fs::File::create(folder.path().join("a.yaml")).unwrap().set_len(257 << 20).unwrap();
-    let loaded = load(folder.path());
+    let loaded = load(folder.path(), &around(folder.path()));
     let messages: Vec<_> = loaded.diagnostics.sorted().into_iter().map(|fault| fault.message.as_str()).collect();
     assert_eq!((messages, loaded.files.len()), (vec!["more than 256 MiB of manifests"], 0));
 }
@@ -354,7 +359,7 @@ proptest! {
     #[test]
     fn whatever_is_written_is_answered(pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40)) {
         let text = format!("kind: Project\npath: a/b\n{}", pieces.concat());
-        let resolved = resolve::file(&"a.yaml".into(), Ok(text), Some(crate::field::Tier::Free));
+        let resolved = resolve::file(&"a.yaml".into(), Ok(text), Some(crate::field::Tier::Free), jiff::civil::date(2030, 1, 1));
         let diagnostics: Diagnostics = resolved.diagnostics.into_iter().collect();
         prop_assert_eq!(diagnostics.is_empty(), diagnostics.render(Style::default()).is_empty());
     }
@@ -378,8 +383,59 @@ proptest! {
                 slip => text.insert_str(at, SLIPS[slip - 1]),
             }
         }
-        let resolved = resolve::file(&"a.yaml".into(), Ok(text.clone()), None);
+        let resolved = resolve::file(&"a.yaml".into(), Ok(text.clone()), None, jiff::civil::date(2030, 1, 1));
         let shown = resolved.diagnostics.into_iter().collect::<Diagnostics>().render(Style::default());
         prop_assert!(!shown.contains("CANARY"), "{}\n{}", text, shown);
     }
+}
+
+/// What is loaded for `named`, below a folder with these files and a `.git`, as seen from `seen_from`.
+fn load_below(files: &[(&str, &str)], named: &str, seen_from: &str) -> (Config, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    fs::create_dir_all(root.join("repository/.git")).unwrap();
+    for (name, text) in files {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), text).unwrap();
+    }
+    let loaded = load(&root.join(named), &around(&root.join(seen_from)));
+    let shown = |fault: &Diagnostic| format!("{} {}", fault.code, fault.place.as_ref().map_or("", |place| &*place.file));
+    let faults = loaded.diagnostics.sorted().into_iter().map(shown);
+    (loaded.config, loaded.files.iter().map(ToString::to_string).chain(faults).collect())
+}
+
+#[test]
+fn the_configuration_counts_from_any_folder_below_it() {
+    const CONFIG: &str = "version: 1\nguards: {removals: {count: 3}}\n";
+    const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {avatar: {file: team/a.png}}\n";
+    let files = [("repository/undrift.yaml", CONFIG), ("repository/team/web/shop.yaml", SHOP), ("repository/team/a.png", "")];
+    for (named, seen_from, file) in [
+        ("repository", "repository", "team/web/shop.yaml"),
+        ("repository/team/web", "repository", "team/web/shop.yaml"),
+        ("repository/team/web", "repository/team", "web/shop.yaml"),
+        ("repository/team/web/shop.yaml", "repository/team/web", "shop.yaml"),
+    ] {
+        let (config, said) = load_below(&files, named, seen_from);
+        assert_eq!((config.guards.removals.count, &said[..]), (Some(3), &[file.to_owned()][..]), "{named} from {seen_from}");
+    }
+    let broken = [files[1], ("repository/undrift.yaml", "version: 2\n"), files[2]];
+    for (seen_from, config) in [
+        ("repository", "undrift.yaml"),
+        ("repository/team", "../undrift.yaml"),
+        ("repository/team/web", "../../undrift.yaml"),
+        ("", "repository/undrift.yaml"),
+    ] {
+        let (_, said) = load_below(&broken, "repository/team/web", seen_from);
+        assert_eq!(said[1], format!("value {config}"), "{said:?}");
+    }
+}
+
+#[test]
+fn the_configuration_is_not_looked_for_above_the_repository() {
+    const SHOP: &str = "kind: Project\npath: acme/shop\n";
+    let files = [("undrift.yaml", "version: 2\n"), ("repository/shop.yaml", SHOP), ("repository/web/undrift.yaml", "version: 1\n")];
+    let (_, said) = load_below(&files, "repository", "repository");
+    assert_eq!(said, ["shop.yaml", "web/undrift.yaml", "missing web/undrift.yaml"], "one below the root is no configuration");
+    let (_, said) = load_below(&[files[0], ("plain/shop.yaml", SHOP)], "plain", "plain");
+    assert_eq!(said[1], "value ../undrift.yaml", "without a repository the search goes on");
 }

@@ -391,7 +391,7 @@ fn create(declared: &manifest::Project, target: &Target, live: &Live, settings: 
         secrets: &settings.secrets,
         resend: &[],
     };
-    let mut differences = vec![creation(declared, context)];
+    let mut differences = vec![creation(declared, context, &mut plan.notes)];
     for kind in kinds::KINDS.iter().filter(|kind| !CREATED_WITH.contains(&kind.section())) {
         let Some(section) = declared.sections.get(kind.section()) else { continue };
         // Nothing is there yet, but that the people whom a section names are known may have to be read.
@@ -412,13 +412,24 @@ fn create(declared: &manifest::Project, target: &Target, live: &Live, settings: 
 /// The sections that come into being with the project itself.
 const CREATED_WITH: [&str; 1] = ["settings"];
 
-/// The project itself, with its settings and the create-only fields.
-fn creation(declared: &manifest::Project, context: Context<'_>) -> Difference {
+/// The project itself, with its settings and the create-only fields. What has to wait becomes a note.
+fn creation(declared: &manifest::Project, context: Context<'_>, notes: &mut Vec<Note>) -> Difference {
     let kind = kinds::of_section("settings").expect("settings are a kind");
     let entry = declared.sections.get("settings").and_then(|section| section.entries.first());
     let fields: BTreeMap<_, _> = declared.create.iter().chain(entry.map(|entry| &entry.fields)).flat_map(Declared::iter).collect();
     let values: Fields = fields.iter().map(|(name, sourced)| ((*name).to_owned(), sourced.value.clone())).collect();
-    let changes = fields.iter().map(|(name, sourced)| diff::creation_change(kind, name, sourced)).collect();
+    let (mut changes, address) = (Vec::new(), context.project.section(kind.section()));
+    for (name, sourced) in &fields {
+        match kind.waits(name, &values, None) {
+            Some(why) => notes.push(Note {
+                address: address.clone(),
+                reason: Reason::Waits { why: why.into() },
+                fields: vec![(*name).to_owned()],
+                origin: Some(sourced.origin.clone()),
+            }),
+            None => changes.push(diff::creation_change(kind, name, sourced)),
+        }
+    }
     let subject = crate::kind::Subject { target: context.target, declared: &values, users: context.users };
     Difference {
         address: context.project.clone(),

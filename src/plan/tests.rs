@@ -52,7 +52,7 @@ fn declared(sections: &Json, unlisted: Unlisted) -> manifest::Project {
             Json::Array(entries) => entries.iter().map(|e| entry(kind.section(), e)).collect(),
             one => vec![entry(kind.section(), &one)],
         };
-        (kind.section(), Section { kind, origin: origin(1), unlisted, entries })
+        (kind.section(), Section { kind, origin: origin(1), unlisted, unlisted_origin: origin(9), entries })
     });
     manifest::Project { path: "acme/shop".into(), origin: origin(1), create: None, sections: sections.collect() }
 }
@@ -186,7 +186,10 @@ fn a_secret_that_the_service_would_refuse_to_mask_is_a_problem() {
     let variable = |masked: bool| json!({"variables": [{"key": "K", "environment_scope": "*", "value": {"env": "A"}, "masked": masked}]});
     let declared = declared(&variable(true), Unlisted::Report);
     let plan = project(&declared, &live(&declared, &json!({"variables": []})), &settings(&[("A", "short")]));
-    assert_eq!((plan.problems[0].code, plan.problems[0].message.as_str()), ("masked-value", "a masked value has at least 8 characters"));
+    assert_eq!(
+        (plan.problems[0].code, plan.problems[0].message.as_str()),
+        ("masked-value", "a masked value must have at least 8 characters")
+    );
     assert_eq!(plan_of(&variable(true), &json!({"variables": []})).problems, []);
 }
 

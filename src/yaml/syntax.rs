@@ -40,6 +40,10 @@ pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static 
         }
         ErrorKind::UnclosedFlowCollection { open } => return (format!("`{open}` is never closed").into(), BRACKET),
         ErrorKind::MismatchedFlowCollectionEnd { open, close } => return (format!("`{open}` is closed by `{close}`").into(), BRACKET),
+        ErrorKind::MissingAnchorOrAliasName => (
+            "text that starts with `*` or `&` must be in quotes",
+            Some("write `'*'` for a single star: without quotes it names a YAML alias"),
+        ),
         ErrorKind::UnexpectedCharacter { .. } => {
             ("a character that no text can start with", Some("put the text in single quotes: they keep it as it is"))
         }

@@ -2,9 +2,11 @@
 
 use serde_json::{Value as Json, json};
 use undrift::{
+    diff::Reason,
     field::{Readback, Secrecy},
     kind::{Kind, Shape, Spec},
     kinds::KINDS,
+    plan::Plan,
     sandbox::{AbsentDelete, AbsentPushRule, Profile},
 };
 
@@ -268,4 +270,26 @@ async fn archived_projects_are_left_alone_opened_and_closed() {
     world.declare(&documents(json!({"archived": false, "settings": {"description": "changed"}})));
     world.converge("opened").await;
     assert_eq!(world.get("/projects/acme%2Fold").await["description"], "changed");
+}
+
+#[tokio::test]
+async fn a_default_branch_waits_until_the_repository_has_a_branch() {
+    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/empty", "settings": {"description": "old"}})])).await;
+    let with = |create: Json| json!({"create": create, "settings": {"default_branch": "trunk", "description": "new"}});
+    world.declare(&[project("acme/empty", with(json!(false))), project("acme/fresh", with(json!(true)))]);
+    let waiting = |plan: &Plan| plan.notes.iter().filter(|note| matches!(note.reason, Reason::Waits { .. })).count();
+    let plan = world.converge("empty repositories").await;
+    assert_eq!(waiting(&plan), 2, "{:#?}", plan.notes);
+    for path in ["acme%2Fempty", "acme%2Ffresh"] {
+        let found = world.get(&format!("/projects/{path}")).await;
+        assert_eq!((&found["description"], &found["default_branch"]), (&json!("new"), &Json::Null), "{path}");
+    }
+    assert_eq!(waiting(&world.plan().await), 2, "a note, and nothing to do");
+    for branch in ["main", "trunk"] {
+        let file = json!({"branch": branch, "content": "x", "commit_message": "x"});
+        world.call("POST", "/projects/acme%2Fempty/repository/files/a.txt", Some(file)).await;
+    }
+    let plan = world.converge("the branch is there").await;
+    assert_eq!((plan.steps.len(), waiting(&plan)), (1, 1));
+    assert_eq!(world.get("/projects/acme%2Fempty").await["default_branch"], "trunk");
 }

@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 use undrift::{
     api::{self, ApiError, Clock, HttpOptions, HttpTransport, Random, ReadClient, Service, WriteClient},
     apply::{Applied, Apply, Event},
-    manifest::{self, Desired},
+    manifest::{self, Desired, Surroundings},
     observe::Observer,
     plan::{self, Plan, Settings},
     sandbox::{self, Profile, Running, Seed},
@@ -93,7 +93,7 @@ impl World {
     }
 
     pub(crate) fn desired(&self) -> Desired {
-        let loaded = manifest::load(&self.root());
+        let loaded = manifest::load(&self.root(), &Surroundings { folder: self.root(), today: jiff::civil::date(2030, 1, 1) });
         loaded.desired.unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default())))
     }
 

@@ -65,7 +65,8 @@ impl Scenario {
         let text: Vec<_> = self.documents.iter().map(Json::to_string).collect();
         std::fs::write(folder.path().join("all.yaml"), text.join("\n---\n")).unwrap();
         std::fs::write(folder.path().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10]).unwrap();
-        let loaded = manifest::load(folder.path());
+        let loaded =
+            manifest::load(folder.path(), &manifest::Surroundings { folder: folder.path().into(), today: jiff::civil::date(2030, 1, 1) });
         let desired = loaded.desired.unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default())));
         let mut model = Model::new(&Seed::from_json(self.seed()).unwrap(), TOKEN, Conditions::default()).unwrap();
         let image = model.image().unwrap();

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 
 use crate::{
     field::{Accepted, FIELD, Secrecy},
-    secret::Reference,
+    schema::TextOrSecret,
 };
 
 /// The settings of a project. One that is not written is not managed.
@@ -19,15 +19,15 @@ pub struct ProjectSettings {
     /// What the project is about, in a sentence or two.
     #[schemars(transform = FIELD.nullable())]
     pub description: Option<String>,
-    /// The branch that clones and merge requests start from. It has to exist; a new project has one only if something fills it, for
-    /// example `initialize_with_readme` below `create:`.
+    /// The branch that clones and merge requests start from. It must exist; as long as the repository is empty it is not sent, and a note
+    /// in the plan says so.
     #[schemars(length(min = 1), example = &"main")]
     pub default_branch: Option<String>,
     /// Who can see the project.
     pub visibility: Option<Visibility>,
-    /// The address that the repository is imported or mirrored from. It often holds credentials, so it is a reference to a secret.
-    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference))]
-    pub import_url: Option<Reference>,
+    /// The address that the repository is imported or mirrored from: text, or a reference to a secret if it holds credentials.
+    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Address), example = &"https://git.example.org/upstream.git")]
+    pub import_url: Option<TextOrSecret>,
     /// Labels to find the project by. The list replaces the one that is there; its order does not matter.
     #[schemars(transform = FIELD.as_set(), example = &["rust", "shop"])]
     pub topics: Option<BTreeSet<String>>,

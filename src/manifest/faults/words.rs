@@ -10,7 +10,8 @@ use jsonschema::{
 use super::{Finding, Findings};
 use crate::{
     field::{Field, Secrecy},
-    manifest::schema::{PLANNED_FIELD, PLANNED_KEYS},
+    kinds::words::{self, Meant},
+    manifest::schema::{PLANNED_CONFIG, PLANNED_FIELD, PLANNED_KEYS, PLANNED_WORDS},
     text::{alternatives, is_name, nearest},
     value::Json,
     yaml::{Data, Key, Node},
@@ -26,6 +27,8 @@ struct Spot<'d> {
     key: Option<&'d Key>,
     is_item: bool,
     depth: usize,
+    /// The first key on the way to it; empty at the top.
+    section: String,
     schema: &'d Json,
     root: &'d Json,
 }
@@ -80,9 +83,12 @@ pub(super) fn explain(error: &ValidationError<'_>, document: &Node, root: &Json,
 
 /// Follows a JSON pointer through the tree and the schema, up to a secret at most.
 fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> Option<Spot<'d>> {
-    let mut spot = Spot { node: document, key: None, is_item: false, depth: 0, schema: root, root };
+    let mut spot = Spot { node: document, key: None, is_item: false, depth: 0, section: String::new(), schema: root, root };
     for token in pointer.split('/').skip(1) {
         let token = token.replace("~1", "/").replace("~0", "~");
+        if spot.depth == 0 {
+            spot.section.clone_from(&token);
+        }
         match &spot.node.data {
             Data::List(items) => {
                 spot.node = items.get(token.parse::<usize>().ok()?)?;
@@ -159,10 +165,9 @@ impl Spot<'_> {
         let span = self.node.get(name).map_or_else(|| self.span(), |(key, _)| key.span.clone());
         let known = self.property_names();
         let what = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
-        if name == PLANNED_FIELD || (self.depth == 0 && PLANNED_KEYS.contains(&name)) {
-            let mut finding = Finding::error("not-supported", format!("`{name}` is not supported yet"), span);
-            finding.help("leave it out; this release does not read it");
-            return finding;
+        let meant = self.meant(name);
+        if meant == Some(Meant::NotYet) {
+            return not_supported(format!("`{name}`"), span);
         }
         if !is_name(name) {
             let mut finding = Finding::error("unknown-field", format!("an unknown {what}"), span);
@@ -172,7 +177,9 @@ impl Spot<'_> {
         let mut finding = Finding::error("unknown-field", format!("unknown {what} `{name}`"), span);
         // `unlisted` has the sections for its fields, but not all of them.
         let homes = if self.key.is_some_and(|key| key.name == "unlisted") { Vec::new() } else { homes(name, self.root) };
-        let help = if let Some(near) = nearest(name, known.iter().copied()) {
+        let help = if let Some(meant) = meant {
+            meant.help()
+        } else if let Some(near) = nearest(name, known.iter().copied()) {
             format!("did you mean `{near}`?")
         } else if !homes.is_empty() {
             format!("`{name}` belongs {}", homes.join(" or "))
@@ -185,6 +192,20 @@ impl Spot<'_> {
         };
         finding.help(help);
         finding
+    }
+
+    /// What an unknown key is known to stand for.
+    fn meant(&self, name: &str) -> Option<Meant> {
+        let is_config = self.root["properties"].get("kind").is_none();
+        let is_planned = match self.depth {
+            _ if is_config => PLANNED_CONFIG.contains(&(self.section.as_str(), name)),
+            0 => PLANNED_KEYS.contains(&name),
+            1 if self.section == "unlisted" => PLANNED_KEYS.contains(&name),
+            _ => name == PLANNED_FIELD,
+        };
+        let of_entry = self.depth == usize::from(!self.section.is_empty()) + usize::from(self.is_item);
+        let known = || words::meant(&self.section, name).filter(|_| of_entry && !is_config);
+        if is_planned { Some(Meant::NotYet) } else { known() }
     }
 
     fn missing(&self, property: &str) -> Finding {
@@ -238,6 +259,11 @@ impl Spot<'_> {
     }
 
     fn not_among(&self, options: &[String]) -> Finding {
+        let key = self.key.map(|key| key.name.as_str()).unwrap_or_default();
+        let planned = |(field, word): &(&str, &str)| self.node.text() == Some(*word) && (key == *field || self.section == *field);
+        if let Some((_, word)) = PLANNED_WORDS.iter().find(|row| planned(row)) {
+            return not_supported(format!("`{key}: {word}`"), self.span());
+        }
         let mut finding = Finding::error("choice", format!("{} has to be {}", self.name(), alternatives(options)), self.span());
         let near = self.node.text().and_then(|text| nearest(text, options.iter().map(String::as_str)));
         finding.help_if(near.map_or_else(|| self.description(), |near| Some(format!("did you mean `{near}`?"))));
@@ -292,6 +318,13 @@ impl Spot<'_> {
             _ => return None,
         })
     }
+}
+
+/// Says that `what` is to come.
+fn not_supported(what: String, span: Range<usize>) -> Finding {
+    let mut finding = Finding::error("not-supported", format!("{what} is not supported yet"), span);
+    finding.help("leave it out; this release does not read it");
+    finding
 }
 
 /// The properties that a schema knows.
@@ -357,7 +390,7 @@ fn in_words(kind: &str) -> &'static str {
 }
 
 /// What a word that other readers of YAML take for a boolean stands for.
-pub(in crate::manifest) fn yes_or_no(text: &str) -> Option<bool> {
+fn yes_or_no(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "yes" | "y" | "on" | "true" => Some(true),
         "no" | "n" | "off" | "false" => Some(false),

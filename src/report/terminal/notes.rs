@@ -68,6 +68,7 @@ enum Sort {
     Archived,
     Unlisted,
     LeftAlone,
+    Waits,
     NotReturned,
     CannotVerify,
     SecretMissing,
@@ -79,6 +80,7 @@ impl Sort {
             Reason::Archived => Self::Archived,
             Reason::Unlisted => Self::Unlisted,
             Reason::LeftAlone { .. } => Self::LeftAlone,
+            Reason::Waits { .. } => Self::Waits,
             Reason::NotReturned => Self::NotReturned,
             Reason::CannotVerify => Self::CannotVerify,
             Reason::SecretMissing { .. } => Self::SecretMissing,
@@ -93,6 +95,7 @@ impl Sort {
             Self::NotReturned => "not compared: the service's answer lacks these fields",
             Self::CannotVerify => "cannot be verified: the service never returns these fields; `--resend` sends them again",
             Self::SecretMissing => "not compared: these secrets are not set here; `apply` needs them",
+            Self::Waits => "not sent yet; a later run sets it",
         }
     }
 }
@@ -103,6 +106,7 @@ fn object(note: &Note) -> String {
         Reason::Archived => return String::new(),
         Reason::Unlisted => return tail,
         Reason::LeftAlone { why } => why.clone(),
+        Reason::Waits { why } => format!("{} waits {why}", note.fields.join(", ")),
         Reason::NotReturned | Reason::CannotVerify => note.fields.join(", "),
         Reason::SecretMissing { secrets } => secrets.join(", "),
     };
@@ -186,7 +190,9 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     let read = plan.incomplete.is_empty();
     if plan.steps.is_empty() {
         let matches = if plan.projects == 1 { "matches its manifest" } else { "match their manifests" };
-        let uncompared = |note: &Note| matches!(note.reason, Reason::Archived | Reason::NotReturned | Reason::SecretMissing { .. });
+        let uncompared = |note: &Note| {
+            matches!(note.reason, Reason::Archived | Reason::NotReturned | Reason::SecretMissing { .. } | Reason::Waits { .. })
+        };
         let limit = if plan.notes.iter().any(uncompared) { " (some fields cannot be verified)" } else { "" };
         let text = match (title, read && plan.problems.is_empty()) {
             (super::Title::Plan, true) => format!("no changes: {projects} {matches}{limit}"),

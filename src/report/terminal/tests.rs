@@ -69,7 +69,8 @@ fn desired(manifests: &str) -> Desired {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("shop.yaml"), manifests).unwrap();
     std::fs::write(folder.path().join("a.png"), "").unwrap();
-    let loaded = manifest::load(folder.path());
+    let loaded =
+        manifest::load(folder.path(), &manifest::Surroundings { folder: folder.path().into(), today: jiff::civil::date(2030, 1, 1) });
     loaded.desired.unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default().into())))
 }
 
