@@ -143,7 +143,7 @@ pub enum Secrecy {
     Open,
     /// It may be a literal or a reference; a live value is never shown.
     Sensitive,
-    /// It has to be a reference.
+    /// It must be a reference.
     Reference,
     /// An address, which may be a literal or a reference; credentials in it are never shown.
     Address,

@@ -60,7 +60,7 @@ pub struct Target {
     pub path: Arc<str>,
     /// The id, if the project exists.
     pub id: Option<u64>,
-    /// The namespace that it is, or will be, in; known when the project has to be created.
+    /// The namespace that it is, or will be, in; known when the project must be created.
     pub namespace: Option<Namespace>,
 }
 
@@ -113,7 +113,7 @@ pub struct LiveEntry {
     /// Its fields; one that is missing is unknown.
     pub fields: Object,
     /// Why undrift leaves it alone whatever is declared, for example `bot user`.
-    pub untouchable: Option<&'static str>,
+    pub protected: Option<&'static str>,
     /// The highest tier whose fields the service showed with it.
     pub tier: Tier,
 }
@@ -247,8 +247,8 @@ pub trait Kind: Sync {
     fn read(&self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
         let mut fields = Object::new();
         for spec in self.table().specs() {
-            let kept = wanted(&spec.name) || self.identity().contains(&spec.name.as_str()) || self.carried(&spec.name);
-            if let Some(value) = kept.then(|| self.live_value(spec, raw)).flatten() {
+            let kept = wanted(&spec.name) || self.identity().contains(&spec.name.as_str()) || self.sent_with_every_edit(&spec.name);
+            if let Some(value) = kept.then(|| self.decode(spec, raw)).flatten() {
                 fields.insert(spec.name.clone(), value);
             }
         }
@@ -257,14 +257,14 @@ pub trait Kind: Sync {
         let shown = self.table().specs().iter().filter(|spec| spec.field.live_name(&spec.name).is_some_and(|name| raw.contains_key(name)));
         let tier = shown.map(|spec| spec.field.tier).max().unwrap_or_default();
         let handle = raw.get(self.handle().0).cloned().unwrap_or(Json::Null);
-        LiveEntry { handle, fields, untouchable: self.untouchable(raw), tier }
+        LiveEntry { handle, fields, protected: self.protected(raw), tier }
     }
     /// The value of one field in a live object, in the shape of the manifest; `None` if the object does not say.
-    fn live_value(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+    fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         raw.get(spec.field.live_name(&spec.name)?).cloned()
     }
     /// Why undrift leaves this live entry alone whatever is declared.
-    fn untouchable(&self, _raw: &Object) -> Option<&'static str> {
+    fn protected(&self, _raw: &Object) -> Option<&'static str> {
         None
     }
     /// The live entry that `declared` stands for. Secrets that are known here stand in `declared` as plain text; `key` is its key.
@@ -277,7 +277,7 @@ pub trait Kind: Sync {
     }
     /// What the manifest wrote, in the one spelling that is compared, shown and sent. Called once, when a manifest is resolved.
     fn normalise(&self, _name: &str, _declared: &mut Value) {}
-    /// A user that the entry names and that has to be looked up before the entry can be created.
+    /// A user that the entry names and that must be looked up before the entry can be created.
     fn user<'f>(&self, _declared: &'f Fields) -> Option<&'f str> {
         None
     }
@@ -292,11 +292,11 @@ pub trait Kind: Sync {
         same(self.table().field(name).compare, declared, live)
     }
     /// Whether the service resets a field that an edit leaves out, so that every edit has to carry it.
-    fn carried(&self, _name: &str) -> bool {
+    fn sent_with_every_edit(&self, _name: &str) -> bool {
         false
     }
-    /// Whether an edit of `changed` makes the service forget the write-only field `name`, so that it has to be sent again.
-    fn forgets(&self, _name: &str, _changed: &[&str]) -> bool {
+    /// Whether an edit of `changed` makes the service forget the write-only field `name`, so that it must be sent again.
+    fn resets(&self, _name: &str, _changed: &[&str]) -> bool {
         false
     }
 
@@ -341,14 +341,14 @@ pub trait Kind: Sync {
         }
     }
     /// The form in which requests carry the value of a field.
-    fn sent(&self, _name: &str, value: &Value) -> Value {
+    fn encode(&self, _name: &str, value: &Value) -> Value {
         cleared(value)
     }
     /// The declared fields that `route` accepts, under the names and in the form that requests use.
     fn body(&self, declared: &Fields, route: Route) -> Fields {
         let table = self.table();
         let accepted = declared.iter().filter(|(name, _)| table.field(name).accepted.on(route));
-        accepted.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.sent(name, value))).collect()
+        accepted.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.encode(name, value))).collect()
     }
     /// The fields of a body whose values no text may quote.
     fn sensitive(&self) -> Vec<String> {
@@ -360,16 +360,16 @@ pub trait Kind: Sync {
         let table = self.table();
         let sent = declared.iter().filter(|(name, _)| {
             table.field(name).accepted.on(Route::Edit)
-                && (changed.contains(&name.as_str()) || self.carried(name) || self.forgets(name, changed))
+                && (changed.contains(&name.as_str()) || self.sent_with_every_edit(name) || self.resets(name, changed))
         });
-        sent.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.sent(name, value))).collect()
+        sent.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.encode(name, value))).collect()
     }
     /// What an edit has to repeat of `live`, because the service would reset it.
     fn repeated(&self, live: &LiveEntry) -> Object {
-        let carried = self.table().specs().iter().filter(|spec| self.carried(&spec.name) && !Bug::RepeatNothing.is_planted());
+        let carried = self.table().specs().iter().filter(|spec| self.sent_with_every_edit(&spec.name) && !Bug::RepeatNothing.is_planted());
         let repeated = carried.filter_map(|spec| {
             let value = live.fields.get(&spec.name).filter(|value| !value.is_null())?;
-            let sent = self.sent(&spec.name, &value.clone().into());
+            let sent = self.encode(&spec.name, &value.clone().into());
             Some((spec.field.sent_name(&spec.name).to_owned(), sent.plain()?.clone()))
         });
         repeated.collect()

@@ -18,7 +18,7 @@
 //! | reconcile, pure | [`live`], [`diff`], [`plan`] | what is there, what differs, what to do |
 //! | api | [`api`] | the one place that sends requests |
 //! | reconcile, with IO | [`observe`], [`apply`] | reading what is there, doing what was planned |
-//! | faces | `sandbox`, [`report`], [`cli`] | the embedded service, and what people see |
+//! | frontends | `sandbox`, [`report`], [`cli`] | the embedded service, and what people see |
 //!
 //! A newcomer reads [`plan`] first, then [`kind`] and one of the [`kinds`], then [`apply`].
 

@@ -169,14 +169,15 @@ impl<E: Copy> Session<E> {
     /// If any of these is wrong or missing. Nothing has been sent then.
     async fn open(op: Op<E>, args: &Args, cx: &Context) -> Result<Self, Failure> {
         let request = prepare(op, args, cx)?;
-        let config = configuration(args, cx)?;
+        let (root, config) = configuration(args, cx)?;
         let hosts = &config.service.import_hosts;
         let names = [("extgit", &hosts.extgit), ("extserver", &hosts.extserver)];
         let request = names.into_iter().fold(request, |request, (neutral, name)| match name {
             Some(name) => request.rename(neutral, name),
             None => request,
         });
-        let endpoint = args.connect.endpoint(".".as_ref(), &config, &cx.env, &cx.output).await?;
+        let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
+        args.connect.tell_sandbox(&root, &cx.output);
         let secrets = Secrets::of_command_line(endpoint.environment.clone());
         let mut secrets = secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
         secrets.resolve(arguments::references(&request));
@@ -198,15 +199,15 @@ impl<E: Copy> Session<E> {
     }
 }
 
-/// What `--config` or `undrift.yaml` says.
-fn configuration(args: &Args, cx: &Context) -> Result<Config, Failure> {
+/// What `--config` or `undrift.yaml` says, and the folder whose sandbox is used.
+fn configuration(args: &Args, cx: &Context) -> Result<(PathBuf, Config), Failure> {
     let mut diagnostics = Diagnostics::default();
-    let config = match &args.config {
-        Some(path) => config::read(path, &path.to_string_lossy(), &mut diagnostics),
+    let found = match &args.config {
+        Some(path) => (PathBuf::from("."), config::read(path, &path.to_string_lossy(), &mut diagnostics)),
         None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
     };
     cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
-    if diagnostics.has_errors() { Err(Failure::said(Exit::Usage)) } else { Ok(config) }
+    if diagnostics.has_errors() { Err(Failure::said(Exit::Usage)) } else { Ok(found) }
 }
 
 /// Why a secret or a file of the request is of no use. Nothing is sent then.

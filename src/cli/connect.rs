@@ -105,6 +105,15 @@ impl ConnectArgs {
         Ok(Endpoint { service, token: self.token(env)?, token_file: self.token_file.clone(), environment: env.clone(), embedded: None })
     }
 
+    /// Tells which sandbox is used, where its file was not given: the one of `root`.
+    #[cfg_attr(not(feature = "sandbox"), expect(unused_variables, clippy::unused_self, reason = "there is none"))]
+    pub(super) fn tell_sandbox(&self, root: &Path, output: &Output) {
+        #[cfg(feature = "sandbox")]
+        if self.sandbox.as_deref() == Some("") {
+            output.tell(&format!("note: using the sandbox `{}`\n", super::embedded::default_path(root).display()));
+        }
+    }
+
     /// The address.
     fn service(&self, env: &Environment) -> Result<Service, Failure> {
         let given = self.url.as_deref().map(|url| ("--url", url)).or_else(|| env.first_of(&URL_NAMES));

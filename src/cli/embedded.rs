@@ -70,7 +70,12 @@ fn default_file(root: &Path) -> Result<PathBuf, Failure> {
         let failure = Failure::usage(format!("cannot keep the sandbox in `{}`: {error}", folder.display()));
         failure.help("pass another file with `--sandbox=FILE`, or use `--sandbox=:memory:`")
     })?;
-    Ok(folder.join("sandbox.db"))
+    Ok(default_path(root))
+}
+
+/// Where the sandbox of `root` is.
+pub(super) fn default_path(root: &Path) -> PathBuf {
+    root.join(FOLDER).join("sandbox.db")
 }
 
 fn prepare(folder: &Path) -> std::io::Result<()> {

@@ -81,7 +81,7 @@ impl<'a> Comparing<'a> {
         found.handle != other.handle && found.fields == other.fields && !found.fields.is_empty()
     }
 
-    pub(super) fn undecided(&self, reason: impl Into<Cause>, diff: &mut SectionDiff) {
+    pub(super) fn ambiguous(&self, reason: impl Into<Cause>, diff: &mut SectionDiff) {
         diff.incomplete.push(Incomplete { address: self.address.clone(), reason: reason.into() });
     }
 
@@ -137,7 +137,7 @@ impl<'a> Comparing<'a> {
 
     /// The entry is live.
     pub(super) fn present(&self, live: &LiveEntry, diff: &mut SectionDiff) {
-        if let Some(why) = live.untouchable {
+        if let Some(why) = live.protected {
             diff.notes.push(self.note(Reason::LeftAlone { why: why.into() }, Vec::new()));
             return;
         }
@@ -174,7 +174,7 @@ impl<'a> Comparing<'a> {
         }
         let changed: Vec<&str> = changes.iter().map(|change| change.field.as_str()).collect();
         let requests = self.kind.update(self.subject(), live, &changed);
-        let forgotten = self.values.keys().filter(|name| !changed.contains(&name.as_str()) && self.kind.forgets(name, &changed));
+        let forgotten = self.values.keys().filter(|name| !changed.contains(&name.as_str()) && self.kind.resets(name, &changed));
         let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
         changes.extend(forgotten);
         let access =

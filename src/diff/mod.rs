@@ -228,10 +228,10 @@ pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> R
                     diff.differences.push(removal(declared.kind, address, &entry.origin, copy, context.target));
                 }
             }
-            Match::One(_) => comparing.undecided("another entry already matches the same live object", &mut diff),
+            Match::One(_) => comparing.ambiguous("another entry already matches the same live object", &mut diff),
             Match::Ambiguous(why) => {
                 doubt.unmatched = true;
-                comparing.undecided(why, &mut diff);
+                comparing.ambiguous(why, &mut diff);
             }
             Match::Unknown => doubt.unmatched = true,
         }
@@ -267,7 +267,7 @@ fn unlisted(declared: &Section, live: &LiveEntry, doubt: Doubt, context: Context
     let address = context.project.section(kind.section()).entry(if doubt.secret { id() } else { kind.key(&live.fields) });
     let user = access_of(kind, live).map(|(user, _)| user);
     let spared = live
-        .untouchable
+        .protected
         .or_else(|| (user == Some(context.caller.id)).then_some("the token's own access"))
         .or_else(|| (user.is_some() && user == context.personal_owner).then_some("the owner of the personal namespace"))
         .or_else(|| doubt.unmatched.then_some(UNMATCHED));
@@ -277,7 +277,7 @@ fn unlisted(declared: &Section, live: &LiveEntry, doubt: Doubt, context: Context
         (Unlisted::Delete, None) => diff.differences.push(removal(kind, address, &declared.unlisted_origin, live, context.target)),
         (Unlisted::Delete, Some(why)) => diff.notes.push(note(Reason::LeftAlone { why: why.into() })),
         // Bots come and go with the tokens that they belong to; a report of them would never end.
-        _ if live.untouchable.is_some() => {}
+        _ if live.protected.is_some() => {}
         _ if doubt.unmatched => diff.notes.push(note(Reason::LeftAlone { why: UNMATCHED.into() })),
         _ => diff.notes.push(note(Reason::Unlisted)),
     }

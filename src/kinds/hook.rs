@@ -23,16 +23,16 @@ use crate::{
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Hook {
-    /// A name for manifests and plans only; the service does not know it. With it, a changed `url` is an edit.
+    /// Name for manifests and plans; the service does not store it. When `url` changes, list the old URL in `previously`: without it the old hook stays, and a new one is created.
     #[schemars(transform = FIELD.local(), length(min = 1, max = 255), example = &"ci")]
     pub name: Option<String>,
-    /// The address: text, or a reference to a secret if it holds a credential.
+    /// URL to call: text, or a reference to a secret if it holds a credential.
     #[schemars(transform = FIELD.secrecy(Secrecy::Address), example = &"https://ci.example.org/events")]
     pub url: TextOrSecret,
-    /// Addresses that the hook had before; it is found by them if none has the new one.
+    /// URLs that the hook had before. If no hook has the new URL, one with an old URL is changed.
     #[schemars(transform = FIELD.local().secrecy(Secrecy::Address), example = &["https://old.example.org/events"])]
     pub previously: Option<Vec<String>>,
-    /// What the receiver knows the service by. The service never returns it, and forgets it when the URL changes.
+    /// Secret sent in the header `X-Gitlab-Token`. The service never returns it, and resets it when the URL changes.
     #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference))]
     pub token: Option<Reference>,
     /// Whether the receiver's certificate is verified.
@@ -116,10 +116,10 @@ impl Kind for Hooks {
     }
 
     // An edit has to carry the URL and resets every flag that it leaves out.
-    fn carried(&self, name: &str) -> bool {
+    fn sent_with_every_edit(&self, name: &str) -> bool {
         name == "url" || name == "push_events_branch_filter" || TABLE.get(name).is_some_and(|spec| spec.schema["type"] == "boolean")
     }
-    fn forgets(&self, name: &str, changed: &[&str]) -> bool {
+    fn resets(&self, name: &str, changed: &[&str]) -> bool {
         name == "token" && changed.contains(&"url") && !Bug::ForgetToken.is_planted()
     }
 
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn every_flag_is_carried() {
-        let carried: Vec<_> = TABLE.specs().iter().map(|spec| &*spec.name).filter(|name| Hooks.carried(name)).collect();
-        let rest: Vec<_> = TABLE.specs().iter().map(|spec| &*spec.name).filter(|name| !Hooks.carried(name)).collect();
+        let carried: Vec<_> = TABLE.specs().iter().map(|spec| &*spec.name).filter(|name| Hooks.sent_with_every_edit(name)).collect();
+        let rest: Vec<_> = TABLE.specs().iter().map(|spec| &*spec.name).filter(|name| !Hooks.sent_with_every_edit(name)).collect();
         assert_eq!(carried.len(), 13 + 2, "{carried:?}");
         assert_eq!(rest, ["name", "previously", "token"]);
     }

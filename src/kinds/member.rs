@@ -132,14 +132,14 @@ impl Kind for Members {
         Some(Level::parse(fields.get("access_level")?)?.number)
     }
     // Bots of access tokens show up among the members; the service removes them along with their token and in no other way.
-    fn untouchable(&self, raw: &Object) -> Option<&'static str> {
+    fn protected(&self, raw: &Object) -> Option<&'static str> {
         let name = raw.get("username").and_then(Json::as_str)?;
         let rest = name.strip_prefix("project_").or_else(|| name.strip_prefix("group_"))?;
         let bot = rest.trim_start_matches(|c: char| c.is_ascii_digit());
         (bot.len() < rest.len() && bot.starts_with("_bot")).then_some("bot user")
     }
 
-    fn live_value(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+    fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         let live = raw.get(spec.field.live_name(&spec.name)?)?;
         Some(if spec.name == "access_level" { word(live) } else { live.clone() })
     }
@@ -148,14 +148,14 @@ impl Kind for Members {
             *level = word(level);
         }
     }
-    fn sent(&self, name: &str, value: &Value) -> Value {
+    fn encode(&self, name: &str, value: &Value) -> Value {
         match value.plain().filter(|_| name == "access_level").and_then(Level::parse) {
             Some(level) => Json::from(level.number).into(),
             None => kind::cleared(value),
         }
     }
     // An edit has to carry the level, and forgets an expiry that it leaves out.
-    fn carried(&self, name: &str) -> bool {
+    fn sent_with_every_edit(&self, name: &str) -> bool {
         matches!(name, "access_level" | "expires_at")
     }
 
@@ -273,7 +273,7 @@ mod tests {
             ("my_project_12_bot", false),
             ("alice", false),
         ] {
-            assert_eq!(live(&Members, json!({"username": username})).untouchable.is_some(), bot, "{username}");
+            assert_eq!(live(&Members, json!({"username": username})).protected.is_some(), bot, "{username}");
         }
     }
 

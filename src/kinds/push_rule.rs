@@ -24,7 +24,7 @@ pub struct Rule {
     /// What every branch name has to match.
     #[schemars(transform = FIELD.premium().nullable(), length(max = 511), example = &"^(feature|fix)/")]
     pub branch_name_regex: Option<String>,
-    /// Whether the committer's e-mail address has to be a verified one of whoever pushes.
+    /// Whether the committer's e-mail address must be a verified one of whoever pushes.
     #[schemars(transform = FIELD.premium())]
     pub commit_committer_check: Option<bool>,
     /// What no commit message may match.
@@ -42,13 +42,13 @@ pub struct Rule {
     /// The largest size of a file, in megabytes; 0 is no limit.
     #[schemars(transform = FIELD.premium(), example = &100)]
     pub max_file_size: Option<u32>,
-    /// Whether every author has to be a user of the service.
+    /// Whether every author must be a user of the service.
     #[schemars(transform = FIELD.premium())]
     pub member_check: Option<bool>,
     /// Whether files that are likely to hold secrets are refused.
     #[schemars(transform = FIELD.premium())]
     pub prevent_secrets: Option<bool>,
-    /// Whether every commit has to be signed.
+    /// Whether every commit must be signed.
     #[schemars(transform = FIELD.premium())]
     pub reject_unsigned_commits: Option<bool>,
 }

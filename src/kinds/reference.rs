@@ -95,7 +95,7 @@ fn remarks(field: &Field, schema: &Json) -> Vec<String> {
     let since = field.since.as_deref().map(|release| format!("from release {release}"));
     remark(since.is_some(), since.as_deref().unwrap_or_default());
     remark(field.administrators, "administrators only");
-    remark(field.accepted == Accepted::OnEdit, "a new project gets it by an edit");
+    remark(field.accepted == Accepted::OnEdit, "set right after creation");
     remark(field.secrecy == Secrecy::Sensitive, "its live value is never shown");
     match &field.read {
         Readback::Never if field.accepted.on(Route::Edit) => remark(true, "cannot be verified: the service does not return it"),

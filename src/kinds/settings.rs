@@ -46,7 +46,7 @@ impl Kind for Settings {
         Source::Project
     }
     // An installation may leave deprecated fields out; what replaces them says the same.
-    fn live_value(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+    fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         // Some releases answer with the branch that an empty repository will get: it is not there.
         if spec.name == "default_branch" && raw.get("empty_repo") == Some(&Json::Bool(true)) {
             return Some(Json::Null);
@@ -60,7 +60,7 @@ impl Kind for Settings {
             if spec.schema["type"] == "boolean" { kind::enabled(twin).map(Json::from) } else { Some(twin.clone()) }
         })
     }
-    fn sent(&self, _name: &str, value: &Value) -> Value {
+    fn encode(&self, _name: &str, value: &Value) -> Value {
         match value {
             Value::Plain(Json::Object(object)) => {
                 let inner = object.iter().map(|(name, value)| (name.clone(), if value.is_null() { "".into() } else { value.clone() }));
@@ -102,7 +102,7 @@ impl Kind for Settings {
             } else {
                 continue;
             };
-            body.insert(field.sent_name(name).to_owned(), self.sent(name, value));
+            body.insert(field.sent_name(name).to_owned(), self.encode(name, value));
         }
         post = post.fields(first);
         std::iter::once(post).chain(edits(subject.target, then)).collect()

@@ -90,7 +90,7 @@ impl Kind for Variables {
         &["value"]
     }
     // The reference requires the value and resets what is left out to its default (1, 4.1); so the full set is sent.
-    fn carried(&self, name: &str) -> bool {
+    fn sent_with_every_edit(&self, name: &str) -> bool {
         name != "environment_scope" && name != "key"
     }
     // Several variables may share a key; without the filter the service refuses, or takes another one than is meant.
@@ -131,7 +131,7 @@ impl Kind for Variables {
 /// Whether the service accepts `value` as masked: one line of at least 8 characters; unless `raw`, of `[a-zA-Z0-9_+=/@:.~-]` only.
 ///
 /// # Errors
-/// What the value would have to be, as the end of a sentence that starts with "a masked value".
+/// What the value would must be, as the end of a sentence that starts with "a masked value".
 pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     if value.chars().count() < 8 {
         return Err("must have at least 8 characters");

@@ -84,9 +84,12 @@ pub struct Removals {
     pub share: Option<f64>,
 }
 
-/// Reads the file that counts in `folder`: its own, or the nearest one upwards in the repository.
-pub fn find(folder: &Path, around: &Surroundings, diagnostics: &mut Diagnostics) -> Config {
-    load(&Root::of(folder, around), diagnostics)
+/// Reads the file that counts in `folder`: its own, or the nearest one upwards in the repository. With it comes the folder that it is in, or
+/// `folder` if there is none.
+pub fn find(folder: &Path, around: &Surroundings, diagnostics: &mut Diagnostics) -> (PathBuf, Config) {
+    let root = Root::of(folder, around);
+    let config = load(&root, diagnostics);
+    (root.folder, config)
 }
 
 /// Reads the file of `root`, if there is one. It holds the guards, so what cannot be read is not passed over.
@@ -133,7 +136,7 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
         findings.add_schema(document, &json, &schema::CONFIG);
         config = Config::deserialize(&json).ok();
     } else if !parsed.is_broken {
-        findings.error("document", "the file has to hold one document", 0..0).help("start with `version: 1`");
+        findings.error("document", "the file must hold one document", 0..0).help("start with `version: 1`");
     }
     findings.hide(&mut source, &parsed, &schema::CONFIG);
     diagnostics.extend(findings.into_diagnostics(&source));

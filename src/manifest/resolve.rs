@@ -88,7 +88,7 @@ impl Reader<'_, '_> {
     /// What `document` declares.
     fn document(&mut self, document: &Node) -> Option<Placed> {
         if !matches!(document.data, Data::Map(_)) {
-            let not = self.findings.error("document", "a document has to be a mapping", document.span.clone());
+            let not = self.findings.error("document", "a document must be a mapping", document.span.clone());
             not.help("start with `kind: Project` and `path: ...`");
             return None;
         }
@@ -138,7 +138,7 @@ impl Reader<'_, '_> {
                 let near = text.and_then(|text| nearest(text, kinds));
                 let help = near.map_or_else(|| "start with `kind: Project`".into(), |near| format!("did you mean `{near}`?"));
                 let at = if node.data == Data::Null { &key.span } else { &node.span };
-                self.findings.error("choice", format!("`kind` has to be {}", alternatives(&kinds)), at.clone()).help(help);
+                self.findings.error("choice", format!("`kind` must be {}", alternatives(&kinds)), at.clone()).help(help);
             }
         }
         false
@@ -299,7 +299,7 @@ impl Reader<'_, '_> {
     fn check_field(&mut self, spec: &Spec, node: &Node, key: &Key) {
         let (name, needed) = (&spec.name, spec.field.tier);
         if let Some(tier) = self.tier.filter(|tier| *tier < needed) {
-            let message = format!("`{name}` needs the {needed} tier; the service is said to be {tier}");
+            let message = format!("`{name}` needs the {needed} tier; `service.tier` is `{tier}`");
             let tier = self.findings.error("tier", message, key.span.clone());
             tier.help(format!("leave it out, or correct `service.tier` in {}", super::config::FILE));
         }
@@ -345,11 +345,12 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A day on which something ends must not be over: the service refuses it.
+    /// A day on which something ends should not be over: the service refuses to create such an entry.
     fn check_day(&mut self, spec: &Spec, value: &Value, key: &Key) {
         let day = value.text().filter(|_| spec.schema["format"] == "date").and_then(|day| day.parse::<Date>().ok());
         if day.is_some_and(|day| day < self.today) {
-            let past = self.findings.error("date", format!("`{}` must not be in the past", key.name), key.span.clone());
+            // A warning: what was right yesterday must not keep all other projects from being applied today.
+            let past = self.findings.warning("date", format!("`{}` is in the past", key.name), key.span.clone());
             past.help("write a later day or `null`; write `state: absent` if the access has ended");
         }
     }

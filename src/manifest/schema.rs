@@ -161,7 +161,7 @@ fn create() -> Json {
     let mut create = bare(&create_table().schema);
     create.insert("type".into(), json!(["boolean", "object"]));
     create.insert("additionalProperties".into(), json!(false));
-    create.insert("description".into(), json!("Allows to create the project, with these attributes. Read only when it is missing."));
+    create.insert("description".into(), json!("Create the project if it is missing, with these attributes."));
     Json::Object(create)
 }
 
@@ -170,14 +170,14 @@ fn unlisted() -> Json {
     let sections = KINDS.iter().filter(|kind| kind.shape() == Shape::List);
     let properties: Object = sections
         .map(|kind| {
-            let text = format!("What to do with a {} that no manifest lists.", kind.noun());
-            let policy = json!({"type": "string", "enum": ["report", "delete", "ignore"], "default": "report", "description": text});
+            let text = format!("What to do with a {} that no manifest lists (default: `report`).", kind.noun());
+            let policy = json!({"type": "string", "enum": ["report", "delete", "ignore"], "description": text});
             (kind.section().to_owned(), policy)
         })
         .collect();
     json!({
         "type": "object",
-        "description": "What to do with what is on the service and in no manifest: `report` it, `delete` it or `ignore` it.",
+        "description": "What to do with live entries that no manifest lists: `report`, `delete` or `ignore` them.",
         "properties": properties,
         "additionalProperties": false,
     })
@@ -190,7 +190,7 @@ fn section(kind: &dyn Kind) -> Json {
         let own = kind.table().get(kind.section()).map(|spec| spec.schema.clone());
         return own.unwrap_or_else(|| json!({"type": "boolean", "description": fields.get("description")}));
     }
-    let extra = "Fields of the service's that undrift does not know yet: sent and compared as they are.";
+    let extra = "API attributes that undrift does not know yet; sent and compared as they are.";
     insert(&mut fields, "extra", json!({"type": "object", "minProperties": 1, "description": extra}));
     if kind.shape() == Shape::Mapping {
         if is_removable(kind) {
@@ -198,13 +198,14 @@ fn section(kind: &dyn Kind) -> Json {
         }
         return Json::Object(fields);
     }
-    let state = format!("Whether the {} is to be there. An absent one needs only what tells it from others.", kind.noun());
-    insert(&mut fields, "state", json!({"type": "string", "enum": ["present", "absent"], "default": "present", "description": state}));
+    // A default would be the first thing that editors write into a new entry.
+    let state = format!("Whether the {} must exist (default: `present`). An absent one needs only its identity.", kind.noun());
+    insert(&mut fields, "state", json!({"type": "string", "enum": ["present", "absent"], "description": state}));
     let required = fields.remove("required").unwrap_or_else(|| json!([]));
     let identity: Vec<_> = required.as_array().into_iter().flatten().filter(|name| is_identity(kind, name)).collect();
     let identity = json!(identity);
     fields.insert("if".into(), json!({"properties": {"state": {"const": "absent"}}, "required": ["state"]}));
-    fields.insert("then".into(), json!({"required": identity}));
+    fields.insert("required".into(), identity);
     fields.insert("else".into(), json!({"required": required}));
     json!({"type": "array", "items": fields, "description": fields.get("description")})
 }

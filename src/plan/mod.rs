@@ -173,11 +173,11 @@ impl ProjectPlan {
             let whole = self.closed.clone().or_else(unread);
             return whole.or_else(|| address.section.map(|_| Cause::new("not read")));
         }
-        let undecided = self.incomplete.iter().find(|scope| scope.address == *address).map(|scope| scope.reason.clone());
+        let ambiguous = self.incomplete.iter().find(|scope| scope.address == *address).map(|scope| scope.reason.clone());
         let broken = || self.problems.iter().find(|problem| problem.address == *address).map(|p| Cause::new(p.message.clone()));
         let lacking = self.noted(step, &Reason::NotReturned);
         let lacking = (!lacking.is_empty()).then(|| Cause::new(format!("the service's answer lacks {}", text::listed(&lacking))));
-        undecided.or_else(broken).or(lacking)
+        ambiguous.or_else(broken).or(lacking)
     }
 
     /// Why nothing of the project was compared, if so: it is not there, not where it was, or archived.

@@ -236,7 +236,7 @@ impl Secrets {
 fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
     let relative = Path::new(path);
     if path.is_empty() || !relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
-        return Err("it has to be a path below the manifest folder, without `..`".into());
+        return Err("it must be a path below the manifest folder, without `..`".into());
     }
     let mut full = root.to_owned();
     for component in relative.components() {

@@ -15,15 +15,15 @@ pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static 
     const INDENT: Option<&str> = Some("check the indentation");
     const QUOTE: Option<&str> = Some("close the quote");
     let (message, help) = match kind {
-        kind if is_tab(kind) => ("a tab where only spaces may be", Some("indent with spaces")),
+        kind if is_tab(kind) => ("tabs are not allowed in indentation", Some("indent with spaces")),
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidSimpleKey | ErrorKind::SimpleKeyExpected => {
             ("a `:` where there can be no key", Some("check the indentation, and put a text that holds `: ` in quotes"))
         }
-        ErrorKind::ExpectedBlockMappingKey => ("a key has to be here", INDENT),
-        ErrorKind::ExpectedBlockSequenceEntry => ("an entry with `- ` has to be here", INDENT),
+        ErrorKind::ExpectedBlockMappingKey => ("a key must be here", INDENT),
+        ErrorKind::ExpectedBlockSequenceEntry => ("an entry with `- ` must be here", INDENT),
         ErrorKind::InvalidIndentation => ("an indentation that fits to nothing above", INDENT),
-        ErrorKind::ExpectedFlowMappingSeparator => ("a `,` or `}` has to be here", BRACKET),
-        ErrorKind::ExpectedFlowSequenceSeparator => ("a `,` or `]` has to be here", BRACKET),
+        ErrorKind::ExpectedFlowMappingSeparator => ("a `,` or `}` must be here", BRACKET),
+        ErrorKind::ExpectedFlowSequenceSeparator => ("a `,` or `]` must be here", BRACKET),
         ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofFlowSequence => ("a bracket that is never closed", BRACKET),
         ErrorKind::MisplacedFlowCollectionEnd => ("a bracket that closes nothing", BRACKET),
         ErrorKind::UnclosedQuotedScalar => ("a quote that is never closed", QUOTE),

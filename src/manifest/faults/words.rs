@@ -147,9 +147,9 @@ impl Spot<'_> {
         let (code, message) = match (Field::of(self.schema).secrecy, &self.node.data) {
             (_, Data::Null) => ("null", format!("{name} is empty")),
             (_, Data::Map(_)) if has_reference_keys => ("reference", format!("{name} is not a well-formed reference to a secret")),
-            (Secrecy::Reference, _) => ("reference", format!("{name} has to be a reference to a secret")),
-            (_, Data::Bool(_) | Data::Number(_)) => ("quote", format!("{name} has to be text")),
-            _ => ("reference", format!("{name} has to be text or a reference to a secret")),
+            (Secrecy::Reference, _) => ("reference", format!("{name} must be a reference to a secret")),
+            (_, Data::Bool(_) | Data::Number(_)) => ("quote", format!("{name} must be text")),
+            _ => ("reference", format!("{name} must be text or a reference to a secret")),
         };
         let help = match code {
             "null" => format!("write `''` for an empty text, or a reference to a secret: {form}"),
@@ -233,7 +233,7 @@ impl Spot<'_> {
             return finding;
         }
         let words: Vec<_> = expected.iter().filter(|kind| **kind != "null").map(|kind| in_words(kind)).collect();
-        let message = format!("{name} has to be {}", words.join(" or "));
+        let message = format!("{name} must be {}", words.join(" or "));
         let (code, help) = match &self.node.data {
             Data::Text(text) if wants("boolean") => match yes_or_no(text) {
                 Some(_) if text == "true" || text == "false" => ("boolean", Some("take the quotes away".into())),
@@ -264,7 +264,7 @@ impl Spot<'_> {
         if let Some((_, word)) = PLANNED_WORDS.iter().find(|row| planned(row)) {
             return not_supported(format!("`{key}: {word}`"), self.span());
         }
-        let mut finding = Finding::error("choice", format!("{} has to be {}", self.name(), alternatives(options)), self.span());
+        let mut finding = Finding::error("choice", format!("{} must be {}", self.name(), alternatives(options)), self.span());
         let near = self.node.text().and_then(|text| nearest(text, options.iter().map(String::as_str)));
         finding.help_if(near.map_or_else(|| self.description(), |near| Some(format!("did you mean `{near}`?"))));
         finding
@@ -286,7 +286,7 @@ impl Spot<'_> {
         if self.node.data == Data::Null || options.is_empty() {
             let mut finding = self.wrong_type(&[]);
             if self.node.data != Data::Null {
-                finding.message = format!("{} has to be {}", self.name(), types.join(" or "));
+                finding.message = format!("{} must be {}", self.name(), types.join(" or "));
             }
             return finding;
         }
@@ -305,15 +305,15 @@ impl Spot<'_> {
     fn limit(&self, kind: &Kind) -> Option<String> {
         let name = self.name();
         Some(match kind {
-            Kind::Minimum { limit } => format!("{name} has to be at least {limit}"),
-            Kind::Maximum { limit } => format!("{name} has to be at most {limit}"),
-            Kind::ExclusiveMinimum { limit } => format!("{name} has to be more than {limit}"),
-            Kind::ExclusiveMaximum { limit } => format!("{name} has to be less than {limit}"),
+            Kind::Minimum { limit } => format!("{name} must be at least {limit}"),
+            Kind::Maximum { limit } => format!("{name} must be at most {limit}"),
+            Kind::ExclusiveMinimum { limit } => format!("{name} must be more than {limit}"),
+            Kind::ExclusiveMaximum { limit } => format!("{name} must be less than {limit}"),
             Kind::MinLength { limit: 1 } | Kind::MinItems { limit: 1 } | Kind::MinProperties { limit: 1 } => format!("{name} is empty"),
-            Kind::MinLength { limit } => format!("{name} has to have at least {limit} characters"),
-            Kind::MaxLength { limit } => format!("{name} has to have at most {limit} characters"),
-            Kind::MinItems { limit } => format!("{name} has to have at least {limit} entries"),
-            Kind::MaxItems { limit } => format!("{name} has to have at most {limit} entries"),
+            Kind::MinLength { limit } => format!("{name} must have at least {limit} characters"),
+            Kind::MaxLength { limit } => format!("{name} must have at most {limit} characters"),
+            Kind::MinItems { limit } => format!("{name} must have at least {limit} entries"),
+            Kind::MaxItems { limit } => format!("{name} must have at most {limit} entries"),
             Kind::UniqueItems => format!("{name} lists something twice"),
             _ => return None,
         })
