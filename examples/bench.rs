@@ -4,10 +4,12 @@
 //! cargo run --release --example bench -- --projects 1000 --latency 20
 //! ```
 //!
-//! It starts the sandbox as a process of its own, makes a group and users through the API, writes manifests for as many projects as
-//! asked for (10 settings, 5 variables, 3 members, 2 hooks and a push rule each), applies them, and plans again with nothing to
-//! change. Each phase is a process of its own, so that its processor time and peak memory (Linux only) are its own; they are those of
-//! the command line itself, start-up and reading of the manifests included. Calls are counted in the sandbox's log of requests.
+//! It starts the sandbox as a process of its own, makes a group and users through the API, writes
+//! manifests for as many projects as asked for (10 settings, 5 variables, 3 members, 2 hooks and a
+//! push rule each), applies them, and plans again with nothing to change. Each phase is a process
+//! of its own, so that its processor time and peak memory (Linux only) are its own; they are those
+//! of the command line itself, start-up and reading of the manifests included. Calls are counted in
+//! the sandbox's log of requests.
 
 use std::{
     collections::BTreeMap,
@@ -66,17 +68,25 @@ fn run(args: &Args) -> Fallible<()> {
     service.fill()?;
     let manifests = folder.path().join("manifests");
     write_manifests(&manifests, args.projects)?;
-    say(&format!("{} projects, {} ms latency, {} in flight", args.projects, args.latency, args.concurrency));
+    say(&format!(
+        "{} projects, {} ms latency, {} in flight",
+        args.projects, args.latency, args.concurrency
+    ));
     let apply = service.phase(&manifests, &["apply", "--yes"], args.concurrency)?;
     say(&format!("apply: {apply}"));
     for _ in 0..args.runs {
         let plan = service.phase(&manifests, &["plan", "--exit-code"], args.concurrency)?;
         say(&format!("plan, nothing to change: {plan}"));
-        if let Some(write) = plan.calls.keys().find(|id| matches!(AnyOp::find(id), Some(AnyOp::Write(_)))) {
+        if let Some(write) =
+            plan.calls.keys().find(|id| matches!(AnyOp::find(id), Some(AnyOp::Write(_))))
+        {
             return Err(format!("a plan has written: {write}").into());
         }
     }
-    say(&format!("the sandbox: {:.2} s processor in all", process::processor(&service.sandbox.id())));
+    say(&format!(
+        "the sandbox: {:.2} s processor in all",
+        process::processor(&service.sandbox.id())
+    ));
     Ok(())
 }
 
@@ -92,7 +102,9 @@ impl Service {
     fn start(folder: &Path, latency: u64) -> Fallible<Self> {
         let log = folder.join("requests.jsonl");
         let mut command = undrift(&folder.join("sandbox.figures"))?;
-        command.args(["sandbox", "--tier", "premium", "--latency", &latency.to_string(), "--data"]).arg(folder.join("sandbox.db"));
+        command
+            .args(["sandbox", "--tier", "premium", "--latency", &latency.to_string(), "--data"])
+            .arg(folder.join("sandbox.db"));
         command.arg("--request-log").arg(&log);
         Ok(Self { sandbox: Sandbox::start(command)?, log, counted: 0 })
     }
@@ -134,9 +146,18 @@ impl Service {
             .output()?;
         let wall = start.elapsed();
         if !output.status.success() {
-            return Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)).into());
+            return Err(format!(
+                "{command:?}: {}\n{}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr)
+            )
+            .into());
         }
-        Ok(Phase { wall, figures: Figures::from_line(&fs::read_to_string(figures)?), calls: self.calls()? })
+        Ok(Phase {
+            wall,
+            figures: Figures::from_line(&fs::read_to_string(figures)?),
+            calls: self.calls()?,
+        })
     }
 
     /// The calls since the last count, by operation.
@@ -160,10 +181,15 @@ fn operation_of(method: &serde_json::Value, path: &serde_json::Value) -> &'stati
     let segments: Vec<_> = path.split('?').next().unwrap_or_default().split('/').collect();
     let fits = |template: &str| {
         let template: Vec<_> = template.split('/').collect();
-        template.len() == segments.len() && template.iter().zip(&segments).all(|(t, s)| t.starts_with(':') || t == s)
+        template.len() == segments.len()
+            && template.iter().zip(&segments).all(|(t, s)| t.starts_with(':') || t == s)
     };
     // Of two that fit, the one with fewer arguments is meant.
-    let fitting = OPERATIONS.iter().copied().map(AnyOp::row).filter(|o| method == o.method.as_str() && fits(o.path));
+    let fitting = OPERATIONS
+        .iter()
+        .copied()
+        .map(AnyOp::row)
+        .filter(|o| method == o.method.as_str() && fits(o.path));
     fitting.min_by_key(|o| o.path.matches(':').count()).map_or("other", |o| o.id)
 }
 
@@ -256,7 +282,11 @@ variables:
         i.is_multiple_of(2)
     )?;
     for variable in 0..5 {
-        writeln!(text, "  - {{key: VARIABLE_{variable}, value: value-{i}-{variable}, protected: {}}}", variable % 2 == 0)?;
+        writeln!(
+            text,
+            "  - {{key: VARIABLE_{variable}, value: value-{i}-{variable}, protected: {}}}",
+            variable % 2 == 0
+        )?;
     }
     text.push_str("members:\n");
     for (user, level) in ["developer", "maintainer", "reporter"].iter().enumerate() {

@@ -4,9 +4,11 @@
 //! cargo run --release --example load -- --projects 100000 --seconds 5
 //! ```
 //!
-//! It fills a file, starts the sandbox on it as a process of its own, and asks over connections that are kept open, from this process:
-//! on a machine with few cores, the client's share is part of what is measured. Beside the figures stand the processor time that the
-//! sandbox itself spent on a request (Linux only), and how often the disk can flush four kilobytes, which bounds durable writes.
+//! It fills a file, starts the sandbox on it as a process of its own, and asks over connections
+//! that are kept open, from this process: on a machine with few cores, the client's share is part
+//! of what is measured. Beside the figures stand the processor time that the sandbox itself spent
+//! on a request (Linux only), and how often the disk can flush four kilobytes, which bounds durable
+//! writes.
 
 use std::{
     error::Error,
@@ -54,7 +56,12 @@ fn main() -> ExitCode {
     if std::env::var_os(AS_UNDRIFT).is_some() {
         return undrift::cli::main();
     }
-    let run = || -> Fallible<()> { tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(measure(&Args::parse())) };
+    let run = || -> Fallible<()> {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?
+            .block_on(measure(&Args::parse()))
+    };
     process::ended(run())
 }
 
@@ -64,21 +71,37 @@ async fn measure(args: &Args) -> Fallible<()> {
     let start = Instant::now();
     fill(&file, args.projects).await?;
     let size = fs::metadata(&file)?.len() as f64 / 1_048_576.0;
-    say(&format!("{} projects in {size:.0} MiB, filled in {:.1} s", args.projects, start.elapsed().as_secs_f64()));
+    say(&format!(
+        "{} projects in {size:.0} MiB, filled in {:.1} s",
+        args.projects,
+        start.elapsed().as_secs_f64()
+    ));
     say(&format!("{:>8.0}/s flushes of 4 KiB", flushes(folder.path())?));
 
     let start = Instant::now();
     let service = sandbox_on(&file, args.durable)?;
-    say(&format!("{:>8.0} ms from start to the first address, {}", start.elapsed().as_secs_f64() * 1e3, memory(&service)));
+    say(&format!(
+        "{:>8.0} ms from start to the first address, {}",
+        start.elapsed().as_secs_f64() * 1e3,
+        memory(&service)
+    ));
     for operation in MEASURED {
         let (used, start) = (process::processor(&service.id()), Instant::now());
         let times = ask(&service, args, args.connections, operation).await?;
-        let (wall, used) = (start.elapsed().as_secs_f64(), process::processor(&service.id()) - used);
-        say(&format!("{}, {:.0} µs of its processor each", rate(operation.name, &times, wall), used / times.len() as f64 * 1e6));
+        let (wall, used) =
+            (start.elapsed().as_secs_f64(), process::processor(&service.id()) - used);
+        say(&format!(
+            "{}, {:.0} µs of its processor each",
+            rate(operation.name, &times, wall),
+            used / times.len() as f64 * 1e6
+        ));
     }
     let half = args.connections.div_ceil(2);
     let start = Instant::now();
-    let (reads, writes) = tokio::try_join!(ask(&service, args, half, &READ), ask(&service, args, half, &WRITE_MEANWHILE))?;
+    let (reads, writes) = tokio::try_join!(
+        ask(&service, args, half, &READ),
+        ask(&service, args, half, &WRITE_MEANWHILE)
+    )?;
     let wall = start.elapsed().as_secs_f64();
     say(&rate("project-get beside writes", &reads, wall));
     say(&rate("variable-create beside reads", &writes, wall));
@@ -94,8 +117,9 @@ fn scattered(n: usize, most: usize) -> usize {
     n.wrapping_mul(7_919) % most + 1
 }
 
-/// An operation that is measured. In its path and body, `{project}` is any project, `{busy}` one of the first hundred,
-/// which have variables, members, hooks and a push rule, `{page}` a page of a hundred projects, and `{n}` a new number.
+/// An operation that is measured. In its path and body, `{project}` is any project, `{busy}` one of
+/// the first hundred, which have variables, members, hooks and a push rule, `{page}` a page of a
+/// hundred projects, and `{n}` a new number.
 struct Measured {
     name: &'static str,
     method: &'static str,
@@ -114,7 +138,8 @@ const WRITE: Measured = Measured {
     path: "/projects/{project}/variables",
     body: r#"{"key":"W{n}","value":"a value of the usual length"}"#,
 };
-const WRITE_MEANWHILE: Measured = Measured { body: r#"{"key":"M{n}","value":"a value of the usual length"}"#, ..WRITE };
+const WRITE_MEANWHILE: Measured =
+    Measured { body: r#"{"key":"M{n}","value":"a value of the usual length"}"#, ..WRITE };
 const MEASURED: &[Measured] = &[
     READ,
     get("project-list, pages of 100", "/projects?per_page=100&page={page}"),
@@ -133,8 +158,18 @@ const MEASURED: &[Measured] = &[
         path: "/projects/{busy}/variables/KEY_1",
         body: r#"{"value":"another value, number {n}"}"#,
     },
-    Measured { name: "project-edit", method: "PUT", path: "/projects/{project}", body: r#"{"description":"Edited {n} times"}"# },
-    Measured { name: "project-create", method: "POST", path: "/projects", body: r#"{"name":"made-{n}","description":"One of many"}"# },
+    Measured {
+        name: "project-edit",
+        method: "PUT",
+        path: "/projects/{project}",
+        body: r#"{"description":"Edited {n} times"}"#,
+    },
+    Measured {
+        name: "project-create",
+        method: "POST",
+        path: "/projects",
+        body: r#"{"name":"made-{n}","description":"One of many"}"#,
+    },
 ];
 
 impl Measured {
@@ -146,8 +181,11 @@ impl Measured {
             ("{page}", scattered(n, (projects / 100).clamp(1, 500))),
             ("{n}", n),
         ];
-        let [path, body] = [self.path, self.body]
-            .map(|text| places.iter().fold(text.to_owned(), |text, (place, number)| text.replace(place, &number.to_string())));
+        let [path, body] = [self.path, self.body].map(|text| {
+            places.iter().fold(text.to_owned(), |text, (place, number)| {
+                text.replace(place, &number.to_string())
+            })
+        });
         format!(
             "{} /api/v4{path} HTTP/1.1\r\nHost: localhost\r\nPRIVATE-TOKEN: {TOKEN}\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n{body}",
@@ -159,7 +197,12 @@ impl Measured {
 }
 
 /// Asks over this many connections until the time is over; how long each request took, sorted.
-async fn ask(service: &Sandbox, args: &Args, connections: usize, operation: &'static Measured) -> Fallible<Vec<Duration>> {
+async fn ask(
+    service: &Sandbox,
+    args: &Args,
+    connections: usize,
+    operation: &'static Measured,
+) -> Fallible<Vec<Duration>> {
     let end = Instant::now() + Duration::from_secs(args.seconds);
     let mut workers = tokio::task::JoinSet::new();
     for worker in 0..connections {
@@ -170,8 +213,11 @@ async fn ask(service: &Sandbox, args: &Args, connections: usize, operation: &'st
             let (mut times, mut buffer) = (Vec::new(), Vec::new());
             while Instant::now() < end {
                 let start = Instant::now();
-                // The numbers of different workers are far apart, so that they neither meet nor follow each other.
-                stream.write_all(&operation.request(worker * 1_000_003 + times.len(), projects)).await?;
+                // The numbers of different workers are far apart, so that they neither meet nor
+                // follow each other.
+                stream
+                    .write_all(&operation.request(worker * 1_000_003 + times.len(), projects))
+                    .await?;
                 receive(&mut stream, &mut buffer).await?;
                 times.push(start.elapsed());
             }
@@ -201,7 +247,10 @@ async fn receive(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Fallible<()> {
     if !head.starts_with("http/1.1 2") {
         return Err(format!("the sandbox refused: {}", String::from_utf8_lossy(buffer)).into());
     }
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).ok_or("an answer has no length")?;
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .ok_or("an answer has no length")?;
     let whole = end + length.parse::<usize>()?;
     buffer.reserve(whole.saturating_sub(buffer.len()));
     while buffer.len() < whole {
@@ -211,7 +260,10 @@ async fn receive(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Fallible<()> {
 }
 
 fn rate(name: &str, times: &[Duration], wall: f64) -> String {
-    let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or_default().as_secs_f64() * 1e3;
+    let at = |share: f64| {
+        times.get((times.len() as f64 * share) as usize).copied().unwrap_or_default().as_secs_f64()
+            * 1e3
+    };
     let rate = times.len() as f64 / wall;
     format!("{rate:>8.0}/s {name:<28} {:.2} ms in the middle, {:.2} ms at 99 %", at(0.5), at(0.99))
 }
@@ -224,9 +276,14 @@ async fn fill(file: &Path, projects: usize) -> Fallible<()> {
             "settings": {"description": format!("The project with the number {number}"), "topics": ["load", format!("t{}", number % 7)]},
         });
         if number < BUSY {
-            project["variables"] = (0..5).map(|i| json!({"key": format!("KEY_{i}"), "value": "a value of the usual length"})).collect();
-            project["members"] = (0..3).map(|i| json!({"user": format!("user{i}"), "access_level": "developer"})).collect();
-            project["hooks"] = (0..2).map(|i| json!({"url": format!("https://example.org/hooks/{i}")})).collect();
+            project["variables"] = (0..5)
+                .map(|i| json!({"key": format!("KEY_{i}"), "value": "a value of the usual length"}))
+                .collect();
+            project["members"] = (0..3)
+                .map(|i| json!({"user": format!("user{i}"), "access_level": "developer"}))
+                .collect();
+            project["hooks"] =
+                (0..2).map(|i| json!({"url": format!("https://example.org/hooks/{i}")})).collect();
             project["push_rule"] = json!({"commit_message_regex": "^[A-Z]"});
         }
         project
@@ -234,7 +291,8 @@ async fn fill(file: &Path, projects: usize) -> Fallible<()> {
     let users: Vec<_> = (0..3).map(|i| json!({"username": format!("user{i}")})).collect();
     let projects: Vec<_> = (0..projects).map(project).collect();
     let seed = Seed::from_json(json!({ "users": users, "projects": projects }))?;
-    let config = Config { data: Data::File(file.to_owned()), seed: Some(seed), ..Config::default() };
+    let config =
+        Config { data: Data::File(file.to_owned()), seed: Some(seed), ..Config::default() };
     sandbox::start(config).await?.stop().await;
     Ok(())
 }
@@ -259,8 +317,13 @@ fn sandbox_on(file: &Path, durable: bool) -> Fallible<Sandbox> {
     Ok(Sandbox::start(command)?)
 }
 
-/// What the sandbox has in memory. The mapped part of the file counts as resident while it is in use.
+/// What the sandbox has in memory. The mapped part of the file counts as resident while it is in
+/// use.
 fn memory(service: &Sandbox) -> String {
     let mib = |figure| process::memory(&service.id(), figure);
-    format!("{:.0} MiB of its own and {:.0} MiB of the file in memory", mib("RssAnon"), mib("RssFile"))
+    format!(
+        "{:.0} MiB of its own and {:.0} MiB of the file in memory",
+        mib("RssAnon"),
+        mib("RssFile")
+    )
 }

@@ -1,7 +1,8 @@
 //! Addresses of managed objects, and the globs that select them.
 //!
-//! An [`Address`] is `PATH#SECTION/ENTRY`: `acme/shop`, `acme/shop#settings`, `acme/shop#variables/TOKEN@prod%2F*`. The entry part is
-//! percent-encoded and never holds a credential. A [`Selector`] is a glob over the path, optionally `#` and one over the section and
+//! An [`Address`] is `PATH#SECTION/ENTRY`: `acme/shop`, `acme/shop#settings`,
+//! `acme/shop#variables/TOKEN@prod%2F*`. The entry part is percent-encoded and never holds a
+//! credential. A [`Selector`] is a glob over the path, optionally `#` and one over the section and
 //! entry: `*` stays within a path segment, `**` crosses them.
 
 use std::{fmt, sync::Arc};
@@ -48,7 +49,8 @@ impl fmt::Display for Address {
             write!(f, "#{section}")?;
         }
         if let Some(entry) = &self.entry {
-            // `@` between the parts of an identity and `*` for every environment read better as they are, and nothing becomes ambiguous.
+            // `@` between the parts of an identity and `*` for every environment read better as
+            // they are, and nothing becomes ambiguous.
             write!(f, "/{}", encode(entry).to_string().replace("%40", "@").replace("%2A", "*"))?;
         }
         Ok(())
@@ -58,7 +60,8 @@ impl fmt::Display for Address {
 impl Serialize for Address {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { path, section, entry } = self;
-        AddressForm { full: self.to_string(), path, section: *section, entry: entry.as_deref() }.serialize(serializer)
+        AddressForm { full: self.to_string(), path, section: *section, entry: entry.as_deref() }
+            .serialize(serializer)
     }
 }
 
@@ -66,7 +69,8 @@ impl Serialize for Address {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Address")]
 struct AddressForm<'a> {
-    /// The whole address: `PATH`, `PATH#SECTION` or `PATH#SECTION/ENTRY`, the entry percent-encoded.
+    /// The whole address: `PATH`, `PATH#SECTION` or `PATH#SECTION/ENTRY`, the entry
+    /// percent-encoded.
     full: String,
     /// The full path of the project (or group).
     path: &'a str,
@@ -93,12 +97,14 @@ impl Selector {
     /// # Errors
     /// What is wrong with the glob, as text.
     pub fn parse(written: &str) -> Result<Self, String> {
-        let (path, rest) = written.split_once('#').map_or((written, None), |(path, rest)| (path, Some(rest)));
+        let (path, rest) =
+            written.split_once('#').map_or((written, None), |(path, rest)| (path, Some(rest)));
         if path.is_empty() {
             return Err("a selector starts with a path, such as `acme/**` or `**#variables`".into());
         }
         let path = glob(&path.to_lowercase())?;
-        let section = rest.map(|rest| glob(rest.split('/').next().unwrap_or_default())).transpose()?;
+        let section =
+            rest.map(|rest| glob(rest.split('/').next().unwrap_or_default())).transpose()?;
         Ok(Self { written: written.to_owned(), path, rest: rest.map(glob).transpose()?, section })
     }
 
@@ -114,7 +120,11 @@ impl Selector {
 
     /// Whether something in the section that `address` names may be selected.
     pub fn touches_section(&self, address: &Address) -> bool {
-        self.touches(&address.path) && self.section.as_ref().is_none_or(|glob| address.section.is_none_or(|section| glob.is_match(section)))
+        self.touches(&address.path)
+            && self
+                .section
+                .as_ref()
+                .is_none_or(|glob| address.section.is_none_or(|section| glob.is_match(section)))
     }
 
     /// Whether `address` is selected: itself, or the section or project that holds it.
@@ -127,7 +137,8 @@ impl Selector {
         let written = address.to_string();
         let written = written.split_once('#').map_or("", |(_, written)| written);
         // An entry may be named as an address writes it, and as a plan shows it.
-        let shown = address.entry.as_ref().is_some_and(|entry| rest.is_match(format!("{section}/{entry}")));
+        let shown =
+            address.entry.as_ref().is_some_and(|entry| rest.is_match(format!("{section}/{entry}")));
         rest.is_match(section) || rest.is_match(written) || shown
     }
 }
@@ -166,14 +177,22 @@ mod tests {
             ("**#variables/OTHER*", false),
             ("**#hooks", false),
         ] {
-            assert_eq!(Selector::parse(selector).unwrap().matches(&variable), selected, "{selector}");
+            assert_eq!(
+                Selector::parse(selector).unwrap().matches(&variable),
+                selected,
+                "{selector}"
+            );
         }
     }
 
     #[test]
     fn an_entry_is_selected_as_it_is_written_and_as_it_is_shown() {
         let variable = address("acme/shop", Some("variables"), Some("TOKEN@prod/*"));
-        for selector in ["acme/shop#variables/TOKEN@prod%2F*", "acme/shop#variables/TOKEN@prod/*", "**#variables/TOKEN@*/*"] {
+        for selector in [
+            "acme/shop#variables/TOKEN@prod%2F*",
+            "acme/shop#variables/TOKEN@prod/*",
+            "**#variables/TOKEN@*/*",
+        ] {
             assert!(Selector::parse(selector).unwrap().matches(&variable), "{selector}");
         }
     }

@@ -1,7 +1,8 @@
 //! Why something could not be read or done, in its parts.
 //!
-//! A cause keeps what the service said apart from what undrift makes of it: the operation, the status and the request's id follow it from
-//! the answer into every report, so that whoever reads one can filter by them and can find the request in the service's own log.
+//! A cause keeps what the service said apart from what undrift makes of it: the operation, the
+//! status and the request's id follow it from the answer into every report, so that whoever reads
+//! one can filter by them and can find the request in the service's own log.
 
 use std::{borrow::Cow, fmt};
 

@@ -1,9 +1,10 @@
 //! What is wrong with what people wrote: where, why, and what to do.
 //!
-//! A [`Diagnostic`] has a code that `explain` knows, a message, a [`Place`] and often a hint. [`Diagnostics`] collects all of them;
-//! nothing stops at the first, and they are ordered only when they are shown. A place holds the one line of text that is shown
-//! with it, already without secrets, comments and control characters (see [`source`]), so a diagnostic can be kept, printed and sent
-//! anywhere.
+//! A [`Diagnostic`] has a code that `explain` knows, a message, a [`Place`] and often a hint.
+//! [`Diagnostics`] collects all of them; nothing stops at the first, and they are ordered only when
+//! they are shown. A place holds the one line of text that is shown with it, already without
+//! secrets, comments and control characters (see [`source`]), so a diagnostic can be kept, printed
+//! and sent anywhere.
 
 use std::sync::Arc;
 
@@ -91,7 +92,8 @@ impl Diagnostic {
     }
 }
 
-/// `{severity, code, message, file, line, column, help, related: [{file, line, column, message}]}`; what is unknown is `null`.
+/// `{severity, code, message, file, line, column, help, related: [{file, line, column, message}]}`;
+/// what is unknown is `null`.
 impl Serialize for Diagnostic {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -108,8 +110,14 @@ impl Serialize for Diagnostic {
             }
         }
         let related = self.related.iter();
-        let related: Vec<_> =
-            related.map(|(place, message)| Related { file: &place.file, line: place.line(), column: place.column(), message }).collect();
+        let related: Vec<_> = related
+            .map(|(place, message)| Related {
+                file: &place.file,
+                line: place.line(),
+                column: place.column(),
+                message,
+            })
+            .collect();
         let place = self.place.as_ref();
         let mut object = serializer.serialize_struct("Diagnostic", 8)?;
         object.serialize_field("severity", &self.severity)?;
@@ -154,22 +162,31 @@ impl Diagnostics {
         self.0.len()
     }
 
-    /// In the order in which they are shown: by file, line and column; those without a place come first.
+    /// In the order in which they are shown: by file, line and column; those without a place come
+    /// first.
     pub fn sorted(&self) -> Vec<&Diagnostic> {
         let mut sorted: Vec<_> = self.0.iter().collect();
-        sorted.sort_by(|a, b| (&a.place, a.severity, a.code, &a.message).cmp(&(&b.place, b.severity, b.code, &b.message)));
+        sorted.sort_by(|a, b| {
+            (&a.place, a.severity, a.code, &a.message)
+                .cmp(&(&b.place, b.severity, b.code, &b.message))
+        });
         sorted
     }
 
     /// All of them as text for people, each followed by an empty line.
     pub fn render(&self, style: Style) -> String {
-        self.sorted().into_iter().map(|diagnostic| render::render(diagnostic, style) + "\n\n").collect()
+        self.sorted()
+            .into_iter()
+            .map(|diagnostic| render::render(diagnostic, style) + "\n\n")
+            .collect()
     }
 
     /// `2 errors, 1 warning`; `None` if there is neither.
     pub fn summary(&self) -> Option<String> {
-        let counts = [(Severity::Error, "error"), (Severity::Warning, "warning")].map(|(severity, noun)| (self.count(severity), noun));
-        let counts: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| text::count(*n, noun)).collect();
+        let counts = [(Severity::Error, "error"), (Severity::Warning, "warning")]
+            .map(|(severity, noun)| (self.count(severity), noun));
+        let counts: Vec<_> =
+            counts.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| text::count(*n, noun)).collect();
         (!counts.is_empty()).then(|| counts.join(", "))
     }
 }

@@ -1,4 +1,5 @@
-//! What the API does with one field: where it is accepted, how it reads back, on which tier it exists.
+//! What the API does with one field: where it is accepted, how it reads back, on which tier it
+//! exists.
 //!
 //! A kind's struct says this next to the field itself, as a schema transform:
 //!
@@ -8,8 +9,9 @@
 //! pub public_builds: Option<bool>,
 //! ```
 //!
-//! Checks, request bodies, diff, the published schema and the reference page read it back from there. The default, [`FIELD`], is the
-//! common case: accepted on create and edit, read back under its own name, on every tier, not nullable.
+//! Checks, request bodies, diff, the published schema and the reference page read it back from
+//! there. The default, [`FIELD`], is the common case: accepted on create and edit, read back under
+//! its own name, on every tier, not nullable.
 
 use std::borrow::Cow;
 
@@ -55,7 +57,8 @@ pub struct Field {
     /// Whether only administrators may set it.
     #[serde(skip_serializing_if = "is_default")]
     pub administrators: bool,
-    /// Whether it names a file to upload, as `{file: PATH}`; the value is then a [`crate::value::Value::File`].
+    /// Whether it names a file to upload, as `{file: PATH}`; the value is then a
+    /// [`crate::value::Value::File`].
     #[serde(skip_serializing_if = "is_default")]
     pub upload: bool,
 }
@@ -116,8 +119,8 @@ pub enum Readback {
     Same,
     /// Under another name.
     As(Cow<'static, str>),
-    /// The reference does not list it among what is returned; some installations return it all the same. Compared when it is there;
-    /// otherwise sent on create and on request only.
+    /// The reference does not list it among what is returned; some installations return it all the
+    /// same. Compared when it is there; otherwise sent on create and on request only.
     IfPresent,
     /// Never: a secret, a file, or an instruction.
     Never,
@@ -127,7 +130,8 @@ pub enum Readback {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
-    /// As they are; a declared mapping is compared by the keys that it has, and empty text equals `null`.
+    /// As they are; a declared mapping is compared by the keys that it has, and empty text equals
+    /// `null`.
     #[default]
     Exact,
     /// Lists without regard to order.
@@ -150,7 +154,9 @@ pub enum Secrecy {
 }
 
 /// A tier of the service.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// What everybody has.

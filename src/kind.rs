@@ -1,9 +1,10 @@
 //! The one interface that a sort of managed thing implements.
 //!
-//! A [`Kind`] says what its entries look like (a schema with a [`Field`] on each property), what tells two apart, how the service is
-//! asked for them, and which requests create, change and remove one. Everything else follows from that: checks, diff, plan, apply,
-//! renderers, the published schema, the tests of convergence. The defaults fit a plain collection below a project; what is not
-//! one overrides them in its own file.
+//! A [`Kind`] says what its entries look like (a schema with a [`Field`] on each property), what
+//! tells two apart, how the service is asked for them, and which requests create, change and remove
+//! one. Everything else follows from that: checks, diff, plan, apply, renderers, the published
+//! schema, the tests of convergence. The defaults fit a plain collection below a project; what is
+//! not one overrides them in its own file.
 //!
 //! Kinds are pure: they look at values and return values.
 
@@ -91,7 +92,8 @@ pub enum NamespaceOwner {
     User(u64),
 }
 
-/// Ids of the users that entries name, by lower-case username; `None` where the service knows no such user.
+/// Ids of the users that entries name, by lower-case username; `None` where the service knows no
+/// such user.
 pub type Users = BTreeMap<String, Option<u64>>;
 
 /// What the requests for one entry are built from.
@@ -125,7 +127,8 @@ pub enum Found<'l> {
     None,
     /// This one.
     One(&'l LiveEntry),
-    /// One of several that differ, and nothing tells which; the text says which, without a credential.
+    /// One of several that differ, and nothing tells which; the text says which, without a
+    /// credential.
     Ambiguous(String),
 }
 
@@ -163,7 +166,8 @@ pub struct Table {
 }
 
 /// The treatment of a key below `extra:`: sent as it is, compared where it comes back.
-static EXTRA: std::sync::LazyLock<Field> = std::sync::LazyLock::new(|| FIELD.read_if_present().nullable());
+static EXTRA: std::sync::LazyLock<Field> =
+    std::sync::LazyLock::new(|| FIELD.read_if_present().nullable());
 
 impl Table {
     /// Reads the fields out of `schema`.
@@ -173,7 +177,11 @@ impl Table {
         let specs: Vec<_> = properties
             .into_iter()
             .flatten()
-            .map(|(name, property)| Spec { name: name.clone(), field: Field::of(property), schema: property.clone() })
+            .map(|(name, property)| Spec {
+                name: name.clone(),
+                field: Field::of(property),
+                schema: property.clone(),
+            })
             .collect();
         let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name.clone(), i)).collect();
         Self { specs, by_name, schema }
@@ -207,29 +215,33 @@ pub trait Kind: Sync {
     }
     /// The fields of an entry, built once.
     fn table(&self) -> &'static Table;
-    /// The fields that tell two entries apart, in the order in which an address shows them. Empty if there is one thing a project.
+    /// The fields that tell two entries apart, in the order in which an address shows them. Empty
+    /// if there is one thing a project.
     fn identity(&self) -> &'static [&'static str] {
         &[]
     }
     /// How live entries are read.
     fn source(&self, target: &Target) -> Source;
 
-    /// The operations of a plain collection. A kind without them overrides [`Self::create`], [`Self::update`] and [`Self::delete`].
+    /// The operations of a plain collection. A kind without them overrides [`Self::create`],
+    /// [`Self::update`] and [`Self::delete`].
     fn routes(&self) -> Option<Routes> {
         None
     }
-    /// The field of a live entry that addresses it on the service, and the path argument that carries it.
+    /// The field of a live entry that addresses it on the service, and the path argument that
+    /// carries it.
     fn handle(&self) -> (&'static str, &'static str) {
         ("id", "id")
     }
 
-    /// What, as the service calls it, tells live entries from each other, and without what else a live entry is none: that by which a
-    /// declared one is matched with it.
+    /// What, as the service calls it, tells live entries from each other, and without what else a
+    /// live entry is none: that by which a declared one is matched with it.
     fn rows(&self) -> Rows {
         Rows::with_id(&[])
     }
 
-    /// Text that is the same for two entries that are the same thing. Empty if there is one thing a project.
+    /// Text that is the same for two entries that are the same thing. Empty if there is one thing a
+    /// project.
     fn key(&self, fields: &Object) -> String {
         let parts = self.identity().iter().filter_map(|name| Some(plain_text(fields.get(*name)?)));
         parts.collect::<Vec<_>>().join("@")
@@ -242,24 +254,30 @@ pub trait Kind: Sync {
     fn key_on_service(&self, fields: &Object) -> String {
         self.key(fields)
     }
-    /// The live entry that the service describes as `raw`, under the names and in the shapes of the manifest. Only what `wanted` names
-    /// is kept, along with the identity and what [`Self::carried`] needs.
+    /// The live entry that the service describes as `raw`, under the names and in the shapes of the
+    /// manifest. Only what `wanted` names is kept, along with the identity and what
+    /// [`Self::carried`] needs.
     fn read(&self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
         let mut fields = Object::new();
         for spec in self.table().specs() {
-            let kept = wanted(&spec.name) || self.identity().contains(&spec.name.as_str()) || self.sent_with_every_edit(&spec.name);
+            let kept = wanted(&spec.name)
+                || self.identity().contains(&spec.name.as_str())
+                || self.sent_with_every_edit(&spec.name);
             if let Some(value) = kept.then(|| self.decode(spec, raw)).flatten() {
                 fields.insert(spec.name.clone(), value);
             }
         }
         let extra = raw.iter().filter(|(name, _)| self.table().get(name).is_none() && wanted(name));
         fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
-        let shown = self.table().specs().iter().filter(|spec| spec.field.live_name(&spec.name).is_some_and(|name| raw.contains_key(name)));
+        let shown = self.table().specs().iter().filter(|spec| {
+            spec.field.live_name(&spec.name).is_some_and(|name| raw.contains_key(name))
+        });
         let tier = shown.map(|spec| spec.field.tier).max().unwrap_or_default();
         let handle = raw.get(self.handle().0).cloned().unwrap_or(Json::Null);
         LiveEntry { handle, fields, protected: self.protected(raw), tier }
     }
-    /// The value of one field in a live object, in the shape of the manifest; `None` if the object does not say.
+    /// The value of one field in a live object, in the shape of the manifest; `None` if the object
+    /// does not say.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         raw.get(spec.field.live_name(&spec.name)?).cloned()
     }
@@ -267,22 +285,26 @@ pub trait Kind: Sync {
     fn protected(&self, _raw: &Object) -> Option<&'static str> {
         None
     }
-    /// The live entry that `declared` stands for. Secrets that are known here stand in `declared` as plain text; `key` is its key.
+    /// The live entry that `declared` stands for. Secrets that are known here stand in `declared`
+    /// as plain text; `key` is its key.
     fn find<'l>(&self, _declared: &Fields, key: &str, live: &'l [LiveEntry]) -> Found<'l> {
         live.iter().find(|entry| self.key(&entry.fields) == key).map_or(Found::None, Found::One)
     }
-    /// The level of access that the entry gives to the user whose id is its handle (reference 1, 2.1), if it gives any.
+    /// The level of access that the entry gives to the user whose id is its handle (reference 1,
+    /// 2.1), if it gives any.
     fn access(&self, _fields: &Object) -> Option<u8> {
         None
     }
-    /// What the manifest wrote, in the one spelling that is compared, shown and sent. Called once, when a manifest is resolved.
+    /// What the manifest wrote, in the one spelling that is compared, shown and sent. Called once,
+    /// when a manifest is resolved.
     fn normalise(&self, _name: &str, _declared: &mut Value) {}
     /// A user that the entry names and that must be looked up before the entry can be created.
     fn user<'f>(&self, _declared: &'f Fields) -> Option<&'f str> {
         None
     }
 
-    /// The fields without which an entry cannot be created; an entry that exists is managed without them.
+    /// The fields without which an entry cannot be created; an entry that exists is managed without
+    /// them.
     fn required(&self) -> &'static [&'static str] {
         &[]
     }
@@ -291,18 +313,26 @@ pub trait Kind: Sync {
     fn same(&self, name: &str, declared: &Json, live: &Json) -> bool {
         same(self.table().field(name).compare, declared, live)
     }
-    /// Whether the service resets a field that an edit leaves out, so that every edit has to carry it.
+    /// Whether the service resets a field that an edit leaves out, so that every edit has to carry
+    /// it.
     fn sent_with_every_edit(&self, _name: &str) -> bool {
         false
     }
-    /// Whether an edit of `changed` makes the service forget the write-only field `name`, so that it must be sent again.
+    /// Whether an edit of `changed` makes the service forget the write-only field `name`, so that
+    /// it must be sent again.
     fn resets(&self, _name: &str, _changed: &[&str]) -> bool {
         false
     }
 
-    /// Why a declared field is neither sent nor compared yet: what has to come first is not undrift's to do. `live` is the entry as it is
-    /// there, `None` if it is about to be created. The end of a sentence that starts with "waits".
-    fn waits(&self, _name: &str, _declared: &Fields, _live: Option<&LiveEntry>) -> Option<&'static str> {
+    /// Why a declared field is neither sent nor compared yet: what has to come first is not
+    /// undrift's to do. `live` is the entry as it is there, `None` if it is about to be created.
+    /// The end of a sentence that starts with "waits".
+    fn waits(
+        &self,
+        _name: &str,
+        _declared: &Fields,
+        _live: Option<&LiveEntry>,
+    ) -> Option<&'static str> {
         None
     }
 
@@ -310,26 +340,39 @@ pub trait Kind: Sync {
     fn create(&self, subject: Subject<'_>) -> Vec<Request<Write>> {
         let body = self.body(subject.declared, Route::Create);
         let routes = self.routes().into_iter();
-        let request = |op: Op<Write>| op.request().arg("id", subject.target.id()).fields(body.clone()).sensitive(self.sensitive());
+        let request = |op: Op<Write>| {
+            op.request()
+                .arg("id", subject.target.id())
+                .fields(body.clone())
+                .sensitive(self.sensitive())
+        };
         routes.map(|r| request(r.create)).collect()
     }
     /// The requests that change the `changed` fields of `live` to what is declared.
-    fn update(&self, subject: Subject<'_>, live: &LiveEntry, changed: &[&str]) -> Vec<Request<Write>> {
+    fn update(
+        &self,
+        subject: Subject<'_>,
+        live: &LiveEntry,
+        changed: &[&str],
+    ) -> Vec<Request<Write>> {
         let body = self.edit_body(subject.declared, changed);
         let routes = self.routes().into_iter();
         let request = |op| self.addressed(op, subject.target, live).fields(body.clone());
-        routes.map(|r| request(r.update).repeating(self.repeated(live)).sensitive(self.sensitive())).collect()
+        routes
+            .map(|r| request(r.update).repeating(self.repeated(live)).sensitive(self.sensitive()))
+            .collect()
     }
     /// The requests that remove `live`.
     fn delete(&self, target: &Target, live: &LiveEntry) -> Vec<Request<Write>> {
         self.routes().into_iter().map(|r| self.addressed(r.delete, target, live)).collect()
     }
 
-    /// What is wrong with a declared entry, seen without the service. What its schema says is checked already.
+    /// What is wrong with a declared entry, seen without the service. What its schema says is
+    /// checked already.
     fn check(&self, _declared: &Fields, _report: &mut dyn FnMut(Fault)) {}
 
-    /// What is wrong with how an entry is written. As [`Self::check`], but it sees only what stands in the manifest: never a secret in the
-    /// place of its reference.
+    /// What is wrong with how an entry is written. As [`Self::check`], but it sees only what stands
+    /// in the manifest: never a secret in the place of its reference.
     fn check_written(&self, _declared: &Fields, _report: &mut dyn FnMut(Severity, Fault)) {}
 
     /// A request for `live`.
@@ -348,25 +391,37 @@ pub trait Kind: Sync {
     fn body(&self, declared: &Fields, route: Route) -> Fields {
         let table = self.table();
         let accepted = declared.iter().filter(|(name, _)| table.field(name).accepted.on(route));
-        accepted.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.encode(name, value))).collect()
+        accepted
+            .map(|(name, value)| {
+                (table.field(name).sent_name(name).to_owned(), self.encode(name, value))
+            })
+            .collect()
     }
     /// The fields of a body whose values no text may quote.
     fn sensitive(&self) -> Vec<String> {
         let specs = self.table().specs().iter().filter(|spec| spec.field.secrecy != Secrecy::Open);
         specs.map(|spec| spec.field.sent_name(&spec.name).to_owned()).collect()
     }
-    /// The body of an edit: what changes, what is declared of what the service would reset, and what it would forget.
+    /// The body of an edit: what changes, what is declared of what the service would reset, and
+    /// what it would forget.
     fn edit_body(&self, declared: &Fields, changed: &[&str]) -> Fields {
         let table = self.table();
         let sent = declared.iter().filter(|(name, _)| {
             table.field(name).accepted.on(Route::Edit)
-                && (changed.contains(&name.as_str()) || self.sent_with_every_edit(name) || self.resets(name, changed))
+                && (changed.contains(&name.as_str())
+                    || self.sent_with_every_edit(name)
+                    || self.resets(name, changed))
         });
-        sent.map(|(name, value)| (table.field(name).sent_name(name).to_owned(), self.encode(name, value))).collect()
+        sent.map(|(name, value)| {
+            (table.field(name).sent_name(name).to_owned(), self.encode(name, value))
+        })
+        .collect()
     }
     /// What an edit has to repeat of `live`, because the service would reset it.
     fn repeated(&self, live: &LiveEntry) -> Object {
-        let carried = self.table().specs().iter().filter(|spec| self.sent_with_every_edit(&spec.name) && !Bug::RepeatNothing.is_planted());
+        let carried = self.table().specs().iter().filter(|spec| {
+            self.sent_with_every_edit(&spec.name) && !Bug::RepeatNothing.is_planted()
+        });
         let repeated = carried.filter_map(|spec| {
             let value = live.fields.get(&spec.name).filter(|value| !value.is_null())?;
             let sent = self.encode(&spec.name, &value.clone().into());
@@ -376,20 +431,21 @@ pub trait Kind: Sync {
     }
 }
 
-/// `null` is sent as empty text: both clear a text, and clients of the service that send `null` mean "not set" by it.
+/// `null` is sent as empty text: both clear a text, and clients of the service that send `null`
+/// mean "not set" by it.
 pub fn cleared(value: &Value) -> Value {
     if value.is_null() { Value::from("") } else { value.clone() }
 }
 
-/// Whether a declared and a live value are the same: mappings by the keys that are declared; `null` is what is not set, so it equals empty
-/// text, and a live one equals `false`.
+/// Whether a declared and a live value are the same: mappings by the keys that are declared; `null`
+/// is what is not set, so it equals empty text, and a live one equals `false`.
 pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
     match (declared, live) {
         (Json::Null, Json::String(text)) | (Json::String(text), Json::Null) => text.is_empty(),
         (Json::Bool(declared), Json::Null) => !declared,
-        (Json::Object(declared), Json::Object(live)) => {
-            declared.iter().all(|(name, value)| same(compare, value, live.get(name).unwrap_or(&Json::Null)))
-        }
+        (Json::Object(declared), Json::Object(live)) => declared
+            .iter()
+            .all(|(name, value)| same(compare, value, live.get(name).unwrap_or(&Json::Null))),
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Set => {
             declared.len() == live.len() && declared.iter().all(|value| live.contains(value))
         }
@@ -408,7 +464,8 @@ pub const fn is_readable(field: &Field) -> bool {
     !matches!(field.read, Readback::Never)
 }
 
-/// The twin of a deprecated boolean: `issues_enabled` is `issues_access_level` other than `disabled`.
+/// The twin of a deprecated boolean: `issues_enabled` is `issues_access_level` other than
+/// `disabled`.
 pub fn enabled(level: &Json) -> Option<bool> {
     level.as_str().map(|level| level != "disabled")
 }
@@ -445,7 +502,8 @@ mod tests {
             (json!(["a", "c"]), json!(["a", "b"]), false, false),
             (json!([]), json!([]), true, true),
         ] {
-            let found = (same(Compare::Exact, &declared, &live), same(Compare::Set, &declared, &live));
+            let found =
+                (same(Compare::Exact, &declared, &live), same(Compare::Set, &declared, &live));
             assert_eq!(found, (exact, set), "{declared} {live}");
         }
     }
@@ -455,8 +513,8 @@ mod tests {
 #[cfg(test)]
 pub(crate) mod testing {
     use super::{
-        Arc, BTreeMap, Fault, Fields, Json, Kind, LiveEntry, Namespace, NamespaceOwner, Object, Request, Subject, Target, Users, Value,
-        Write,
+        Arc, BTreeMap, Fault, Fields, Json, Kind, LiveEntry, Namespace, NamespaceOwner, Object,
+        Request, Subject, Target, Users, Value, Write,
     };
 
     /// The fields of a JSON object.
@@ -476,7 +534,11 @@ pub(crate) mod testing {
 
     /// A project that does not exist yet, in the namespace 3.
     pub(crate) fn new_target(owner: NamespaceOwner) -> Target {
-        Target { path: Arc::from("acme/shop"), id: None, namespace: Some(Namespace { id: 3, owner }) }
+        Target {
+            path: Arc::from("acme/shop"),
+            id: None,
+            namespace: Some(Namespace { id: 3, owner }),
+        }
     }
 
     /// Reads every field of a live object.
@@ -490,17 +552,32 @@ pub(crate) mod testing {
     }
 
     /// The requests that change a live entry of the project with the id 7.
-    pub(crate) fn update(kind: &dyn Kind, declared: &Fields, raw: Json, changed: &[&str]) -> Vec<Request<Write>> {
-        kind.update(Subject { target: &target(), declared, users: &BTreeMap::new() }, &live(kind, raw), changed)
+    pub(crate) fn update(
+        kind: &dyn Kind,
+        declared: &Fields,
+        raw: Json,
+        changed: &[&str],
+    ) -> Vec<Request<Write>> {
+        kind.update(
+            Subject { target: &target(), declared, users: &BTreeMap::new() },
+            &live(kind, raw),
+            changed,
+        )
     }
 
-    /// What each of `requests` says on the wire: its operation, its target, and the fields of its body with those that it repeats.
+    /// What each of `requests` says on the wire: its operation, its target, and the fields of its
+    /// body with those that it repeats.
     pub(crate) fn said(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fields)> {
         let body = |request: &Request<Write>| {
-            let repeated = request.repeated().map(|(name, value)| (name.to_owned(), Value::Plain(value.clone())));
+            let repeated = request
+                .repeated()
+                .map(|(name, value)| (name.to_owned(), Value::Plain(value.clone())));
             repeated.chain(request.body_fields().cloned().unwrap_or_default()).collect()
         };
-        requests.iter().map(|request| (request.operation.id, request.target(), body(request))).collect()
+        requests
+            .iter()
+            .map(|request| (request.operation.id, request.target(), body(request)))
+            .collect()
     }
 
     /// The field and code of every fault that a kind finds.
@@ -509,7 +586,9 @@ pub(crate) mod testing {
     }
 
     /// The field and code of every fault that `check` reports.
-    pub(crate) fn collect(check: impl FnOnce(&mut dyn FnMut(Fault))) -> Vec<(&'static str, &'static str)> {
+    pub(crate) fn collect(
+        check: impl FnOnce(&mut dyn FnMut(Fault)),
+    ) -> Vec<(&'static str, &'static str)> {
         let mut faults = Vec::new();
         check(&mut |fault| faults.push((fault.field.unwrap_or_default(), fault.code)));
         faults

@@ -1,7 +1,7 @@
 //! What is on the service: one project, section by section, and how far each can be trusted.
 //!
-//! Only a section that was read to its end says that something is absent. A key that is missing from an answer is unknown, never
-//! false or null.
+//! Only a section that was read to its end says that something is absent. A key that is missing
+//! from an answer is unknown, never false or null.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -30,7 +30,8 @@ pub struct Live {
     pub sections: BTreeMap<&'static str, Collection>,
     /// The users that declared entries name.
     pub users: Users,
-    /// The user ids of all owners, inherited ones too; read only where the direct owners become fewer.
+    /// The user ids of all owners, inherited ones too; read only where the direct owners become
+    /// fewer.
     pub owners: Option<Vec<u64>>,
     /// When it was read, on the client's clock.
     pub read_at: Duration,

@@ -83,7 +83,8 @@ impl<T> Deref for Complete<T> {
     }
 }
 
-/// What every entry of a list has to have: otherwise the answer is none, and nothing follows from what is not in it.
+/// What every entry of a list has to have: otherwise the answer is none, and nothing follows from
+/// what is not in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rows {
     /// What together tells an entry from all others.
@@ -185,9 +186,14 @@ impl Pager {
     /// forgotten, so that a long one takes no more memory than a short one. It does not ask for
     /// more pages to prove the end, and never makes a whole collection.
     pub fn passing(request: Request<Read>) -> Self {
-        let keyset = request.operation == PROJECT_LIST.row() && !["order_by", "sort"].iter().any(|name| request.has_query(name));
+        let keyset = request.operation == PROJECT_LIST.row()
+            && !["order_by", "sort"].iter().any(|name| request.has_query(name));
         let request = request.query("per_page", PER_PAGE);
-        let base = if keyset { request.query("pagination", "keyset").query("order_by", "id").query("sort", "asc") } else { request };
+        let base = if keyset {
+            request.query("pagination", "keyset").query("order_by", "id").query("sort", "asc")
+        } else {
+            request
+        };
         Self {
             base,
             state: State::Ask(if keyset { Position::Start } else { Position::Page(1) }),
@@ -225,7 +231,12 @@ impl Pager {
     /// # Errors
     /// A [`PageError`]; the pager is then of no more use. Of a list that is only looked through a
     /// contradiction is the end, and no error.
-    pub fn accept(&mut self, headers: &HeaderMap, page: Vec<Object>, bytes: usize) -> Result<&[Object], PageError> {
+    pub fn accept(
+        &mut self,
+        headers: &HeaderMap,
+        page: Vec<Object>,
+        bytes: usize,
+    ) -> Result<&[Object], PageError> {
         if !matches!(mem::replace(&mut self.state, State::Refused), State::Ask(_)) {
             return Err(PageError::Unfinished);
         }
@@ -281,7 +292,9 @@ impl Pager {
 
     /// What tells an entry from all others.
     fn identity(&self, object: &Object) -> Result<String, PageError> {
-        let needed = |key: &'static str| field(object, key).ok_or(PageError::Unidentified { page: self.pages, key });
+        let needed = |key: &'static str| {
+            field(object, key).ok_or(PageError::Unidentified { page: self.pages, key })
+        };
         for key in self.rows.also.iter().filter(|_| !Bug::TrustRows.is_planted()) {
             needed(key)?;
         }
@@ -297,36 +310,60 @@ impl Pager {
 
     /// Where the page begins that follows the one whose entries are `self.objects[from..]`; `None`
     /// at the end.
-    fn position_after(&mut self, headers: &HeaderMap, from: usize) -> Result<Option<Position>, Contradiction> {
+    fn position_after(
+        &mut self,
+        headers: &HeaderMap,
+        from: usize,
+    ) -> Result<Option<Position>, Contradiction> {
         let said = Said::read(headers, self.pages)?;
         self.total_pages = said.total_pages.or(self.total_pages);
-        if self.keyset { self.position_by_id(&said, from) } else { self.position_by_number(&said, self.objects.len() - from) }
+        if self.keyset {
+            self.position_by_id(&said, from)
+        } else {
+            self.position_by_number(&said, self.objects.len() - from)
+        }
     }
 
     /// The same in a list by keyset. Where its links lead says only whether there are more: what is
     /// asked for is what follows the last id that came, so that no link leads past an entry.
-    fn position_by_id(&mut self, said: &Said, from: usize) -> Result<Option<Position>, Contradiction> {
+    fn position_by_id(
+        &mut self,
+        said: &Said,
+        from: usize,
+    ) -> Result<Option<Position>, Contradiction> {
         for object in &self.objects[from..] {
-            let id = object.get("id").and_then(Json::as_u64).filter(|id| self.last_id.is_none_or(|last| last < *id));
+            let id = object
+                .get("id")
+                .and_then(Json::as_u64)
+                .filter(|id| self.last_id.is_none_or(|last| last < *id));
             self.last_id = Some(id.ok_or(Contradiction::Unordered(self.pages))?);
         }
         let entries = self.objects.len() - from;
         let size = said.size.unwrap_or(PER_PAGE);
         let next = said.link.as_ref().and_then(Option::as_ref);
         if entries == 0 {
-            return if next.is_some() { Err(Contradiction::Short { page: self.pages, entries, size }) } else { Ok(None) };
+            return if next.is_some() {
+                Err(Contradiction::Short { page: self.pages, entries, size })
+            } else {
+                Ok(None)
+            };
         }
         let Some(last) = self.last_id else { return Ok(None) };
         if next.and_then(|link| link.id_after).is_some_and(|after| after < last) {
             return Err(Contradiction::Backwards(self.pages));
         }
         let more = next.is_some() || self.keeps || (said.link.is_none() && entries >= size);
-        let cursor = next.filter(|link| link.id_after.is_none()).and_then(|link| link.cursor.clone());
+        let cursor =
+            next.filter(|link| link.id_after.is_none()).and_then(|link| link.cursor.clone());
         Ok(more.then(|| cursor.map_or(Position::After(last), Position::Cursor)))
     }
 
     /// The same in a list by number, after a page of `entries` entries.
-    fn position_by_number(&mut self, said: &Said, entries: usize) -> Result<Option<Position>, Contradiction> {
+    fn position_by_number(
+        &mut self,
+        said: &Said,
+        entries: usize,
+    ) -> Result<Option<Position>, Contradiction> {
         let page = self.pages;
         if let Some(said) = said.page.filter(|said| *said != page) {
             return Err(Contradiction::OtherPage { page, said });
@@ -350,7 +387,9 @@ impl Pager {
             None if full => Expected::Possible,
             _ if !self.keeps => return Ok(None),
             // One total that is too low would cut a list off here.
-            Some(false) if self.total.is_some() && (announced.is_some() || !full) => return Ok(None),
+            Some(false) if self.total.is_some() && (announced.is_some() || !full) => {
+                return Ok(None);
+            }
             _ => Expected::Nothing,
         };
         Ok(Some(Position::Page(page + 1)))
@@ -360,7 +399,9 @@ impl Pager {
     fn page_size(&mut self, said: &Said) -> Result<usize, Contradiction> {
         let size = *self.size.get_or_insert(said.size.unwrap_or(PER_PAGE));
         match said.size {
-            Some(said) if said != size => Err(Contradiction::PageSize { page: self.pages, before: size, said }),
+            Some(said) if said != size => {
+                Err(Contradiction::PageSize { page: self.pages, before: size, said })
+            }
             _ => Ok(size),
         }
     }
@@ -369,11 +410,14 @@ impl Pager {
     fn announced(&self, said: &Said) -> Result<Option<bool>, Contradiction> {
         let page = self.pages;
         let by_link = match &said.link {
-            Some(Some(link)) => Some(Some(link.page.ok_or(Contradiction::Header { page, header: "Link" })?)),
+            Some(Some(link)) => {
+                Some(Some(link.page.ok_or(Contradiction::Header { page, header: "Link" })?))
+            }
             Some(None) => Some(None),
             None => None,
         };
-        let named = [by_link, said.next].into_iter().flatten().flatten().find(|named| *named != page + 1);
+        let named =
+            [by_link, said.next].into_iter().flatten().flatten().find(|named| *named != page + 1);
         if let Some(said) = named {
             return Err(Contradiction::OtherNext { page, said });
         }
@@ -385,7 +429,11 @@ impl Pager {
 
     /// Whether another page follows, as `announced` and the last total say; `None` if neither says
     /// it.
-    fn more(&mut self, said: &Said, announced: Option<bool>) -> Result<Option<bool>, Contradiction> {
+    fn more(
+        &mut self,
+        said: &Said,
+        announced: Option<bool>,
+    ) -> Result<Option<bool>, Contradiction> {
         if let (Some(before), Some(said)) = (self.total, said.total)
             && said < before
         {
@@ -394,7 +442,9 @@ impl Pager {
         self.total = said.total.or(self.total);
         let (sent, Some(said)) = (self.received, self.total) else { return Ok(announced) };
         match (sent.cmp(&said), announced) {
-            (Ordering::Less, Some(false)) | (Ordering::Greater, _) => Err(Contradiction::Total { said, sent }),
+            (Ordering::Less, Some(false)) | (Ordering::Greater, _) => {
+                Err(Contradiction::Total { said, sent })
+            }
             (Ordering::Equal, Some(true)) => Err(Contradiction::Surplus { page: self.pages, said }),
             (Ordering::Less, _) => Ok(Some(true)),
             (Ordering::Equal, _) => Ok(Some(false)),

@@ -1,7 +1,8 @@
 //! Bugs on purpose, for the test that the simulator would find them.
 //!
-//! Each is a mistake that somebody could make, at the place where it would be made. Without the feature `planted`, which only that test
-//! switches on, there are none, and the compiler removes the questions.
+//! Each is a mistake that somebody could make, at the place where it would be made. Without the
+//! feature `planted`, which only that test switches on, there are none, and the compiler removes
+//! the questions.
 
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,15 +24,17 @@ pub fn of<T: JsonSchema>() -> Schema {
         .into_root_schema_for::<T>()
 }
 
-/// `Option<T>` says that a field may be left out, not that `null` may be written, unless its treatment says so; an enum whose variants
-/// are described is still an enum.
+/// `Option<T>` says that a field may be left out, not that `null` may be written, unless its
+/// treatment says so; an enum whose variants are described is still an enum.
 fn plain(schema: &mut Schema) {
-    // Doc comments wrap; descriptions do not. The width of an integer is Rust's business, its range is in the schema anyway.
+    // Doc comments wrap; descriptions do not. The width of an integer is Rust's business, its range
+    // is in the schema anyway.
     if let Some(text) = schema.get("description").and_then(Value::as_str) {
         let text = text.replace("\n\n", "\0").replace('\n', " ").replace('\0', "\n\n");
         schema.insert("description".into(), text.into());
     }
-    if schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint")) {
+    if schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint"))
+    {
         schema.remove("format");
     }
     let nullable = schema.get(KEYWORD).is_some_and(|field| field["nullable"] == true);

@@ -1,9 +1,11 @@
-//! Secrets: where they come from, a type that cannot be printed, and the last line of defence that strikes them from text.
+//! Secrets: where they come from, a type that cannot be printed, and the last line of defence that
+//! strikes them from text.
 //!
-//! A manifest names a secret by a [`Reference`]. [`Secrets`] looks references up when they are needed and never stores what it found
-//! outside memory. What leaves the process and may quote the service passes [`Secrets::redact`], text before it is wrapped and data
-//! before it is written. undrift's own token is never a value: not under the names that are [reserved](is_reserved), and not under
-//! another one.
+//! A manifest names a secret by a [`Reference`]. [`Secrets`] looks references up when they are
+//! needed and never stores what it found outside memory. What leaves the process and may quote the
+//! service passes [`Secrets::redact`], text before it is wrapped and data before it is written.
+//! undrift's own token is never a value: not under the names that are [reserved](is_reserved), and
+//! not under another one.
 
 mod forms;
 mod known;
@@ -19,7 +21,8 @@ pub use known::MARK;
 pub use lookup::{Missing, Secrets};
 pub use names::{Allowed, is_reserved};
 
-/// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` says nothing.
+/// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` says
+/// nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

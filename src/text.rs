@@ -1,7 +1,8 @@
-//! Text for people: escaped, counted, compared and stripped of credentials; text for addresses, percent-encoded; and words for machines.
+//! Text for people: escaped, counted, compared and stripped of credentials; text for addresses,
+//! percent-encoded; and words for machines.
 //!
-//! Names, values and messages come from manifests and from the service; both may be hostile. Everything that is shown passes
-//! [`escape`] or [`escape_lines`], and every address [`mask_url`].
+//! Names, values and messages come from manifests and from the service; both may be hostile.
+//! Everything that is shown passes [`escape`] or [`escape_lines`], and every address [`mask_url`].
 
 use std::{borrow::Cow, fmt, ops::Range};
 
@@ -11,7 +12,8 @@ use serde::Serializer;
 /// What stands in the place of something that must not be shown.
 pub const MASK: &str = "***";
 
-/// `text` on one line: whatever could move the cursor, change the colour, reorder or hide text becomes a visible escape.
+/// `text` on one line: whatever could move the cursor, change the colour, reorder or hide text
+/// becomes a visible escape.
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_unless(text, |_| false)
 }
@@ -34,7 +36,8 @@ fn escape_unless(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|c| if escaped(c) { escape(c) } else { c.to_string() }).collect())
 }
 
-/// Whether `c` is a control character (C0, DEL, C1), a separator of lines, a control of direction, or has no width.
+/// Whether `c` is a control character (C0, DEL, C1), a separator of lines, a control of direction,
+/// or has no width.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -42,12 +45,15 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Whether `text` looks like the name of a field. One that does not may be anything, a secret that lost its quotes for example.
+/// Whether `text` looks like the name of a field. One that does not may be anything, a secret that
+/// lost its quotes for example.
 pub fn is_name(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+    (1..=64).contains(&text.len())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-/// The candidate that `name` was most likely meant to be: the fewest slips of the pen away, at most one for three letters.
+/// The candidate that `name` was most likely meant to be: the fewest slips of the pen away, at most
+/// one for three letters.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     const LONGEST: usize = 80;
     if name.len() > LONGEST {
@@ -57,8 +63,12 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     let name = plain(name);
     let limit = (name.chars().count() / 3).max(1);
     let candidates = candidates.into_iter().filter(|candidate| candidate.len() <= LONGEST);
-    let rated = candidates.map(|candidate| (strsim::osa_distance(&name, &plain(candidate)), candidate));
-    rated.filter(|(slips, _)| *slips <= limit).min_by_key(|(slips, _)| *slips).map(|(_, candidate)| candidate)
+    let rated =
+        candidates.map(|candidate| (strsim::osa_distance(&name, &plain(candidate)), candidate));
+    rated
+        .filter(|(slips, _)| *slips <= limit)
+        .min_by_key(|(slips, _)| *slips)
+        .map(|(_, candidate)| candidate)
 }
 
 /// A count with its noun: `1 variable`, `2 entries`.
@@ -85,7 +95,8 @@ pub fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{}`", escape(name))).collect::<Vec<_>>().join(", ")
 }
 
-/// `url` without what may be a credential: user information, the values of the query, and the fragment.
+/// `url` without what may be a credential: user information, the values of the query, and the
+/// fragment.
 pub fn mask_url(url: &str) -> Cow<'_, str> {
     mask_ranges(url, &url_secrets(url))
 }
@@ -138,7 +149,8 @@ pub fn url_secrets(text: &str) -> Vec<Range<usize>> {
     secrets
 }
 
-/// Where a text that was meant as the URL of something may hold credentials; `None` if it may be anything.
+/// Where a text that was meant as the URL of something may hold credentials; `None` if it may be
+/// anything.
 pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
     const SCHEMES: [&str; 5] = ["ftp", "git", "http", "https", "ssh"];
     let in_urls = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(c);
@@ -150,23 +162,28 @@ pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
     {
         return Some(url_secrets(text));
     }
-    // Without a scheme nothing says where the host begins: what stands before an `@` may be a password, slashes and all.
+    // Without a scheme nothing says where the host begins: what stands before an `@` may be a
+    // password, slashes and all.
     let user = text.rfind('@').unwrap_or_default();
     let path = text[user..].find(['?', '#']).map_or(text.len(), |length| user + length + 1);
     let ranges = [0..user, path.min(text.len())..text.len()];
     let shown = &text[user..path.min(text.len())];
-    shown.contains(['.', '/']).then(|| ranges.into_iter().filter(|range| !range.is_empty()).collect())
+    shown
+        .contains(['.', '/'])
+        .then(|| ranges.into_iter().filter(|range| !range.is_empty()).collect())
 }
 
 /// What stays as it is within one path segment or query part (RFC 3986, unreserved).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// `text` as one path segment or one part of a query: everything but RFC 3986's unreserved characters is percent-encoded.
+/// `text` as one path segment or one part of a query: everything but RFC 3986's unreserved
+/// characters is percent-encoded.
 pub fn encode(text: &str) -> impl fmt::Display + '_ {
     utf8_percent_encode(text, UNRESERVED)
 }
 
-/// Serializes a word of a machine format, such as a code: as an enum's variant, which is never taken for data.
+/// Serializes a word of a machine format, such as a code: as an enum's variant, which is never
+/// taken for data.
 ///
 /// # Errors
 /// Those of `serializer`.
@@ -178,7 +195,10 @@ pub fn word<S: Serializer>(word: &&'static str, serializer: S) -> Result<S::Ok, 
 ///
 /// # Errors
 /// Those of `serializer`.
-pub fn word_if_any<S: Serializer>(one: &Option<&'static str>, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn word_if_any<S: Serializer>(
+    one: &Option<&'static str>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match one {
         Some(one) => word(one, serializer),
         None => serializer.serialize_none(),
@@ -215,7 +235,8 @@ mod tests {
 
     #[test]
     fn counts_agree_with_their_noun() {
-        let counted = [(0, "hook"), (1, "entry"), (2, "entry"), (3, "key")].map(|(n, noun)| count(n, noun));
+        let counted =
+            [(0, "hook"), (1, "entry"), (2, "entry"), (3, "key")].map(|(n, noun)| count(n, noun));
         assert_eq!(counted, ["0 hooks", "1 entry", "2 entries", "3 keys"]);
         assert_eq!(alternatives(&["a", "b", "c"]), "`a`, `b` or `c`");
     }
@@ -248,7 +269,13 @@ mod tests {
             ("s3cret@", None),
             ("", None),
         ] {
-            assert_eq!(address_secrets(text).map(|secrets| mask_ranges(text, &secrets).into_owned()).as_deref(), shown, "{text}");
+            assert_eq!(
+                address_secrets(text)
+                    .map(|secrets| mask_ranges(text, &secrets).into_owned())
+                    .as_deref(),
+                shown,
+                "{text}"
+            );
         }
     }
 

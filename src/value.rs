@@ -1,7 +1,8 @@
 //! Values as manifests write them and requests carry them.
 //!
-//! A manifest value is plain data, a reference to a secret, or a file to upload. Secrets stay references until a request is sent, so a
-//! value can be shown, compared and stored without care. A key that is absent is not managed; `null` is a value of its own.
+//! A manifest value is plain data, a reference to a secret, or a file to upload. Secrets stay
+//! references until a request is sent, so a value can be shown, compared and stored without care. A
+//! key that is absent is not managed; `null` is a value of its own.
 
 use std::collections::BTreeMap;
 

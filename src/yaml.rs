@@ -1,9 +1,10 @@
 //! YAML text to a tree in which every node knows where it stands.
 //!
-//! The rules are stricter than YAML's: the YAML 1.2 core schema decides what is a boolean, keys are text and written once, a tag has to
-//! be one of the core ones, and aliases may not multiply the text. Every fault is reported, not only the first: what is well-formed
-//! but forbidden leaves a [`Data::Unreadable`] hole or is left out of the tree, and after broken syntax reading goes on with the next
-//! document. No message quotes a scalar, because any scalar may be a secret.
+//! The rules are stricter than YAML's: the YAML 1.2 core schema decides what is a boolean, keys are
+//! text and written once, a tag has to be one of the core ones, and aliases may not multiply the
+//! text. Every fault is reported, not only the first: what is well-formed but forbidden leaves a
+//! [`Data::Unreadable`] hole or is left out of the tree, and after broken syntax reading goes on
+//! with the next document. No message quotes a scalar, because any scalar may be a secret.
 
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
@@ -63,7 +64,8 @@ pub struct Key {
 /// What is wrong with a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// The code, one of `syntax`, `duplicate-key`, `yaml-key`, `yaml-tag`, `yaml-number`, `yaml-limit` and `control-character`.
+    /// The code, one of `syntax`, `duplicate-key`, `yaml-key`, `yaml-tag`, `yaml-number`,
+    /// `yaml-limit` and `control-character`.
     pub code: &'static str,
     /// A lower-case fragment.
     pub message: Cow<'static, str>,
@@ -92,8 +94,8 @@ pub struct Parsed {
     pub documents: Vec<Node>,
     /// What is wrong.
     pub faults: Vec<Fault>,
-    /// What is in the text but not in a document: entries whose key is not text or has no value, values of keys that are written twice,
-    /// what a merge lost.
+    /// What is in the text but not in a document: entries whose key is not text or has no value,
+    /// values of keys that are written twice, what a merge lost.
     pub dropped: Vec<Range<usize>>,
     /// Whether a document is missing because its syntax is broken.
     pub is_broken: bool,
@@ -107,7 +109,8 @@ pub fn parse(text: &str) -> Parsed {
         parsed.is_broken = true;
         return parsed;
     }
-    let options = granit_parser::options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
+    let options =
+        granit_parser::options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
     let mut composer = Composer {
         events: Parser::new_from_str_with_options(text, options),
         anchors: HashMap::new(),
@@ -142,7 +145,8 @@ fn is_forbidden(c: char) -> bool {
 }
 
 fn control_character(span: Range<usize>) -> Fault {
-    Fault::new("control-character", "a control character", span).help("remove it; the service and most editors cannot keep it")
+    Fault::new("control-character", "a control character", span)
+        .help("remove it; the service and most editors cannot keep it")
 }
 
 /// A node together with what it costs to copy it.
@@ -230,18 +234,25 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    /// What is wrong with `${NAME}` within brackets, if the error at the byte `at` is about its brace: there it starts a mapping.
+    /// What is wrong with `${NAME}` within brackets, if the error at the byte `at` is about its
+    /// brace: there it starts a mapping.
     fn dollar(&self, at: usize) -> Option<Fault> {
         let before = self.text.get(..at)?;
         if !before.ends_with('$') || !self.text[at..].starts_with('{') {
             return None;
         }
-        let fault = Fault::new("syntax", "`${...}` within `{}` or `[]` must be in quotes", at - 1..at);
+        let fault =
+            Fault::new("syntax", "`${...}` within `{}` or `[]` must be in quotes", at - 1..at);
         Some(fault.help("write `{env: NAME}` to take a secret from the environment, or put the text in quotes to send it as it is"))
     }
 
     /// The node that `event` starts, `depth` collections down.
-    fn node(&mut self, event: Event<'t>, span: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+    fn node(
+        &mut self,
+        event: Event<'t>,
+        span: Range<usize>,
+        depth: usize,
+    ) -> Result<Counted, Fault> {
         if depth > MAX_DEPTH {
             return Err(too_deep(span));
         }
@@ -324,8 +335,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 self.faults.push(fault.help("write `key: value`; what is meant as text needs `- ` or brackets of a list around it"));
                 self.dropped.push(span);
             } else if let Some(first) = seen.get(&name) {
-                let fault = Fault::new("duplicate-key", "a key that is written twice in one mapping", span);
-                self.faults.push(Fault { first: Some(first.clone()), ..fault.help("keep one of the two") });
+                let fault =
+                    Fault::new("duplicate-key", "a key that is written twice in one mapping", span);
+                self.faults.push(Fault {
+                    first: Some(first.clone()),
+                    ..fault.help("keep one of the two")
+                });
                 self.dropped.push(key_end..value.span.end);
             } else {
                 seen.insert(name.clone(), span.clone());
@@ -338,13 +353,19 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    /// Whether a colon follows the key that ends at `key_end`. Without one, as in `{word}`, the key may be a secret that was to be a value.
+    /// Whether a colon follows the key that ends at `key_end`. Without one, as in `{word}`, the key
+    /// may be a secret that was to be a value.
     fn has_colon(&self, key_end: usize) -> bool {
         self.text.get(key_end..).is_some_and(|rest| rest.trim_start().starts_with(':'))
     }
 
     /// A key. One that is not text is reported and passed over.
-    fn key(&mut self, event: Event<'t>, span: Range<usize>, depth: usize) -> Result<Option<Found<'t>>, Fault> {
+    fn key(
+        &mut self,
+        event: Event<'t>,
+        span: Range<usize>,
+        depth: usize,
+    ) -> Result<Option<Found<'t>>, Fault> {
         if let Event::Scalar(text, style, _, tag) = event {
             let is_plain = style == ScalarStyle::Plain;
             let (name, found) = (text.clone(), self.scalar(text, style, tag.as_deref(), &span));
@@ -359,7 +380,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             self.node(event, span.clone(), depth + 1)?;
         }
         let fault = Fault::new("yaml-key", "a key that is not text", span);
-        self.faults.push(fault.help("put a number, `true` or `null` in quotes if it is meant as a name"));
+        self.faults
+            .push(fault.help("put a number, `true` or `null` in quotes if it is meant as a name"));
         Ok(None)
     }
 
@@ -374,13 +396,23 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             Data::Unreadable => {}
             _ => {
                 self.dropped.push(value.span.clone());
-                self.faults.push(Fault::new("syntax", "`<<` merges a mapping or a list of mappings", value.span));
+                self.faults.push(Fault::new(
+                    "syntax",
+                    "`<<` merges a mapping or a list of mappings",
+                    value.span,
+                ));
             }
         }
     }
 
-    /// What is written in the mapping wins over what is merged into it, and the first merged over the next.
-    fn merge(&mut self, entries: &mut Vec<(Key, Node)>, seen: &mut HashMap<Cow<'t, str>, Range<usize>>, merged: Vec<(Key, Node)>) {
+    /// What is written in the mapping wins over what is merged into it, and the first merged over
+    /// the next.
+    fn merge(
+        &mut self,
+        entries: &mut Vec<(Key, Node)>,
+        seen: &mut HashMap<Cow<'t, str>, Range<usize>>,
+        merged: Vec<(Key, Node)>,
+    ) {
         for (key, value) in merged {
             if seen.contains_key(key.name.as_str()) {
                 self.dropped.push(value.span);
@@ -398,7 +430,13 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     }
 
     /// The value of a scalar; one that is forbidden is reported.
-    fn scalar(&mut self, text: Cow<'t, str>, style: ScalarStyle, tag: Option<&Tag>, span: &Range<usize>) -> Data {
+    fn scalar(
+        &mut self,
+        text: Cow<'t, str>,
+        style: ScalarStyle,
+        tag: Option<&Tag>,
+        span: &Range<usize>,
+    ) -> Data {
         // Only escapes can still bring in what the text itself may not hold.
         if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden) {
             self.faults.push(control_character(span.clone()));
@@ -423,18 +461,28 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 Ok(Some(number)) => Data::Number(number),
                 Ok(None) => Data::Text(text.into_owned()),
                 Err(message) => {
-                    self.faults.push(Fault::new("yaml-number", message, span.clone()).help("put it in quotes if it is text"));
+                    self.faults.push(
+                        Fault::new("yaml-number", message, span.clone())
+                            .help("put it in quotes if it is text"),
+                    );
                     return Data::Unreadable;
                 }
             },
         };
         let fits = match (tag, &data) {
-            (None, _) | (Some("null"), Data::Null) | (Some("bool"), Data::Bool(_)) | (Some("float"), Data::Number(_)) => true,
+            (None, _)
+            | (Some("null"), Data::Null)
+            | (Some("bool"), Data::Bool(_))
+            | (Some("float"), Data::Number(_)) => true,
             (Some("int"), Data::Number(number)) => number.is_i64(),
             _ => false,
         };
         if !fits {
-            self.faults.push(Fault::new("yaml-tag", "a value that is not what its tag says", span.clone()));
+            self.faults.push(Fault::new(
+                "yaml-tag",
+                "a value that is not what its tag says",
+                span.clone(),
+            ));
             return Data::Unreadable;
         }
         data
@@ -455,7 +503,8 @@ fn too_deep(span: Range<usize>) -> Fault {
 }
 
 fn unknown_tag(span: Range<usize>) -> Fault {
-    Fault::new("yaml-tag", "an unknown tag", span).help("leave it out; a secret is written as `{env: NAME}` or `{file: PATH}`")
+    Fault::new("yaml-tag", "an unknown tag", span)
+        .help("leave it out; a secret is written as `{env: NAME}` or `{file: PATH}`")
 }
 
 fn bytes(span: Span) -> Range<usize> {
@@ -471,7 +520,9 @@ impl Node {
             Data::Number(number) => Json::Number(number.clone()),
             Data::Text(text) => Json::String(text.clone()),
             Data::List(items) => Json::Array(items.iter().map(Self::to_json).collect()),
-            Data::Map(entries) => Json::Object(entries.iter().map(|(key, value)| (key.name.clone(), value.to_json())).collect()),
+            Data::Map(entries) => Json::Object(
+                entries.iter().map(|(key, value)| (key.name.clone(), value.to_json())).collect(),
+            ),
         }
     }
 

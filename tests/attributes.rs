@@ -1,7 +1,9 @@
-//! Every attribute of a project, as the reference lists them (2, 4.3; how they read back: 1, 2.8), against the fields of the kinds.
+//! Every attribute of a project, as the reference lists them (2, 4.3; how they read back: 1, 2.8),
+//! against the fields of the kinds.
 //!
-//! The facts are in `data/attributes.csv`, read from the reference a second time and on their own. In its column `read` a name is what
-//! the project object calls the attribute, one with `?` is not listed there, and nothing means that it cannot come back.
+//! The facts are in `data/attributes.csv`, read from the reference a second time and on their own.
+//! In its column `read` a name is what the project object calls the attribute, one with `?` is not
+//! listed there, and nothing means that it cannot come back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,14 +26,20 @@ type Row = BTreeMap<&'static str, &'static str>;
 fn rows() -> BTreeMap<&'static str, Row> {
     let mut lines = include_str!("data/attributes.csv").lines();
     let columns: Vec<_> = lines.next().unwrap().split(',').collect();
-    lines.map(|line| columns.iter().copied().zip(line.split(',')).collect::<Row>()).map(|row| (row["attribute"], row)).collect()
+    lines
+        .map(|line| columns.iter().copied().zip(line.split(',')).collect::<Row>())
+        .map(|row| (row["attribute"], row))
+        .collect()
 }
 
 /// Every field by the name that requests use, and whether it is one of `create:`.
 fn fields() -> BTreeMap<String, (&'static Spec, bool)> {
     let settings = Settings.table().specs().iter().map(|spec| (spec, false));
     let create = create_table().specs().iter().map(|spec| (spec, true));
-    settings.chain(create).map(|(spec, create)| (spec.field.sent_name(&spec.name).to_owned(), (spec, create))).collect()
+    settings
+        .chain(create)
+        .map(|(spec, create)| (spec.field.sent_name(&spec.name).to_owned(), (spec, create)))
+        .collect()
 }
 
 /// The type of a property in the words of the table.
@@ -39,7 +47,7 @@ fn type_of(spec: &Spec) -> &str {
     if spec.field.upload {
         return "file";
     }
-    if spec.field.secrecy == Secrecy::Reference {
+    if matches!(spec.field.secrecy, Secrecy::Reference | Secrecy::Address) {
         return "string";
     }
     let types = &spec.schema["type"];
@@ -50,7 +58,11 @@ fn type_of(spec: &Spec) -> &str {
 fn every_attribute_is_a_field_and_every_field_an_attribute() {
     let rows = rows();
     assert_eq!(rows.len(), 88);
-    let expected: BTreeSet<_> = rows.keys().copied().filter(|name| NO_FIELD.iter().all(|(other, _)| other != name)).collect();
+    let expected: BTreeSet<_> = rows
+        .keys()
+        .copied()
+        .filter(|name| NO_FIELD.iter().all(|(other, _)| other != name))
+        .collect();
     let fields = fields();
     assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), expected);
     assert_eq!(fields.len(), Settings.table().specs().len() + create_table().specs().len());
@@ -63,10 +75,18 @@ fn every_field_is_treated_as_the_reference_says() {
         let (row, field) = (&rows[name.as_str()], &spec.field);
         assert_eq!(field.tier.to_string(), row["tier"], "{name}");
         assert_eq!(type_of(spec), row["type"], "{name}");
-        for (route, column) in [(Route::Create, "create"), (Route::CreateForUser, "create_for_user"), (Route::Edit, "edit")] {
+        for (route, column) in [
+            (Route::Create, "create"),
+            (Route::CreateForUser, "create_for_user"),
+            (Route::Edit, "edit"),
+        ] {
             assert_eq!(field.accepted.on(route), row[column] == "yes", "{name} {column}");
         }
-        assert_eq!(create, row["edit"] == "-", "{name}: what cannot be edited belongs below `create:`");
+        assert_eq!(
+            create,
+            row["edit"] == "-",
+            "{name}: what cannot be edited belongs below `create:`"
+        );
         let read = match &field.read {
             Readback::Never => String::new(),
             Readback::IfPresent => format!("{}?", spec.name),
@@ -76,7 +96,11 @@ fn every_field_is_treated_as_the_reference_says() {
         assert_eq!(read, row["read"], "{name}");
         assert_eq!(field.since.as_deref().unwrap_or_default(), row["since"], "{name}");
         let deprecated = spec.schema["deprecated"] == true;
-        assert_eq!(field.replaced_by.as_deref().unwrap_or(if deprecated { "yes" } else { "" }), row["deprecated"], "{name}");
+        assert_eq!(
+            field.replaced_by.as_deref().unwrap_or(if deprecated { "yes" } else { "" }),
+            row["deprecated"],
+            "{name}"
+        );
         if !row["values"].is_empty() {
             let values: Vec<_> = row["values"].split(' ').map(Json::from).collect();
             assert_eq!(spec.schema["enum"], Json::from(values), "{name}");
@@ -111,7 +135,15 @@ fn what_cannot_be_verified_is_known_by_name() {
 
 #[test]
 fn what_only_some_may_see_or_set_is_known_by_name() {
-    let named = |has: fn(&Spec) -> bool| Settings.table().specs().iter().filter(|s| has(s)).map(|s| s.name.as_str()).collect::<Vec<_>>();
+    let named = |has: fn(&Spec) -> bool| {
+        Settings
+            .table()
+            .specs()
+            .iter()
+            .filter(|s| has(s))
+            .map(|s| s.name.as_str())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(named(|spec| spec.field.administrators), ["repository_storage", "mirror_user_id"]);
     assert_eq!(named(|spec| spec.field.secrecy != Secrecy::Open), ["import_url"]);
     assert_eq!(named(|spec| spec.field.upload), ["avatar"]);

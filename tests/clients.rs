@@ -1,9 +1,11 @@
-//! Independent clients of the service against the sandbox: what neither side of this project wrote has to work.
+//! Independent clients of the service against the sandbox: what neither side of this project wrote
+//! has to work.
 //!
-//! The clients come from the registries of their languages. `UNDRIFT_CLIENTS` names the folder in which they are
-//! installed: a Python environment `venv` with `python-gitlab`, `node_modules` with `@gitbeaker/rest`, and `go`, a
-//! Go workspace whose `src` has `github.com/xanzy/go-gitlab`. A test without its client says that it did not run.
-//! `.ci/run` installs what it can and sets the variable.
+//! The clients come from the registries of their languages. `UNDRIFT_CLIENTS` names the folder in
+//! which they are installed: a Python environment `venv` with `python-gitlab`, `node_modules` with
+//! `@gitbeaker/rest`, and `go`, a Go workspace whose `src` has `github.com/xanzy/go-gitlab`. A test
+//! without its client says that it did not run. `.ci/run` installs what it can and sets the
+//! variable.
 #![cfg(feature = "sandbox")]
 
 use std::{
@@ -14,12 +16,18 @@ use std::{
 use tokio::process::Command;
 use undrift::sandbox::{Config, Running, Tier, start};
 
-/// The folder of the clients, if `client` is at `place` in it; else says on standard error that it is not run.
+/// The folder of the clients, if `client` is at `place` in it; else says on standard error that it
+/// is not run.
 fn installed(client: &str, place: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("UNDRIFT_CLIENTS").map(PathBuf::from).filter(|folder| folder.join(place).exists());
+    let folder = std::env::var_os("UNDRIFT_CLIENTS")
+        .map(PathBuf::from)
+        .filter(|folder| folder.join(place).exists());
     if folder.is_none() {
         // Not through the captured macros, so that a run without `--nocapture` says it as well.
-        let _ = writeln!(std::io::stderr(), "not run: {client}, because there is no {place} in UNDRIFT_CLIENTS (see .ci/run)");
+        let _ = writeln!(
+            std::io::stderr(),
+            "not run: {client}, because there is no {place} in UNDRIFT_CLIENTS (see .ci/run)"
+        );
     }
     folder
 }
@@ -30,10 +38,14 @@ fn script(name: &str) -> PathBuf {
 
 /// Runs a client's script against a fresh sandbox; it has to end well.
 async fn run(mut client: Command) {
-    let sandbox: Running = start(Config { tier: Some(Tier::Premium), ..Config::default() }).await.expect("the sandbox starts");
+    let sandbox: Running = start(Config { tier: Some(Tier::Premium), ..Config::default() })
+        .await
+        .expect("the sandbox starts");
     client.env("UNDRIFT_CLIENT_URL", sandbox.url()).env("UNDRIFT_CLIENT_TOKEN", sandbox.token());
     let output = client.output().await.expect("the client starts");
-    let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    let said = [output.stdout, output.stderr]
+        .map(|text| String::from_utf8_lossy(&text).into_owned())
+        .concat();
     assert!(output.status.success(), "{said}");
     sandbox.stop().await;
 }
@@ -48,7 +60,9 @@ async fn python_gitlab() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gitbeaker() {
-    let Some(clients) = installed("@gitbeaker/rest", "node_modules/@gitbeaker/rest") else { return };
+    let Some(clients) = installed("@gitbeaker/rest", "node_modules/@gitbeaker/rest") else {
+        return;
+    };
     let mut client = Command::new("node");
     client.arg(script("gitbeaker.cjs")).env("NODE_PATH", clients.join("node_modules"));
     run(client).await;

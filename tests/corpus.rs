@@ -1,8 +1,10 @@
-//! Manifests that are wrong in every way we could think of, each with what `undrift check` says about it.
+//! Manifests that are wrong in every way we could think of, each with what `undrift check` says
+//! about it.
 //!
-//! A case is a file `tests/corpus/NAME.yaml` or a folder `tests/corpus/NAME`; `NAME.txt` beside it is the report.
-//! `UPDATE_SNAPSHOTS=1 cargo test --test corpus` writes the reports anew. Every case holds a secret somewhere, and no report does.
-//! A case whose name starts with `good` (or `folder-good`) has nothing wrong; `good-but` and `spellings-deprecated` only warn.
+//! A case is a file `tests/corpus/NAME.yaml` or a folder `tests/corpus/NAME`; `NAME.txt` beside it
+//! is the report. `UPDATE_SNAPSHOTS=1 cargo test --test corpus` writes the reports anew. Every case
+//! holds a secret somewhere, and no report does. A case whose name starts with `good` (or
+//! `folder-good`) has nothing wrong; `good-but` and `spellings-deprecated` only warn.
 
 use std::{
     fs,
@@ -41,7 +43,9 @@ fn check_report(path: &Path, style: Style) -> (String, u8) {
 fn cases() -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(corpus()).unwrap().map(|entry| entry.unwrap().path());
     let mut cases: Vec<_> = entries
-        .filter(|path| path.is_dir() || path.extension().is_some_and(|extension| extension == "yaml"))
+        .filter(|path| {
+            path.is_dir() || path.extension().is_some_and(|extension| extension == "yaml")
+        })
         .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), path))
         .collect();
     cases.sort();
@@ -71,7 +75,9 @@ fn every_report_is_as_recorded_and_keeps_secrets() {
         assert!(holds_canary(&path), "{name} holds no secret to keep");
         let (report, code) = check_report(&path, STYLE);
         assert_silent(&name, &report);
-        let is_good = ["good", "folder-good", "spellings-deprecated"].iter().any(|good| name.starts_with(good));
+        let is_good = ["good", "folder-good", "spellings-deprecated"]
+            .iter()
+            .any(|good| name.starts_with(good));
         assert_eq!(code, if is_good { 0 } else { 3 }, "{name}:\n{report}");
         let recorded = corpus().join(format!("{name}.txt"));
         if update {
@@ -80,7 +86,11 @@ fn every_report_is_as_recorded_and_keeps_secrets() {
             differing.push(format!("{name}:\n{report}"));
         }
     }
-    assert!(differing.is_empty(), "run again with UPDATE_SNAPSHOTS=1 if this is meant:\n\n{}", differing.join("\n"));
+    assert!(
+        differing.is_empty(),
+        "run again with UPDATE_SNAPSHOTS=1 if this is meant:\n\n{}",
+        differing.join("\n")
+    );
 }
 
 #[test]
@@ -100,7 +110,11 @@ fn colours_and_narrow_terminals_keep_secrets_too() {
 fn every_code_is_explained() {
     for (name, path) in cases() {
         for diagnostic in load(&path).diagnostics {
-            assert!(codes::explain(diagnostic.code).is_some(), "{name}: `{}` has no explanation", diagnostic.code);
+            assert!(
+                codes::explain(diagnostic.code).is_some(),
+                "{name}: `{}` has no explanation",
+                diagnostic.code
+            );
         }
     }
 }
@@ -108,7 +122,10 @@ fn every_code_is_explained() {
 #[test]
 fn the_corpus_is_large() {
     let names: Vec<_> = cases().into_iter().map(|(name, _)| name).collect();
-    assert!(names.iter().filter(|name| !name.contains("good") && !name.starts_with("several")).count() >= 66);
+    assert!(
+        names.iter().filter(|name| !name.contains("good") && !name.starts_with("several")).count()
+            >= 66
+    );
     assert_eq!(names.iter().filter(|name| name.starts_with("several")).count(), 10);
     for (name, path) in cases().iter().filter(|(name, _)| name.starts_with("several")) {
         assert!(load(path).diagnostics.len() >= 3, "{name}");
@@ -127,7 +144,9 @@ fn codes_of(file: &str, bytes: &[u8]) -> Vec<&'static str> {
 
 /// A manifest in which a variable has a secret, and the one after it has `value`.
 fn with_value(value: &str) -> String {
-    format!("kind: Project\npath: acme/shop\nvariables:\n  - {{key: A, value: {CANARY}}}\n  - {{key: B, value: {value}}}\n")
+    format!(
+        "kind: Project\npath: acme/shop\nvariables:\n  - {{key: A, value: {CANARY}}}\n  - {{key: B, value: {value}}}\n"
+    )
 }
 
 #[test]
@@ -153,10 +172,19 @@ fn a_folder_without_manifests_is_an_error() {
 #[test]
 fn what_would_exhaust_a_reader_is_refused() {
     for brackets in ["[", "{a: "] {
-        assert_eq!(codes_of("a.yaml", with_value(&brackets.repeat(100_000)).as_bytes()), ["yaml-limit"], "{brackets}");
+        assert_eq!(
+            codes_of("a.yaml", with_value(&brackets.repeat(100_000)).as_bytes()),
+            ["yaml-limit"],
+            "{brackets}"
+        );
     }
-    let lists: String = (1..9).map(|i| format!("a{i}: &a{i} [{}]\n", vec![format!("*a{}", i - 1); 9].join(","))).collect();
-    assert_eq!(codes_of("a.yaml", format!("a0: &a0 [{CANARY}]\n{lists}").as_bytes()), ["yaml-limit"]);
+    let lists: String = (1..9)
+        .map(|i| format!("a{i}: &a{i} [{}]\n", vec![format!("*a{}", i - 1); 9].join(",")))
+        .collect();
+    assert_eq!(
+        codes_of("a.yaml", format!("a0: &a0 [{CANARY}]\n{lists}").as_bytes()),
+        ["yaml-limit"]
+    );
     let text = format!("a: &a {}\nb: [{}]\n", CANARY.repeat(10_000), vec!["*a"; 1000].join(","));
     assert_eq!(codes_of("a.yaml", text.as_bytes()), ["yaml-limit"]);
 }
@@ -175,7 +203,8 @@ fn symbolic_links_are_not_followed() {
     fs::write(elsewhere.path().join("b.yaml"), with_value(CANARY)).unwrap();
     fs::write(folder.path().join("a.yaml"), "kind: Project\npath: acme/one\n").unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("linked")).unwrap();
-    std::os::unix::fs::symlink(elsewhere.path().join("b.yaml"), folder.path().join("b.yaml")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path().join("b.yaml"), folder.path().join("b.yaml"))
+        .unwrap();
     assert_eq!(load(folder.path()).files.len(), 1);
 }
 
@@ -184,11 +213,17 @@ fn symbolic_links_are_not_followed() {
 fn a_configuration_that_is_no_regular_file_is_refused() {
     let elsewhere = tempfile::tempdir().unwrap();
     fs::write(elsewhere.path().join("undrift.yaml"), "version: 1\n").unwrap();
-    let link = |to: &str, at: &Path| std::os::unix::fs::symlink(elsewhere.path().join(to), at).unwrap();
-    let pipe = |at: &Path| assert!(std::process::Command::new("mkfifo").arg(at).status().unwrap().success());
-    for (case, what) in
-        [("a link", "a symbolic link"), ("a dead link", "a symbolic link"), ("a folder", "a folder"), ("a pipe", "a pipe or a device")]
-    {
+    let link =
+        |to: &str, at: &Path| std::os::unix::fs::symlink(elsewhere.path().join(to), at).unwrap();
+    let pipe = |at: &Path| {
+        assert!(std::process::Command::new("mkfifo").arg(at).status().unwrap().success())
+    };
+    for (case, what) in [
+        ("a link", "a symbolic link"),
+        ("a dead link", "a symbolic link"),
+        ("a folder", "a folder"),
+        ("a pipe", "a pipe or a device"),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let (manifest, config) = (folder.path().join("a.yaml"), folder.path().join("undrift.yaml"));
         fs::write(manifest, "kind: Project\npath: acme/one\n").unwrap();
@@ -199,6 +234,10 @@ fn a_configuration_that_is_no_regular_file_is_refused() {
             _ => pipe(&config),
         }
         let (report, code) = check_report(folder.path(), STYLE);
-        assert!(report.contains(&format!("`undrift.yaml` must be a regular file, not {what}")) && code == 3, "{case}: {report}");
+        assert!(
+            report.contains(&format!("`undrift.yaml` must be a regular file, not {what}"))
+                && code == 3,
+            "{case}: {report}"
+        );
     }
 }

@@ -54,16 +54,28 @@ fn every_treatment_is_sound() {
     for (section, table) in tables() {
         for Spec { name, field, schema } in table.specs() {
             let written = schema.get(KEYWORD).map(Field::deserialize);
-            assert!(written.is_none_or(|parsed| parsed.is_ok_and(|parsed| parsed == *field)), "{section}.{name}");
+            assert!(
+                written.is_none_or(|parsed| parsed.is_ok_and(|parsed| parsed == *field)),
+                "{section}.{name}"
+            );
             if let Some(other) = &field.replaced_by {
-                let other = table.get(other).unwrap_or_else(|| panic!("{section}.{name} is replaced by nothing"));
-                assert_ne!(other.schema["deprecated"], true, "{section}.{name} is replaced by what is deprecated");
+                let other = table
+                    .get(other)
+                    .unwrap_or_else(|| panic!("{section}.{name} is replaced by nothing"));
+                assert_ne!(
+                    other.schema["deprecated"], true,
+                    "{section}.{name} is replaced by what is deprecated"
+                );
                 assert_eq!(schema["deprecated"], true, "{section}.{name}");
             }
-            let accepts_null = schema["type"].as_array().is_some_and(|types| types.contains(&json!("null")));
+            let accepts_null =
+                schema["type"].as_array().is_some_and(|types| types.contains(&json!("null")));
             assert_eq!(accepts_null, field.nullable, "{section}.{name}");
             if field.secrecy == Secrecy::Reference {
-                assert!(!jsonschema::is_valid(schema, &json!("text")), "{section}.{name} takes a secret as text");
+                assert!(
+                    !jsonschema::is_valid(schema, &json!("text")),
+                    "{section}.{name} takes a secret as text"
+                );
                 assert!(jsonschema::is_valid(schema, &json!({"env": "NAME"})), "{section}.{name}");
             }
         }
@@ -74,23 +86,38 @@ fn every_treatment_is_sound() {
 fn every_schema_is_valid_closed_described_and_true_to_its_examples() {
     for (section, table) in tables() {
         jsonschema::meta::validate(&table.schema).unwrap_or_else(|e| panic!("{section}: {e}"));
-        assert!(table.schema["description"].as_str().is_some_and(|text| text.ends_with('.')), "{section}");
+        assert!(
+            table.schema["description"].as_str().is_some_and(|text| text.ends_with('.')),
+            "{section}"
+        );
         for object in objects(&table.schema) {
             assert_eq!(object["additionalProperties"], false, "{section}: {object}");
             let properties = object["properties"].as_object().unwrap();
             for (name, property) in properties {
                 let at = format!("{section}.{name}");
-                // A mapping of one key, such as a reference to a secret, may be described as a whole.
+                // A mapping of one key, such as a reference to a secret, may be described as a
+                // whole.
                 let whole = object.get("description").filter(|_| properties.len() == 1);
-                let text = property.get("description").or(whole).and_then(Json::as_str).unwrap_or_else(|| panic!("{at} is not described"));
+                let text = property
+                    .get("description")
+                    .or(whole)
+                    .and_then(Json::as_str)
+                    .unwrap_or_else(|| panic!("{at} is not described"));
                 assert!(text.ends_with('.') && !text.contains('\n'), "{at}: {text}");
                 for example in property["examples"].as_array().into_iter().flatten() {
                     assert!(jsonschema::is_valid(property, example), "{at}: {example}");
                 }
                 if let Some(names) = property["enum"].as_array() {
-                    let texts = property["markdownEnumDescriptions"].as_array().unwrap_or_else(|| panic!("{at} has bare words"));
+                    let texts = property["markdownEnumDescriptions"]
+                        .as_array()
+                        .unwrap_or_else(|| panic!("{at} has bare words"));
                     assert_eq!(names.len(), texts.len(), "{at}");
-                    assert!(texts.iter().all(|text| text.as_str().is_some_and(|text| text.ends_with('.'))), "{at}: {texts:?}");
+                    assert!(
+                        texts
+                            .iter()
+                            .all(|text| text.as_str().is_some_and(|text| text.ends_with('.'))),
+                        "{at}: {texts:?}"
+                    );
                 }
             }
         }
@@ -147,7 +174,8 @@ fn limits_are_in_the_schema() {
     }
 }
 
-/// Values that a property takes, of every sort that it knows: all words of an enum, both booleans, `null`, a mapping of everything.
+/// Values that a property takes, of every sort that it knows: all words of an enum, both booleans,
+/// `null`, a mapping of everything.
 fn samples(schema: &Json) -> Vec<Json> {
     if let Some(choices) = schema["anyOf"].as_array() {
         return choices.iter().flat_map(samples).collect();
@@ -164,14 +192,20 @@ fn samples(schema: &Json) -> Vec<Json> {
         Some("object") => {
             let of = |property: &Json| samples(property).into_iter().next();
             let properties = schema["properties"].as_object().into_iter().flatten();
-            vec![properties.filter_map(|(name, property)| Some((name.clone(), of(property)?))).collect::<Object>().into()]
+            vec![
+                properties
+                    .filter_map(|(name, property)| Some((name.clone(), of(property)?)))
+                    .collect::<Object>()
+                    .into(),
+            ]
         }
         _ => schema["examples"].as_array().cloned().unwrap_or_else(|| vec![json!("text")]),
     };
     types.iter().flat_map(of_type).filter(|sample| jsonschema::is_valid(schema, sample)).collect()
 }
 
-/// What a service that keeps what it is sent answers, under the names of its answers; text that is empty comes back as `null`.
+/// What a service that keeps what it is sent answers, under the names of its answers; text that is
+/// empty comes back as `null`.
 fn echo(table: &Table, body: &Fields, absent: &Json) -> Object {
     let live = |(sent, value): (&String, &Value)| {
         let spec = table.specs().iter().find(|spec| spec.field.sent_name(&spec.name) == sent)?;
@@ -196,7 +230,12 @@ fn what_was_sent_reads_back_as_what_was_declared() {
                     let live = kind.read(&raw, &|name| name == spec.name);
                     let Some(live) = live.fields.get(&spec.name) else { continue };
                     compared += 1;
-                    assert!(kind.same(&spec.name, value.plain().unwrap(), live), "{}.{}: {value:?} {live}", kind.section(), spec.name);
+                    assert!(
+                        kind.same(&spec.name, value.plain().unwrap(), live),
+                        "{}.{}: {value:?} {live}",
+                        kind.section(),
+                        spec.name
+                    );
                 }
             }
         }
@@ -219,5 +258,8 @@ fn the_reference_page_is_up_to_date() {
         std::fs::write(path, &page).unwrap();
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(written == page, "schemas/fields.md is out of date: run `UPDATE_SNAPSHOTS=1 cargo test --test kinds`");
+    assert!(
+        written == page,
+        "schemas/fields.md is out of date: run `UPDATE_SNAPSHOTS=1 cargo test --test kinds`"
+    );
 }

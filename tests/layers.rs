@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Each top-level module with its layer, and the modules of its own or a higher layer that it may import all the same.
+/// Each top-level module with its layer, and the modules of its own or a higher layer that it may
+/// import all the same.
 const LAYERS: &[(&str, u8, &[&str])] = &[
     ("text", 0, &[]),
     ("value", 0, &["secret"]),
@@ -39,7 +40,8 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
 const SANDBOX_MAY_IMPORT: &[&str] = &["yaml", "text", "sandbox"];
 
 /// Crates that must not reach what decides: planning is pure and synchronous.
-const PURE: &[&str] = &["kind", "kinds", "diff", "plan", "live", "manifest", "page", "field", "value", "operation"];
+const PURE: &[&str] =
+    &["kind", "kinds", "diff", "plan", "live", "manifest", "page", "field", "value", "operation"];
 const IMPURE_CRATES: &[&str] = &["tokio", "reqwest", "futures_util", "hyper", "rusqlite"];
 
 #[test]
@@ -49,13 +51,25 @@ fn imports_point_down_only() {
     let mut seen = BTreeMap::new();
     for file in rust_files(&source) {
         let relative = file.strip_prefix(&source).unwrap();
-        let module = relative.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs").to_owned();
+        let module = relative
+            .components()
+            .next()
+            .unwrap()
+            .as_os_str()
+            .to_str()
+            .unwrap()
+            .trim_end_matches(".rs")
+            .to_owned();
         if ["lib", "main"].contains(&module.as_str()) {
             continue;
         }
         let text = fs::read_to_string(&file).unwrap();
         *seen.entry(module.clone()).or_insert(0) += 1;
-        violations.extend(violations_in(&module, &text).into_iter().map(|v| format!("{}: {v}", relative.display())));
+        violations.extend(
+            violations_in(&module, &text)
+                .into_iter()
+                .map(|v| format!("{}: {v}", relative.display())),
+        );
     }
     assert!(violations.is_empty(), "{}", violations.join("\n"));
     for (module, ..) in LAYERS {
@@ -65,20 +79,36 @@ fn imports_point_down_only() {
 
 #[test]
 fn a_planted_violation_is_found() {
-    assert_eq!(violations_in("plan", "use crate::{api::ReadClient, diff};"), ["`plan` imports `api`"]);
-    assert_eq!(violations_in("diff", "use tokio::sync::watch;"), ["`diff` is pure and uses `tokio`"]);
+    assert_eq!(
+        violations_in("plan", "use crate::{api::ReadClient, diff};"),
+        ["`plan` imports `api`"]
+    );
+    assert_eq!(
+        violations_in("diff", "use tokio::sync::watch;"),
+        ["`diff` is pure and uses `tokio`"]
+    );
     assert_eq!(violations_in("kinds", "let x = crate::cli::run();"), ["`kinds` imports `cli`"]);
     assert_eq!(violations_in("sandbox", "use crate::kinds::KINDS;"), ["`sandbox` imports `kinds`"]);
-    assert_eq!(violations_in("api", "use crate::kind::Kind;"), ["`api` imports `kind`, which it has no business with"]);
+    assert_eq!(
+        violations_in("api", "use crate::kind::Kind;"),
+        ["`api` imports `kind`, which it has no business with"]
+    );
     assert_eq!(violations_in("unheard", "use crate::text;"), ["`unheard` has no layer"]);
-    assert_eq!(violations_in("plan", "use crate::{\n    address::{Address, Selector},\n    kinds,\n};"), [] as [&str; 0]);
+    assert_eq!(
+        violations_in("plan", "use crate::{\n    address::{Address, Selector},\n    kinds,\n};"),
+        [] as [&str; 0]
+    );
 }
 
 fn violations_in(module: &str, text: &str) -> Vec<String> {
     let Some((_, layer, beside)) = LAYERS.iter().find(|(name, ..)| *name == module) else {
         return vec![format!("`{module}` has no layer")];
     };
-    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let code: String = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n");
     let mut violations = Vec::new();
     for import in imports(&code) {
         let allowed = match LAYERS.iter().find(|(name, ..)| *name == import) {
@@ -89,7 +119,9 @@ fn violations_in(module: &str, text: &str) -> Vec<String> {
         };
         if !allowed {
             violations.push(format!("`{module}` imports `{import}`"));
-        } else if module == "api" && ["kind", "kinds", "manifest", "plan", "diff", "live"].contains(&import.as_str()) {
+        } else if module == "api"
+            && ["kind", "kinds", "manifest", "plan", "diff", "live"].contains(&import.as_str())
+        {
             violations.push(format!("`api` imports `{import}`, which it has no business with"));
         }
     }
@@ -104,7 +136,9 @@ fn violations_in(module: &str, text: &str) -> Vec<String> {
 
 /// The top-level modules that `code` names after `crate::`, alone or in braces.
 fn imports(code: &str) -> Vec<String> {
-    let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let word = |text: &str| {
+        text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
+    };
     let mut imports = Vec::new();
     for (at, _) in code.match_indices("crate::") {
         let rest = &code[at + "crate::".len()..];

@@ -12,7 +12,11 @@ fn it_checks_manifests_and_has_no_sandbox() {
         command.args(arguments).current_dir(folder.path()).env_clear().output().unwrap()
     };
     assert_eq!(run(&["check"]).status.code(), Some(0));
-    assert_eq!(run(&["plan", "--url", "http://127.0.0.1:9"]).status.code(), Some(3), "no token given");
+    assert_eq!(
+        run(&["plan", "--url", "http://127.0.0.1:9"]).status.code(),
+        Some(3),
+        "no token given"
+    );
     for arguments in [&["sandbox"][..], &["plan", "--sandbox"]] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(3));

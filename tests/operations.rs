@@ -20,12 +20,21 @@ fn in_path(row: &Operation) -> BTreeSet<&'static str> {
 
 /// The parameters of an operation, those that are nested included.
 fn all_parameters(row: &Operation) -> Vec<&'static Parameter> {
-    let nested = |parameter: &'static Parameter| if let Type::Object(keys) = parameter.value { keys } else { &[] };
-    parameters(row).into_iter().flat_map(|parameter| std::iter::once(parameter).chain(nested(parameter))).collect()
+    let nested = |parameter: &'static Parameter| {
+        if let Type::Object(keys) = parameter.value { keys } else { &[] }
+    };
+    parameters(row)
+        .into_iter()
+        .flat_map(|parameter| std::iter::once(parameter).chain(nested(parameter)))
+        .collect()
 }
 
 fn named(row: &Operation, chosen: impl Fn(&Parameter) -> bool) -> Vec<&'static str> {
-    parameters(row).into_iter().filter(|parameter| chosen(parameter)).map(|parameter| parameter.name).collect()
+    parameters(row)
+        .into_iter()
+        .filter(|parameter| chosen(parameter))
+        .map(|parameter| parameter.name)
+        .collect()
 }
 
 fn find(id: &str) -> &'static Operation {
@@ -34,9 +43,16 @@ fn find(id: &str) -> &'static Operation {
 
 #[test]
 fn every_operation_of_the_reference_is_a_row_and_every_row_one_of_them() {
-    let facts: BTreeSet<_> = include_str!("data/operations.tsv").lines().skip(1).map(|line| line.rsplit_once('\t').unwrap().0).collect();
+    let facts: BTreeSet<_> = include_str!("data/operations.tsv")
+        .lines()
+        .skip(1)
+        .map(|line| line.rsplit_once('\t').unwrap().0)
+        .collect();
     assert_eq!(facts.len(), 68);
-    let own: Vec<_> = rows().filter(|row| row.source != "supporting").map(|row| format!("{}\t{}", row.method, row.path)).collect();
+    let own: Vec<_> = rows()
+        .filter(|row| row.source != "supporting")
+        .map(|row| format!("{}\t{}", row.method, row.path))
+        .collect();
     assert_eq!(own.iter().map(String::as_str).collect::<BTreeSet<_>>(), facts);
     assert_eq!(own.len(), facts.len());
 }
@@ -51,7 +67,8 @@ fn every_row_has_a_name_and_a_route_of_its_own_and_reads_only_with_get() {
         assert_eq!(matches!(op, AnyOp::Read(_)), row.method == Method::Get, "{}", row.id);
         assert!(row.id.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", row.id);
         assert!(!row.purpose.is_empty() && !row.purpose.ends_with('.'), "{}", row.id);
-        let source = row.source == "supporting" || ["1, 4.", "2, 4."].iter().any(|chapter| row.source.starts_with(chapter));
+        let source = row.source == "supporting"
+            || ["1, 4.", "2, 4."].iter().any(|chapter| row.source.starts_with(chapter));
         assert!(source, "{}: {}", row.id, row.source);
         assert_eq!(AnyOp::find(row.id).map(AnyOp::row), Some(row));
     }
@@ -61,9 +78,21 @@ fn every_row_has_a_name_and_a_route_of_its_own_and_reads_only_with_get() {
 #[test]
 fn paths_and_their_parameters_agree() {
     for row in rows() {
-        let stated: Vec<_> = parameters(row).into_iter().filter(|parameter| parameter.place == Place::Path).collect();
-        assert_eq!(stated.iter().map(|parameter| parameter.name).collect::<BTreeSet<_>>(), in_path(row), "{}", row.id);
-        assert!(stated.iter().all(|parameter| parameter.required && !parameter.secret), "{}", row.id);
+        let stated: Vec<_> = parameters(row)
+            .into_iter()
+            .filter(|parameter| parameter.place == Place::Path)
+            .collect();
+        assert_eq!(
+            stated.iter().map(|parameter| parameter.name).collect::<BTreeSet<_>>(),
+            in_path(row),
+            "{}",
+            row.id
+        );
+        assert!(
+            stated.iter().all(|parameter| parameter.required && !parameter.secret),
+            "{}",
+            row.id
+        );
     }
 }
 
@@ -75,17 +104,37 @@ fn every_parameter_is_whole() {
             let at = format!("{} {}", row.id, parameter.name);
             assert!(!parameter.name.is_empty() && parameter.about.ends_with('.'), "{at}");
             assert!(parameter.value.words().is_none_or(|words| !words.is_empty()), "{at}");
-            assert!(parameter.place != Place::Body || matches!(row.method, Method::Post | Method::Put), "{at}: a body");
-            assert!(parameter.place == Place::Body || !parameter.secret && parameter.value != Type::File, "{at}: shown in logs");
+            assert!(
+                parameter.place != Place::Body || matches!(row.method, Method::Post | Method::Put),
+                "{at}: a body"
+            );
+            assert!(
+                parameter.place == Place::Body
+                    || !parameter.secret && parameter.value != Type::File,
+                "{at}: shown in logs"
+            );
             assert!(!parameter.secret || parameter.value == Type::Text, "{at}");
-            let replaced = parameter.replaced_by.is_none_or(|name| parameters.iter().any(|other| other.name == name && !other.deprecated));
+            let replaced = parameter.replaced_by.is_none_or(|name| {
+                parameters.iter().any(|other| other.name == name && !other.deprecated)
+            });
             assert!(replaced && (parameter.deprecated || parameter.replaced_by.is_none()), "{at}");
             if let Type::Object(keys) = parameter.value {
-                assert!(!keys.is_empty() && keys.iter().all(|key| !matches!(key.value, Type::Object(_)) && !key.required), "{at}");
+                assert!(
+                    !keys.is_empty()
+                        && keys
+                            .iter()
+                            .all(|key| !matches!(key.value, Type::Object(_)) && !key.required),
+                    "{at}"
+                );
             }
         }
         let names = named(row, |_| true);
-        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{}: a name twice", row.id);
+        assert_eq!(
+            names.iter().collect::<BTreeSet<_>>().len(),
+            names.len(),
+            "{}: a name twice",
+            row.id
+        );
         assert!(row.one_of.iter().all(|name| names.contains(name)), "{}", row.id);
         let paged = names.contains(&"page") && names.contains(&"per_page");
         assert_eq!(paged, row.answer == Answer::List, "{}", row.id);
@@ -100,7 +149,16 @@ fn what_is_required_is_known_by_name() {
         ("import-extgit", vec!["personal_access_token", "repo_id", "target_namespace"]),
         ("import-extgit-cancel", vec!["project_id"]),
         ("import-extgit-gists", vec!["personal_access_token"]),
-        ("import-extserver", vec!["personal_access_token", "extserver_url", "extserver_username", "extserver_project", "extserver_repo"]),
+        (
+            "import-extserver",
+            vec![
+                "personal_access_token",
+                "extserver_url",
+                "extserver_username",
+                "extserver_project",
+                "extserver_repo",
+            ],
+        ),
         ("group-member-add", vec!["user_id", "access_level"]),
         ("group-member-edit", vec!["access_level"]),
         ("project-member-add", vec!["user_id", "access_level"]),
@@ -115,8 +173,10 @@ fn what_is_required_is_known_by_name() {
     ] {
         assert_eq!(named(find(id), |p| p.required && p.place != Place::Path), required, "{id}");
     }
-    let with: BTreeSet<_> =
-        rows().filter(|row| !named(row, |p| p.required && p.place != Place::Path).is_empty()).map(|row| row.id).collect();
+    let with: BTreeSet<_> = rows()
+        .filter(|row| !named(row, |p| p.required && p.place != Place::Path).is_empty())
+        .map(|row| row.id)
+        .collect();
     assert_eq!(with.len(), 17, "{with:?}");
     assert_eq!(find("project-create").one_of, ["name", "path"]);
 }
@@ -130,22 +190,37 @@ fn lists_of_projects_take_what_the_reference_says() {
         ("starred-project-list", everywhere),
         ("fork-list", everywhere),
     ] {
-        let names = named(find(id), |p| p.place == Place::Query && !["page", "per_page"].contains(&p.name));
+        let names =
+            named(find(id), |p| p.place == Place::Query && !["page", "per_page"].contains(&p.name));
         assert_eq!(names.len(), filters, "{id}: {names:?}");
     }
-    let order = |id| parameters(find(id)).into_iter().find(|p| p.name == "order_by").and_then(|p| p.value.words()).unwrap().len();
+    let order = |id| {
+        parameters(find(id))
+            .into_iter()
+            .find(|p| p.name == "order_by")
+            .and_then(|p| p.value.words())
+            .unwrap()
+            .len()
+    };
     assert_eq!([order("project-list"), order("user-project-list")], [11, 6]);
 }
 
 #[test]
 fn bodies_that_manifests_can_say_too_have_the_fields_of_the_kinds() {
-    // What the reference's table of attributes (2, 4.3) has in its three columns; `id` stands in the path.
-    let mut facts = include_str!("data/attributes.csv").lines().map(|line| line.split(',').collect::<Vec<_>>());
+    // What the reference's table of attributes (2, 4.3) has in its three columns; `id` stands in
+    // the path.
+    let mut facts =
+        include_str!("data/attributes.csv").lines().map(|line| line.split(',').collect::<Vec<_>>());
     let columns = facts.next().unwrap();
     let facts: Vec<_> = facts.filter(|row| row[0] != "id").collect();
-    for (id, column) in [("project-create", "create"), ("project-create-for-user", "create_for_user"), ("project-edit", "edit")] {
+    for (id, column) in [
+        ("project-create", "create"),
+        ("project-create-for-user", "create_for_user"),
+        ("project-edit", "edit"),
+    ] {
         let at = columns.iter().position(|name| *name == column).unwrap();
-        let accepted: BTreeSet<_> = facts.iter().filter(|row| row[at] != "-").map(|row| row[0]).collect();
+        let accepted: BTreeSet<_> =
+            facts.iter().filter(|row| row[at] != "-").map(|row| row[0]).collect();
         let names: BTreeSet<_> = named(find(id), |p| p.place == Place::Body).into_iter().collect();
         assert_eq!(names, accepted, "{id}");
     }
@@ -169,5 +244,8 @@ fn the_reference_page_is_up_to_date() {
         std::fs::write(path, &page).unwrap();
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(written == page, "schemas/operations.md is out of date: run `UPDATE_SNAPSHOTS=1 cargo test --test operations`");
+    assert!(
+        written == page,
+        "schemas/operations.md is out of date: run `UPDATE_SNAPSHOTS=1 cargo test --test operations`"
+    );
 }

@@ -1,5 +1,6 @@
-//! The README is true: its commands are run in their order, its files are used as they stand, and what it
-//! shows is what undrift prints. `UPDATE_SNAPSHOTS=1 cargo test --test readme` writes the output anew.
+//! The README is true: its commands are run in their order, its files are used as they stand, and
+//! what it shows is what undrift prints. `UPDATE_SNAPSHOTS=1 cargo test --test readme` writes the
+//! output anew.
 #![cfg(feature = "sandbox")]
 
 use std::{
@@ -22,7 +23,8 @@ fn the_readme_works_as_it_stands() {
         if line == "```console" {
             let shown = lines.next().unwrap();
             let command = shown.strip_prefix("$ undrift ").expect("a command of undrift");
-            fresh += &format!("{shown}\n{}```\n", end_of_line(&output(folder.path(), command).stdout));
+            fresh +=
+                &format!("{shown}\n{}```\n", end_of_line(&output(folder.path(), command).stdout));
             lines.by_ref().find(|line| *line == "```").expect("the block ends");
             ran.shown += 1;
         } else if line.starts_with("```") && line.len() > 3 {
@@ -36,7 +38,8 @@ fn the_readme_works_as_it_stands() {
         } else if let Some(command) = line.strip_prefix("    cargo run -- ") {
             output(folder.path(), command);
             ran.first += 1;
-        } else if let Some(command) = line.strip_prefix("    undrift ").map(|line| line.split('#').next().unwrap())
+        } else if let Some(command) =
+            line.strip_prefix("    undrift ").map(|line| line.split('#').next().unwrap())
             && (command.starts_with("check") || command.contains("--sandbox"))
         {
             output(folder.path(), command);
@@ -47,7 +50,10 @@ fn the_readme_works_as_it_stands() {
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         fs::write(&path, &fresh).unwrap();
     }
-    assert!(fresh == readme || std::env::var_os("UPDATE_SNAPSHOTS").is_some(), "the README shows something else than\n{fresh}");
+    assert!(
+        fresh == readme || std::env::var_os("UPDATE_SNAPSHOTS").is_some(),
+        "the README shows something else than\n{fresh}"
+    );
 }
 
 /// How much of each sort was run, so that none is passed over.
@@ -76,7 +82,11 @@ fn end_of_line(text: &[u8]) -> String {
 /// Copies what Git would: a sandbox's data stays where it is.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap).filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')) {
+    for entry in fs::read_dir(from)
+        .unwrap()
+        .map(Result::unwrap)
+        .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+    {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         if from.is_dir() { copy(&from, &to) } else { fs::copy(from, to).map(drop).unwrap() }
     }

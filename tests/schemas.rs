@@ -1,5 +1,5 @@
-//! The published schemas: they are valid, describe every field, and accept what undrift accepts. That the files in `schemas/` are as
-//! generated is a test of `undrift schema --check`.
+//! The published schemas: they are valid, describe every field, and accept what undrift accepts.
+//! That the files in `schemas/` are as generated is a test of `undrift schema --check`.
 
 use std::{fs, path::Path};
 
@@ -24,12 +24,23 @@ fn an_editor_accepts_what_undrift_accepts() {
     for name in ["good", "good-anchors"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/corpus/{name}.yaml"));
         let parsed = undrift::yaml::parse(&fs::read_to_string(path).unwrap());
-        for document in parsed.documents.iter().map(undrift::yaml::Node::to_json).filter(|document| !document.is_null()) {
-            let errors: Vec<_> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
+        for document in parsed
+            .documents
+            .iter()
+            .map(undrift::yaml::Node::to_json)
+            .filter(|document| !document.is_null())
+        {
+            let errors: Vec<_> =
+                validator.iter_errors(&document).map(|error| error.to_string()).collect();
             assert!(errors.is_empty(), "{name}: {errors:?}");
         }
     }
-    for refused in [json!({}), json!({"kind": "Projct"}), json!({"kind": "Project"}), json!({"kind": "Project", "path": "a/b", "x": 1})] {
+    for refused in [
+        json!({}),
+        json!({"kind": "Projct"}),
+        json!({"kind": "Project"}),
+        json!({"kind": "Project", "path": "a/b", "x": 1}),
+    ] {
         assert!(!validator.is_valid(&refused), "{refused}");
     }
 }

@@ -1,4 +1,5 @@
-//! Processes of the benchmarks: their own, which prints and ends, the sandbox that they start, and what Linux tells of any.
+//! Processes of the benchmarks: their own, which prints and ends, the sandbox that they start, and
+//! what Linux tells of any.
 
 use std::{
     fs,
@@ -36,13 +37,21 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     /// Starts `undrift sandbox` by a command that has its arguments, and waits until it listens.
     pub(crate) fn start(mut command: Command) -> io::Result<Self> {
-        let mut process = command.env("UNDRIFT_SANDBOX_TOKEN", TOKEN).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let mut process = command
+            .env("UNDRIFT_SANDBOX_TOKEN", TOKEN)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let mut line = String::new();
         if let Some(stdout) = process.stdout.take() {
             BufReader::new(stdout).read_line(&mut line)?;
         }
         let mut sandbox = Self { process, url: String::new() };
-        sandbox.url = line.trim().strip_prefix("listening on ").ok_or_else(|| io::Error::other("the sandbox did not start"))?.to_owned();
+        sandbox.url = line
+            .trim()
+            .strip_prefix("listening on ")
+            .ok_or_else(|| io::Error::other("the sandbox did not start"))?
+            .to_owned();
         Ok(sandbox)
     }
 
@@ -61,10 +70,12 @@ impl Drop for Sandbox {
 
 /// The processor time that a process has used, in seconds; zero where there is no `/proc`.
 pub(crate) fn processor(process: &str) -> f64 {
-    // Fields 14 and 15 are the ticks in user and in kernel mode; Linux has shown them in hundredths of a second for ever.
+    // Fields 14 and 15 are the ticks in user and in kernel mode; Linux has shown them in hundredths
+    // of a second for ever.
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let fields: Vec<_> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |i: usize| fields.get(i).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or_default();
+    let ticks =
+        |i: usize| fields.get(i).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or_default();
     (ticks(11) + ticks(12)) / 100.0
 }
 
@@ -72,5 +83,6 @@ pub(crate) fn processor(process: &str) -> f64 {
 pub(crate) fn memory(process: &str, figure: &str) -> f64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
-    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<f64>().ok()).unwrap_or_default() / 1_024.0
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<f64>().ok()).unwrap_or_default()
+        / 1_024.0
 }

@@ -1,5 +1,5 @@
-//! How a request gets its answer: admitted, sent as often as it takes and the rules allow, and judged. All clones of a client share one gate, one
-//! budget and one end.
+//! How a request gets its answer: admitted, sent as often as it takes and the rules allow, and
+//! judged. All clones of a client share one gate, one budget and one end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,10 @@ use super::{
     quote::Unquotable,
     retry::{self, Decision, MAX_WAIT, Outcome},
     service::Service,
-    transport::{BodyError, Content, Failure, Phase, READ_IDLE, READ_TIMEOUT, Transport, WRITE_TIMEOUT, WireRequest, WireResponse},
+    transport::{
+        BodyError, Content, Failure, Phase, READ_IDLE, READ_TIMEOUT, Transport, WRITE_TIMEOUT,
+        WireRequest, WireResponse,
+    },
 };
 use crate::{
     operation::{self, Again, Method, Operation, Read, Request},
@@ -26,8 +29,8 @@ use crate::{
     value::Json,
 };
 
-/// After how many different things that are all forbidden, while nothing at all was answered, the rest is not tried: the caller is
-/// blocked.
+/// After how many different things that are all forbidden, while nothing at all was answered, the
+/// rest is not tried: the caller is blocked.
 const BLOCKED_AFTER: usize = 3;
 
 /// What all clones of a client share.
@@ -74,7 +77,8 @@ pub(super) struct Delivery {
 /// How long what a request was built from may be taken for what is there.
 #[derive(Clone, Copy, Debug)]
 pub struct Freshness {
-    /// Until when, on the client's clock. A request that had to wait for anything but its turn is stale before.
+    /// Until when, on the client's clock. A request that had to wait for anything but its turn is
+    /// stale before.
     pub until: Duration,
     /// Which sending of the step this is, from 1.
     pub attempt: u32,
@@ -96,7 +100,12 @@ pub(super) struct Verdict {
 }
 
 impl Core {
-    pub(super) fn new(service: Service, transport: Arc<dyn Transport>, secrets: Arc<Secrets>, settings: Settings) -> Self {
+    pub(super) fn new(
+        service: Service,
+        transport: Arc<dyn Transport>,
+        secrets: Arc<Secrets>,
+        settings: Settings,
+    ) -> Self {
         let gate = Gate::new(settings.concurrency);
         let tally = Mutex::new(Tally { forbidden: Some(BTreeSet::new()), ..Tally::default() });
         Self { service, transport, secrets, settings, gate, end: watch::Sender::new(None), tally }
@@ -108,22 +117,40 @@ impl Core {
     }
 
     /// Sends `request` as often as it takes and the rules allow.
-    pub(super) async fn call<E>(&self, request: &Request<E>, delivery: Delivery) -> Result<Answer, ApiError> {
+    pub(super) async fn call<E>(
+        &self,
+        request: &Request<E>,
+        delivery: Delivery,
+    ) -> Result<Answer, ApiError> {
         let Delivery { content, unquotable, freshness } = delivery;
         let reads = request.operation.again == Again::Reads;
-        let (timeout, idle) = if reads { (READ_TIMEOUT, READ_IDLE) } else { (WRITE_TIMEOUT, WRITE_TIMEOUT) };
-        let wire = WireRequest { method: request.operation.method, target: request.target(), content, timeout, idle };
+        let (timeout, idle) =
+            if reads { (READ_TIMEOUT, READ_IDLE) } else { (WRITE_TIMEOUT, WRITE_TIMEOUT) };
+        let wire = WireRequest {
+            method: request.operation.method,
+            target: request.target(),
+            content,
+            timeout,
+            idle,
+        };
         let mut in_doubt = None;
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
             let admitted = self.admit(request.operation, attempt, freshness).await;
             let permit = admitted.map_err(|kind| self.error(request, kind).in_doubt(in_doubt))?;
             let sent_at = self.settings.clock.now();
-            let Verdict { outcome, asked, result } = self.send_once(request, wire.clone(), &unquotable).await;
+            let Verdict { outcome, asked, result } =
+                self.send_once(request, wire.clone(), &unquotable).await;
             if !reads && outcome.is_ambiguous() {
                 in_doubt = Some(sent_at);
             }
-            let decision = retry::decide(request.operation.again, outcome, attempt, asked, self.settings.random.unit());
+            let decision = retry::decide(
+                request.operation.again,
+                outcome,
+                attempt,
+                asked,
+                self.settings.random.unit(),
+            );
             self.learn(&permit, outcome, asked, decision);
             // The permit is held until it is known whether this ends the run.
             match (decision, result) {
@@ -134,7 +161,9 @@ impl Core {
                 }
                 (Decision::RetryAfter(wait), _) => {
                     drop(permit);
-                    self.sleep(wait).await.map_err(|kind| self.error(request, kind).in_doubt(in_doubt))?;
+                    self.sleep(wait)
+                        .await
+                        .map_err(|kind| self.error(request, kind).in_doubt(in_doubt))?;
                     attempt += 1;
                 }
                 (_, Ok(answer)) => {
@@ -151,7 +180,12 @@ impl Core {
     }
 
     /// Waits until the next request may be sent, and counts it.
-    async fn admit(&self, operation: &'static Operation, attempt: u32, freshness: Option<Freshness>) -> Result<Permit<'_>, Kind> {
+    async fn admit(
+        &self,
+        operation: &'static Operation,
+        attempt: u32,
+        freshness: Option<Freshness>,
+    ) -> Result<Permit<'_>, Kind> {
         let permit = tokio::select! {
             biased;
             end = self.ended() => return Err(end.into()),
@@ -195,7 +229,11 @@ impl Core {
             return Err(Kind::Wait(wait));
         }
         let clock = &self.settings.clock;
-        if self.settings.deadline.is_some_and(|deadline| clock.now().saturating_add(wait) > deadline) {
+        if self
+            .settings
+            .deadline
+            .is_some_and(|deadline| clock.now().saturating_add(wait) > deadline)
+        {
             return Err(Kind::Budget("time"));
         }
         tokio::select! {
@@ -216,7 +254,8 @@ impl Core {
         }
     }
 
-    /// Waits until a request that is under way has to be given up, and says why: at the deadline, and a read also when the run ends.
+    /// Waits until a request that is under way has to be given up, and says why: at the deadline,
+    /// and a read also when the run ends.
     async fn given_up(&self, again: Again) -> Kind {
         let clock = &self.settings.clock;
         let deadline = async {
@@ -232,7 +271,12 @@ impl Core {
         }
     }
 
-    async fn send_once<E>(&self, request: &Request<E>, wire: WireRequest, unquotable: &Unquotable) -> Verdict {
+    async fn send_once<E>(
+        &self,
+        request: &Request<E>,
+        wire: WireRequest,
+        unquotable: &Unquotable,
+    ) -> Verdict {
         let started = self.settings.clock.now();
         let sent = tokio::select! {
             biased;
@@ -261,32 +305,49 @@ impl Core {
     }
 
     /// What an answer means.
-    pub(super) fn judge(&self, operation: &'static Operation, response: WireResponse, unquotable: &Unquotable) -> Verdict {
+    pub(super) fn judge(
+        &self,
+        operation: &'static Operation,
+        response: WireResponse,
+        unquotable: &Unquotable,
+    ) -> Verdict {
         let asked = asked_wait(response.status, &response.headers, self.settings.clock.wall());
         match response.status {
             200..300 => {
                 let status = response.status;
                 let request_id = request_id(&response.headers);
                 match content(operation, response) {
-                    Ok(answer) => Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) },
-                    Err((outcome, why)) => Verdict { outcome, asked: None, result: Err(Kind::Malformed { status, why, request_id }) },
+                    Ok(answer) => {
+                        Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
+                    }
+                    Err((outcome, why)) => Verdict {
+                        outcome,
+                        asked: None,
+                        result: Err(Kind::Malformed { status, why, request_id }),
+                    },
                 }
             }
-            // The star was there, or was not, already (reference 2, 4.4). What is deleted by 304 was absent: the real
-            // service answers so where a project is no fork.
-            304 if operation.again == Again::Same && (operation.path.ends_with("star") || operation.method == Method::Delete) => {
-                let answer = Answer { status: 304, headers: response.headers, body: Json::Null, length: 0 };
+            // The star was there, or was not, already (reference 2, 4.4). What is deleted by 304
+            // was absent: the real service answers so where a project is no fork.
+            304 if operation.again == Again::Same
+                && (operation.path.ends_with("star") || operation.method == Method::Delete) =>
+            {
+                let answer =
+                    Answer { status: 304, headers: response.headers, body: Json::Null, length: 0 };
                 Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
             }
             status => {
                 let refusal = self.refusal(&response, unquotable);
                 let outcome = match status {
                     429 => Outcome::Throttled,
-                    409 if refusal.message.to_ascii_lowercase().contains("resource lock") => Outcome::Locked,
+                    409 if refusal.message.to_ascii_lowercase().contains("resource lock") => {
+                        Outcome::Locked
+                    }
                     _ if retry::is_faulty(status) => Outcome::Faulty,
                     _ => Outcome::Refused,
                 };
-                let asked = asked.filter(|_| matches!(outcome, Outcome::Throttled | Outcome::Faulty));
+                let asked =
+                    asked.filter(|_| matches!(outcome, Outcome::Throttled | Outcome::Faulty));
                 Verdict { outcome, asked, result: Err(Kind::Refused(refusal)) }
             }
         }
@@ -295,15 +356,33 @@ impl Core {
     fn refusal(&self, response: &WireResponse, unquotable: &Unquotable) -> Refusal {
         let status = response.status;
         let body = response.body.as_deref().unwrap_or_default();
-        let (message, absence) = error::message(status, body, |text| unquotable.strike(&self.secrets.redact(text)));
-        let location = response.headers.get("location").and_then(|v| v.to_str().ok()).filter(|_| (300..400).contains(&status));
+        let (message, absence) =
+            error::message(status, body, |text| unquotable.strike(&self.secrets.redact(text)));
+        let location = response
+            .headers
+            .get("location")
+            .and_then(|v| v.to_str().ok())
+            .filter(|_| (300..400).contains(&status));
         let moved_to = location.and_then(|location| self.service.project_at(location));
         let elsewhere = location.is_some() && moved_to.is_none();
-        Refusal { status, message, request_id: request_id(&response.headers), absence, moved_to, elsewhere }
+        Refusal {
+            status,
+            message,
+            request_id: request_id(&response.headers),
+            absence,
+            moved_to,
+            elsewhere,
+        }
     }
 
     /// Adapts the gate to what an answer says about the service's load.
-    fn learn(&self, permit: &Permit<'_>, outcome: Outcome, asked: Option<Duration>, decision: Decision) {
+    fn learn(
+        &self,
+        permit: &Permit<'_>,
+        outcome: Outcome,
+        asked: Option<Duration>,
+        decision: Decision,
+    ) {
         match outcome {
             Outcome::Throttled => permit.throttled(),
             Outcome::Success | Outcome::Refused => permit.answered(),
@@ -318,8 +397,9 @@ impl Core {
         }
     }
 
-    /// Ends the run on a 401, and on the third thing that is forbidden while nothing was answered at all. Who the token belongs to does not
-    /// count: the service tells that to a token which may do nothing else.
+    /// Ends the run on a 401, and on the third thing that is forbidden while nothing was answered
+    /// at all. Who the token belongs to does not count: the service tells that to a token which may
+    /// do nothing else.
     fn note_end<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
         let status = error.map(ApiError::status);
         let mut end = status == Some(Some(401)) && !Bug::GoOnAfterRefusal.is_planted();
@@ -358,8 +438,16 @@ impl Core {
         self.malformed(request, answer, "an object without its identity")
     }
 
-    pub(super) fn malformed(&self, request: &Request<Read>, answer: &Answer, why: &'static str) -> ApiError {
-        self.error(request, Kind::Malformed { status: answer.status, why, request_id: request_id(&answer.headers) })
+    pub(super) fn malformed(
+        &self,
+        request: &Request<Read>,
+        answer: &Answer,
+        why: &'static str,
+    ) -> ApiError {
+        self.error(
+            request,
+            Kind::Malformed { status: answer.status, why, request_id: request_id(&answer.headers) },
+        )
     }
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
@@ -368,7 +456,10 @@ impl Core {
 }
 
 /// The content of an answer of success, or what is wrong with it.
-fn content(operation: &Operation, response: WireResponse) -> Result<Answer, (Outcome, &'static str)> {
+fn content(
+    operation: &Operation,
+    response: WireResponse,
+) -> Result<Answer, (Outcome, &'static str)> {
     let WireResponse { status, headers, body } = response;
     let read = operation.method == Method::Get;
     let body = body.map_err(|e| match e {
@@ -386,8 +477,10 @@ fn content(operation: &Operation, response: WireResponse) -> Result<Answer, (Out
         return Err((Outcome::Unreadable, "something other than JSON"));
     }
     let length = body.len();
-    let body: Json = serde_json::from_slice(&body).map_err(|_| (Outcome::Unreadable, "broken JSON"))?;
-    // What a write answers is only looked at where it is an object; that it is none does not undo the write.
+    let body: Json =
+        serde_json::from_slice(&body).map_err(|_| (Outcome::Unreadable, "broken JSON"))?;
+    // What a write answers is only looked at where it is an object; that it is none does not undo
+    // the write.
     if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
         return Err((Outcome::Unreadable, "something other than an object"));
     }
@@ -395,13 +488,16 @@ fn content(operation: &Operation, response: WireResponse) -> Result<Answer, (Out
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let kind =
+        headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
 /// The id by which the service's log knows the request, if it looks like one.
 fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get("x-request-id")?.to_str().ok()?;
-    let plausible = !id.is_empty() && id.len() <= 128 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b));
+    let plausible = !id.is_empty()
+        && id.len() <= 128
+        && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b));
     plausible.then(|| id.to_owned())
 }

@@ -39,7 +39,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { concurrency: 16, max_requests: None, deadline: None, clock: Arc::new(SystemClock::new()), random: Arc::new(SystemRandom) }
+        Self {
+            concurrency: 16,
+            max_requests: None,
+            deadline: None,
+            clock: Arc::new(SystemClock::new()),
+            random: Arc::new(SystemRandom),
+        }
     }
 }
 
@@ -100,8 +106,14 @@ pub struct ReadClient {
 }
 
 impl ReadClient {
-    /// A client of `service`. What `secrets` knows is struck from every error; the token should be among it.
-    pub fn new(service: Service, transport: Arc<dyn Transport>, secrets: Arc<Secrets>, settings: Settings) -> Self {
+    /// A client of `service`. What `secrets` knows is struck from every error; the token should be
+    /// among it.
+    pub fn new(
+        service: Service,
+        transport: Arc<dyn Transport>,
+        secrets: Arc<Secrets>,
+        settings: Settings,
+    ) -> Self {
         Self { core: Arc::new(Core::new(service, transport, secrets, settings)) }
     }
 
@@ -111,20 +123,29 @@ impl ReadClient {
     /// [`ApiError`], also if the answer is `null` or empty.
     pub async fn get(&self, request: Request<Read>) -> Result<Answer, ApiError> {
         let answer = self.call(&request).await?;
-        if answer.body.is_null() { Err(self.core.malformed(&request, &answer, "nothing")) } else { Ok(answer) }
+        if answer.body.is_null() {
+            Err(self.core.malformed(&request, &answer, "nothing"))
+        } else {
+            Ok(answer)
+        }
     }
 
     /// Asks for one object, which has to say what it is: it holds every one of `keys`.
     ///
     /// # Errors
     /// [`ApiError`], also if a key is missing or null.
-    pub async fn get_known(&self, request: Request<Read>, keys: &[&str]) -> Result<Answer, ApiError> {
+    pub async fn get_known(
+        &self,
+        request: Request<Read>,
+        keys: &[&str],
+    ) -> Result<Answer, ApiError> {
         let answer = self.get(request.clone()).await?;
         let known = keys.iter().all(|key| !answer.body[*key].is_null());
         if known { Ok(answer) } else { Err(self.core.nameless(&request, &answer)) }
     }
 
-    /// Asks for one thing that may be absent, which the service says with `null` (a push rule, reference 2, 4.6) or with nothing.
+    /// Asks for one thing that may be absent, which the service says with `null` (a push rule,
+    /// reference 2, 4.6) or with nothing.
     ///
     /// # Errors
     /// [`ApiError`]; a 404 is one too.
@@ -133,14 +154,21 @@ impl ReadClient {
         Ok(if answer.body.is_null() { None } else { Some(answer) })
     }
 
-    /// As [`get_optional`](Self::get_optional), for an object that has to say what it is: if it is there, it holds every one of `keys`.
+    /// As [`get_optional`](Self::get_optional), for an object that has to say what it is: if it is
+    /// there, it holds every one of `keys`.
     ///
     /// # Errors
     /// [`ApiError`], also if a key is missing or null.
-    pub async fn get_optional_known(&self, request: Request<Read>, keys: &[&str]) -> Result<Option<Answer>, ApiError> {
+    pub async fn get_optional_known(
+        &self,
+        request: Request<Read>,
+        keys: &[&str],
+    ) -> Result<Option<Answer>, ApiError> {
         let answer = self.get_optional(request.clone()).await?;
         match &answer {
-            Some(found) if keys.iter().any(|key| found.body[*key].is_null()) => Err(self.core.nameless(&request, found)),
+            Some(found) if keys.iter().any(|key| found.body[*key].is_null()) => {
+                Err(self.core.nameless(&request, found))
+            }
             _ => Ok(answer),
         }
     }
@@ -154,23 +182,36 @@ impl ReadClient {
         self.list_known(request, Rows::default()).await
     }
 
-    /// Reads a whole collection whose entries say what they are: each has what `rows` says. If the answers contradict each other, the whole list
-    /// is read again from the start, at most twice.
+    /// Reads a whole collection whose entries say what they are: each has what `rows` says. If the
+    /// answers contradict each other, the whole list is read again from the start, at most twice.
     ///
     /// # Errors
     /// [`ApiError`] if any page failed, or the list is not known to be whole
     /// ([`page_error`](ApiError::page_error)); there is no such thing as half a list.
-    pub async fn list_known(&self, request: Request<Read>, rows: Rows) -> Result<Complete<Object>, ApiError> {
+    pub async fn list_known(
+        &self,
+        request: Request<Read>,
+        rows: Rows,
+    ) -> Result<Complete<Object>, ApiError> {
         let mut rereads = 0;
         loop {
             match self.list_once(&request, rows).await {
-                Err(error) if matches!(error.page_error(), Some(PageError::Contradiction(_))) && rereads < REREADS => rereads += 1,
+                Err(error)
+                    if matches!(error.page_error(), Some(PageError::Contradiction(_)))
+                        && rereads < REREADS =>
+                {
+                    rereads += 1
+                }
                 result => return result,
             }
         }
     }
 
-    async fn list_once(&self, request: &Request<Read>, rows: Rows) -> Result<Complete<Object>, ApiError> {
+    async fn list_once(
+        &self,
+        request: &Request<Read>,
+        rows: Rows,
+    ) -> Result<Complete<Object>, ApiError> {
         let not_whole = |error| self.core.error(request, Kind::Page(error));
         let mut pager = Pager::new(request.clone(), rows).map_err(not_whole)?;
         while self.page(&mut pager).await?.is_some() {}
@@ -180,15 +221,18 @@ impl ReadClient {
     /// Reads the pager's next page and returns its entries; `None` at the end.
     ///
     /// # Errors
-    /// [`ApiError`]. Where the request failed, the same page may be asked for again; where the page was refused
-    /// ([`page_error`](ApiError::page_error)), the pager is of no more use.
+    /// [`ApiError`]. Where the request failed, the same page may be asked for again; where the page
+    /// was refused ([`page_error`](ApiError::page_error)), the pager is of no more use.
     pub async fn page<'p>(&self, pager: &'p mut Pager) -> Result<Option<&'p [Object]>, ApiError> {
         let Some(request) = pager.next() else { return Ok(None) };
         let mut answer = self.call(&request).await?;
         let Some(objects) = error::objects(answer.body.take()) else {
             return Err(self.core.malformed(&request, &answer, "something other than a list"));
         };
-        pager.accept(&answer.headers, objects, answer.length).map(Some).map_err(|e| self.core.error(&request, Kind::Page(e)))
+        pager
+            .accept(&answer.headers, objects, answer.length)
+            .map(Some)
+            .map_err(|e| self.core.error(&request, Kind::Page(e)))
     }
 
     /// How often each operation was sent so far, by its id.
@@ -201,7 +245,8 @@ impl ReadClient {
         &*self.core.settings.clock
     }
 
-    /// Ends the run in good order: from now on nothing is sent, reads that are under way are given up, and writes get their answer.
+    /// Ends the run in good order: from now on nothing is sent, reads that are under way are given
+    /// up, and writes get their answer.
     pub fn interrupt(&self) {
         if !Bug::GoOnAfterSignal.is_planted() {
             self.core.end_with(End::Interrupted);
@@ -218,8 +263,8 @@ impl ReadClient {
         matches!(*self.core.end.borrow(), Some(End::Interrupted))
     }
 
-    /// Waits until `instant` on the client's clock; not longer than the run may take, and not for nothing. `false` if the run is over
-    /// before that.
+    /// Waits until `instant` on the client's clock; not longer than the run may take, and not for
+    /// nothing. `false` if the run is over before that.
     pub async fn wait_until(&self, instant: Duration) -> bool {
         self.core.sleep(instant.saturating_sub(self.clock().now())).await.is_ok()
     }

@@ -20,8 +20,9 @@ const WAIT_HINT: &str = "try again later, or with fewer requests at once";
 
 /// A request that failed. Cheap to clone.
 ///
-/// Its text names the operation, the method and the path, the status, what the service said and the request's id; it never holds a
-/// body, a header or a secret. What to do about it is said by [`hint`](Self::hint).
+/// Its text names the operation, the method and the path, the status, what the service said and the
+/// request's id; it never holds a body, a header or a secret. What to do about it is said by
+/// [`hint`](Self::hint).
 #[derive(Clone, Debug)]
 pub struct ApiError(Arc<Inner>);
 
@@ -64,7 +65,8 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Refusal {
     pub(super) status: u16,
-    /// Without a repetition of the status, bounded, and with neither secrets nor control characters.
+    /// Without a repetition of the status, bounded, and with neither secrets nor control
+    /// characters.
     pub(super) message: String,
     pub(super) request_id: Option<String>,
     pub(super) absence: Absence,
@@ -128,7 +130,8 @@ impl ApiError {
         }
     }
 
-    /// What the service said, if it refused: at most 2 KiB, without control characters and known secrets.
+    /// What the service said, if it refused: at most 2 KiB, without control characters and known
+    /// secrets.
     pub fn message(&self) -> Option<&str> {
         self.refusal().map(|refusal| refusal.message.as_str())
     }
@@ -136,18 +139,21 @@ impl ApiError {
     /// The id by which the service's own log knows the request.
     pub fn request_id(&self) -> Option<&str> {
         match &self.0.kind {
-            Kind::Refused(Refusal { request_id, .. }) | Kind::Malformed { request_id, .. } => request_id.as_deref(),
+            Kind::Refused(Refusal { request_id, .. }) | Kind::Malformed { request_id, .. } => {
+                request_id.as_deref()
+            }
             _ => None,
         }
     }
 
-    /// Since when the write is in doubt, on the client's clock: its last sending that may have been carried out all the same began then.
-    /// Then look before sending it again.
+    /// Since when the write is in doubt, on the client's clock: its last sending that may have been
+    /// carried out all the same began then. Then look before sending it again.
     pub fn in_doubt_since(&self) -> Option<Duration> {
         self.0.in_doubt
     }
 
-    /// From when on, on the client's clock, a write that goes stale is to be sent again, read and built anew.
+    /// From when on, on the client's clock, a write that goes stale is to be sent again, read and
+    /// built anew.
     pub fn retry_at(&self) -> Option<Duration> {
         self.0.again_at
     }
@@ -162,16 +168,21 @@ impl ApiError {
         self.status() == Some(404)
     }
 
-    /// 404 because there is no such project, or the caller must not see it. The only 404 after which one may be created.
+    /// 404 because there is no such project, or the caller must not see it. The only 404 after
+    /// which one may be created.
     pub fn is_project_not_found(&self) -> bool {
-        let says_so = |refusal: &Refusal| refusal.absence == Absence::Project || Bug::AnyNotFoundIsMissing.is_planted();
+        let says_so = |refusal: &Refusal| {
+            refusal.absence == Absence::Project || Bug::AnyNotFoundIsMissing.is_planted()
+        };
         self.is_not_found() && self.refusal().is_some_and(says_so)
     }
 
-    /// 404 because the service has no such route or hides it, or because something before it answered: the address is wrong, or a proxy
-    /// changes paths. It does not say that what the request names is absent.
+    /// 404 because the service has no such route or hides it, or because something before it
+    /// answered: the address is wrong, or a proxy changes paths. It does not say that what the
+    /// request names is absent.
     pub fn is_unknown_route(&self) -> bool {
-        self.is_not_found() && self.refusal().is_some_and(|r| matches!(r.absence, Absence::Route | Absence::Hidden))
+        self.is_not_found()
+            && self.refusal().is_some_and(|r| matches!(r.absence, Absence::Route | Absence::Hidden))
     }
 
     /// 401, of this request or of the one that stopped the run.
@@ -186,7 +197,9 @@ impl ApiError {
 
     /// The project is known by another path now.
     pub fn is_moved(&self) -> bool {
-        let renamed = |r: &Refusal| r.status == 405 && r.message.to_ascii_lowercase().contains("moved project");
+        let renamed = |r: &Refusal| {
+            r.status == 405 && r.message.to_ascii_lowercase().contains("moved project")
+        };
         self.moved_to().is_some() || self.refusal().is_some_and(renamed)
     }
 
@@ -225,8 +238,8 @@ impl ApiError {
         matches!(&self.0.kind, Kind::Unanswered(e) if e.failure == Failure::Tls)
     }
 
-    /// Nothing was sent, because an earlier request showed that nothing more can come of it (401, or 403 for everything), or because
-    /// somebody asked the run to end.
+    /// Nothing was sent, because an earlier request showed that nothing more can come of it (401,
+    /// or 403 for everything), or because somebody asked the run to end.
     pub fn is_stopped(&self) -> bool {
         matches!(self.0.kind, Kind::Stopped(_) | Kind::Interrupted)
     }
@@ -240,8 +253,15 @@ impl ApiError {
     pub fn is_transient(&self) -> bool {
         match &self.0.kind {
             Kind::Refused(refusal) => matches!(refusal.status, 408 | 409 | 423 | 429 | 500..),
-            Kind::Unanswered(error) => error.failure != Failure::Tls && error.failure != Failure::Request,
-            Kind::Malformed { .. } | Kind::Page(_) | Kind::Stale | Kind::Interrupted | Kind::Budget(_) | Kind::Wait(_) => true,
+            Kind::Unanswered(error) => {
+                error.failure != Failure::Tls && error.failure != Failure::Request
+            }
+            Kind::Malformed { .. }
+            | Kind::Page(_)
+            | Kind::Stale
+            | Kind::Interrupted
+            | Kind::Budget(_)
+            | Kind::Wait(_) => true,
             Kind::Stopped(cause) => cause.is_transient(),
             Kind::Body(_) => false,
         }
@@ -272,12 +292,20 @@ impl ApiError {
             Kind::Page(PageError::Contradiction(_)) => {
                 "the list may have changed while it was read, or a proxy altered the answers; try again"
             }
-            Kind::Page(PageError::TooLong(_)) => "narrow the list with its parameters, or read it page by page",
+            Kind::Page(PageError::TooLong(_)) => {
+                "narrow the list with its parameters, or read it page by page"
+            }
             Kind::Page(PageError::Filtered) => "read it page by page",
-            Kind::Malformed { .. } => "a proxy or a sign-in page may have answered instead of the service; check the address",
-            Kind::Refused(r) if r.elsewhere => "undrift does not follow redirects with a token; check the address",
+            Kind::Malformed { .. } => {
+                "a proxy or a sign-in page may have answered instead of the service; check the address"
+            }
+            Kind::Refused(r) if r.elsewhere => {
+                "undrift does not follow redirects with a token; check the address"
+            }
             Kind::Refused(r) => return self.hint_for(r),
-            Kind::Page(_) | Kind::Body(_) | Kind::Stale | Kind::Stopped(_) | Kind::Interrupted => return None,
+            Kind::Page(_) | Kind::Body(_) | Kind::Stale | Kind::Stopped(_) | Kind::Interrupted => {
+                return None;
+            }
         };
         Some(hint)
     }
@@ -286,13 +314,25 @@ impl ApiError {
         Some(match refusal.status {
             429 => WAIT_HINT,
             401 => "the token is wrong, expired or revoked",
-            403 if refusal.message.starts_with("insufficient_scope") => "the token needs the scope `api`",
+            403 if refusal.message.starts_with("insufficient_scope") => {
+                "the token needs the scope `api`"
+            }
             403 if !refusal.is_bare() => return None,
-            403 => "the token needs a higher role, or the project does not allow this now (archived, or the feature is off)",
-            404 if self.0.operation.tier > Tier::Free => "the service may lack the licence for this",
-            404 if refusal.absence == Absence::Hidden => "the service may lack the licence, flag or setting for this",
-            404 if self.is_unknown_route() => "check the address; if it is right, a proxy may decode `%2F` in paths",
-            405 if refusal.message.contains("Offset pagination") => "the list is too long for pages by number",
+            403 => {
+                "the token needs a higher role, or the project does not allow this now (archived, or the feature is off)"
+            }
+            404 if self.0.operation.tier > Tier::Free => {
+                "the service may lack the licence for this"
+            }
+            404 if refusal.absence == Absence::Hidden => {
+                "the service may lack the licence, flag or setting for this"
+            }
+            404 if self.is_unknown_route() => {
+                "check the address; if it is right, a proxy may decode `%2F` in paths"
+            }
+            405 if refusal.message.contains("Offset pagination") => {
+                "the list is too long for pages by number"
+            }
             _ if self.is_moved() => "write the project's new path in the manifest",
             _ => return None,
         })
@@ -337,9 +377,15 @@ impl ApiError {
             Kind::Body(why) => write!(f, "was not sent: {why}")?,
             Kind::Stale => f.write_str("was not sent: the values that it repeats are too old")?,
             Kind::Stopped(_) => f.write_str("was not sent: an earlier request was refused")?,
-            Kind::Interrupted => f.write_str("was not sent or not waited for: the run was interrupted")?,
-            Kind::Budget(what) => write!(f, "was not sent or not waited for: the run has used up its {what}")?,
-            Kind::Wait(wait) => write!(f, "was not sent: the service asks to wait for {} seconds", wait.as_secs())?,
+            Kind::Interrupted => {
+                f.write_str("was not sent or not waited for: the run was interrupted")?
+            }
+            Kind::Budget(what) => {
+                write!(f, "was not sent or not waited for: the run has used up its {what}")?
+            }
+            Kind::Wait(wait) => {
+                write!(f, "was not sent: the service asks to wait for {} seconds", wait.as_secs())?
+            }
         }
         if in_doubt.is_some() { f.write_str("; it may have taken effect") } else { Ok(()) }
     }
@@ -385,43 +431,64 @@ impl Error for ApiError {
     }
 }
 
-/// What the body of an answer that is not success says, in whatever of its shapes (service release 15.8 has at least seven).
+/// What the body of an answer that is not success says, in whatever of its shapes (service release
+/// 15.8 has at least seven).
 ///
 /// `redact` strikes secrets; it sees the text both as it came and as it is kept.
-pub(super) fn message(status: u16, body: &[u8], redact: impl Fn(&str) -> String) -> (String, Absence) {
+pub(super) fn message(
+    status: u16,
+    body: &[u8],
+    redact: impl Fn(&str) -> String,
+) -> (String, Absence) {
     let json = serde_json::from_slice::<Json>(body).ok();
     let absence = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
         _ if status != 404 => Absence::Other,
-        Some((Some(Json::String(message)), _)) if message.eq_ignore_ascii_case("404 Project Not Found") => Absence::Project,
+        Some((Some(Json::String(message)), _))
+            if message.eq_ignore_ascii_case("404 Project Not Found") =>
+        {
+            Absence::Project
+        }
         // Only the `F` tells this from "404 Not found", which is about a member or hook.
         Some((Some(Json::String(message)), _)) if message == "404 Not Found" => Absence::Hidden,
-        Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => Absence::Route,
+        Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => {
+            Absence::Route
+        }
         Some((None, None)) | None => Absence::Route,
         Some(_) => Absence::Other,
     };
     let text = match json {
         Some(json) => words(&json),
-        // The whole text, however long: cut before it is redacted, it might end with half a secret that nothing recognises.
+        // The whole text, however long: cut before it is redacted, it might end with half a secret
+        // that nothing recognises.
         None => Some(String::from_utf8_lossy(body).into_owned())
             .filter(|text| !text.trim_start().starts_with('<'))
             .unwrap_or_else(|| "an HTML page".into()),
     };
     let text = redact(&plain(&redact(&text)));
-    let text = text.strip_prefix(&status.to_string()).map_or(text.as_str(), |rest| rest.trim_start_matches([' ', '-', ':']));
+    let text = text
+        .strip_prefix(&status.to_string())
+        .map_or(text.as_str(), |rest| rest.trim_start_matches([' ', '-', ':']));
     (bounded(text).to_owned(), absence)
 }
 
 /// The texts of a body, whatever is nested in what.
 fn words(json: &Json) -> String {
-    let join = |parts: Vec<String>, with| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(with);
+    let join = |parts: Vec<String>, with| {
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(with)
+    };
     match json {
         Json::Null => String::new(),
         Json::String(text) => text.clone(),
         Json::Array(items) => join(items.iter().map(words).collect(), ", "),
         Json::Object(object) => match (object.get("message"), object.get("error")) {
             (Some(message), _) => words(message),
-            (None, Some(error)) => join(vec![words(error), object.get("error_description").map(words).unwrap_or_default()], ": "),
-            (None, None) => join(object.iter().map(|(name, value)| field_words(name, value)).collect(), "; "),
+            (None, Some(error)) => join(
+                vec![words(error), object.get("error_description").map(words).unwrap_or_default()],
+                ": ",
+            ),
+            (None, None) => {
+                join(object.iter().map(|(name, value)| field_words(name, value)).collect(), "; ")
+            }
         },
         Json::Bool(_) | Json::Number(_) => json.to_string(),
     }
@@ -435,7 +502,8 @@ fn field_words(name: &str, value: &Json) -> String {
 /// `text` on one line, without characters that steer a terminal or the direction of text.
 pub(super) fn plain(text: &str) -> String {
     let steers = |c: char| {
-        c.is_control() || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+        c.is_control()
+            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
     };
     let text: String = text.chars().map(|c| if steers(c) { ' ' } else { c }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -450,7 +518,10 @@ fn bounded(text: &str) -> &str {
 /// The objects of a list's body, if it is one.
 pub(super) fn objects(body: Json) -> Option<Vec<Object>> {
     let Json::Array(items) = body else { return None };
-    items.into_iter().map(|item| if let Json::Object(object) = item { Some(object) } else { None }).collect()
+    items
+        .into_iter()
+        .map(|item| if let Json::Object(object) = item { Some(object) } else { None })
+        .collect()
 }
 
 #[cfg(test)]
@@ -467,7 +538,10 @@ mod tests {
     fn every_shape_of_body_gives_its_words() {
         let table = [
             (r#"{"message":"400 Bad request - name is bad"}"#, "Bad request - name is bad"),
-            (r#"{"message":{"key":["has already been taken","is short"],"base":["no"]}}"#, "key: has already been taken, is short; no"),
+            (
+                r#"{"message":{"key":["has already been taken","is short"],"base":["no"]}}"#,
+                "key: has already been taken, is short; no",
+            ),
             (r#"{"message":{"base":["Maximum number reached"]}}"#, "Maximum number reached"),
             (r#"{"message":["one","two"]}"#, "one, two"),
             (r#"{"message":{"error":"Try again later."}}"#, "Try again later."),

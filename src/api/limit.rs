@@ -1,7 +1,8 @@
 //! How fast requests may go: one gate for all workers.
 //!
-//! The gate holds a pause that the service asked for, and the number of requests in flight. That number is halved when the service
-//! throttles, once for all requests that were in flight together, and grows back by one for each round of successes.
+//! The gate holds a pause that the service asked for, and the number of requests in flight. That
+//! number is halved when the service throttles, once for all requests that were in flight together,
+//! and grows back by one for each round of successes.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -51,7 +52,8 @@ impl Gate {
         Self { permits: Semaphore::new(max), state: Mutex::new(state), max }
     }
 
-    /// Waits until another request may be in flight. It may still have to wait for [`pause`](Self::pause) to pass.
+    /// Waits until another request may be in flight. It may still have to wait for
+    /// [`pause`](Self::pause) to pass.
     pub async fn enter(&self) -> Permit<'_> {
         // The semaphore is never closed; without a permit, the limit alone is lost.
         let permit = self.permits.acquire().await.ok();
@@ -119,11 +121,13 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// How long an answer asks to wait: `Retry-After` in seconds or as a date, else, if it says that requests were too many (429),
-/// `RateLimit-Reset` in seconds of the Unix epoch. Other answers name the reset too, but only to inform.
+/// How long an answer asks to wait: `Retry-After` in seconds or as a date, else, if it says that
+/// requests were too many (429), `RateLimit-Reset` in seconds of the Unix epoch. Other answers name
+/// the reset too, but only to inform.
 ///
-/// Dates are read against the answer's own `Date`, so that a wrong clock here does no harm; `wall` is for answers without one. A date
-/// that has passed is a wait of zero, a number beyond all bounds the longest wait, and nonsense is no wish.
+/// Dates are read against the answer's own `Date`, so that a wrong clock here does no harm; `wall`
+/// is for answers without one. A date that has passed is a wait of zero, a number beyond all bounds
+/// the longest wait, and nonsense is no wish.
 pub fn asked_wait(status: u16, headers: &HeaderMap, wall: SystemTime) -> Option<Duration> {
     if Bug::IgnoreRetryAfter.is_planted() {
         return None;
@@ -157,7 +161,10 @@ mod tests {
     const DATE: u64 = 784_111_777;
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
-        pairs.iter().map(|(n, v)| (HeaderName::try_from(*n).unwrap(), HeaderValue::from_str(v).unwrap())).collect()
+        pairs
+            .iter()
+            .map(|(n, v)| (HeaderName::try_from(*n).unwrap(), HeaderValue::from_str(v).unwrap()))
+            .collect()
     }
 
     fn at(seconds: u64) -> SystemTime {
@@ -187,8 +194,13 @@ mod tests {
             (&[date, ("ratelimit-reset", "784111787"), ("retry-after", "nonsense")], Some(10)),
         ];
         for (pairs, wait) in table {
-            // The clock on this machine is far off; only an answer without a date is read against it.
-            assert_eq!(asked_wait(429, &headers(pairs), at(5)).map(|w| w.as_secs()), wait, "{pairs:?}");
+            // The clock on this machine is far off; only an answer without a date is read against
+            // it.
+            assert_eq!(
+                asked_wait(429, &headers(pairs), at(5)).map(|w| w.as_secs()),
+                wait,
+                "{pairs:?}"
+            );
         }
         let bare = headers(&[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")]);
         assert_eq!(asked_wait(503, &bare, at(DATE)), Some(Duration::from_secs(10)));

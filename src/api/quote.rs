@@ -1,7 +1,8 @@
 //! What no text may quote of an answer: the sensitive values that its request carried.
 //!
-//! A service repeats what it refuses: "`hunter2…` is not a valid value". The values that a body carries besides known secrets, such as the
-//! live value of a variable that an edit repeats, are known to that one request only. Here they are struck from what is quoted.
+//! A service repeats what it refuses: "`hunter2…` is not a valid value". The values that a body
+//! carries besides known secrets, such as the live value of a variable that an edit repeats, are
+//! known to that one request only. Here they are struck from what is quoted.
 
 use crate::{planted::Bug, secret::Secrets, text};
 
@@ -35,7 +36,8 @@ impl Unquotable {
         self.plain.push(chars);
     }
 
-    /// `text` as it may be quoted: without the values, in whatever form, without long pieces of them, and without credentials in addresses.
+    /// `text` as it may be quoted: without the values, in whatever form, without long pieces of
+    /// them, and without credentials in addresses.
     pub(super) fn strike(&self, text: &str) -> String {
         if Bug::QuoteEverything.is_planted() {
             return text.to_owned();
@@ -49,7 +51,8 @@ impl Unquotable {
     }
 }
 
-/// `text` without any run of [`RECOGNISED`] characters or more that `value` has too: a service may quote the beginning only.
+/// `text` without any run of [`RECOGNISED`] characters or more that `value` has too: a service may
+/// quote the beginning only.
 fn without_pieces(text: &str, value: &[char]) -> String {
     let chars: Vec<_> = text.chars().collect();
     let pieces: std::collections::HashSet<&[char]> = value.windows(RECOGNISED).collect();
@@ -103,6 +106,9 @@ mod tests {
 
     #[test]
     fn addresses_are_quoted_without_credentials() {
-        assert_eq!(unquotable(&[]).strike("bad url https://user:canary@h/?k=canary"), "bad url https://***@h/?k=***");
+        assert_eq!(
+            unquotable(&[]).strike("bad url https://user:canary@h/?k=canary"),
+            "bad url https://***@h/?k=***"
+        );
     }
 }

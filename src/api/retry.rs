@@ -1,7 +1,8 @@
 //! Whether a request is sent again: a table without IO.
 //!
-//! What matters is what another sending could do, which the table of operations says ([`Again`]), and what is known about the first
-//! one: that it did not reach the service, that the service refused it, or neither.
+//! What matters is what another sending could do, which the table of operations says ([`Again`]),
+//! and what is known about the first one: that it did not reach the service, that the service
+//! refused it, or neither.
 //!
 //! | another sending | not sent | 429, 409 lock | 5xx, lost, unreadable answer | too large | refused, TLS |
 //! |---|---|---|---|---|---|
@@ -10,7 +11,8 @@
 //! | is refused, or makes a second one | again | again | read back | read back | fail |
 //! | must never be | again | fail | read back | read back | fail |
 //!
-//! "Again" is at most [`MAX_RETRIES`] times, with exponential back-off and full jitter. The caller sleeps.
+//! "Again" is at most [`MAX_RETRIES`] times, with exponential back-off and full jitter. The caller
+//! sleeps.
 
 use std::time::Duration;
 
@@ -19,8 +21,8 @@ use crate::{operation::Again, planted::Bug};
 /// How often a request is sent again, at most.
 pub const MAX_RETRIES: u32 = 5;
 
-/// The longest wait that the service may ask for: the longest period that it counts requests over. It is never cut short; a longer one
-/// fails.
+/// The longest wait that the service may ask for: the longest period that it counts requests over.
+/// It is never cut short; a longer one fails.
 pub const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// The first back-off; it doubles with each retry.
@@ -74,13 +76,21 @@ pub enum Decision {
     Fail,
 }
 
-/// Whether `status` says that the service, or something before it, failed. 408 is what a proxy says that gave up waiting.
+/// Whether `status` says that the service, or something before it, failed. 408 is what a proxy says
+/// that gave up waiting.
 pub const fn is_faulty(status: u16) -> bool {
     matches!(status, 408 | 500 | 502..=504 | 520..=530)
 }
 
-/// What to do after the `attempt`th sending (counted from 1), if the service asked for a wait of `asked`; `jitter` is of `0.0..1.0`.
-pub fn decide(again: Again, outcome: Outcome, attempt: u32, asked: Option<Duration>, jitter: f64) -> Decision {
+/// What to do after the `attempt`th sending (counted from 1), if the service asked for a wait of
+/// `asked`; `jitter` is of `0.0..1.0`.
+pub fn decide(
+    again: Again,
+    outcome: Outcome,
+    attempt: u32,
+    asked: Option<Duration>,
+    jitter: f64,
+) -> Decision {
     let again_or = |otherwise| {
         if attempt > MAX_RETRIES || asked.is_some_and(|wait| wait > MAX_WAIT) {
             otherwise
@@ -88,24 +98,35 @@ pub fn decide(again: Again, outcome: Outcome, attempt: u32, asked: Option<Durati
             Decision::RetryAfter(delay(outcome, attempt, asked, jitter))
         }
     };
-    let again = if Bug::RepeatCreates.is_planted() && again != Again::Reads { Again::Same } else { again };
+    let again =
+        if Bug::RepeatCreates.is_planted() && again != Again::Reads { Again::Same } else { again };
     match (outcome, again) {
         (Outcome::Success, _) => Decision::Done,
-        (Outcome::Refused | Outcome::Untrusted, _) | (Outcome::Throttled | Outcome::Locked, Again::Never) => Decision::Fail,
+        (Outcome::Refused | Outcome::Untrusted, _)
+        | (Outcome::Throttled | Outcome::Locked, Again::Never) => Decision::Fail,
         (Outcome::NotSent | Outcome::Throttled | Outcome::Locked, _) => again_or(Decision::Fail),
         (Outcome::Oversized, Again::Reads) => Decision::Fail,
-        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable, Again::Reads) => again_or(Decision::Fail),
-        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable, Again::Same) => again_or(Decision::ReadBack),
-        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable | Outcome::Oversized, _) => Decision::ReadBack,
+        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable, Again::Reads) => {
+            again_or(Decision::Fail)
+        }
+        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable, Again::Same) => {
+            again_or(Decision::ReadBack)
+        }
+        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable | Outcome::Oversized, _) => {
+            Decision::ReadBack
+        }
     }
 }
 
-/// How long to wait: never shorter than the service asked for, and up to a tenth longer, so that not all come back at once.
+/// How long to wait: never shorter than the service asked for, and up to a tenth longer, so that
+/// not all come back at once.
 fn delay(outcome: Outcome, attempt: u32, asked: Option<Duration>, jitter: f64) -> Duration {
     let ceiling = BASE.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(CAP);
     let backoff = ceiling.mul_f64(jitter.clamp(0.0, 1.0));
-    // Who is throttled without being told for how long waits twice the ceiling, whatever chance says: at least a second.
-    let backoff = if outcome == Outcome::Throttled { ceiling.saturating_mul(2).min(CAP) } else { backoff };
+    // Who is throttled without being told for how long waits twice the ceiling, whatever chance
+    // says: at least a second.
+    let backoff =
+        if outcome == Outcome::Throttled { ceiling.saturating_mul(2).min(CAP) } else { backoff };
     asked.map_or(backoff, |wait| (wait + wait.mul_f64(jitter.clamp(0.0, 1.0) / 10.0)).max(backoff))
 }
 
@@ -115,7 +136,8 @@ mod tests {
 
     use super::*;
 
-    const AGAIN: [Again; 5] = [Again::Reads, Again::Same, Again::Refused, Again::Second, Again::Never];
+    const AGAIN: [Again; 5] =
+        [Again::Reads, Again::Same, Again::Refused, Again::Second, Again::Never];
 
     /// What a cell of the table says: sent again while attempts are left, and what comes then.
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -133,10 +155,22 @@ mod tests {
             (Outcome::NotSent, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail)]),
             (Outcome::Throttled, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), At(Fail)]),
             (Outcome::Locked, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), At(Fail)]),
-            (Outcome::Lost, [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)]),
-            (Outcome::Faulty, [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)]),
-            (Outcome::Unreadable, [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)]),
-            (Outcome::Oversized, [At(Fail), At(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)]),
+            (
+                Outcome::Lost,
+                [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)],
+            ),
+            (
+                Outcome::Faulty,
+                [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)],
+            ),
+            (
+                Outcome::Unreadable,
+                [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)],
+            ),
+            (
+                Outcome::Oversized,
+                [At(Fail), At(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)],
+            ),
             (Outcome::Refused, [At(Fail), At(Fail), At(Fail), At(Fail), At(Fail)]),
             (Outcome::Untrusted, [At(Fail), At(Fail), At(Fail), At(Fail), At(Fail)]),
         ];
@@ -146,9 +180,14 @@ mod tests {
                     let decision = decide(again, outcome, attempt, None, 0.5);
                     match cell {
                         Retry(_) if attempt <= MAX_RETRIES => {
-                            assert!(matches!(decision, Decision::RetryAfter(_)), "{again:?} {outcome:?} {attempt}: {decision:?}");
+                            assert!(
+                                matches!(decision, Decision::RetryAfter(_)),
+                                "{again:?} {outcome:?} {attempt}: {decision:?}"
+                            );
                         }
-                        Retry(then) | At(then) => assert_eq!(decision, then, "{again:?} {outcome:?} {attempt}"),
+                        Retry(then) | At(then) => {
+                            assert_eq!(decision, then, "{again:?} {outcome:?} {attempt}")
+                        }
                     }
                 }
             }

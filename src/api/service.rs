@@ -11,11 +11,14 @@ pub struct Service {
     base: Url,
 }
 
-/// Why a text is not the address of a service. It never repeats the text, which may hold a password.
+/// Why a text is not the address of a service. It never repeats the text, which may hold a
+/// password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceError {
     /// Not a URL.
-    #[error("the address of the service is not a URL ({0}); write it like https://gitlab.example.org")]
+    #[error(
+        "the address of the service is not a URL ({0}); write it like https://gitlab.example.org"
+    )]
     NotUrl(String),
     /// Neither https nor http.
     #[error("the address of the service must start with https://")]
@@ -24,7 +27,9 @@ pub enum ServiceError {
     #[error("the address of the service is plain http, which exposes the token; use https")]
     Plaintext,
     /// A user name or a password.
-    #[error("the address of the service must not hold a user name or password; the token comes from the environment or a file")]
+    #[error(
+        "the address of the service must not hold a user name or password; the token comes from the environment or a file"
+    )]
     UserInfo,
     /// A `?` or a `#`.
     #[error("the address of the service must not have a query or a fragment (`?` or `#`)")]
@@ -32,7 +37,8 @@ pub enum ServiceError {
 }
 
 impl Service {
-    /// Parses the address: `https://host[:port][/path]`, where a trailing slash and `/api/v4` are taken off.
+    /// Parses the address: `https://host[:port][/path]`, where a trailing slash and `/api/v4` are
+    /// taken off.
     ///
     /// Plain http is for this machine only, unless `allow_plaintext`.
     ///
@@ -71,7 +77,8 @@ impl Service {
         host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// The URL of a request's target (path and query below `/api/v4`); `None` if URLs cannot express it, as with a segment `..`.
+    /// The URL of a request's target (path and query below `/api/v4`); `None` if URLs cannot
+    /// express it, as with a segment `..`.
     pub(super) fn url(&self, target: &str) -> Option<Url> {
         let text = format!("{self}/api/v4{target}");
         Url::parse(&text).ok().filter(|url| url.as_str() == text)
@@ -147,8 +154,13 @@ mod tests {
     #[test]
     fn a_target_stays_below_the_address() {
         let service = Service::parse("https://example.org/git", false).unwrap();
-        assert_eq!(service.url("/projects/a%2Fb?x=%2E").unwrap().as_str(), "https://example.org/git/api/v4/projects/a%2Fb?x=%2E");
-        for target in ["/projects/..", "/projects/../user", "/projects/%2e%2E/hooks", "/projects/./hooks"] {
+        assert_eq!(
+            service.url("/projects/a%2Fb?x=%2E").unwrap().as_str(),
+            "https://example.org/git/api/v4/projects/a%2Fb?x=%2E"
+        );
+        for target in
+            ["/projects/..", "/projects/../user", "/projects/%2e%2E/hooks", "/projects/./hooks"]
+        {
             assert_eq!(service.url(target), None, "{target}");
         }
     }

@@ -1,6 +1,8 @@
-//! Sending one request and receiving its answer: the seam between what undrift decides and the network.
+//! Sending one request and receiving its answer: the seam between what undrift decides and the
+//! network.
 //!
-//! A [`Transport`] sends once: it neither retries nor follows redirects. [`HttpTransport`] is the real one; tests have others.
+//! A [`Transport`] sends once: it neither retries nor follows redirects. [`HttpTransport`] is the
+//! real one; tests have others.
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
@@ -18,7 +20,8 @@ use tokio::time::timeout;
 use super::{error::plain, service::Service};
 use crate::{operation::Method, secret::Secret};
 
-/// The largest body that is read, in bytes after decompression. A page of 100 projects has less than one MiB.
+/// The largest body that is read, in bytes after decompression. A page of 100 projects has less
+/// than one MiB.
 const MAX_BODY: usize = 32 << 20;
 
 /// How long a connection may take to come about.
@@ -27,11 +30,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a read may take in all.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the answer to a read may stall. That to a write may stall as long as the write may take.
+/// How long the answer to a read may stall. That to a write may stall as long as the write may
+/// take.
 pub(super) const READ_IDLE: Duration = Duration::from_secs(20);
 
-/// How long a write may take in all: longer than the service lets a request run (60 s) and a connection takes to come about, so that a
-/// write which got no answer by then has been carried out or never will be.
+/// How long a write may take in all: longer than the service lets a request run (60 s) and a
+/// connection takes to come about, so that a write which got no answer by then has been carried out
+/// or never will be.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// A request as it is sent. Its `Debug` does not show the content, which may hold secrets.
@@ -51,7 +56,10 @@ pub struct WireRequest {
 
 impl fmt::Debug for WireRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WireRequest").field("method", &self.method).field("target", &self.target).finish_non_exhaustive()
+        f.debug_struct("WireRequest")
+            .field("method", &self.method)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
     }
 }
 
@@ -192,11 +200,24 @@ impl HttpTransport {
     ///
     /// # Errors
     /// [`SetupError`] if the token, the certificates or the proxy are of no use.
-    pub fn new(service: &Service, token: &Secret, options: &HttpOptions) -> Result<Self, SetupError> {
-        let mut value = HeaderValue::from_str(token.expose()).ok().filter(|v| !v.is_empty()).ok_or(SetupError::Token)?;
+    pub fn new(
+        service: &Service,
+        token: &Secret,
+        options: &HttpOptions,
+    ) -> Result<Self, SetupError> {
+        let mut value = HeaderValue::from_str(token.expose())
+            .ok()
+            .filter(|v| !v.is_empty())
+            .ok_or(SetupError::Token)?;
         value.set_sensitive(true);
-        let headers = [("private-token", value), (ACCEPT.as_str(), HeaderValue::from_static("application/json"))];
-        let headers = headers.into_iter().map(|(name, value)| (http::HeaderName::from_static(name), value)).collect();
+        let headers = [
+            ("private-token", value),
+            (ACCEPT.as_str(), HeaderValue::from_static("application/json")),
+        ];
+        let headers = headers
+            .into_iter()
+            .map(|(name, value)| (http::HeaderName::from_static(name), value))
+            .collect();
         let builder = Client::builder()
             .default_headers(headers)
             .user_agent(concat!("undrift/", env!("CARGO_PKG_VERSION")))
@@ -209,13 +230,17 @@ impl HttpTransport {
             .tcp_nodelay(true)
             .https_only(service.is_https())
             .tls_backend_preconfigured(tls(service, options.ca.as_deref())?);
-        let client = proxied(builder, options.proxy.as_deref())?.build().map_err(|e| SetupError::Http(root_cause(&e)))?;
+        let client = proxied(builder, options.proxy.as_deref())?
+            .build()
+            .map_err(|e| SetupError::Http(root_cause(&e)))?;
         Ok(Self { service: service.clone(), client })
     }
 
     async fn exchange(&self, request: WireRequest) -> Result<WireResponse, SendError> {
         let url = self.service.url(&request.target);
-        let url = url.ok_or_else(|| SendError::new(Phase::NotSent, Failure::Request, "this path is no valid URL"))?;
+        let url = url.ok_or_else(|| {
+            SendError::new(Phase::NotSent, Failure::Request, "this path is no valid URL")
+        })?;
         let method = match request.method {
             Method::Get => http::Method::GET,
             Method::Post => http::Method::POST,
@@ -229,18 +254,31 @@ impl HttpTransport {
             Content::Json(json) => builder.header(CONTENT_TYPE, "application/json").body(json),
             Content::Form(parts) => builder.multipart(form(parts)),
         };
-        let stalled = |_| SendError::new(Phase::MaybeSent, Failure::Timeout, "the service did not start to answer in time");
-        let mut response = timeout(idle, builder.send()).await.map_err(stalled)?.map_err(|e| send_error(&e))?;
+        let stalled = |_| {
+            SendError::new(
+                Phase::MaybeSent,
+                Failure::Timeout,
+                "the service did not start to answer in time",
+            )
+        };
+        let mut response =
+            timeout(idle, builder.send()).await.map_err(stalled)?.map_err(|e| send_error(&e))?;
         let mut body = Vec::new();
         let body = loop {
             match timeout(idle, response.chunk()).await {
-                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_BODY => break Err(BodyError::TooLarge),
+                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_BODY => {
+                    break Err(BodyError::TooLarge);
+                }
                 Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
                 Ok(Ok(None)) => break Ok(Bytes::from(body)),
                 Ok(Err(_)) | Err(_) => break Err(BodyError::Cut),
             }
         };
-        Ok(WireResponse { status: response.status().as_u16(), headers: response.headers().clone(), body })
+        Ok(WireResponse {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            body,
+        })
     }
 }
 
@@ -255,16 +293,19 @@ fn proxied(builder: ClientBuilder, proxy: Option<&str>) -> Result<ClientBuilder,
     Ok(builder.proxy(reqwest::Proxy::all(proxy).map_err(|_| SetupError::Proxy)?))
 }
 
-/// Whom to trust: the given authorities, else the system's; nobody where there is no TLS, so that no certificates are loaded for it.
+/// Whom to trust: the given authorities, else the system's; nobody where there is no TLS, so that
+/// no certificates are loaded for it.
 fn tls(service: &Service, ca: Option<&[u8]>) -> Result<ClientConfig, SetupError> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|e| SetupError::Http(e.to_string()))?;
+    let builder =
+        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|e| SetupError::Http(e.to_string()))?;
     if !service.is_https() {
         return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
     }
     let Some(pem) = ca else {
-        let trusting = builder.with_platform_verifier().map_err(|e| SetupError::System(e.to_string()))?;
+        let trusting =
+            builder.with_platform_verifier().map_err(|e| SetupError::System(e.to_string()))?;
         return Ok(trusting.with_no_client_auth());
     };
     let mut roots = RootCertStore::empty();
@@ -299,7 +340,8 @@ fn send_error(error: &reqwest::Error) -> SendError {
     } else {
         Failure::Network
     };
-    let phase = if error.is_connect() || error.is_builder() { Phase::NotSent } else { Phase::MaybeSent };
+    let phase =
+        if error.is_connect() || error.is_builder() { Phase::NotSent } else { Phase::MaybeSent };
     SendError::new(phase, failure, &root_cause(error))
 }
 
@@ -317,5 +359,8 @@ fn is_tls(error: &(dyn Error + 'static)) -> bool {
 
 /// What lies at the bottom of an error, which says more than the layers above it, and no URL.
 fn root_cause(error: &reqwest::Error) -> String {
-    causes(error).skip(1).last().map_or_else(|| "the request failed".to_owned(), ToString::to_string)
+    causes(error)
+        .skip(1)
+        .last()
+        .map_or_else(|| "the request failed".to_owned(), ToString::to_string)
 }

@@ -33,35 +33,58 @@ impl WriteClient {
         &self.reads
     }
 
-    /// Sends a write. Its secrets and files are put in now. Any 2xx is success; so is a 404 to the delete of a thing in a project that
-    /// is there, because the thing was absent already.
+    /// Sends a write. Its secrets and files are put in now. Any 2xx is success; so is a 404 to the
+    /// delete of a thing in a project that is there, because the thing was absent already.
     ///
     /// # Errors
-    /// [`ApiError`]. If it is [in doubt](ApiError::in_doubt_since), the write may have been carried out all the same; it is up to the
-    /// caller to wait and look.
+    /// [`ApiError`]. If it is [in doubt](ApiError::in_doubt_since), the write may have been carried
+    /// out all the same; it is up to the caller to wait and look.
     pub async fn send(&self, request: Request<Write>) -> Result<Answer, ApiError> {
         self.deliver(request, None).await
     }
 
-    /// As [`send`](Self::send), for a request that was built from what was read as `freshness` says. One that goes stale, because it
-    /// [repeats](Request::repeated) live values or because a second one would create a second object, is sent once at the most, and not after
-    /// a wait; where another would be sent again, the error says [when](ApiError::retry_at) to read and build it again.
+    /// As [`send`](Self::send), for a request that was built from what was read as `freshness`
+    /// says. One that goes stale, because it [repeats](Request::repeated) live values or because a
+    /// second one would create a second object, is sent once at the most, and not after a wait;
+    /// where another would be sent again, the error says [when](ApiError::retry_at) to read and
+    /// build it again.
     ///
     /// # Errors
     /// [`ApiError`], also if the request is [stale](ApiError::is_stale).
-    pub async fn send_fresh(&self, request: Request<Write>, freshness: Freshness) -> Result<Answer, ApiError> {
-        let goes_stale = request.goes_stale() && !Bug::KeepStaleValues.is_planted() && !Bug::RepeatCreates.is_planted();
+    pub async fn send_fresh(
+        &self,
+        request: Request<Write>,
+        freshness: Freshness,
+    ) -> Result<Answer, ApiError> {
+        let goes_stale = request.goes_stale()
+            && !Bug::KeepStaleValues.is_planted()
+            && !Bug::RepeatCreates.is_planted();
         self.deliver(request, goes_stale.then_some(freshness)).await
     }
 
-    async fn deliver(&self, request: Request<Write>, freshness: Option<Freshness>) -> Result<Answer, ApiError> {
+    async fn deliver(
+        &self,
+        request: Request<Write>,
+        freshness: Option<Freshness>,
+    ) -> Result<Answer, ApiError> {
         let core = &self.reads.core;
-        let (content, unquotable) = body(&request, &core.secrets).map_err(|why| core.error(&request, Kind::Body(why)))?;
+        let (content, unquotable) =
+            body(&request, &core.secrets).map_err(|why| core.error(&request, Kind::Body(why)))?;
         let result = core.call(&request, Delivery { content, unquotable, freshness }).await;
         let delete = request.operation.method == Method::Delete;
         match &result {
-            Err(e) if delete && e.is_not_found() && !e.is_project_not_found() && !e.is_unknown_route() => {
-                Ok(Answer { status: 404, headers: http::HeaderMap::new(), body: Json::Null, length: 0 })
+            Err(e)
+                if delete
+                    && e.is_not_found()
+                    && !e.is_project_not_found()
+                    && !e.is_unknown_route() =>
+            {
+                Ok(Answer {
+                    status: 404,
+                    headers: http::HeaderMap::new(),
+                    body: Json::Null,
+                    length: 0,
+                })
             }
             _ => result,
         }
@@ -75,7 +98,11 @@ fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(Content, Unquota
         match value {
             Value::Secret(reference) => unquotable.add(secret(reference, secrets)?),
             // A short literal stands in Git; only what can be recognised is struck.
-            Value::Plain(Json::String(text)) if request.is_sensitive(name) && text.chars().count() >= 8 => unquotable.add(text),
+            Value::Plain(Json::String(text))
+                if request.is_sensitive(name) && text.chars().count() >= 8 =>
+            {
+                unquotable.add(text)
+            }
             Value::Plain(_) | Value::File(_) => {}
         }
     }
@@ -92,7 +119,9 @@ fn content(request: &Request<Write>, secrets: &Secrets) -> Result<Content, Strin
         Body::None => return Ok(Content::Empty),
         Body::Json(fields) | Body::Multipart(fields) => fields,
     };
-    if matches!(request.body, Body::Multipart(_)) || fields.values().any(|value| matches!(value, Value::File(_))) {
+    if matches!(request.body, Body::Multipart(_))
+        || fields.values().any(|value| matches!(value, Value::File(_)))
+    {
         return form(fields, secrets).map(Content::Form);
     }
     let mut object = Object::new();
@@ -113,7 +142,9 @@ fn form(fields: &Fields, secrets: &Secrets) -> Result<Vec<Part>, String> {
     for (name, value) in fields {
         match value {
             Value::Plain(json) => flatten(name.clone(), json, &mut parts),
-            Value::Secret(reference) => parts.push(text_part(name.clone(), secret(reference, secrets)?.to_owned())),
+            Value::Secret(reference) => {
+                parts.push(text_part(name.clone(), secret(reference, secrets)?.to_owned()))
+            }
             Value::File(path) => {
                 let bytes = secrets.read_file(path).map_err(|missing| missing.to_string())?;
                 let file_name = path.rsplit('/').next().map(str::to_owned);
@@ -130,8 +161,12 @@ fn flatten(name: String, json: &Json, parts: &mut Vec<Part>) {
         Json::Null => parts.push(text_part(name, String::new())),
         Json::String(text) => parts.push(text_part(name, text.clone())),
         Json::Bool(_) | Json::Number(_) => parts.push(text_part(name, json.to_string())),
-        Json::Array(items) => items.iter().for_each(|item| flatten(format!("{name}[]"), item, parts)),
-        Json::Object(object) => object.iter().for_each(|(key, value)| flatten(format!("{name}[{key}]"), value, parts)),
+        Json::Array(items) => {
+            items.iter().for_each(|item| flatten(format!("{name}[]"), item, parts))
+        }
+        Json::Object(object) => {
+            object.iter().for_each(|(key, value)| flatten(format!("{name}[{key}]"), value, parts))
+        }
     }
 }
 
@@ -141,7 +176,10 @@ fn text_part(name: String, text: String) -> Part {
 
 fn secret<'s>(reference: &Reference, secrets: &'s Secrets) -> Result<&'s str, String> {
     secrets.get(reference).map(crate::secret::Secret::expose).ok_or_else(|| {
-        let why = secrets.missing().find(|(missing, _)| *missing == reference).map(|(_, why): (_, &Missing)| why.to_string());
+        let why = secrets
+            .missing()
+            .find(|(missing, _)| *missing == reference)
+            .map(|(_, why): (_, &Missing)| why.to_string());
         why.unwrap_or_else(|| format!("the secret `{reference}` was not resolved"))
     })
 }

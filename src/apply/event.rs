@@ -66,7 +66,10 @@ impl Outcome {
     /// Why it is not, if a reason was found.
     pub const fn cause(&self) -> Option<&Cause> {
         match self {
-            Self::Failed(cause) | Self::ChangedMeanwhile(cause) | Self::Skipped(cause) | Self::Unknown(cause) => Some(cause),
+            Self::Failed(cause)
+            | Self::ChangedMeanwhile(cause)
+            | Self::Skipped(cause)
+            | Self::Unknown(cause) => Some(cause),
             Self::Done | Self::Already | Self::NotStarted => None,
         }
     }
@@ -139,8 +142,10 @@ impl Applied {
             && self.ended_by.is_none()
     }
 
-    /// Whether another run may finish some of what this one did not, although nobody mends anything.
+    /// Whether another run may finish some of what this one did not, although nobody mends
+    /// anything.
     pub fn is_worth_repeating(&self) -> bool {
-        self.steps.iter().any(|step| step.outcome.is_transient()) || self.mismatches.iter().any(|mismatch| mismatch.reason.is_transient())
+        self.steps.iter().any(|step| step.outcome.is_transient())
+            || self.mismatches.iter().any(|mismatch| mismatch.reason.is_transient())
     }
 }

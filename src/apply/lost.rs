@@ -1,9 +1,12 @@
-//! What became of a write whose answer was lost: what the plan says that is made anew from what is there now.
+//! What became of a write whose answer was lost: what the plan says that is made anew from what is
+//! there now.
 //!
-//! A create whose answer was lost is looked for 2, 5, 15, 35 and 75 seconds after its sending began ([`LOOKS`]). The service lets no request
-//! run longer than that, so what is not there at the last look will not come any more. Where the service keeps what is created unique, one
-//! does not have to wait for that: it is sent once more as soon as it is not there at the first look, because only one of the two can be
-//! carried out. What may not be sent twice at all is looked for to the end.
+//! A create whose answer was lost is looked for 2, 5, 15, 35 and 75 seconds after its sending began
+//! ([`LOOKS`]). The service lets no request run longer than that, so what is not there at the last
+//! look will not come any more. Where the service keeps what is created unique, one does not have
+//! to wait for that: it is sent once more as soon as it is not there at the first look, because
+//! only one of the two can be carried out. What may not be sent twice at all is looked for to the
+//! end.
 
 use std::time::Duration;
 
@@ -19,9 +22,15 @@ use crate::{
     text,
 };
 
-/// When to look for what a write may have done, after its sending began. The first gives the service the time that it usually takes.
-pub(super) const LOOKS: [Duration; 5] =
-    [Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(15), Duration::from_secs(35), WRITE_TIMEOUT];
+/// When to look for what a write may have done, after its sending began. The first gives the
+/// service the time that it usually takes.
+pub(super) const LOOKS: [Duration; 5] = [
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(15),
+    Duration::from_secs(35),
+    WRITE_TIMEOUT,
+];
 
 /// What a plan made anew says of one call of a step.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,7 +54,8 @@ pub(super) fn standing(step: &Step, at: usize, now: &ProjectPlan) -> Standing {
     match (step.action, left) {
         (Action::Update, None) => unless_unseen(step, now),
         (Action::Update, Some(left)) => {
-            let open: Vec<_> = left.changes.iter().filter(|change| carries(step, at, change)).collect();
+            let open: Vec<_> =
+                left.changes.iter().filter(|change| carries(step, at, change)).collect();
             if open.is_empty() {
                 Standing::Applied
             } else if open.iter().all(|change| step.does_as(left, &change.field)) {
@@ -61,7 +71,8 @@ pub(super) fn standing(step: &Step, at: usize, now: &ProjectPlan) -> Standing {
     }
 }
 
-/// An update of which nothing is left to see. One field that was seen to change shows that the call was carried out, with all that it carried.
+/// An update of which nothing is left to see. One field that was seen to change shows that the call
+/// was carried out, with all that it carried.
 fn unless_unseen(step: &Step, now: &ProjectPlan) -> Standing {
     let unseen = now.unseen(step);
     if unseen.len() < step.changes.len() {
@@ -70,10 +81,12 @@ fn unless_unseen(step: &Step, now: &ProjectPlan) -> Standing {
     Standing::Unknown(Cause::new(format!("the service does not return {}", text::listed(&unseen))))
 }
 
-/// A project that is there now. It came with its settings; those that differ are a step of their own by now.
+/// A project that is there now. It came with its settings; those that differ are a step of their
+/// own by now.
 fn of_new_project(step: &Step, at: usize, now: &ProjectPlan) -> Standing {
     let settings = now.steps.iter().find(|left| left.address.section == Some("settings"));
-    let differs = settings.is_some_and(|left| left.changes.iter().any(|change| carries(step, at, change)));
+    let differs =
+        settings.is_some_and(|left| left.changes.iter().any(|change| carries(step, at, change)));
     match (differs, at) {
         (false, _) => Standing::Applied,
         // Somebody else's project has the path.
@@ -85,8 +98,12 @@ fn of_new_project(step: &Step, at: usize, now: &ProjectPlan) -> Standing {
 /// Whether the call `at` of `step` carries what `change` is about.
 fn carries(step: &Step, at: usize, change: &Change) -> bool {
     let table = kinds::of_section(step.address.section.unwrap_or("settings")).map(Kind::table);
-    let sent = table.map_or(&*change.field, |table| table.field(&change.field).sent_name(&change.field));
-    step.requests.get(at).and_then(Request::body_fields).is_some_and(|fields| fields.contains_key(sent))
+    let sent =
+        table.map_or(&*change.field, |table| table.field(&change.field).sent_name(&change.field));
+    step.requests
+        .get(at)
+        .and_then(Request::body_fields)
+        .is_some_and(|fields| fields.contains_key(sent))
 }
 
 /// What comes next for a call whose answer was lost.
@@ -128,7 +145,11 @@ pub(super) fn then(request: &Request<Write>, standing: Standing, history: Histor
         // Said again and again, it says the same.
         (Standing::NotApplied, Again::Same) if history.repeatable => Then::Again,
         (Standing::NotApplied, Again::Refused) if !history.resent => Then::Again,
-        (Standing::NotApplied, Again::Second) if (later.is_none() || Bug::ResendEarly.is_planted()) && !history.resent => Then::Again,
+        (Standing::NotApplied, Again::Second)
+            if (later.is_none() || Bug::ResendEarly.is_planted()) && !history.resent =>
+        {
+            Then::Again
+        }
         (standing, _) => match (later, standing) {
             (Some(later), _) => Then::Look(later),
             (None, Standing::Unknown(cause)) => Then::Unknown(cause),
@@ -173,7 +194,10 @@ mod tests {
         }
         let last = History { looks: LOOKS.len(), ..FRESH };
         assert_eq!(after(HOOK_CREATE, Standing::NotApplied, last), Then::Again);
-        assert_eq!(after(HOOK_CREATE, Standing::NotApplied, History { resent: true, ..last }), Then::Failed);
+        assert_eq!(
+            after(HOOK_CREATE, Standing::NotApplied, History { resent: true, ..last }),
+            Then::Failed
+        );
         assert_eq!(LOOKS[LOOKS.len() - 1], WRITE_TIMEOUT);
     }
 
@@ -182,7 +206,10 @@ mod tests {
         assert_eq!(after(VARIABLE_CREATE, Standing::NotApplied, FRESH), Then::Again);
         let resent = History { resent: true, ..FRESH };
         assert_eq!(after(VARIABLE_CREATE, Standing::NotApplied, resent), Then::Look(LOOKS[1]));
-        assert_eq!(after(VARIABLE_CREATE, Standing::NotApplied, History { looks: LOOKS.len(), ..resent }), Then::Failed);
+        assert_eq!(
+            after(VARIABLE_CREATE, Standing::NotApplied, History { looks: LOOKS.len(), ..resent }),
+            Then::Failed
+        );
     }
 
     #[test]
@@ -196,7 +223,14 @@ mod tests {
     #[test]
     fn what_must_not_start_twice_is_never_sent_again() {
         for looks in 1..=LOOKS.len() {
-            assert_ne!(after(PROJECT_FORK, Standing::NotApplied, History { looks, resent: false, repeatable: true }), Then::Again);
+            assert_ne!(
+                after(
+                    PROJECT_FORK,
+                    Standing::NotApplied,
+                    History { looks, resent: false, repeatable: true }
+                ),
+                Then::Again
+            );
         }
     }
 
@@ -204,7 +238,10 @@ mod tests {
     fn what_could_not_be_read_is_looked_at_to_the_end_and_then_unknown() {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
             assert_eq!(after(op, unknown(), FRESH), Then::Look(LOOKS[1]));
-            assert_eq!(after(op, unknown(), History { looks: LOOKS.len(), ..FRESH }), Then::Unknown("unread".into()));
+            assert_eq!(
+                after(op, unknown(), History { looks: LOOKS.len(), ..FRESH }),
+                Then::Unknown("unread".into())
+            );
         }
     }
 }

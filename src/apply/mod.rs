@@ -1,13 +1,15 @@
 //! Applying a plan: exactly its writes, or fewer.
 //!
-//! Before its first write each project's touched sections are read again and planned anew. A step that comes out the same runs; one that
-//! is no longer needed was done by somebody else; anything else means that the project moved, and it is left alone. After the writes the
-//! same sections are read and planned once more: whatever that plan still holds did not stick. So one pure function, [`plan::project`](crate::plan::project),
-//! decides before, after, and when an answer was lost, and nothing here compares fields on its own. That such a plan says nothing of a step
-//! means that nothing is left to do only if it has no [`doubt`](crate::plan::ProjectPlan::doubt) about it.
+//! Before its first write each project's touched sections are read again and planned anew. A step
+//! that comes out the same runs; one that is no longer needed was done by somebody else; anything
+//! else means that the project moved, and it is left alone. After the writes the same sections are
+//! read and planned once more: whatever that plan still holds did not stick. So one pure function,
+//! [`plan::project`](crate::plan::project), decides before, after, and when an answer was lost, and
+//! nothing here compares fields on its own. That such a plan says nothing of a step means that
+//! nothing is left to do only if it has no [`doubt`](crate::plan::ProjectPlan::doubt) about it.
 //!
-//! Projects run side by side and do not affect each other; within a project steps run along their edges (`run`). What a lost answer
-//! has done is decided in `lost`.
+//! Projects run side by side and do not affect each other; within a project steps run along their
+//! edges (`run`). What a lost answer has done is decided in `lost`.
 
 mod event;
 mod lost;
@@ -37,7 +39,8 @@ pub struct Apply<'a> {
     pub desired: &'a Desired,
     /// Reads back.
     pub observer: &'a Observer,
-    /// Writes. Once its client is [interrupted](crate::api::ReadClient::interrupt), nothing more is started.
+    /// Writes. Once its client is [interrupted](crate::api::ReadClient::interrupt), nothing more is
+    /// started.
     pub writer: &'a WriteClient,
     /// As the plan was made with.
     pub settings: &'a Settings,
@@ -46,7 +49,8 @@ pub struct Apply<'a> {
 }
 
 impl Apply<'_> {
-    /// Carries out `plan` and tells `events` what happens as it happens. Never fails as a whole: what could not be done is in the result.
+    /// Carries out `plan` and tells `events` what happens as it happens. Never fails as a whole:
+    /// what could not be done is in the result.
     pub async fn run(&self, plan: &Plan, events: impl FnMut(Event)) -> Applied {
         let mut by_project: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
         for step in &plan.steps {
@@ -54,7 +58,11 @@ impl Apply<'_> {
         }
         let teller = Teller(Mutex::new(events));
         let places = Semaphore::new(self.ahead.max(1));
-        let mut waiting = self.desired.projects.iter().filter_map(|project| Some((project, by_project.get(&*project.path)?)));
+        let mut waiting = self
+            .desired
+            .projects
+            .iter()
+            .filter_map(|project| Some((project, by_project.get(&*project.path)?)));
         let mut running = FuturesUnordered::new();
         let mut ended: Vec<Ended> = Vec::new();
         let mut next = waiting.next();
@@ -71,14 +79,17 @@ impl Apply<'_> {
             }
         }
         let mut results = BTreeMap::new();
-        let mut applied = Applied { interrupted: self.writer.reads().is_interrupted(), ..Applied::default() };
+        let mut applied =
+            Applied { interrupted: self.writer.reads().is_interrupted(), ..Applied::default() };
         for run in ended {
             results.extend(run.results);
             applied.mismatches.extend(run.mismatches);
-            applied.ended_by = applied.ended_by.or(run.error.filter(|error| !error.is_interrupted()));
+            applied.ended_by =
+                applied.ended_by.or(run.error.filter(|error| !error.is_interrupted()));
         }
         applied.mismatches.sort();
-        applied.steps = plan.steps.iter().filter_map(|step| results.remove(&step.address)).collect();
+        applied.steps =
+            plan.steps.iter().filter_map(|step| results.remove(&step.address)).collect();
         applied
     }
 }

@@ -1,4 +1,5 @@
-//! The run of one project: whether it is still as planned, its steps ([`walk`]), and what is there afterwards.
+//! The run of one project: whether it is still as planned, its steps ([`walk`]), and what is there
+//! afterwards.
 //!
 //! ```text
 //! read again, plan again --> still as planned? --> send the steps --> read back --> send what closes the project --> read back
@@ -6,8 +7,8 @@
 //!                       a lost answer, a stale value '-> wait, read again, plan again
 //! ```
 //!
-//! Waiting steps of a project wait together: one reading serves all of them, and while nothing else is under way the project gives its place
-//! among those that are worked on to another one.
+//! Waiting steps of a project wait together: one reading serves all of them, and while nothing else
+//! is under way the project gives its place among those that are worked on to another one.
 
 mod walk;
 
@@ -89,13 +90,26 @@ struct Look {
 }
 
 impl<'a, F: FnMut(Event)> Run<'a, F> {
-    pub(super) fn new(apply: &'a Apply<'a>, plan: &'a Plan, project: &Project, steps: &'a [&'a Step], teller: &'a Teller<F>) -> Self {
+    pub(super) fn new(
+        apply: &'a Apply<'a>,
+        plan: &'a Plan,
+        project: &Project,
+        steps: &'a [&'a Step],
+        teller: &'a Teller<F>,
+    ) -> Self {
         let mut project = project.clone();
         let creates = steps.iter().any(|step| step.address.section.is_none());
         let touched: BTreeSet<_> = steps.iter().filter_map(|step| step.address.section).collect();
         // Whether the project is archived decides whether the others can be read at all.
-        project.sections.retain(|name, _| touched.contains(name) || *name == "archived" || (creates && *name == "settings"));
-        let unread = plan.incomplete.iter().map(|scope| &scope.address).filter(|address| address.path == project.path).collect();
+        project.sections.retain(|name, _| {
+            touched.contains(name) || *name == "archived" || (creates && *name == "settings")
+        });
+        let unread = plan
+            .incomplete
+            .iter()
+            .map(|scope| &scope.address)
+            .filter(|address| address.path == project.path)
+            .collect();
         Self { apply, project, steps, unread, teller }
     }
 
@@ -119,18 +133,25 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         };
         if let Some((address, outcome)) = self.moved(&look.plan) {
             let moved = matches!(outcome, Outcome::ChangedMeanwhile(_));
-            let why = if moved { "changed since it was planned" } else { "could not be read again" };
+            let why =
+                if moved { "changed since it was planned" } else { "could not be read again" };
             self.end_all(&mut ended, |step| {
-                let left_alone = || Outcome::Skipped(format!("`{address}` {why}; the project is skipped").into());
+                let left_alone = || {
+                    Outcome::Skipped(format!("`{address}` {why}; the project is skipped").into())
+                };
                 if step.address == address { outcome.clone() } else { left_alone() }
             });
             return ended;
         }
         let (read_at, needed) = (look.read_at, look.plan.steps);
-        for step in self.steps.iter().filter(|step| !needed.iter().any(|now| now.address == step.address)) {
+        for step in
+            self.steps.iter().filter(|step| !needed.iter().any(|now| now.address == step.address))
+        {
             self.end(&mut ended, step, Outcome::Already);
         }
-        let planned = needed.into_iter().filter(|now| self.steps.iter().any(|step| step.address == now.address));
+        let planned = needed
+            .into_iter()
+            .filter(|now| self.steps.iter().any(|step| step.address == now.address));
         let (closing, others): (Vec<_>, Vec<_>) = planned.partition(|step| step.closes);
         self.walk_all(others, read_at, &mut ended, &mut place).await;
         if ended.sent {
@@ -143,12 +164,23 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         ended
     }
 
-    /// Carries out what closes the project, but only after everything before it was found as declared.
-    async fn close(&self, closing: Vec<Step>, read_at: Duration, ended: &mut Ended, place: &mut Place<'a>) {
+    /// Carries out what closes the project, but only after everything before it was found as
+    /// declared.
+    async fn close(
+        &self,
+        closing: Vec<Step>,
+        read_at: Duration,
+        ended: &mut Ended,
+        place: &mut Place<'a>,
+    ) {
         if closing.is_empty() {
             return;
         }
-        let open = ended.results.values().find(|result| !result.outcome.is_success()).map(|result| &result.address);
+        let open = ended
+            .results
+            .values()
+            .find(|result| !result.outcome.is_success())
+            .map(|result| &result.address);
         let open = open.or_else(|| ended.mismatches.first().map(|mismatch| &mismatch.address));
         if let Some(first) = open.filter(|_| !Bug::ArchiveUnverified.is_planted()) {
             let why = Outcome::Skipped(format!("`{first}` must match its manifest first").into());
@@ -198,30 +230,50 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         })
     }
 
-    /// The first object that is no longer as the plan found it, or of which that cannot be told, and how its step ends.
+    /// The first object that is no longer as the plan found it, or of which that cannot be told,
+    /// and how its step ends.
     fn moved(&self, fresh: &ProjectPlan) -> Option<(Address, Outcome)> {
         let at = |address: &Address, outcome| Some((self.planned_or_first(address), outcome));
         if let Some(problem) = fresh.problems.first() {
             return at(&problem.address, Outcome::ChangedMeanwhile(problem.message.clone().into()));
         }
         if let Some(incomplete) = self.newly_unread(fresh).next() {
-            return at(&incomplete.address, Outcome::Failed(incomplete.reason.clone().context(UNREAD)));
+            return at(
+                &incomplete.address,
+                Outcome::Failed(incomplete.reason.clone().context(UNREAD)),
+            );
         }
         if let Some(refusal) = fresh.refusals.first() {
-            return at(&refusal.address, Outcome::ChangedMeanwhile(format!("a guard now refuses it: {}", refusal.reason).into()));
+            return at(
+                &refusal.address,
+                Outcome::ChangedMeanwhile(
+                    format!("a guard now refuses it: {}", refusal.reason).into(),
+                ),
+            );
         }
-        self.steps.iter().find_map(|step| Some((step.address.clone(), self.moved_step(step, fresh)?)))
+        self.steps
+            .iter()
+            .find_map(|step| Some((step.address.clone(), self.moved_step(step, fresh)?)))
     }
 
-    /// How `step` ends without being sent, if it is not to be done as it was planned and is not done either.
+    /// How `step` ends without being sent, if it is not to be done as it was planned and is not
+    /// done either.
     fn moved_step(&self, step: &Step, fresh: &ProjectPlan) -> Option<Outcome> {
         let moved = |why: String| Some(Outcome::ChangedMeanwhile(why.into()));
         if let Some(now) = fresh.steps.iter().find(|now| now.address == step.address) {
-            return if step.is_as(now) { None } else { moved("someone changed it since it was planned".into()) };
+            return if step.is_as(now) {
+                None
+            } else {
+                moved("someone changed it since it was planned".into())
+            };
         }
         if let Some(doubt) = fresh.doubt(step) {
             let unread = Outcome::Failed(doubt.clone().context(UNREAD));
-            return Some(if fresh.closed().is_some() { Outcome::ChangedMeanwhile(doubt) } else { unread });
+            return Some(if fresh.closed().is_some() {
+                Outcome::ChangedMeanwhile(doubt)
+            } else {
+                unread
+            });
         }
         // A project that somebody else created may not be the one that was planned.
         let applied = |at| standing(step, at, fresh) == Standing::Applied;
@@ -230,7 +282,10 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
         match fresh.unseen(step) {
             unseen if unseen.is_empty() => None,
-            unseen => moved(format!("someone changed it, and the service does not return {}", text::listed(&unseen))),
+            unseen => moved(format!(
+                "someone changed it, and the service does not return {}",
+                text::listed(&unseen)
+            )),
         }
     }
 
@@ -241,7 +296,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// The planned step that is at `address` or in the section there; the first one if none is.
     fn planned_or_first(&self, address: &Address) -> Address {
-        let within = |step: &&&Step| step.address == *address || step.address.section == address.section;
+        let within =
+            |step: &&&Step| step.address == *address || step.address.section == address.section;
         self.steps.iter().find(within).unwrap_or(&self.steps[0]).address.clone()
     }
 
@@ -260,11 +316,21 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// What is not as declared, or not known to be, now that the steps were carried out.
     fn left(&self, left: &ProjectPlan, ended: &Ended) -> Vec<Mismatch> {
-        let mut mismatches: Vec<_> = self.newly_unread(left).map(|scope| unread(scope.address.clone(), scope.reason.clone())).collect();
-        for step in self.steps.iter().filter(|step| ended.results.get(&step.address).is_some_and(|result| result.outcome.is_success())) {
-            let told = mismatches.iter().any(|known| known.address.section.is_none_or(|section| step.address.section == Some(section)));
+        let mut mismatches: Vec<_> = self
+            .newly_unread(left)
+            .map(|scope| unread(scope.address.clone(), scope.reason.clone()))
+            .collect();
+        for step in self.steps.iter().filter(|step| {
+            ended.results.get(&step.address).is_some_and(|result| result.outcome.is_success())
+        }) {
+            let told = mismatches.iter().any(|known| {
+                known.address.section.is_none_or(|section| step.address.section == Some(section))
+            });
             // Once a project is archived nothing else of it can be seen; it was, before.
-            let closed = ended.results.values().any(|result| self.closes(&result.address) && result.outcome.is_success());
+            let closed = ended
+                .results
+                .values()
+                .any(|result| self.closes(&result.address) && result.outcome.is_success());
             if !told && let Some(doubt) = left.doubt(step).filter(|_| !closed || step.closes) {
                 mismatches.push(unread(step.address.clone(), doubt));
             }
@@ -277,10 +343,13 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.steps.iter().any(|step| step.closes && step.address == *address)
     }
 
-    /// What a step that is still needed after the run says; nothing if its own result says it already, or if it was not its turn yet.
+    /// What a step that is still needed after the run says; nothing if its own result says it
+    /// already, or if it was not its turn yet.
     fn mismatch(&self, left: &Step, ended: &Ended) -> Option<Mismatch> {
         // A project is created along with its settings.
-        let created = ended.results.values().find(|result| result.address.section.is_none() && left.address.section == Some("settings"));
+        let created = ended.results.values().find(|result| {
+            result.address.section.is_none() && left.address.section == Some("settings")
+        });
         let reason = match ended.results.get(&left.address).or(created) {
             Some(result) if result.outcome.is_success() => MismatchReason::NotSaved,
             Some(_) => return None,

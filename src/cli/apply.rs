@@ -54,7 +54,12 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
     outcome
 }
 
-async fn with_session(args: &Args, session: &Session, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
+async fn with_session(
+    args: &Args,
+    session: &Session,
+    reports: &mut Reports,
+    cx: &Context,
+) -> Result<Done, Failure> {
     let plan = session.plan(cx).await?;
     let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
     let planned = Planned::new(&session.run, &plan);
@@ -105,11 +110,17 @@ fn made(applied: &Applied) -> &'static str {
     }
 }
 
-/// Says which secrets are missing, and which files must not be sent. Nothing is written before all of them are there, so that no run
-/// ends halfway for that.
+/// Says which secrets are missing, and which files must not be sent. Nothing is written before all
+/// of them are there, so that no run ends halfway for that.
 fn missing_secrets(session: &Session, cx: &Context) -> Exit {
-    let uploads = session.desired.uploads().map(|(address, origin, path)| (address, origin, Reference::File(path.to_owned())));
-    let references = session.desired.references().map(|(address, origin, reference)| (address, origin, reference.clone()));
+    let uploads = session
+        .desired
+        .uploads()
+        .map(|(address, origin, path)| (address, origin, Reference::File(path.to_owned())));
+    let references = session
+        .desired
+        .references()
+        .map(|(address, origin, reference)| (address, origin, reference.clone()));
     let missing = references.chain(uploads).filter_map(|(address, origin, reference)| {
         let why = session.settings.secrets.why_missing(&reference)?;
         let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
@@ -121,11 +132,20 @@ fn missing_secrets(session: &Session, cx: &Context) -> Exit {
 }
 
 /// Applies the plan. The first signal lets what is under way finish, the second ends the process.
-async fn carry_out(session: &Session, plan: &Plan, cx: &Context) -> Result<(Applied, Option<Exit>), Failure> {
+async fn carry_out(
+    session: &Session,
+    plan: &Plan,
+    cx: &Context,
+) -> Result<(Applied, Option<Exit>), Failure> {
     let client = session.observer.client().clone();
     let signals = signal::watch(cx.output.clone(), move || client.interrupt())?;
     let writer = WriteClient::new(session.observer.client().clone());
-    let progress = Progress::new(cx.output.progress, "applying", plan.steps.len(), Arc::clone(&session.settings.secrets));
+    let progress = Progress::new(
+        cx.output.progress,
+        "applying",
+        plan.steps.len(),
+        Arc::clone(&session.settings.secrets),
+    );
     let apply = Apply {
         desired: &session.desired,
         observer: &session.observer,

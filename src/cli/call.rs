@@ -1,8 +1,8 @@
 //! `undrift call`: any operation of the service, checked against the table before it is sent.
 //!
-//! Arguments become a request in [`arguments`], without IO; [`help`] writes what the table says. A list is read to its end. What the
-//! service refuses exits with 7 (not allowed), 6 (a write that did not happen, or that may have) or 10 (something that could not be
-//! read).
+//! Arguments become a request in [`arguments`], without IO; [`help`] writes what the table says. A
+//! list is read to its end. What the service refuses exits with 7 (not allowed), 6 (a write that
+//! did not happen, or that may have) or 10 (something that could not be read).
 
 mod arguments;
 mod help;
@@ -119,7 +119,9 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
 fn general_help() -> String {
     let mut command = Cli::command();
     command.build();
-    command.find_subcommand_mut("call").map_or_else(String::new, |call| call.render_help().to_string())
+    command
+        .find_subcommand_mut("call")
+        .map_or_else(String::new, |call| call.render_help().to_string())
 }
 
 fn find(id: &str) -> Result<AnyOp, Failure> {
@@ -134,7 +136,8 @@ fn find(id: &str) -> Result<AnyOp, Failure> {
 
 /// The nearest id. Words are compared with underscores, as names of fields are.
 fn nearest_id(written: &str) -> Option<&'static str> {
-    let ids: Vec<_> = operation::OPERATIONS.iter().map(|op| op.row().id.replace('-', "_")).collect();
+    let ids: Vec<_> =
+        operation::OPERATIONS.iter().map(|op| op.row().id.replace('-', "_")).collect();
     let near = nearest(written, ids.iter().map(String::as_str))?;
     operation::OPERATIONS.iter().map(|op| op.row().id).find(|id| id.replace('-', "_") == near)
 }
@@ -163,7 +166,8 @@ struct Session<E> {
 }
 
 impl<E: Copy> Session<E> {
-    /// Reads the arguments, finds the service and the secrets, and gives the external hosts the names that the service calls them by.
+    /// Reads the arguments, finds the service and the secrets, and gives the external hosts the
+    /// names that the service calls them by.
     ///
     /// # Errors
     /// If any of these is wrong or missing. Nothing has been sent then.
@@ -179,7 +183,8 @@ impl<E: Copy> Session<E> {
         let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
         args.connect.tell_sandbox(&root, &cx.output);
         let secrets = Secrets::of_command_line(endpoint.environment.clone());
-        let mut secrets = secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
+        let mut secrets =
+            secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
         secrets.resolve(arguments::references(&request));
         if let Some(failure) = unusable(&request, &secrets) {
             return Err(failure);
@@ -203,7 +208,9 @@ impl<E: Copy> Session<E> {
 fn configuration(args: &Args, cx: &Context) -> Result<(PathBuf, Config), Failure> {
     let mut diagnostics = Diagnostics::default();
     let found = match &args.config {
-        Some(path) => (PathBuf::from("."), config::read(path, &path.to_string_lossy(), &mut diagnostics)),
+        Some(path) => {
+            (PathBuf::from("."), config::read(path, &path.to_string_lossy(), &mut diagnostics))
+        }
         None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
     };
     cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
@@ -212,7 +219,9 @@ fn configuration(args: &Args, cx: &Context) -> Result<(PathBuf, Config), Failure
 
 /// Why a secret or a file of the request is of no use. Nothing is sent then.
 fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
-    let file = |value: &Value| if let Value::File(path) = value { secrets.read_file(path).err() } else { None };
+    let file = |value: &Value| {
+        if let Value::File(path) = value { secrets.read_file(path).err() } else { None }
+    };
     let missing = secrets.missing().next().map(|(_, why)| why.clone());
     missing.or_else(|| request.body_fields()?.values().find_map(file)).map(Failure::usage)
 }
@@ -220,21 +229,32 @@ fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
 impl Session<Read> {
     async fn read(&self, args: &Args, cx: &Context) -> Outcome {
         let request = self.request.clone();
-        let whole_list = request.operation.answer == operation::Answer::List && !request.has_query("page");
+        let whole_list =
+            request.operation.answer == operation::Answer::List && !request.has_query("page");
         let answer = if whole_list {
             let list = self.client.list(request).await;
             list.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
         } else {
-            self.client.get_optional(request).await.map(|answer| answer.map_or(Json::Null, |answer| answer.body))
+            self.client
+                .get_optional(request)
+                .await
+                .map(|answer| answer.map_or(Json::Null, |answer| answer.body))
         };
-        print(self.request.operation, answer.map_err(|error| failure(error, Exit::Incomplete))?, args, cx)?;
+        print(
+            self.request.operation,
+            answer.map_err(|error| failure(error, Exit::Incomplete))?,
+            args,
+            cx,
+        )?;
         Ok(Exit::Success)
     }
 }
 
 impl Session<Write> {
     async fn write(&self, args: &Args, cx: &Context) -> Outcome {
-        if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&self.request.to_string())))? {
+        if !args.yes
+            && !cx.output.confirm(&format!("send `{}`", escape(&self.request.to_string())))?
+        {
             cx.output.tell("nothing was changed\n");
             return Ok(Exit::Interrupted);
         }
@@ -250,7 +270,8 @@ impl Session<Write> {
     }
 }
 
-/// How a call that failed ends; `refused` is the code for what the service does not do although it may be asked.
+/// How a call that failed ends; `refused` is the code for what the service does not do although it
+/// may be asked.
 fn failure(error: ApiError, refused: Exit) -> Failure {
     let lost = error.in_doubt_since().is_some();
     let exit = match error.status() {
@@ -261,7 +282,11 @@ fn failure(error: ApiError, refused: Exit) -> Failure {
         None => Exit::Unreachable,
     };
     let failure = Failure { exit, ..Failure::from(error) };
-    if lost { failure.help("look whether it was carried out before you send it again") } else { failure }
+    if lost {
+        failure.help("look whether it was carried out before you send it again")
+    } else {
+        failure
+    }
 }
 
 /// Writes an answer to stdout.
@@ -273,16 +298,21 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
     // The keys are the service's words.
     let struck = |answer| Struck::new(answer, Keys::Words, &secrets);
     let text = match (args.output, &answer) {
-        (Format::Ndjson, Json::Array(items)) => items.iter().map(|item| Ok(serde_json::to_string(&struck(item))? + "\n")).collect(),
+        (Format::Ndjson, Json::Array(items)) => {
+            items.iter().map(|item| Ok(serde_json::to_string(&struck(item))? + "\n")).collect()
+        }
         (Format::Ndjson, answer) => serde_json::to_string(&struck(answer)).map(|text| text + "\n"),
-        (Format::Json, answer) => serde_json::to_string_pretty(&struck(answer)).map(|text| text + "\n"),
+        (Format::Json, answer) => {
+            serde_json::to_string_pretty(&struck(answer)).map(|text| text + "\n")
+        }
     };
-    let text: String = text.map_err(|error: serde_json::Error| Failure::new(Exit::Internal, error))?;
+    let text: String =
+        text.map_err(|error: serde_json::Error| Failure::new(Exit::Internal, error))?;
     cx.output.print_data(&harmless(&text))
 }
 
-/// Hides what is secret in an answer: values of variables, tokens of runners, and credentials in addresses that the service calls or
-/// mirrors.
+/// Hides what is secret in an answer: values of variables, tokens of runners, and credentials in
+/// addresses that the service calls or mirrors.
 fn mask(row: &Operation, answer: &mut Json) {
     match answer {
         Json::Array(items) => items.iter_mut().for_each(|item| mask(row, item)),

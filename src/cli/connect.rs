@@ -1,7 +1,8 @@
 //! Which service a run talks to, and as whom.
 //!
-//! Neither the address nor the token ever comes from a manifest, nor a token from the command line: whoever edits a manifest must not
-//! be able to send the token elsewhere, and command lines are seen by everybody on the machine.
+//! Neither the address nor the token ever comes from a manifest, nor a token from the command line:
+//! whoever edits a manifest must not be able to send the token elsewhere, and command lines are
+//! seen by everybody on the machine.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +31,8 @@ pub(super) struct ConnectArgs {
     /// File that holds the token [env: UNDRIFT_TOKEN, GITLAB_TOKEN]
     #[arg(long, value_name = "FILE")]
     pub(super) token_file: Option<PathBuf>,
-    /// Use the embedded service; FILE keeps its state (default: .undrift/sandbox.db) or is `:memory:`
+    /// Use the embedded service; FILE keeps its state (default: .undrift/sandbox.db) or is
+    /// `:memory:`
     #[cfg(feature = "sandbox")]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with_all = ["url", "proxy"])]
     pub(super) sandbox: Option<String>,
@@ -94,36 +96,66 @@ impl ConnectArgs {
     ///
     /// # Errors
     /// If the address or the token is missing or unusable, or `config` names another service.
-    #[cfg_attr(not(feature = "sandbox"), expect(clippy::unused_async, unused_variables, reason = "only the embedded service is started"))]
-    pub(super) async fn endpoint(&self, root: &Path, config: &Config, env: &Environment, output: &Output) -> Result<Endpoint, Failure> {
+    #[cfg_attr(
+        not(feature = "sandbox"),
+        expect(
+            clippy::unused_async,
+            unused_variables,
+            reason = "only the embedded service is started"
+        )
+    )]
+    pub(super) async fn endpoint(
+        &self,
+        root: &Path,
+        config: &Config,
+        env: &Environment,
+        output: &Output,
+    ) -> Result<Endpoint, Failure> {
         #[cfg(feature = "sandbox")]
         if let Some(file) = &self.sandbox {
             return super::embedded::start(file, root, env, output).await;
         }
         let service = self.service(env)?;
         confirm(&service, config)?;
-        Ok(Endpoint { service, token: self.token(env)?, token_file: self.token_file.clone(), environment: env.clone(), embedded: None })
+        Ok(Endpoint {
+            service,
+            token: self.token(env)?,
+            token_file: self.token_file.clone(),
+            environment: env.clone(),
+            embedded: None,
+        })
     }
 
     /// Tells which sandbox is used, where its file was not given: the one of `root`.
-    #[cfg_attr(not(feature = "sandbox"), expect(unused_variables, clippy::unused_self, reason = "there is none"))]
+    #[cfg_attr(
+        not(feature = "sandbox"),
+        expect(unused_variables, clippy::unused_self, reason = "there is none")
+    )]
     pub(super) fn tell_sandbox(&self, root: &Path, output: &Output) {
         #[cfg(feature = "sandbox")]
         if self.sandbox.as_deref() == Some("") {
-            output.tell(&format!("note: using the sandbox `{}`\n", super::embedded::default_path(root).display()));
+            output.tell(&format!(
+                "note: using the sandbox `{}`\n",
+                super::embedded::default_path(root).display()
+            ));
         }
     }
 
     /// The address.
     fn service(&self, env: &Environment) -> Result<Service, Failure> {
-        let given = self.url.as_deref().map(|url| ("--url", url)).or_else(|| env.first_of(&URL_NAMES));
+        let given =
+            self.url.as_deref().map(|url| ("--url", url)).or_else(|| env.first_of(&URL_NAMES));
         let Some((name, url)) = given else {
             let failure = Failure::usage("no service address given");
             return Err(failure.help("pass `--url` or set UNDRIFT_URL, or try `--sandbox`"));
         };
         Service::parse(url, self.allow_plaintext).map_err(|error| {
             let failure = Failure::usage(format!("{name}: {error}"));
-            if error == crate::api::ServiceError::Plaintext { failure.help("pass `--allow-plaintext` to use it anyway") } else { failure }
+            if error == crate::api::ServiceError::Plaintext {
+                failure.help("pass `--allow-plaintext` to use it anyway")
+            } else {
+                failure
+            }
         })
     }
 
@@ -132,8 +164,13 @@ impl ConnectArgs {
         let help = "set UNDRIFT_TOKEN or pass `--token-file`; apply needs the scope `api`, plan only `read_api`";
         if let Some(path) = &self.token_file {
             let text = read(path)?;
-            let token = String::from_utf8(text).ok().map(|text| text.trim().to_owned()).filter(|token| !token.is_empty());
-            return token.map(Secret::new).ok_or_else(|| Failure::usage(format!("`{}` holds no token", path.display())).help(help));
+            let token = String::from_utf8(text)
+                .ok()
+                .map(|text| text.trim().to_owned())
+                .filter(|token| !token.is_empty());
+            return token.map(Secret::new).ok_or_else(|| {
+                Failure::usage(format!("`{}` holds no token", path.display())).help(help)
+            });
         }
         let token = env.first_of(&TOKEN_NAMES).map(|(_, token)| Secret::new(token.trim()));
         token.ok_or_else(|| Failure::usage("no token given").help(help))
@@ -161,14 +198,18 @@ fn confirm(service: &Service, config: &Config) -> Result<(), Failure> {
     match Service::parse(declared, true) {
         Ok(declared) if declared == *service => Ok(()),
         _ => {
-            let failure = Failure::usage(format!("these manifests are for `{}`, not for `{service}`", mask_url(declared)));
+            let failure = Failure::usage(format!(
+                "these manifests are for `{}`, not for `{service}`",
+                mask_url(declared)
+            ));
             Err(failure.help("use that address, or change `service.url` in undrift.yaml"))
         }
     }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))
+    std::fs::read(path)
+        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))
 }
 
 #[cfg(test)]
@@ -176,21 +217,35 @@ mod tests {
     use super::*;
 
     fn env(pairs: &[(&str, &str)]) -> Environment {
-        Environment::default().with(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+        Environment::default()
+            .with(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
     }
 
     #[test]
     fn the_address_comes_from_the_first_place_that_has_one() {
-        let all = [("UNDRIFT_URL", "https://u.example"), ("GITLAB_URL", "https://g.example"), ("CI_SERVER_URL", "https://c.example")];
+        let all = [
+            ("UNDRIFT_URL", "https://u.example"),
+            ("GITLAB_URL", "https://g.example"),
+            ("CI_SERVER_URL", "https://c.example"),
+        ];
         let found = |url: Option<&str>, env: Environment| {
             let args = ConnectArgs { url: url.map(str::to_owned), ..ConnectArgs::default() };
-            args.service(&env).map(|service| service.to_string()).map_err(|failure| failure.exit.code())
+            args.service(&env)
+                .map(|service| service.to_string())
+                .map_err(|failure| failure.exit.code())
         };
-        assert_eq!(found(Some("https://a.example/api/v4"), env(&all)), Ok("https://a.example".into()));
+        assert_eq!(
+            found(Some("https://a.example/api/v4"), env(&all)),
+            Ok("https://a.example".into())
+        );
         assert_eq!(found(None, env(&all)), Ok("https://u.example".into()));
         assert_eq!(found(None, env(&all[1..])), Ok("https://g.example".into()));
         assert_eq!(found(None, env(&all[2..])), Ok("https://c.example".into()));
-        assert_eq!(found(None, env(&[("UNDRIFT_URL", ""), all[2]])), Ok("https://c.example".into()), "empty is not set");
+        assert_eq!(
+            found(None, env(&[("UNDRIFT_URL", ""), all[2]])),
+            Ok("https://c.example".into()),
+            "empty is not set"
+        );
         assert_eq!(found(None, env(&[])), Err(3));
         assert_eq!(found(Some("http://a.example"), env(&[])), Err(3), "plain http");
     }
@@ -200,10 +255,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         std::fs::write(&file, "from-file\n").unwrap();
-        let all = env(&[("UNDRIFT_TOKEN", "from-undrift"), ("GITLAB_TOKEN", "from-gitlab"), ("CI_JOB_TOKEN", "never")]);
+        let all = env(&[
+            ("UNDRIFT_TOKEN", "from-undrift"),
+            ("GITLAB_TOKEN", "from-gitlab"),
+            ("CI_JOB_TOKEN", "never"),
+        ]);
         let found = |token_file: Option<PathBuf>, env: &Environment| {
             let args = ConnectArgs { token_file, ..ConnectArgs::default() };
-            args.token(env).map(|token| token.expose().to_owned()).map_err(|failure| failure.exit.code())
+            args.token(env)
+                .map(|token| token.expose().to_owned())
+                .map_err(|failure| failure.exit.code())
         };
         assert_eq!(found(Some(file.clone()), &all), Ok("from-file".into()));
         assert_eq!(found(None, &all), Ok("from-undrift".into()));

@@ -36,10 +36,19 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
     planned
 }
 
-fn finish(args: &Args, mut plan: Plan, session: &Session, reports: &mut Reports, cx: &Context) -> Done {
+fn finish(
+    args: &Args,
+    mut plan: Plan,
+    session: &Session,
+    reports: &mut Reports,
+    cx: &Context,
+) -> Done {
     // Guards are about writing, which nobody is going to do.
     plan.refusals.clear();
-    let exit = Exit::first_of([super::plan::blocked(&plan), Exit::Differences.when(!plan.steps.is_empty())]);
+    let exit = Exit::first_of([
+        super::plan::blocked(&plan),
+        Exit::Differences.when(!plan.steps.is_empty()),
+    ]);
     let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
     let text = || terminal::plan(&plan, &session.run, Title::Drift, style, secrets);
     reports.finish(Sort::Drift, exit, &Planned::new(&session.run, &plan), text, None)

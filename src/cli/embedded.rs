@@ -29,11 +29,17 @@ const FOLDER: &str = ".undrift";
 /// The name that stands for no file at all.
 const MEMORY: &str = ":memory:";
 
-/// Starts the sandbox for the manifests in `root`. Its state is in `file`; empty is the default place.
+/// Starts the sandbox for the manifests in `root`. Its state is in `file`; empty is the default
+/// place.
 ///
 /// # Errors
 /// If the seed, the environment or the file is unusable, or another run has the file.
-pub(super) async fn start(file: &str, root: &Path, env: &Environment, output: &Output) -> Result<Endpoint, Failure> {
+pub(super) async fn start(
+    file: &str,
+    root: &Path,
+    env: &Environment,
+    output: &Output,
+) -> Result<Endpoint, Failure> {
     let data = match file {
         MEMORY => Data::Memory,
         "" => Data::File(default_file(root)?),
@@ -43,9 +49,16 @@ pub(super) async fn start(file: &str, root: &Path, env: &Environment, output: &O
     let seed = if is_there(&seed)? { Some(read_seed(&seed, output)?) } else { None };
     let config = sandbox::Config { data, seed, ..sandbox::Config::default() };
     let running = launch(config, output).await?;
-    let service = Service::parse(&running.url(), false).map_err(|error| Failure::new(Exit::Internal, error))?;
+    let service = Service::parse(&running.url(), false)
+        .map_err(|error| Failure::new(Exit::Internal, error))?;
     let environment = env.clone().with(read_environment(&root.join(ENVIRONMENT))?);
-    Ok(Endpoint { service, token: Secret::new(running.token()), token_file: None, environment, embedded: Some(running) })
+    Ok(Endpoint {
+        service,
+        token: Secret::new(running.token()),
+        token_file: None,
+        environment,
+        embedded: Some(running),
+    })
 }
 
 /// Starts the sandbox and passes on what it has to say.
@@ -63,11 +76,13 @@ pub(super) async fn launch(config: sandbox::Config, output: &Output) -> Result<R
     Ok(running)
 }
 
-/// `.undrift/sandbox.db` in `root`; the folder is made if need be, for the user alone and out of Git's sight.
+/// `.undrift/sandbox.db` in `root`; the folder is made if need be, for the user alone and out of
+/// Git's sight.
 fn default_file(root: &Path) -> Result<PathBuf, Failure> {
     let folder = root.join(FOLDER);
     prepare(&folder).map_err(|error| {
-        let failure = Failure::usage(format!("cannot keep the sandbox in `{}`: {error}", folder.display()));
+        let failure =
+            Failure::usage(format!("cannot keep the sandbox in `{}`: {error}", folder.display()));
         failure.help("pass another file with `--sandbox=FILE`, or use `--sandbox=:memory:`")
     })?;
     Ok(default_path(root))
@@ -75,7 +90,7 @@ fn default_file(root: &Path) -> Result<PathBuf, Failure> {
 
 /// Where the sandbox of `root` is.
 pub(super) fn default_path(root: &Path) -> PathBuf {
-    root.join(FOLDER).join("sandbox.db")
+    root.strip_prefix(".").unwrap_or(root).join(FOLDER).join("sandbox.db")
 }
 
 fn prepare(folder: &Path) -> std::io::Result<()> {
@@ -100,7 +115,9 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     let source = Source::new(name.as_str(), &text);
     // The place is told without its line, which may hold a token.
     let place = |fault: &yaml::Fault| Place::from(&source.origin(fault.span.start, Layer::Project));
-    let faults = parsed.faults.iter().map(|fault| Diagnostic::error(fault.code, &*fault.message).at(place(fault)).help_if(fault.help));
+    let faults = parsed.faults.iter().map(|fault| {
+        Diagnostic::error(fault.code, &*fault.message).at(place(fault)).help_if(fault.help)
+    });
     let faults: Diagnostics = faults.collect();
     if !faults.is_empty() {
         output.tell(&faults.render(output.stderr.into()));
@@ -109,7 +126,8 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     let [document] = &parsed.documents[..] else {
         return Err(Failure::usage(format!("`{name}` must hold one document")));
     };
-    Seed::from_json(document.to_json()).map_err(|error| Failure::usage(format!("`{name}`: {error}")))
+    Seed::from_json(document.to_json())
+        .map_err(|error| Failure::usage(format!("`{name}`: {error}")))
 }
 
 /// The variables of a file, if there is one.
@@ -118,7 +136,8 @@ fn read_environment(path: &Path) -> Result<Vec<(String, String)>, Failure> {
         return Ok(Vec::new());
     }
     parse_environment(&read(path)?).map_err(|line| {
-        let failure = Failure::usage(format!("`{}` line {line} is not an assignment", path.display()));
+        let failure =
+            Failure::usage(format!("`{}` line {line} is not an assignment", path.display()));
         failure.help("write `NAME='value'`, as a shell reads it")
     })
 }
@@ -134,10 +153,12 @@ fn is_there(path: &Path) -> Result<bool, Failure> {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))
 }
 
-/// Reads lines of `NAME='value'`, `NAME="value"` or `NAME=value`; what a shell would read differently is refused.
+/// Reads lines of `NAME='value'`, `NAME="value"` or `NAME=value`; what a shell would read
+/// differently is refused.
 ///
 /// # Errors
 /// The number of the line that is something else. The line itself may hold a secret.
@@ -151,10 +172,14 @@ fn assignment(line: &str) -> Option<(String, String)> {
     let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let is_name = is_name && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let within = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| !inner.contains(quote));
-    let bare = |value: &&str| value.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c));
-    let value =
-        within('\'').or_else(|| within('"').filter(|inner| !inner.contains(['$', '`', '\\']))).or_else(|| Some(value).filter(bare))?;
+    let within = |quote: char| {
+        value.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| !inner.contains(quote))
+    };
+    let bare =
+        |value: &&str| value.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c));
+    let value = within('\'')
+        .or_else(|| within('"').filter(|inner| !inner.contains(['$', '`', '\\'])))
+        .or_else(|| Some(value).filter(bare))?;
     is_name.then(|| (name.to_owned(), value.to_owned()))
 }
 
@@ -165,7 +190,13 @@ mod tests {
     #[test]
     fn assignments_are_read_as_a_shell_reads_them() {
         let text = "# values\n\nA='x y $z # {\"a\": 1}'\n export B=\"it's\"\nC=https://x.example/a\nD=\nE='a=b'\n";
-        let pairs = [("A", "x y $z # {\"a\": 1}"), ("B", "it's"), ("C", "https://x.example/a"), ("D", ""), ("E", "a=b")];
+        let pairs = [
+            ("A", "x y $z # {\"a\": 1}"),
+            ("B", "it's"),
+            ("C", "https://x.example/a"),
+            ("D", ""),
+            ("E", "a=b"),
+        ];
         let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(parse_environment(text), Ok(pairs.to_vec()));
     }

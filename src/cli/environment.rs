@@ -7,9 +7,16 @@ use std::collections::BTreeMap;
 pub(super) struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// The environment of this process. What is not UTF-8 is left out: it can be neither an address nor a token.
+    /// The environment of this process. What is not UTF-8 is left out: it can be neither an address
+    /// nor a token.
     pub(super) fn of_process() -> Self {
-        Self(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect())
+        Self(
+            std::env::vars_os()
+                .filter_map(|(name, value)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                })
+                .collect(),
+        )
     }
 
     /// A variable. One that is empty counts as not set, as CI systems and shells leave them.

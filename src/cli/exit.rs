@@ -16,7 +16,10 @@ pub(super) enum Exit {
     /// Apply did not do everything, or something did not stick.
     Unfinished,
     /// The plan is stale, expired or for another target.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for plans that are kept in files, which are to come"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for plans that are kept in files, which are to come")
+    )]
     Stale,
     /// A guard refuses.
     Guarded,
@@ -125,7 +128,11 @@ impl Failure {
 
 impl From<ApiError> for Failure {
     fn from(error: ApiError) -> Self {
-        let exit = if error.is_unauthorized() || error.is_forbidden() { Exit::Denied } else { Exit::Unreachable };
+        let exit = if error.is_unauthorized() || error.is_forbidden() {
+            Exit::Denied
+        } else {
+            Exit::Unreachable
+        };
         let help = error.hint().map(str::to_owned);
         Self { help, ..Self::new(exit, error) }
     }
@@ -170,7 +177,10 @@ mod tests {
     #[test]
     fn the_help_explains_every_code() {
         for code in [0, 1, 2, 3, 4, 5, 6, 7, 8, 10] {
-            assert!(HELP.lines().any(|line| line.trim_start().starts_with(&format!("{code} "))), "{code}");
+            assert!(
+                HELP.lines().any(|line| line.trim_start().starts_with(&format!("{code} "))),
+                "{code}"
+            );
         }
     }
 }

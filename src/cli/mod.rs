@@ -1,8 +1,10 @@
 //! The command line: one file a command, and what they share.
 //!
-//! [`main`] parses the arguments, runs one command and turns what it comes to into an exit code (`exit`). Results go to stdout,
-//! everything else to stderr, all of it through `output`; `reports` writes those for machines, on every exit. `connect` decides which service a run talks to and as whom; `session`
-//! leads from manifests and a service to a plan. The environment is read once, here, and handed on as a value.
+//! [`main`] parses the arguments, runs one command and turns what it comes to into an exit code
+//! (`exit`). Results go to stdout, everything else to stderr, all of it through `output`; `reports`
+//! writes those for machines, on every exit. `connect` decides which service a run talks to and as
+//! whom; `session` leads from manifests and a service to a plan. The environment is read once,
+//! here, and handed on as a value.
 
 mod apply;
 mod call;
@@ -42,8 +44,16 @@ use reports::{Done, ReportArgs, Reports};
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// When to use colours: always, never, or auto (on a terminal, unless NO_COLOR or CI is set) [default: auto]
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true, hide_possible_values = true)]
+    /// When to use colours: always, never, or auto (on a terminal, unless NO_COLOR or CI is set)
+    /// [default: auto]
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
     #[arg(help_heading = "Output")]
     color: Colour,
     /// Log to stderr; -vv logs every request [env: UNDRIFT_LOG]
@@ -96,7 +106,9 @@ struct Context {
 /// Runs undrift with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
     // What a panic says is printed where it happens; here it only becomes an exit code.
-    std::panic::catch_unwind(|| run(std::env::args_os().collect(), Environment::of_process())).unwrap_or(Exit::Internal).into()
+    std::panic::catch_unwind(|| run(std::env::args_os().collect(), Environment::of_process()))
+        .unwrap_or(Exit::Internal)
+        .into()
 }
 
 fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
@@ -109,20 +121,26 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     let cx = Context { env, output };
     let mut reports = Reports::new(cli.command.reports(), &cx.output);
     let ready = || match misplaced_file(&arguments).filter(|file| is_database(file)) {
-        Some(file) => Err(Failure::usage(format!("`{file}` would be read as the manifests")).help(equals_hint(file))),
+        Some(file) => Err(Failure::usage(format!("`{file}` would be read as the manifests"))
+            .help(equals_hint(file))),
         None => cx.output.start_log(cli.verbose, &cx.env),
     };
-    let outcome = reports.begin().and_then(|()| ready()).and_then(|()| dispatch(cli.command, &mut reports, &cx));
+    let outcome = reports
+        .begin()
+        .and_then(|()| ready())
+        .and_then(|()| dispatch(cli.command, &mut reports, &cx));
     reports.end(outcome)
 }
 
-/// Prints what clap has to say in place of a command: help, the version, or what is wrong with the arguments.
+/// Prints what clap has to say in place of a command: help, the version, or what is wrong with the
+/// arguments.
 fn without_command(error: &clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
     // If nobody is there to read it, nothing can be said.
     let _ = error.print();
     let exit = Exit::Usage.when(error.use_stderr());
     if let Some(file) = misplaced_file(arguments).filter(|file| is_about(error, file)) {
-        Output::new(Colour::Auto, 0, env).tell_failure(&Failure::said(exit).help(equals_hint(file)));
+        Output::new(Colour::Auto, 0, env)
+            .tell_failure(&Failure::said(exit).help(equals_hint(file)));
     }
     exit
 }
@@ -204,17 +222,30 @@ mod tests {
         ] {
             assert_eq!(misplaced_file(&arguments(line)), file, "{line}");
         }
-        assert!(is_database("my.db") && is_database(":memory:") && !is_database("manifests") && !is_database("shop.yaml"));
-        let error = Cli::try_parse_from(arguments("undrift plan manifests --sandbox other")).unwrap_err();
+        assert!(
+            is_database("my.db")
+                && is_database(":memory:")
+                && !is_database("manifests")
+                && !is_database("shop.yaml")
+        );
+        let error =
+            Cli::try_parse_from(arguments("undrift plan manifests --sandbox other")).unwrap_err();
         assert!(is_about(&error, "other") && !is_about(&error, "manifests"));
     }
 
     #[cfg(feature = "sandbox")]
     #[test]
     fn the_sandbox_excludes_an_address_and_there_is_no_token_option() {
-        for line in ["undrift plan --sandbox --url https://x.example", "undrift plan --token abc", "undrift plan --concurrency 0"] {
+        for line in [
+            "undrift plan --sandbox --url https://x.example",
+            "undrift plan --token abc",
+            "undrift plan --concurrency 0",
+        ] {
             assert!(Cli::try_parse_from(arguments(line)).unwrap_err().use_stderr(), "{line}");
         }
-        assert!(Cli::try_parse_from(arguments("undrift plan --sandbox --only a/** --only b/* x")).is_ok());
+        assert!(
+            Cli::try_parse_from(arguments("undrift plan --sandbox --only a/** --only b/* x"))
+                .is_ok()
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Where text goes: results to stdout, everything else to stderr, and no text past the redaction. Data comes here without secrets.
+//! Where text goes: results to stdout, everything else to stderr, and no text past the redaction.
+//! Data comes here without secrets.
 
 use std::{
     io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write},
@@ -96,7 +97,8 @@ impl Output {
         self.print_data(&self.redactor.redact(text))
     }
 
-    /// Writes a result for machines, from whose values secrets were struck as it was made: struck now, it might be no JSON any more.
+    /// Writes a result for machines, from whose values secrets were struck as it was made: struck
+    /// now, it might be no JSON any more.
     ///
     /// # Errors
     /// As [`Self::print`].
@@ -111,7 +113,8 @@ impl Output {
     /// Writes a warning, an error or a question. If stderr is gone, there is nobody to tell.
     pub(super) fn tell(&self, text: &str) {
         let mut stderr = io::stderr().lock();
-        let _ = stderr.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stderr.flush());
+        let _ =
+            stderr.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stderr.flush());
     }
 
     /// Asks whether to do what `what` says, for example `apply these changes`.
@@ -131,7 +134,13 @@ impl Output {
 
     /// Writes what ended a run.
     pub(super) fn tell_failure(&self, failure: &Failure) {
-        let paint = |code: &str, text: &str| if self.stderr.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() };
+        let paint = |code: &str, text: &str| {
+            if self.stderr.colour {
+                format!("\u{1b}[{code}m{text}\u{1b}[0m")
+            } else {
+                text.to_owned()
+            }
+        };
         if let Some(error) = &failure.error {
             let message = crate::text::escape_lines(&format!("{error:#}")).into_owned();
             self.tell(&format!("{} {message}\n", paint("1;31", "error:")));
@@ -145,12 +154,21 @@ impl Output {
     pub(super) fn tell_panics(&self) {
         let output = self.clone();
         std::panic::set_hook(Box::new(move |panic| {
-            let place = panic.location().map(|location| format!(" at {}:{}", location.file(), location.line())).unwrap_or_default();
+            let place = panic
+                .location()
+                .map(|location| format!(" at {}:{}", location.file(), location.line()))
+                .unwrap_or_default();
             let payload = panic.payload();
-            let message = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+            let message = payload
+                .downcast_ref::<&str>()
+                .copied()
+                .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
             let message = message.unwrap_or("no message");
-            let failure = Failure::new(Exit::Internal, anyhow::anyhow!("internal error{place}: {message}"));
-            output.tell_failure(&failure.help("this is a bug; please report it with the command that led to it"));
+            let failure =
+                Failure::new(Exit::Internal, anyhow::anyhow!("internal error{place}: {message}"));
+            output.tell_failure(
+                &failure.help("this is a bug; please report it with the command that led to it"),
+            );
         }));
     }
 
@@ -159,11 +177,18 @@ impl Output {
     /// # Errors
     /// If UNDRIFT_LOG is no filter.
     pub(super) fn start_log(&self, verbose: u8, env: &Environment) -> Result<(), Failure> {
-        let loudness = ["undrift=warn", "undrift=info", "undrift=debug"][usize::from(verbose.min(2))];
-        let filter = EnvFilter::try_new(env.get("UNDRIFT_LOG").unwrap_or(loudness))
-            .map_err(|error| Failure::usage(format!("UNDRIFT_LOG is not a valid filter: {error}")).help("write it like `undrift=debug`"))?;
+        let loudness =
+            ["undrift=warn", "undrift=info", "undrift=debug"][usize::from(verbose.min(2))];
+        let filter =
+            EnvFilter::try_new(env.get("UNDRIFT_LOG").unwrap_or(loudness)).map_err(|error| {
+                Failure::usage(format!("UNDRIFT_LOG is not a valid filter: {error}"))
+                    .help("write it like `undrift=debug`")
+            })?;
         let writer = RedactedStderr(self.redactor.clone());
-        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(self.stderr.colour);
+        let log = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(writer)
+            .with_ansi(self.stderr.colour);
         // A second run in one process, as in tests, keeps the first one's log.
         let _ = log.without_time().try_init();
         Ok(())
@@ -180,7 +205,11 @@ fn colours(colour: Colour, terminal: bool, env: &Environment) -> bool {
     match colour {
         Colour::Always => true,
         Colour::Never => false,
-        Colour::Auto => terminal && ["NO_COLOR", "CI"].iter().all(|name| env.get(name).is_none()) && env.get("TERM") != Some("dumb"),
+        Colour::Auto => {
+            terminal
+                && ["NO_COLOR", "CI"].iter().all(|name| env.get(name).is_none())
+                && env.get("TERM") != Some("dumb")
+        }
     }
 }
 
@@ -217,7 +246,8 @@ mod tests {
 
     #[test]
     fn colours_are_for_terminals_of_people() {
-        let env = |name: &str, value: &str| Environment::from([(name.to_owned(), value.to_owned())]);
+        let env =
+            |name: &str, value: &str| Environment::from([(name.to_owned(), value.to_owned())]);
         for (colour, terminal, env, expected) in [
             (Colour::Auto, true, Environment::default(), true),
             (Colour::Auto, false, Environment::default(), false),

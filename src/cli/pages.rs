@@ -1,4 +1,5 @@
-//! `undrift completions` and `undrift man`: what shells and readers get from the definition of the command line.
+//! `undrift completions` and `undrift man`: what shells and readers get from the definition of the
+//! command line.
 
 use std::path::PathBuf;
 
@@ -13,7 +14,9 @@ use crate::operation::OPERATIONS;
 
 /// The options of `completions`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "Example:\n  undrift completions bash > ~/.local/share/bash-completion/completions/undrift")]
+#[command(
+    after_help = "Example:\n  undrift completions bash > ~/.local/share/bash-completion/completions/undrift"
+)]
 pub(super) struct CompletionsArgs {
     /// The shell
     shell: Shell,
@@ -23,13 +26,20 @@ pub(super) struct CompletionsArgs {
 pub(super) fn completions(args: &CompletionsArgs, cx: &Context) -> Outcome {
     let mut text = Vec::new();
     // As values of the argument they would be in every help and error too, all 68.
-    let operations = PossibleValuesParser::new(OPERATIONS.iter().map(|operation| operation.row().id));
+    let operations =
+        PossibleValuesParser::new(OPERATIONS.iter().map(|operation| operation.row().id));
     let complete = |call: Command| {
         // An argument that is changed loses its place in the row.
-        let call = call.mut_arg("operation", |operation| operation.value_parser(operations).index(1));
+        let call =
+            call.mut_arg("operation", |operation| operation.value_parser(operations).index(1));
         call.mut_arg("arguments", |arguments| arguments.index(2))
     };
-    clap_complete::generate(args.shell, &mut Cli::command().mut_subcommand("call", complete), "undrift", &mut text);
+    clap_complete::generate(
+        args.shell,
+        &mut Cli::command().mut_subcommand("call", complete),
+        "undrift",
+        &mut text,
+    );
     cx.output.print(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Success)
 }
@@ -47,8 +57,11 @@ pub(super) struct ManArgs {
 pub(super) fn man(args: &ManArgs, cx: &Context) -> Outcome {
     let command: Command = Cli::command().disable_help_subcommand(true);
     if let Some(folder) = &args.write {
-        let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
-        written.map_err(|error| Failure::usage(format!("cannot write to `{}`: {error}", folder.display())))?;
+        let written = std::fs::create_dir_all(folder)
+            .and_then(|()| clap_mangen::generate_to(command, folder));
+        written.map_err(|error| {
+            Failure::usage(format!("cannot write to `{}`: {error}", folder.display()))
+        })?;
     } else {
         let mut page = Vec::new();
         clap_mangen::Man::new(command).render(&mut page)?;

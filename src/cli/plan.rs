@@ -43,8 +43,17 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
     planned
 }
 
-fn finish(args: &Args, plan: &Plan, session: &Session, reports: &mut Reports, cx: &Context) -> Done {
-    let exit = Exit::first_of([blocked(plan), Exit::Differences.when(args.exit_code && !plan.steps.is_empty())]);
+fn finish(
+    args: &Args,
+    plan: &Plan,
+    session: &Session,
+    reports: &mut Reports,
+    cx: &Context,
+) -> Done {
+    let exit = Exit::first_of([
+        blocked(plan),
+        Exit::Differences.when(args.exit_code && !plan.steps.is_empty()),
+    ]);
     let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
     let text = || terminal::plan(plan, &session.run, Title::Plan, style, secrets);
     reports.finish(Sort::Plan, exit, &Planned::new(&session.run, plan), text, None)

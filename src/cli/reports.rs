@@ -1,8 +1,9 @@
 //! Reports for machines: each is written, whatever becomes of the run.
 //!
-//! [`Reports::begin`] puts an unfinished report in the place of an old one, so that nobody takes that for this run's.
-//! A command ends with [`Reports::finish`], which it has to: what it returns is the proof. [`Reports::end`] writes what failed instead.
-//! A reader never sees half a report: a file is replaced as a whole.
+//! [`Reports::begin`] puts an unfinished report in the place of an old one, so that nobody takes
+//! that for this run's. A command ends with [`Reports::finish`], which it has to: what it returns
+//! is the proof. [`Reports::end`] writes what failed instead. A reader never sees half a report: a
+//! file is replaced as a whole.
 
 use std::{
     fs,
@@ -73,10 +74,13 @@ impl Done {
 }
 
 impl Reports {
-    /// The reports of a command: where they go, and of which sort they are unless it says otherwise.
+    /// The reports of a command: where they go, and of which sort they are unless it says
+    /// otherwise.
     pub(super) fn new(command: Option<(&ReportArgs, Sort)>, output: &Output) -> Self {
         let targets = command.map(|(args, _)| args.out.as_slice()).unwrap_or_default();
-        let files = targets.iter().filter_map(|target| if let Target::File(path) = target { Some(path.clone()) } else { None });
+        let files = targets.iter().filter_map(|target| {
+            if let Target::File(path) = target { Some(path.clone()) } else { None }
+        });
         // A command without reports has no sort, and writes none.
         let sort = command.map_or(Sort::Check, |(_, sort)| sort);
         let (files, stdout) = (files.collect(), targets.contains(&Target::Stdout));
@@ -88,12 +92,17 @@ impl Reports {
     /// # Errors
     /// If a file cannot be written, before anything else was done.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        let text = Report::unfinished(self.sort).to_text(&self.output.secrets()).map_err(|error| Failure::new(Exit::Internal, error))?;
+        let text = Report::unfinished(self.sort)
+            .to_text(&self.output.secrets())
+            .map_err(|error| Failure::new(Exit::Internal, error))?;
         let mut begun = Ok(());
         self.files.retain(|path| {
-            let Err(error) = (if is_stream(path) { Ok(()) } else { write(path, &text) }) else { return true };
+            let Err(error) = (if is_stream(path) { Ok(()) } else { write(path, &text) }) else {
+                return true;
+            };
             if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
-                // An old report that cannot be replaced may still be taken away; if not, that is what is told anyway.
+                // An old report that cannot be replaced may still be taken away; if not, that is
+                // what is told anyway.
                 let _ = fs::remove_file(path);
             }
             begun = Err(cannot_write(path, &error));
@@ -112,8 +121,8 @@ impl Reports {
         self.diagnostics = diagnostics;
     }
 
-    /// Reports what a run came to: as text, and as JSON where somebody wants that. What cannot be written is told, with `help`, and
-    /// counts for the code, but never hides a more telling one.
+    /// Reports what a run came to: as text, and as JSON where somebody wants that. What cannot be
+    /// written is told, with `help`, and counts for the code, but never hides a more telling one.
     pub(super) fn finish<T: Serialize>(
         &mut self,
         sort: Sort,
@@ -124,8 +133,11 @@ impl Reports {
     ) -> Done {
         // The text first: what was done is told even where a file cannot be written.
         let printed = if self.stdout { Ok(()) } else { self.output.print(&text()) };
-        let exit = printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
-        Done(self.write(exit, help, |exit| Report::finished(sort, exit.code(), content).to_text(&self.output.secrets())))
+        let exit =
+            printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
+        Done(self.write(exit, help, |exit| {
+            Report::finished(sort, exit.code(), content).to_text(&self.output.secrets())
+        }))
     }
 
     /// Ends a run: tells what failed, and reports it.
@@ -137,19 +149,34 @@ impl Reports {
         self.output.tell_failure(&failure);
         let told = || "see stderr".to_owned();
         let error = failure.error.map_or_else(told, |error| format!("{error:#}"));
-        let report = |exit: Exit| Report::failed(self.sort, exit.code(), error.clone(), failure.help.clone(), self.diagnostics.clone());
+        let report = |exit: Exit| {
+            Report::failed(
+                self.sort,
+                exit.code(),
+                error.clone(),
+                failure.help.clone(),
+                self.diagnostics.clone(),
+            )
+        };
         self.write(failure.exit, None, |exit| report(exit).to_text(&self.output.secrets()))
     }
 
     /// Writes the JSON for `exit` wherever it goes. The code that the run ends with then.
-    fn write(&self, exit: Exit, help: Option<&str>, json: impl Fn(Exit) -> serde_json::Result<String>) -> Exit {
+    fn write(
+        &self,
+        exit: Exit,
+        help: Option<&str>,
+        json: impl Fn(Exit) -> serde_json::Result<String>,
+    ) -> Exit {
         if self.files.is_empty() && !self.stdout {
             return exit;
         }
         let (mut written, mut last) = (Vec::new(), exit);
         let text = match json(exit) {
             Ok(text) => text,
-            Err(error) => return self.tell_unwritten(Failure::new(Exit::Internal, error), exit, help),
+            Err(error) => {
+                return self.tell_unwritten(Failure::new(Exit::Internal, error), exit, help);
+            }
         };
         for path in &self.files {
             match write(path, &text) {
@@ -159,14 +186,19 @@ impl Reports {
         }
         let Ok(text) = json(last) else { return last };
         if last != exit {
-            // What was written before another file failed has to say how the run ends. It could be written a moment ago.
-            written.into_iter().filter(|path| !is_stream(path)).for_each(|path| drop(write(path, &text)));
+            // What was written before another file failed has to say how the run ends. It could be
+            // written a moment ago.
+            written
+                .into_iter()
+                .filter(|path| !is_stream(path))
+                .for_each(|path| drop(write(path, &text)));
         }
         let printed = if self.stdout { self.output.print_data(&text) } else { Ok(()) };
         printed.map_or_else(|failure| self.tell_unwritten(failure, last, help), |()| last)
     }
 
-    /// Tells that something could not be written; the code of a run that would have ended with `exit`.
+    /// Tells that something could not be written; the code of a run that would have ended with
+    /// `exit`.
     fn tell_unwritten(&self, failure: Failure, exit: Exit, help: Option<&str>) -> Exit {
         self.output.tell_failure(&Failure { help: help.map(str::to_owned), ..failure });
         Exit::first_of([exit, Exit::Usage])
@@ -182,14 +214,20 @@ fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Writes `text` to `path`: a plain or a new file is replaced as a whole, anything else is written to.
+/// Writes `text` to `path`: a plain or a new file is replaced as a whole, anything else is written
+/// to.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(old) if old.is_file() => replace(path, text, Some(old.permissions())).or_else(|error| match error.kind() {
-            // A file that is mounted by itself, or in a folder that others own, can be written to all the same.
-            ErrorKind::PermissionDenied | ErrorKind::ResourceBusy | ErrorKind::CrossesDevices => fs::write(path, text),
-            _ => Err(error),
-        }),
+        Ok(old) if old.is_file() => {
+            replace(path, text, Some(old.permissions())).or_else(|error| match error.kind() {
+                // A file that is mounted by itself, or in a folder that others own, can be written to
+                // all the same.
+                ErrorKind::PermissionDenied
+                | ErrorKind::ResourceBusy
+                | ErrorKind::CrossesDevices => fs::write(path, text),
+                _ => Err(error),
+            })
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => replace(path, text, None),
         _ => fs::write(path, text),
     }
@@ -201,7 +239,9 @@ fn replace(path: &Path, text: &str, permissions: Option<fs::Permissions>) -> io:
     let part = path.with_file_name(format!(".{name}.{:016x}", rand::random::<u64>()));
     let mut file = fs::File::create_new(&part)?;
     let written = permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions));
-    let written = written.and_then(|()| file.write_all(text.as_bytes())).and_then(|()| fs::rename(&part, path));
+    let written = written
+        .and_then(|()| file.write_all(text.as_bytes()))
+        .and_then(|()| fs::rename(&part, path));
     if written.is_err() {
         let _ = fs::remove_file(&part);
     }
@@ -218,7 +258,10 @@ mod tests {
 
     fn reports(files: &[&Path]) -> Reports {
         let out = files.iter().map(|path| Target::File(path.to_path_buf())).collect();
-        Reports::new(Some((&ReportArgs { out }, Sort::Plan)), &Output::new(Colour::Never, 0, &Environment::default()))
+        Reports::new(
+            Some((&ReportArgs { out }, Sort::Plan)),
+            &Output::new(Colour::Never, 0, &Environment::default()),
+        )
     }
 
     fn status(path: &Path) -> Json {
@@ -236,10 +279,19 @@ mod tests {
         fs::write(&old, "{\"status\": \"of another run\"}").unwrap();
         let mut reports = reports(&[&old, &new]);
         reports.begin().unwrap();
-        assert_eq!((status(&old), status(&new), names(folder.path())), ("unfinished".into(), "unfinished".into(), 2));
+        assert_eq!(
+            (status(&old), status(&new), names(folder.path())),
+            ("unfinished".into(), "unfinished".into(), 2)
+        );
         let done = reports.finish(Sort::Plan, Exit::Differences, &(), String::new, None);
-        assert_eq!((status(&old), status(&new), names(folder.path())), ("finished".into(), "finished".into(), 2));
-        assert_eq!((done.exit(), reports.end(Ok(done.exit()))), (Exit::Differences, Exit::Differences));
+        assert_eq!(
+            (status(&old), status(&new), names(folder.path())),
+            ("finished".into(), "finished".into(), 2)
+        );
+        assert_eq!(
+            (done.exit(), reports.end(Ok(done.exit()))),
+            (Exit::Differences, Exit::Differences)
+        );
         assert_eq!(status(&old), "finished");
     }
 
@@ -281,7 +333,10 @@ mod tests {
         // Nobody reads yet, and nobody waits for that.
         reports.begin().unwrap();
         let reader = std::thread::spawn(move || status(&pipe));
-        assert_eq!(reports.finish(Sort::Plan, Exit::Success, &(), String::new, None).exit(), Exit::Success);
+        assert_eq!(
+            reports.finish(Sort::Plan, Exit::Success, &(), String::new, None).exit(),
+            Exit::Success
+        );
         assert_eq!(reader.join().unwrap(), "finished");
     }
 

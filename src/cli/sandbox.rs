@@ -86,14 +86,22 @@ enum Flag {
 
 fn tier(text: &str) -> Result<Tier, String> {
     let tiers = [Tier::Free, Tier::Premium, Tier::Ultimate];
-    tiers.into_iter().find(|tier| tier.name() == text).ok_or_else(|| "must be free, premium or ultimate".into())
+    tiers
+        .into_iter()
+        .find(|tier| tier.name() == text)
+        .ok_or_else(|| "must be free, premium or ultimate".into())
 }
 
 fn host(text: &str) -> Result<String, String> {
-    let is_name = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let is_name =
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let is_address = inner.is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok());
-    if is_name || is_address { Ok(text.to_owned()) } else { Err("it must be a host name or an IP address, without scheme and port".into()) }
+    if is_name || is_address {
+        Ok(text.to_owned())
+    } else {
+        Err("it must be a host name or an IP address, without scheme and port".into())
+    }
 }
 
 /// Runs it until a signal ends it.
@@ -125,7 +133,11 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     // Whoever reads the address may send a signal at once.
     let mut signals = signal::Source::new()?;
     let running = embedded::launch(config, &cx.output).await?;
-    let token = if running.token_was_generated() { format!("token: {}\n", running.token()) } else { String::new() };
+    let token = if running.token_was_generated() {
+        format!("token: {}\n", running.token())
+    } else {
+        String::new()
+    };
     cx.output.print(&format!("listening on {}\n{token}", running.url()))?;
     signals.next().await;
     running.stop().await;

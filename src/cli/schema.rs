@@ -1,4 +1,5 @@
-//! `undrift schema`: the JSON schemas of everything that is written for or by undrift, generated from the types.
+//! `undrift schema`: the JSON schemas of everything that is written for or by undrift, generated
+//! from the types.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +32,9 @@ const SCHEMAS: &[Generated] = &[
 
 /// The schema of a type as it is written.
 fn written<T: JsonSchema>() -> Json {
-    let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| settings.inline_subschemas = true);
+    let settings = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with(|settings| settings.inline_subschemas = true);
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
@@ -62,7 +65,11 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
         _ => {
             let names: Vec<_> = SCHEMAS.iter().map(|(name, _)| *name).collect();
             let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| *name == args.name) else {
-                let failure = Failure::usage(format!("no schema `{}`; available: {}", args.name, alternatives(&names)));
+                let failure = Failure::usage(format!(
+                    "no schema `{}`; available: {}",
+                    args.name,
+                    alternatives(&names)
+                ));
                 return Err(match nearest(&args.name, names) {
                     Some(name) => failure.help(format!("did you mean `{name}`?")),
                     None => failure,
@@ -87,14 +94,17 @@ fn write(folder: &Path) -> Outcome {
         let path = file(folder, name);
         std::fs::create_dir_all(folder)
             .and_then(|()| std::fs::write(&path, text(*schema)))
-            .map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?;
+            .map_err(|error| {
+                Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+            })?;
     }
     Ok(Exit::Success)
 }
 
 fn check(folder: &Path, cx: &Context) -> Outcome {
     let paths = SCHEMAS.iter().map(|(name, schema)| (file(folder, name), schema));
-    let stale = paths.filter(|(path, schema)| std::fs::read_to_string(path).ok() != Some(text(**schema)));
+    let stale =
+        paths.filter(|(path, schema)| std::fs::read_to_string(path).ok() != Some(text(**schema)));
     let stale: Vec<_> = stale.map(|(path, _)| path.display().to_string()).collect();
     if stale.is_empty() {
         return Ok(Exit::Success);
@@ -119,7 +129,8 @@ mod tests {
         let (_, schema) = SCHEMAS.iter().find(|(known, _)| *known == name).unwrap();
         let report: Json = serde_json::from_str(report).unwrap();
         let validator = jsonschema::validator_for(&schema()).unwrap();
-        let errors: Vec<_> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
+        let errors: Vec<_> =
+            validator.iter_errors(&report).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?} in {report:#}");
         let mut other = report;
         other[wrong.0] = wrong.1;
@@ -129,23 +140,37 @@ mod tests {
     #[test]
     fn reports_fit_their_schemas() {
         let none = &Secrets::default();
-        let run = Run { target: "https://x.example".into(), caller: "alice".into(), sandbox: false };
+        let run =
+            Run { target: "https://x.example".into(), caller: "alice".into(), sandbox: false };
         let (plan, applied) = (Plan::default(), Applied::default());
-        let diagnostics: Diagnostics = [Diagnostic::error("syntax", "it is broken")].into_iter().collect();
+        let diagnostics: Diagnostics =
+            [Diagnostic::error("syntax", "it is broken")].into_iter().collect();
         let finished = [
             ("plan", Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(none)),
-            ("apply", Report::finished(Sort::Apply, 6, Outcomes::new(&run, &applied)).to_text(none)),
-            ("check", Report::finished(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(none)),
+            (
+                "apply",
+                Report::finished(Sort::Apply, 6, Outcomes::new(&run, &applied)).to_text(none),
+            ),
+            (
+                "check",
+                Report::finished(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(none),
+            ),
         ];
         for (name, report) in finished {
             let report = report.unwrap();
             assert_fits(name, &report, ("exit_code", "none".into()));
             assert_fits(name, &report, ("status", "unheard".into()));
             assert_fits(name, &report, ("counts", Json::Null));
-            let failed = Report::failed(Sort::Plan, 7, "no".into(), None, diagnostics.clone()).to_text(none).unwrap();
+            let failed = Report::failed(Sort::Plan, 7, "no".into(), None, diagnostics.clone())
+                .to_text(none)
+                .unwrap();
             assert_fits(name, &failed, ("exit_code", Json::Null));
             assert_fits(name, &failed, ("status", "finished".into()));
-            assert_fits(name, &Report::unfinished(Sort::Plan).to_text(none).unwrap(), ("status", "failed".into()));
+            assert_fits(
+                name,
+                &Report::unfinished(Sort::Plan).to_text(none).unwrap(),
+                ("status", "failed".into()),
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What `plan`, `apply` and `drift` have in common: manifests, a service, and the way from both to a plan.
+//! What `plan`, `apply` and `drift` have in common: manifests, a service, and the way from both to
+//! a plan.
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
@@ -33,8 +34,8 @@ pub(super) struct SessionArgs {
     /// Do not fold or truncate
     #[arg(long, help_heading = "Output")]
     full: bool,
-    /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*); may be repeated
-    /// [env: UNDRIFT_ALLOW_ENV]
+    /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
+    /// may be repeated [env: UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]
     allow_env: Vec<String>,
     #[command(flatten)]
@@ -49,14 +50,25 @@ impl SessionArgs {
         Style { full: self.full, ..cx.output.style }
     }
 
-    /// The environment variables that manifests may use: as the options say, else as UNDRIFT_ALLOW_ENV does.
+    /// The environment variables that manifests may use: as the options say, else as
+    /// UNDRIFT_ALLOW_ENV does.
     fn allowed(&self, env: &Environment) -> Result<Allowed, Failure> {
         let (name, globs) = match env.get(ALLOW_NAME) {
-            _ if !self.allow_env.is_empty() => ("--allow-env", self.allow_env.iter().map(String::as_str).collect()),
-            Some(globs) => (ALLOW_NAME, globs.split([',', ' ', '\t', '\n', '\r']).filter(|glob| !glob.is_empty()).collect::<Vec<_>>()),
+            _ if !self.allow_env.is_empty() => {
+                ("--allow-env", self.allow_env.iter().map(String::as_str).collect())
+            }
+            Some(globs) => (
+                ALLOW_NAME,
+                globs
+                    .split([',', ' ', '\t', '\n', '\r'])
+                    .filter(|glob| !glob.is_empty())
+                    .collect::<Vec<_>>(),
+            ),
             None => return Ok(Allowed::default()),
         };
-        Allowed::only(globs).map_err(|why| Failure::usage(format!("{name}: {why}")).help("write a glob such as `SHOP_*`"))
+        Allowed::only(globs).map_err(|why| {
+            Failure::usage(format!("{name}: {why}")).help("write a glob such as `SHOP_*`")
+        })
     }
 }
 
@@ -64,7 +76,8 @@ impl SessionArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Selection")]
 struct SelectArgs {
-    /// Include only matching objects: a glob over PATH, PATH#SECTION or PATH#SECTION/ENTRY; may be repeated
+    /// Include only matching objects: a glob over PATH, PATH#SECTION or PATH#SECTION/ENTRY; may be
+    /// repeated
     #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
     only: Vec<Selector>,
     /// Exclude matching objects; may be repeated
@@ -86,10 +99,15 @@ pub(super) struct ChangeArgs {
 
 /// Checks that an acknowledgement names a guard.
 fn acknowledgement(text: &str) -> Result<String, String> {
-    let guards = [Guard::Removals, Guard::LastOwner, Guard::OwnAccess, Guard::Visibility].map(|guard| guard.to_string());
+    let guards = [Guard::Removals, Guard::LastOwner, Guard::OwnAccess, Guard::Visibility]
+        .map(|guard| guard.to_string());
     match text.split_once(':') {
-        Some((guard, address)) if guards.iter().any(|g| g == guard) && !address.is_empty() => Ok(text.to_owned()),
-        _ => Err(format!("write GUARD:ADDRESS as printed; the guards are {}", alternatives(&guards))),
+        Some((guard, address)) if guards.iter().any(|g| g == guard) && !address.is_empty() => {
+            Ok(text.to_owned())
+        }
+        _ => {
+            Err(format!("write GUARD:ADDRESS as printed; the guards are {}", alternatives(&guards)))
+        }
     }
 }
 
@@ -113,7 +131,12 @@ impl Session {
     ///
     /// # Errors
     /// If the manifests are wrong, a selector selects nothing, or there is no service to talk to.
-    pub(super) async fn open(args: &SessionArgs, changes: &ChangeArgs, reports: &mut Reports, cx: &Context) -> Result<Self, Failure> {
+    pub(super) async fn open(
+        args: &SessionArgs,
+        changes: &ChangeArgs,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Result<Self, Failure> {
         let loaded = manifest::load(&args.dir, &Surroundings::of_process());
         if !loaded.diagnostics.is_empty() {
             cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
@@ -123,7 +146,8 @@ impl Session {
         let Some(desired) = loaded.desired else {
             return Err(Failure::usage(format!("cannot use the manifests: {summary}")));
         };
-        let selection = Selection { only: args.select.only.clone(), exclude: args.select.exclude.clone() };
+        let selection =
+            Selection { only: args.select.only.clone(), exclude: args.select.exclude.clone() };
         for selector in selection.only.iter().chain(&selection.exclude).chain(&changes.resend) {
             selects_something(selector, &desired)?;
         }
@@ -131,18 +155,33 @@ impl Session {
             return Err(Failure::usage("`--exclude` excludes everything that is selected"));
         }
         let allowed = args.allowed(&cx.env)?;
-        let endpoint = args.connect.endpoint(&loaded.root, &loaded.config, &cx.env, &cx.output).await?;
+        let endpoint =
+            args.connect.endpoint(&loaded.root, &loaded.config, &cx.env, &cx.output).await?;
         let concurrency = args.connect.concurrency(&loaded.config);
         let secrets = Secrets::new(loaded.root, endpoint.environment.clone()).allowing(allowed);
-        let mut secrets = secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
+        let mut secrets =
+            secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
         secrets.resolve(references(&desired, &selection));
-        secrets.look_through(desired.uploads().filter(|(address, ..)| selection.holds(address)).map(|(.., path)| path));
+        secrets.look_through(
+            desired
+                .uploads()
+                .filter(|(address, ..)| selection.holds(address))
+                .map(|(.., path)| path),
+        );
         let secrets = Arc::new(secrets);
         cx.output.redactor().learn(Arc::clone(&secrets));
         let client = args.connect.client(&endpoint, &loaded.config, Arc::clone(&secrets))?;
         let observer = Observer::connect(client).await?;
-        let target = if endpoint.embedded.is_some() { "sandbox".to_owned() } else { endpoint.service.to_string() };
-        let run = Run { target, caller: observer.caller().username.clone(), sandbox: observer.is_sandbox() };
+        let target = if endpoint.embedded.is_some() {
+            "sandbox".to_owned()
+        } else {
+            endpoint.service.to_string()
+        };
+        let run = Run {
+            target,
+            caller: observer.caller().username.clone(),
+            sandbox: observer.is_sandbox(),
+        };
         let settings = plan::Settings {
             caller: observer.caller().clone(),
             secrets,
@@ -159,14 +198,28 @@ impl Session {
     /// # Errors
     /// If reading on is pointless.
     pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
-        let selected: Vec<&Project> =
-            self.desired.projects.iter().filter(|project| is_selected(project, &self.settings.selection)).collect();
-        let progress = Progress::new(cx.output.progress, "reading", selected.len(), Arc::clone(&self.settings.secrets));
+        let selected: Vec<&Project> = self
+            .desired
+            .projects
+            .iter()
+            .filter(|project| is_selected(project, &self.settings.selection))
+            .collect();
+        let progress = Progress::new(
+            cx.output.progress,
+            "reading",
+            selected.len(),
+            Arc::clone(&self.settings.secrets),
+        );
         let mut plan = Plan::default();
-        let read = self.observer.all(&selected, &self.settings.selection, self.concurrency, |project, live| {
-            plan.add(plan::project(project, &live, &self.settings));
-            progress.step(&project.path);
-        });
+        let read = self.observer.all(
+            &selected,
+            &self.settings.selection,
+            self.concurrency,
+            |project, live| {
+                plan.add(plan::project(project, &live, &self.settings));
+                progress.step(&project.path);
+            },
+        );
         read.await?;
         Ok(plan.sorted())
     }
@@ -184,13 +237,23 @@ impl ConnectArgs {
     ///
     /// # Errors
     /// If the token, the certificates or the proxy are of no use.
-    pub(super) fn client(&self, endpoint: &Endpoint, config: &Config, secrets: Arc<Secrets>) -> Result<ReadClient, Failure> {
+    pub(super) fn client(
+        &self,
+        endpoint: &Endpoint,
+        config: &Config,
+        secrets: Arc<Secrets>,
+    ) -> Result<ReadClient, Failure> {
         let concurrency = self.concurrency(config);
         let options = self.http_options(concurrency)?;
-        let transport =
-            HttpTransport::new(&endpoint.service, &endpoint.token, &options).map_err(|error| Failure::new(Exit::Usage, error))?;
+        let transport = HttpTransport::new(&endpoint.service, &endpoint.token, &options)
+            .map_err(|error| Failure::new(Exit::Usage, error))?;
         let deadline = self.deadline.map(Duration::from_secs);
-        let settings = Settings { concurrency, max_requests: self.max_requests, deadline, ..Settings::default() };
+        let settings = Settings {
+            concurrency,
+            max_requests: self.max_requests,
+            deadline,
+            ..Settings::default()
+        };
         Ok(ReadClient::new(endpoint.service.clone(), Arc::new(transport), secrets, settings))
     }
 }
@@ -199,14 +262,22 @@ impl ConnectArgs {
 fn limits(config: &Config) -> Limits {
     let (removals, defaults) = (&config.guards.removals, Limits::default());
     Limits {
-        count: removals.count.map_or(defaults.count, |count| usize::try_from(count).unwrap_or(usize::MAX)),
+        count: removals
+            .count
+            .map_or(defaults.count, |count| usize::try_from(count).unwrap_or(usize::MAX)),
         share: removals.share.unwrap_or(defaults.share),
     }
 }
 
 /// The secrets that the selected part refers to.
-fn references<'d>(desired: &'d Desired, selection: &Selection) -> impl Iterator<Item = &'d Reference> {
-    desired.references().filter(|(address, ..)| selection.holds(address)).map(|(.., reference)| reference)
+fn references<'d>(
+    desired: &'d Desired,
+    selection: &Selection,
+) -> impl Iterator<Item = &'d Reference> {
+    desired
+        .references()
+        .filter(|(address, ..)| selection.holds(address))
+        .map(|(.., reference)| reference)
 }
 
 /// Whether anything in `project` may be selected.
@@ -216,26 +287,35 @@ fn is_selected(project: &Project, selection: &Selection) -> bool {
         && !selection.exclude.iter().any(|s| s.matches(&project.address()))
 }
 
-/// Refuses a selector that matches nothing declared: it is a slip of the pen, and "nothing to do" would hide it.
+/// Refuses a selector that matches nothing declared: it is a slip of the pen, and "nothing to do"
+/// would hide it.
 fn selects_something(selector: &Selector, desired: &Desired) -> Result<(), Failure> {
     let declared = || desired.projects.iter().flat_map(addresses);
     if declared().any(|address| selector.matches(&address)) {
         return Ok(());
     }
-    let failure = Failure::usage(format!("`{}` matches nothing that is declared", selector.written()));
+    let failure =
+        Failure::usage(format!("`{}` matches nothing that is declared", selector.written()));
     let near = match selector.written().split_once('#') {
-        None => declared().filter(|address| address.section.is_none()).map(|address| address.to_string()).collect(),
+        None => declared()
+            .filter(|address| address.section.is_none())
+            .map(|address| address.to_string())
+            .collect(),
         // The section may be misspelt behind a glob, too.
         Some((path, _)) => {
             let sections: BTreeSet<_> = declared().filter_map(|address| address.section).collect();
             let within = sections.iter().map(|section| format!("{path}#{section}"));
-            let entries = declared().filter(|address| address.entry.is_some()).map(|address| address.to_string());
+            let entries = declared()
+                .filter(|address| address.entry.is_some())
+                .map(|address| address.to_string());
             within.chain(entries).collect::<Vec<_>>()
         }
     };
     Err(match crate::text::nearest(selector.written(), near.iter().map(String::as_str)) {
         Some(near) => failure.help(format!("did you mean `{near}`?")),
-        None => failure.help("`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`"),
+        None => failure.help(
+            "`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`",
+        ),
     })
 }
 
@@ -247,7 +327,12 @@ fn addresses(project: &Project) -> impl Iterator<Item = Address> {
         move |section| {
             let address = own.section(section.kind.section());
             let is_list = section.kind.shape() == Shape::List;
-            let entries: Vec<_> = section.entries.iter().filter(|_| is_list).map(|entry| address.entry(entry.key.as_str())).collect();
+            let entries: Vec<_> = section
+                .entries
+                .iter()
+                .filter(|_| is_list)
+                .map(|entry| address.entry(entry.key.as_str()))
+                .collect();
             std::iter::once(address).chain(entries)
         }
     });

@@ -23,7 +23,10 @@ impl Signals {
 ///
 /// # Errors
 /// If the system does not let signals be listened to.
-pub(super) fn watch(output: Output, interrupt: impl FnOnce() + Send + 'static) -> io::Result<Signals> {
+pub(super) fn watch(
+    output: Output,
+    interrupt: impl FnOnce() + Send + 'static,
+) -> io::Result<Signals> {
     let mut source = Source::new()?;
     let first = Arc::new(OnceLock::new());
     let told = Arc::clone(&first);
@@ -53,7 +56,10 @@ impl Source {
     /// If the system does not let signals be listened to.
     pub(super) fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
     }
 
     /// Waits for the next one; the code that it stands for.

@@ -19,7 +19,10 @@ pub static CODES: &[(&str, &str)] = &[
         "The service knows some settings under a deprecated name and a new one. A manifest with both would say the same thing twice, and \
          which of them wins would be up to the service. Keep the new one.",
     ),
-    ("choice", "The field takes one of a few words, and this is none of them. The message lists the words."),
+    (
+        "choice",
+        "The field takes one of a few words, and this is none of them. The message lists the words.",
+    ),
     (
         "control-character",
         "Control characters, NUL among them, are invisible in most editors, can take over a terminal, and cannot be stored by the service. \
@@ -30,13 +33,19 @@ pub static CODES: &[(&str, &str)] = &[
         "A new project gets its first contents from one source: a readme, an import, or a template. The reference forbids to combine them, \
          and some attributes work only together with another one. These rules concern `create:` and `settings:` together.",
     ),
-    ("date", "Dates are written as `YYYY-MM-DD`, and the day must exist. The service refuses a day that is over; the day is taken in UTC."),
+    (
+        "date",
+        "Dates are written as `YYYY-MM-DD`, and the day must exist. The service refuses a day that is over; the day is taken in UTC.",
+    ),
     (
         "deprecated",
         "The service still accepts this name but has a new one for it, and a later release may drop the old one. The manifest works as it \
          is; change the name when you touch it next.",
     ),
-    ("document", "A manifest is made of mappings, one for each document. A list or a plain text at the top declares nothing."),
+    (
+        "document",
+        "A manifest is made of mappings, one for each document. A list or a plain text at the top declares nothing.",
+    ),
     (
         "duplicate-entry",
         "Two entries of one list are the same thing on the service: two variables with one key and scope, two members with one user, two \
@@ -69,7 +78,10 @@ pub static CODES: &[(&str, &str)] = &[
          see. It names the acknowledgement that lets this one object through, to be given with `--ack`. There is no switch that turns \
          all of them off.",
     ),
-    ("hook-url", "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others."),
+    (
+        "hook-url",
+        "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others.",
+    ),
     (
         "literal-secret",
         "What looks like a secret is written in the manifest, where everybody who can read the repository can read it, for ever. Write where \
@@ -80,8 +92,14 @@ pub static CODES: &[(&str, &str)] = &[
         "The service masks a variable in job logs only if its value can be found there for certain: one line, 8 characters or more, and \
          only letters, digits and a few signs unless the variable is raw. It refuses other values, so the apply would fail.",
     ),
-    ("missing", "The field is required: without it the entry is not known well enough to be found or created."),
-    ("missing-field", "An entry that exists is managed without this field, but it cannot be created without it, and it is not there."),
+    (
+        "missing",
+        "The field is required: without it the entry is not known well enough to be found or created.",
+    ),
+    (
+        "missing-field",
+        "An entry that exists is managed without this field, but it cannot be created without it, and it is not there.",
+    ),
     (
         "missing-file",
         "A file that a manifest names cannot be read. It must be a regular file of at most 1 MiB below the folder of `undrift.yaml` (or the \
@@ -113,8 +131,14 @@ pub static CODES: &[(&str, &str)] = &[
         "The folder holds no file `*.yaml` or `*.yml`, or none of them holds a document. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
          are no manifests. Emptiness is an error, because a wrong path must not look like a wish for nothing.",
     ),
-    ("not-supported", "The name is reserved for something that this release cannot do yet. It is refused rather than ignored."),
-    ("not-utf-8", "Manifests are UTF-8 text. A file in another encoding, or no text at all, cannot be read without guessing."),
+    (
+        "not-supported",
+        "The name is reserved for something that this release cannot do yet. It is refused rather than ignored.",
+    ),
+    (
+        "not-utf-8",
+        "Manifests are UTF-8 text. A file in another encoding, or no text at all, cannot be read without guessing.",
+    ),
     (
         "null",
         "A key without a value means `null`, which says neither what is wanted nor that nothing is. Leave the key out and the thing is not \
@@ -130,7 +154,10 @@ pub static CODES: &[(&str, &str)] = &[
         "The full path of a project is its namespace and its own name, as in its address: `acme/shop`. Parts are made of letters, digits, \
          `.`, `-` and `_`; a project that may be created also follows the stricter rules for new ones.",
     ),
-    ("pattern", "The text does not have the form that the service accepts here. The hint says what it looks like."),
+    (
+        "pattern",
+        "The text does not have the form that the service accepts here. The hint says what it looks like.",
+    ),
     (
         "quote",
         "The field is text, but without quotes YAML reads a number or a boolean, and would change it: `1.10` becomes `1.1`, `0x1F` becomes \
@@ -146,29 +173,50 @@ pub static CODES: &[(&str, &str)] = &[
         "Environment variables whose names start with `CI_`, `GITLAB_` or `UNDRIFT_` belong to the CI system or to undrift. Some of them \
          hold tokens, undrift's own among them, and no manifest may send them anywhere. `--allow-env` limits manifests further.",
     ),
-    ("syntax", "The file is not well-formed YAML. Reading goes on with the next document, and other files are checked all the same."),
+    (
+        "syntax",
+        "The file is not well-formed YAML. Reading goes on with the next document, and other files are checked all the same.",
+    ),
     (
         "tier",
         "The field exists only on a higher tier of the service than `service.tier` in `undrift.yaml` says. The service would ignore the \
          field without a word, and every plan would show the same change again.",
     ),
-    ("too-large", "A manifest has at most 1 MiB, and a folder at most 200,000 manifests of 256 MiB in all."),
-    ("too-many-faults", "One file has more faults than are worth reading. Correct the first ones; the others are often their followers."),
-    ("type", "The value is of another type than the field: a word where a list is needed, a mapping where a number is needed."),
+    (
+        "too-large",
+        "A manifest has at most 1 MiB, and a folder at most 200,000 manifests of 256 MiB in all.",
+    ),
+    (
+        "too-many-faults",
+        "One file has more faults than are worth reading. Correct the first ones; the others are often their followers.",
+    ),
+    (
+        "type",
+        "The value is of another type than the field: a word where a list is needed, a mapping where a number is needed.",
+    ),
     (
         "unknown-field",
         "undrift knows no such field here. Names are the service's own. A misspelt field that was ignored would never be applied, so it is \
          an error; a field that is too new for undrift may stand below `extra:`.",
     ),
-    ("unknown-user", "The service knows no user with this name. Names are compared in any case; deleted users are not found."),
+    (
+        "unknown-user",
+        "The service knows no user with this name. Names are compared in any case; deleted users are not found.",
+    ),
     (
         "unlisted",
         "`unlisted` says what happens to live objects that a section does not list. Without the section there is no list to compare with, \
          and everything would count as unlisted.",
     ),
-    ("unreadable", "The system did not let undrift read a file or a folder. What it declares is unknown, so nothing is planned."),
+    (
+        "unreadable",
+        "The system did not let undrift read a file or a folder. What it declares is unknown, so nothing is planned.",
+    ),
     ("value", "The value is outside the limits of the field."),
-    ("yaml-key", "Keys are text. YAML reads `1`, `true` and `null` as something else, so two different keys could look the same."),
+    (
+        "yaml-key",
+        "Keys are text. YAML reads `1`, `true` and `null` as something else, so two different keys could look the same.",
+    ),
     (
         "yaml-limit",
         "Aliases let a few lines stand for gigabytes, and deep nesting can exhaust a reader. A file may stand for 16 MiB of text and \
@@ -178,7 +226,10 @@ pub static CODES: &[(&str, &str)] = &[
         "yaml-number",
         "JSON, which the service speaks, has neither infinity nor numbers beyond 64 bits. Text that looks like one needs quotes.",
     ),
-    ("yaml-tag", "Only the tags of the YAML core schema are known. Other tools use their own for secrets; here a secret is a reference."),
+    (
+        "yaml-tag",
+        "Only the tags of the YAML core schema are known. Other tools use their own for secrets; here a secret is a reference.",
+    ),
 ];
 
 /// What lies behind a code.

@@ -1,6 +1,8 @@
 //! Diagnostics as text for people, as cargo shows its own.
 
-use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{
+    Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet,
+};
 
 use super::{Diagnostic, Place, Severity};
 use crate::text::escape;
@@ -26,7 +28,10 @@ pub(super) fn render(diagnostic: &Diagnostic, style: Style) -> String {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut group = level.primary_title(escape(&diagnostic.message)).id(diagnostic.code).elements(Vec::<Element<'_>>::new());
+    let mut group = level
+        .primary_title(escape(&diagnostic.message))
+        .id(diagnostic.code)
+        .elements(Vec::<Element<'_>>::new());
     if let Some(place) = &diagnostic.place {
         group = show(group, place, diagnostic.label.as_deref(), AnnotationKind::Primary);
     }
@@ -43,20 +48,31 @@ pub(super) fn render(diagnostic: &Diagnostic, style: Style) -> String {
 }
 
 /// `group` with a place: file, line and column, and the line itself where it is known.
-fn show<'d>(group: Group<'d>, place: &'d Place, label: Option<&'d str>, kind: AnnotationKind) -> Group<'d> {
+fn show<'d>(
+    group: Group<'d>,
+    place: &'d Place,
+    label: Option<&'d str>,
+    kind: AnnotationKind,
+) -> Group<'d> {
     let path = escape(&place.file);
     let Some(spot) = &place.spot else { return group.element(Origin::path(path)) };
     let Some((line, (start, end))) = &spot.snippet else {
-        return group.element(Origin::path(path).line(spot.line as usize).char_column(spot.column as usize));
+        return group.element(
+            Origin::path(path).line(spot.line as usize).char_column(spot.column as usize),
+        );
     };
     let annotation = kind.span(*start..*end).label(label.map(escape));
-    let snippet = Snippet::<Annotation<'_>>::source(line.as_str()).line_start(spot.line as usize).path(path);
+    let snippet =
+        Snippet::<Annotation<'_>>::source(line.as_str()).line_start(spot.line as usize).path(path);
     group.element(snippet.annotation(annotation))
 }
 
-/// The renderer counts columns in the line that is shown, where hidden parts are shorter than they are in the file.
+/// The renderer counts columns in the line that is shown, where hidden parts are shorter than they
+/// are in the file.
 fn with_true_column(text: String, place: &Place) -> String {
-    let Some((spot, (line, (start, _)))) = place.spot.as_ref().and_then(|spot| Some((spot, spot.snippet.as_ref()?))) else {
+    let Some((spot, (line, (start, _)))) =
+        place.spot.as_ref().and_then(|spot| Some((spot, spot.snippet.as_ref()?)))
+    else {
         return text;
     };
     let shown = line[..*start].chars().count() + 1;

@@ -1,7 +1,8 @@
 //! The text of a file, with line numbers and with the parts that must not be shown.
 //!
-//! A [`Source`] turns byte ranges into a [`Place`] or an [`Origin`]. What [`Source::hide`] was told, credentials in URLs and comments
-//! never get into a place: its snippet is made of what is left.
+//! A [`Source`] turns byte ranges into a [`Place`] or an [`Origin`]. What [`Source::hide`] was
+//! told, credentials in URLs and comments never get into a place: its snippet is made of what is
+//! left.
 
 use std::{cell::Cell, ops::Range, sync::Arc};
 
@@ -54,7 +55,10 @@ impl Place {
 /// The place that a declared value comes from; without its line of text.
 impl From<&Origin> for Place {
     fn from(origin: &Origin) -> Self {
-        Self { file: origin.file.clone(), spot: Some(Spot { line: origin.line, column: origin.column, snippet: None }) }
+        Self {
+            file: origin.file.clone(),
+            spot: Some(Spot { line: origin.line, column: origin.column, snippet: None }),
+        }
     }
 }
 
@@ -68,15 +72,23 @@ pub struct Source<'t> {
     lines: Vec<usize>,
     /// What must not be shown; ordered and apart.
     hidden: Vec<Range<usize>>,
-    /// The last position that was looked up, with its column: on a long line the next one is counted from there.
+    /// The last position that was looked up, with its column: on a long line the next one is
+    /// counted from there.
     last: Cell<(usize, u32)>,
 }
 
 impl<'t> Source<'t> {
     /// The text of the file `name`.
     pub fn new(name: impl Into<FileName>, text: &'t str) -> Self {
-        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Self { name: name.into(), text, lines, hidden: text::url_secrets(text), last: Cell::new((0, 1)) }
+        let lines =
+            std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self {
+            name: name.into(),
+            text,
+            lines,
+            hidden: text::url_secrets(text),
+            last: Cell::new((0, 1)),
+        }
     }
 
     /// The whole text.
@@ -108,13 +120,15 @@ impl<'t> Source<'t> {
         self.place_within(span, &(0..self.text.len()))
     }
 
-    /// Where `span` is, with what `part` holds of its first line: for when nobody has said yet what must not be shown of the rest.
+    /// Where `span` is, with what `part` holds of its first line: for when nobody has said yet what
+    /// must not be shown of the rest.
     pub fn place_within(&self, span: &Range<usize>, part: &Range<usize>) -> Place {
         let start = boundary(self.text, span.start);
         let (line, column) = self.position(start);
         let end = boundary(self.text, span.end).max(start);
         let part = boundary(self.text, part.start)..boundary(self.text, part.end);
-        let snippet = Some(self.snippet(line, start..end, part)).filter(|(shown, _)| !shown.is_empty());
+        let snippet =
+            Some(self.snippet(line, start..end, part)).filter(|(shown, _)| !shown.is_empty());
         Place { file: self.name.clone(), spot: Some(Spot { line, column, snippet }) }
     }
 
@@ -124,7 +138,8 @@ impl<'t> Source<'t> {
         let line = self.lines.partition_point(|start| *start <= at);
         let start = self.lines[line - 1];
         let (known, column) = self.last.get();
-        let (from, column) = if (start..=at).contains(&known) { (known, column) } else { (start, 1) };
+        let (from, column) =
+            if (start..=at).contains(&known) { (known, column) } else { (start, 1) };
         let text = &self.text[from..at];
         let text = if from == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
         let column = column.saturating_add(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
@@ -133,7 +148,12 @@ impl<'t> Source<'t> {
     }
 
     /// What may be shown of the `part` of a line, and the bytes of it that stand for `span`.
-    fn snippet(&self, line: u32, span: Range<usize>, part: Range<usize>) -> (String, (usize, usize)) {
+    fn snippet(
+        &self,
+        line: u32,
+        span: Range<usize>,
+        part: Range<usize>,
+    ) -> (String, (usize, usize)) {
         let start = self.lines[line as usize - 1];
         let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
         let code = start + code_length(&self.text[start..end]);
@@ -141,7 +161,8 @@ impl<'t> Source<'t> {
         let span = span.start.min(end)..span.end.min(end).max(span.start.min(end));
         let (start, end) = (start.max(part.start).min(end), end.min(part.end).max(start));
         let from = back(self.text, span.start, WINDOW).max(start);
-        let to = forward(self.text, span.end.min(forward(self.text, span.start, WINDOW)), WINDOW).min(end);
+        let to = forward(self.text, span.end.min(forward(self.text, span.start, WINDOW)), WINDOW)
+            .min(end);
         let mut shown = String::new();
         let (mut shown_start, mut shown_end) = (None, 0);
         let mut at = from;
@@ -176,7 +197,8 @@ fn visible(c: char) -> String {
     }
 }
 
-/// How much of a line there is before its comment. Where that is not certain, more is taken for comment rather than less.
+/// How much of a line there is before its comment. Where that is not certain, more is taken for
+/// comment rather than less.
 fn code_length(line: &str) -> usize {
     let mut previous = ' ';
     let mut value_may_start = true;
@@ -209,8 +231,12 @@ fn closing_quote(text: &str, quote: char) -> Option<usize> {
     let mut characters = text.char_indices().peekable();
     while let Some((at, c)) = characters.next() {
         match c {
-            '\\' if quote == '"' => drop(characters.next()),
-            '\'' if quote == '\'' && characters.peek().is_some_and(|(_, next)| *next == '\'') => drop(characters.next()),
+            '\\' if quote == '"' => {
+                characters.next();
+            }
+            '\'' if quote == '\'' && characters.peek().is_some_and(|(_, next)| *next == '\'') => {
+                characters.next();
+            }
             c if c == quote => return Some(at + 1),
             _ => {}
         }

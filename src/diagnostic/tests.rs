@@ -91,7 +91,10 @@ fn columns_count_characters_and_no_byte_order_mark() {
     let source = Source::new("a.yaml", text);
     let position = |part| source.origin(find(text, part).start, Layer::Project).to_string();
     let positions = ["ä", "1", "b", "x", ": 1", "ä"].map(position);
-    assert_eq!(positions, ["a.yaml:1:1", "a.yaml:1:4", "a.yaml:2:1", "a.yaml:2:5", "a.yaml:1:2", "a.yaml:1:1"]);
+    assert_eq!(
+        positions,
+        ["a.yaml:1:1", "a.yaml:1:4", "a.yaml:2:1", "a.yaml:2:5", "a.yaml:1:2", "a.yaml:1:1"]
+    );
     assert_eq!(shown(text, "☃", &[]), ("b: ☃x".into(), "☃".into()));
 }
 
@@ -119,7 +122,10 @@ fn comments_are_dropped() {
 #[test]
 fn hidden_parts_may_touch_overlap_and_span_lines() {
     let text = "a: one two three\n  four\nb: five";
-    assert_eq!(shown(text, "three", &["one", "two three\n  four"]), ("a: *** ***".into(), "***".into()));
+    assert_eq!(
+        shown(text, "three", &["one", "two three\n  four"]),
+        ("a: *** ***".into(), "***".into())
+    );
     assert_eq!(shown(text, "four", &["three\n  four"]), ("***".into(), "***".into()));
     assert_eq!(shown(text, "one two", &["one two", "two three"]), ("a: ***".into(), "***".into()));
     assert_eq!(shown("u: https://a:s@h/x?k=s#s", "u", &[]).0, "u: https://***@h/x?k=***#***");
@@ -145,7 +151,10 @@ fn a_long_line_is_cut_around_what_is_meant() {
 fn control_characters_do_not_reach_the_terminal() {
     let text = "a: \u{9b}x\u{202e}\ty";
     assert_eq!(shown(text, "x", &[]).0, "a: \\u{9b}x\\u{202e} y");
-    let diagnostic = Diagnostic::error("type", "a\u{1b}b").at(Place::file("c\u{1b}d")).help("e\u{1b}f").to_text();
+    let diagnostic = Diagnostic::error("type", "a\u{1b}b")
+        .at(Place::file("c\u{1b}d"))
+        .help("e\u{1b}f")
+        .to_text();
     assert!(!diagnostic.contains('\u{1b}'), "{diagnostic}");
 }
 
@@ -160,7 +169,8 @@ fn diagnostics_are_ordered_when_they_are_shown() {
         Diagnostic::error("type", "third").at(at("c")),
         Diagnostic::error("type", "first"),
     ]);
-    let messages: Vec<_> = diagnostics.sorted().into_iter().map(|diagnostic| diagnostic.message.as_str()).collect();
+    let messages: Vec<_> =
+        diagnostics.sorted().into_iter().map(|diagnostic| diagnostic.message.as_str()).collect();
     assert_eq!(messages, ["first", "second", "third", "fourth"]);
     assert_eq!(diagnostics.summary().as_deref(), Some("3 errors, 1 warning"));
     assert_eq!(Diagnostics::default().summary(), None);

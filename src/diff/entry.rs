@@ -1,10 +1,11 @@
-//! One declared entry against the live ones: what it stands for, how each of its fields compares, and what follows from that.
+//! One declared entry against the live ones: what it stands for, how each of its fields compares,
+//! and what follows from that.
 
 use std::collections::BTreeMap;
 
 use super::{
-    AccessChange, Action, Change, Context, Difference, Incomplete, Note, Problem, Reason, SectionDiff, Shown, access_of, removal,
-    shown_live, shown_plain,
+    AccessChange, Action, Change, Context, Difference, Incomplete, Note, Problem, Reason,
+    SectionDiff, Shown, access_of, removal, shown_live, shown_plain,
 };
 use crate::{
     address::Address,
@@ -42,11 +43,14 @@ pub(super) struct Comparing<'a> {
 impl<'a> Comparing<'a> {
     pub(super) fn new(kind: &'static dyn Kind, entry: &'a Entry, context: Context<'a>) -> Self {
         let section = context.project.section(kind.section());
-        let address = if entry.key.is_empty() { section } else { section.entry(entry.key.as_str()) };
+        let address =
+            if entry.key.is_empty() { section } else { section.entry(entry.key.as_str()) };
         let values = entry.values();
         let comparable = values.iter().map(|(name, value)| {
             let known = match value {
-                Value::Secret(reference) => context.secrets.get(reference).map(|secret| Value::from(secret.expose())),
+                Value::Secret(reference) => {
+                    context.secrets.get(reference).map(|secret| Value::from(secret.expose()))
+                }
                 _ => None,
             };
             (name.clone(), known.unwrap_or_else(|| value.clone()))
@@ -60,7 +64,10 @@ impl<'a> Comparing<'a> {
     }
 
     pub(super) fn find<'l>(&self, live: &'l [LiveEntry]) -> Match<'l> {
-        let plain = self.comparable.iter().filter_map(|(name, value)| Some((name.clone(), value.plain()?.clone())));
+        let plain = self
+            .comparable
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), value.plain()?.clone())));
         let key = self.kind.key(&plain.collect());
         let unknown = |name: &&str| matches!(self.comparable.get(*name), Some(Value::Secret(_)));
         match self.kind.find(&self.comparable, &key, live) {
@@ -73,10 +80,14 @@ impl<'a> Comparing<'a> {
 
     /// Whether a secret tells it from others, known here or not.
     pub(super) fn is_told_by_secret(&self) -> bool {
-        self.kind.identity().iter().any(|name| matches!(self.values.get(*name), Some(Value::Secret(_))))
+        self.kind
+            .identity()
+            .iter()
+            .any(|name| matches!(self.values.get(*name), Some(Value::Secret(_))))
     }
 
-    /// Whether `other` is the same thing as `found` once more, as a create whose answer was lost can leave it behind.
+    /// Whether `other` is the same thing as `found` once more, as a create whose answer was lost
+    /// can leave it behind.
     pub(super) fn is_copy(&self, found: &LiveEntry, other: &LiveEntry) -> bool {
         found.handle != other.handle && found.fields == other.fields && !found.fields.is_empty()
     }
@@ -85,19 +96,32 @@ impl<'a> Comparing<'a> {
         diff.incomplete.push(Incomplete { address: self.address.clone(), reason: reason.into() });
     }
 
-    fn problem(&self, code: &'static str, message: String, help: Option<String>, field: &str) -> Problem {
+    fn problem(
+        &self,
+        code: &'static str,
+        message: String,
+        help: Option<String>,
+        field: &str,
+    ) -> Problem {
         let origin = self.entry.fields.get(field).map_or(&self.entry.origin, |field| &field.origin);
         Problem { address: self.address.clone(), code, message, help, origin: origin.clone() }
     }
 
-    /// Whether a field steers undrift, or is what tells entries apart, and is neither compared nor shown as a change.
+    /// Whether a field steers undrift, or is what tells entries apart, and is neither compared nor
+    /// shown as a change.
     fn steers(&self, name: &str) -> bool {
         let field = self.field(name);
-        field.accepted == Accepted::Never && (!is_readable(field) || self.kind.identity().contains(&name))
+        field.accepted == Accepted::Never
+            && (!is_readable(field) || self.kind.identity().contains(&name))
     }
 
     fn note(&self, reason: Reason, fields: Vec<String>) -> Note {
-        Note { address: self.address.clone(), reason, fields, origin: Some(self.entry.origin.clone()) }
+        Note {
+            address: self.address.clone(),
+            reason,
+            fields,
+            origin: Some(self.entry.origin.clone()),
+        }
     }
 
     /// Says which secrets are not known here, so that a plan does not look more certain than it is.
@@ -108,7 +132,8 @@ impl<'a> Comparing<'a> {
         let missing = self.comparable.iter().filter_map(|(name, value)| {
             let reference = match value {
                 Value::Secret(reference) => Some(reference.clone()),
-                Value::File(path) => Some(Reference::File(path.clone())).filter(|file| self.context.secrets.why_missing(file).is_some()),
+                Value::File(path) => Some(Reference::File(path.clone()))
+                    .filter(|file| self.context.secrets.why_missing(file).is_some()),
                 Value::Plain(_) => None,
             };
             Some((name.clone(), reference?.to_string()))
@@ -119,7 +144,8 @@ impl<'a> Comparing<'a> {
         }
     }
 
-    /// Says which secrets the service would refuse. What is written in a manifest was checked when it was read.
+    /// Says which secrets the service would refuse. What is written in a manifest was checked when
+    /// it was read.
     pub(super) fn secrets_unfit(&self, diff: &mut SectionDiff) {
         let is_secret = |name: &str| matches!(self.values.get(name), Some(Value::Secret(_)));
         if self.entry.state == State::Present && self.values.keys().any(|name| is_secret(name)) {
@@ -142,7 +168,13 @@ impl<'a> Comparing<'a> {
             return;
         }
         if self.entry.state == State::Absent {
-            diff.differences.push(removal(self.kind, self.address.clone(), &self.entry.origin, live, self.context.target));
+            diff.differences.push(removal(
+                self.kind,
+                self.address.clone(),
+                &self.entry.origin,
+                live,
+                self.context.target,
+            ));
             return;
         }
         let mut changes = Vec::new();
@@ -162,7 +194,11 @@ impl<'a> Comparing<'a> {
                 Compared::NotReturned => not_returned.push(name.clone()),
             }
         }
-        diff.notes.extend(waiting.into_iter().map(|(why, fields)| self.note(Reason::Waits { why: why.into() }, fields)));
+        diff.notes.extend(
+            waiting
+                .into_iter()
+                .map(|(why, fields)| self.note(Reason::Waits { why: why.into() }, fields)),
+        );
         if !unverified.is_empty() {
             diff.notes.push(self.note(Reason::CannotVerify, unverified));
         }
@@ -174,12 +210,24 @@ impl<'a> Comparing<'a> {
         }
         let changed: Vec<&str> = changes.iter().map(|change| change.field.as_str()).collect();
         let requests = self.kind.update(self.subject(), live, &changed);
-        let forgotten = self.values.keys().filter(|name| !changed.contains(&name.as_str()) && self.kind.resets(name, &changed));
+        let forgotten = self
+            .values
+            .keys()
+            .filter(|name| !changed.contains(&name.as_str()) && self.kind.resets(name, &changed));
         let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
         changes.extend(forgotten);
-        let access =
-            access_of(self.kind, live).map(|(user, before)| AccessChange { user, before, after: self.declared_access().unwrap_or(before) });
-        diff.differences.push(self.difference(Action::Update, changes, requests, Some(live.clone()), access));
+        let access = access_of(self.kind, live).map(|(user, before)| AccessChange {
+            user,
+            before,
+            after: self.declared_access().unwrap_or(before),
+        });
+        diff.differences.push(self.difference(
+            Action::Update,
+            changes,
+            requests,
+            Some(live.clone()),
+            access,
+        ));
     }
 
     /// The entry is not live.
@@ -195,10 +243,15 @@ impl<'a> Comparing<'a> {
             diff.problems.push(self.problem("unknown-user", message, help, "user"));
             return;
         }
-        let missing: Vec<_> = self.kind.required().iter().filter(|name| !self.values.contains_key(**name)).collect();
+        let missing: Vec<_> =
+            self.kind.required().iter().filter(|name| !self.values.contains_key(**name)).collect();
         if !missing.is_empty() {
             let names: Vec<_> = missing.iter().map(|name| format!("`{name}`")).collect();
-            let message = format!("the {} does not exist, and cannot be created without {}", self.kind.noun(), names.join(", "));
+            let message = format!(
+                "the {} does not exist, and cannot be created without {}",
+                self.kind.noun(),
+                names.join(", ")
+            );
             let help = Some("add what is missing, or remove the entry".into());
             diff.problems.push(self.problem("missing-field", message, help, ""));
             return;
@@ -207,14 +260,29 @@ impl<'a> Comparing<'a> {
         if requests.is_empty() {
             return;
         }
-        let changes: Vec<_> = self.values.keys().filter(|name| !self.steers(name)).map(|name| self.change(name, None)).collect();
-        let user = self.kind.user(&self.values).and_then(|user| self.context.users.get(&user.to_lowercase()).copied().flatten());
-        let access = user.zip(self.declared_access()).map(|(user, after)| AccessChange { user, before: 0, after });
+        let changes: Vec<_> = self
+            .values
+            .keys()
+            .filter(|name| !self.steers(name))
+            .map(|name| self.change(name, None))
+            .collect();
+        let user = self
+            .kind
+            .user(&self.values)
+            .and_then(|user| self.context.users.get(&user.to_lowercase()).copied().flatten());
+        let access = user.zip(self.declared_access()).map(|(user, after)| AccessChange {
+            user,
+            before: 0,
+            after,
+        });
         diff.differences.push(self.difference(Action::Create, changes, requests, None, access));
     }
 
     fn declared_access(&self) -> Option<u8> {
-        let plain = self.values.iter().filter_map(|(name, value)| Some((name.clone(), value.plain()?.clone())));
+        let plain = self
+            .values
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), value.plain()?.clone())));
         self.kind.access(&plain.collect())
     }
 
@@ -226,7 +294,15 @@ impl<'a> Comparing<'a> {
         live: Option<LiveEntry>,
         access: Option<AccessChange>,
     ) -> Difference {
-        Difference { address: self.address.clone(), action, origin: self.entry.origin.clone(), changes, requests, live, access }
+        Difference {
+            address: self.address.clone(),
+            action,
+            origin: self.entry.origin.clone(),
+            changes,
+            requests,
+            live,
+            access,
+        }
     }
 
     fn compare(&self, name: &str, value: &Value, live: &LiveEntry) -> Compared {
@@ -241,14 +317,17 @@ impl<'a> Comparing<'a> {
             Value::Plain(declared) => declared,
             Value::Secret(_) => return Compared::SecretMissing,
             // The service shows that there is a file, and not what is in it.
-            Value::File(_) if live.fields.get(name).is_some_and(|found| !found.is_null()) => return Compared::NotReadable,
+            Value::File(_) if live.fields.get(name).is_some_and(|found| !found.is_null()) => {
+                return Compared::NotReadable;
+            }
             Value::File(_) => &Json::Bool(true),
         };
         match live.fields.get(name) {
             Some(found) if self.kind.same(name, declared, found) => Compared::Same,
             Some(_) => Compared::Differs,
             None if field.read == Readback::IfPresent => Compared::NotReadable,
-            // An answer may leave out what is null. Only where the service shows fields of that tier does it say so by leaving it out.
+            // An answer may leave out what is null. Only where the service shows fields of that
+            // tier does it say so by leaving it out.
             None if field.nullable && field.tier <= live.tier => {
                 if self.kind.same(name, declared, &Json::Null) {
                     Compared::Same
@@ -266,19 +345,32 @@ impl<'a> Comparing<'a> {
             None => Shown::Absent,
             Some(_) if !is_readable(field) => Shown::Unknown,
             // What is declared as a secret is one on the service too.
-            Some(live) if matches!(self.values[name], Value::Secret(_)) && live.fields.contains_key(name) => Shown::Hidden,
+            Some(live)
+                if matches!(self.values[name], Value::Secret(_))
+                    && live.fields.contains_key(name) =>
+            {
+                Shown::Hidden
+            }
             Some(live) => shown_live(field, live.fields.get(name)),
         };
         let origin = self.entry.fields.get(name).map(|sourced| sourced.origin.clone());
-        Change { field: name.to_owned(), before, after: self.shown_declared(field, &self.values[name]), origin }
+        Change {
+            field: name.to_owned(),
+            before,
+            after: self.shown_declared(field, &self.values[name]),
+            origin,
+        }
     }
 
     fn shown_declared(&self, field: &Field, value: &Value) -> Shown {
         match value {
             Value::Secret(reference) => Shown::Secret(reference.to_string()),
             Value::File(path) => Shown::File(path.clone()),
-            // It is in Git, but whoever asked for it to be masked in job logs does not want it in this one either.
-            Value::Plain(_) if field.secrecy == Secrecy::Sensitive && self.masked() => Shown::Hidden,
+            // It is in Git, but whoever asked for it to be masked in job logs does not want it in
+            // this one either.
+            Value::Plain(_) if field.secrecy == Secrecy::Sensitive && self.masked() => {
+                Shown::Hidden
+            }
             Value::Plain(value) => Shown::Value(shown_plain(field, value)),
         }
     }

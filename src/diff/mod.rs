@@ -1,7 +1,8 @@
 //! What differs between a declared section and the live one, as data.
 //!
-//! Pure and synchronous: the same input gives the same differences in the same order. What cannot be compared becomes a note, never a
-//! difference, so that a run which changed nothing plans nothing.
+//! Pure and synchronous: the same input gives the same differences in the same order. What cannot
+//! be compared becomes a note, never a difference, so that a run which changed nothing plans
+//! nothing.
 
 mod entry;
 #[cfg(test)]
@@ -50,7 +51,8 @@ pub enum Shown {
     Unknown,
     /// Plain data.
     Value(Json),
-    /// Something is there that is not shown: a live value of a sensitive field, or a literal that is declared to be masked.
+    /// Something is there that is not shown: a live value of a sensitive field, or a literal that
+    /// is declared to be masked.
     Hidden,
     /// The value of a secret, by where it comes from: `env:NAME` or `file:PATH`.
     Secret(String),
@@ -208,7 +210,11 @@ pub struct Context<'a> {
 ///
 /// # Errors
 /// Why the live section does not say enough: then nothing is concluded.
-pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> Result<SectionDiff, Cause> {
+pub fn section(
+    declared: &Section,
+    live: &Collection,
+    context: Context<'_>,
+) -> Result<SectionDiff, Cause> {
     let live = live.entries().map_err(Cause::clone)?;
     let mut diff = SectionDiff::default();
     // The live entries that a declared one stands for.
@@ -224,11 +230,23 @@ pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> R
                 comparing.present(found, &mut diff);
                 for copy in live.iter().filter(|other| comparing.is_copy(found, other)) {
                     listed.push(copy);
-                    let address = comparing.address.entry(format!("{}@{}", entry.key, plain_text(&copy.handle)));
-                    diff.differences.push(removal(declared.kind, address, &entry.origin, copy, context.target));
+                    let address = comparing.address.entry(format!(
+                        "{}@{}",
+                        entry.key,
+                        plain_text(&copy.handle)
+                    ));
+                    diff.differences.push(removal(
+                        declared.kind,
+                        address,
+                        &entry.origin,
+                        copy,
+                        context.target,
+                    ));
                 }
             }
-            Match::One(_) => comparing.ambiguous("another entry already matches the same live object", &mut diff),
+            Match::One(_) => {
+                comparing.ambiguous("another entry already matches the same live object", &mut diff)
+            }
             Match::Ambiguous(why) => {
                 doubt.unmatched = true;
                 comparing.ambiguous(why, &mut diff);
@@ -239,7 +257,9 @@ pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> R
         comparing.secrets_missing(&mut diff);
         comparing.secrets_unfit(&mut diff);
     }
-    for entry in live.iter().filter(|entry| !listed.iter().any(|other| std::ptr::eq(*other, *entry))) {
+    for entry in
+        live.iter().filter(|entry| !listed.iter().any(|other| std::ptr::eq(*other, *entry)))
+    {
         unlisted(declared, entry, doubt, context, &mut diff);
     }
     Ok(diff)
@@ -250,7 +270,8 @@ pub fn section(declared: &Section, live: &Collection, context: Context<'_>) -> R
 struct Doubt {
     /// A declared one could not be told from others, so this may be it.
     unmatched: bool,
-    /// A declared one that is told by a secret was not found: what tells this one may be that secret, or what it was before.
+    /// A declared one that is told by a secret was not found: what tells this one may be that
+    /// secret, or what it was before.
     secret: bool,
 }
 
@@ -258,24 +279,51 @@ struct Doubt {
 const UNMATCHED: &str = "may be a declared one: ambiguous";
 
 /// What happens to a live entry that no manifest lists.
-fn unlisted(declared: &Section, live: &LiveEntry, doubt: Doubt, context: Context<'_>, diff: &mut SectionDiff) {
+fn unlisted(
+    declared: &Section,
+    live: &LiveEntry,
+    doubt: Doubt,
+    context: Context<'_>,
+    diff: &mut SectionDiff,
+) {
     let kind = declared.kind;
     if kind.shape() != crate::kind::Shape::List || declared.unlisted == Unlisted::Ignore {
         return;
     }
     let id = || format!("{}:{}", kind.handle().0, plain_text(&live.handle));
-    let address = context.project.section(kind.section()).entry(if doubt.secret { id() } else { kind.key(&live.fields) });
+    let address = context.project.section(kind.section()).entry(if doubt.secret {
+        id()
+    } else {
+        kind.key(&live.fields)
+    });
     let user = access_of(kind, live).map(|(user, _)| user);
     let spared = live
         .protected
         .or_else(|| (user == Some(context.caller.id)).then_some("the token's own access"))
-        .or_else(|| (user.is_some() && user == context.personal_owner).then_some("the owner of the personal namespace"))
+        .or_else(|| {
+            (user.is_some() && user == context.personal_owner)
+                .then_some("the owner of the personal namespace")
+        })
         .or_else(|| doubt.unmatched.then_some(UNMATCHED));
-    let note = |reason| Note { address: address.clone(), reason, fields: Vec::new(), origin: Some(declared.origin.clone()) };
-    let policy = if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted };
+    let note = |reason| Note {
+        address: address.clone(),
+        reason,
+        fields: Vec::new(),
+        origin: Some(declared.origin.clone()),
+    };
+    let policy =
+        if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted };
     match (policy, spared) {
-        (Unlisted::Delete, None) => diff.differences.push(removal(kind, address, &declared.unlisted_origin, live, context.target)),
-        (Unlisted::Delete, Some(why)) => diff.notes.push(note(Reason::LeftAlone { why: why.into() })),
+        (Unlisted::Delete, None) => diff.differences.push(removal(
+            kind,
+            address,
+            &declared.unlisted_origin,
+            live,
+            context.target,
+        )),
+        (Unlisted::Delete, Some(why)) => {
+            diff.notes.push(note(Reason::LeftAlone { why: why.into() }))
+        }
         // Bots come and go with the tokens that they belong to; a report of them would never end.
         _ if live.protected.is_some() => {}
         _ if doubt.unmatched => diff.notes.push(note(Reason::LeftAlone { why: UNMATCHED.into() })),
@@ -283,9 +331,18 @@ fn unlisted(declared: &Section, live: &LiveEntry, doubt: Doubt, context: Context
     }
 }
 
-fn removal(kind: &dyn Kind, address: Address, origin: &Origin, live: &LiveEntry, target: &Target) -> Difference {
+fn removal(
+    kind: &dyn Kind,
+    address: Address,
+    origin: &Origin,
+    live: &LiveEntry,
+    target: &Target,
+) -> Difference {
     let identity = kind.identity();
-    let changes = live.fields.iter().filter(|(name, _)| !identity.contains(&name.as_str()) && kind.table().get(name).is_some());
+    let changes = live
+        .fields
+        .iter()
+        .filter(|(name, _)| !identity.contains(&name.as_str()) && kind.table().get(name).is_some());
     let changes = changes.map(|(name, value)| Change {
         field: name.clone(),
         before: shown_live(kind.table().field(name), Some(value)),
@@ -323,7 +380,12 @@ pub fn creation_change(kind: &dyn Kind, name: &str, declared: &Sourced<Value>) -
         Value::File(path) => Shown::File(path.clone()),
         Value::Plain(value) => Shown::Value(shown_plain(kind.table().field(name), value)),
     };
-    Change { field: name.to_owned(), before: Shown::Absent, after, origin: Some(declared.origin.clone()) }
+    Change {
+        field: name.to_owned(),
+        before: Shown::Absent,
+        after,
+        origin: Some(declared.origin.clone()),
+    }
 }
 
 /// Plain data without the credentials that an address may hold.

@@ -7,18 +7,33 @@ use crate::{kind::testing, kinds, manifest, page, secret::Reference};
 
 const SECRET: &str = "https://chat.example.org/hooks/T0123/canary-path";
 
-/// What is said about live hooks with the ids 7 and 8 and these URLs, where the manifest declares `hooks` and `CHAT` is known or not.
+/// What is said about live hooks with the ids 7 and 8 and these URLs, where the manifest declares
+/// `hooks` and `CHAT` is known or not.
 fn said(hooks: &str, urls: [&str; 2], known: Option<&str>) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("a.yaml"), format!("kind: Project\npath: acme/shop\n{hooks}\n")).unwrap();
-    let desired =
-        manifest::load(folder.path(), &manifest::Surroundings { folder: folder.path().into(), today: jiff::civil::date(2030, 1, 1) })
-            .desired
-            .unwrap();
+    std::fs::write(
+        folder.path().join("a.yaml"),
+        format!("kind: Project\npath: acme/shop\n{hooks}\n"),
+    )
+    .unwrap();
+    let desired = manifest::load(
+        folder.path(),
+        &manifest::Surroundings {
+            folder: folder.path().into(),
+            today: jiff::civil::date(2030, 1, 1),
+        },
+    )
+    .desired
+    .unwrap();
     let kind = kinds::of_section("hooks").unwrap();
-    let raw = [7, 8].iter().zip(urls).map(|(id, url)| testing::object(json!({"id": id, "url": url, "push_events": true})));
-    let live = Collection::Complete(page::whole(raw.collect()).map(|raw| kind.read(&raw, &|_| true)));
-    let mut secrets = Secrets::new(folder.path(), known.map(|value| ("CHAT".to_owned(), value.to_owned())));
+    let raw = [7, 8]
+        .iter()
+        .zip(urls)
+        .map(|(id, url)| testing::object(json!({"id": id, "url": url, "push_events": true})));
+    let live =
+        Collection::Complete(page::whole(raw.collect()).map(|raw| kind.read(&raw, &|_| true)));
+    let mut secrets =
+        Secrets::new(folder.path(), known.map(|value| ("CHAT".to_owned(), value.to_owned())));
     secrets.resolve([&Reference::Env("CHAT".into())]);
     let project = &desired.projects[0];
     let context = Context {
@@ -31,8 +46,14 @@ fn said(hooks: &str, urls: [&str; 2], known: Option<&str>) -> Vec<String> {
         resend: &[],
     };
     let diff = section(&project.sections["hooks"], &live, context).unwrap();
-    let notes = diff.notes.iter().filter(|note| matches!(note.reason, Reason::Unlisted | Reason::LeftAlone { .. }));
-    let differences = diff.differences.iter().map(|difference| format!("{:?} {}", difference.action, difference.address));
+    let notes = diff
+        .notes
+        .iter()
+        .filter(|note| matches!(note.reason, Reason::Unlisted | Reason::LeftAlone { .. }));
+    let differences = diff
+        .differences
+        .iter()
+        .map(|difference| format!("{:?} {}", difference.action, difference.address));
     notes.map(|note| note.address.to_string()).chain(differences).collect()
 }
 
@@ -49,11 +70,17 @@ fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
     assert_eq!(said(&delete, urls, None), by_id);
     // Another value by now: what is there may be the old one.
     let create = "Create acme/shop#hooks/env%3ACHAT".to_owned();
-    assert_eq!(said(declared, urls, Some("https://chat.example.org/new")), [by_id[0].to_owned(), by_id[1].to_owned(), create]);
+    assert_eq!(
+        said(declared, urls, Some("https://chat.example.org/new")),
+        [by_id[0].to_owned(), by_id[1].to_owned(), create]
+    );
     let removed = said(&delete, urls, Some("https://chat.example.org/new"));
     assert_eq!(removed[1..], ["Delete acme/shop#hooks/id%3A7", "Delete acme/shop#hooks/id%3A8"]);
     // Known and found: the other one is none.
-    assert_eq!(said(declared, urls, Some(SECRET)), ["acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx"]);
+    assert_eq!(
+        said(declared, urls, Some(SECRET)),
+        ["acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx"]
+    );
     // No secret is declared.
     let open = "hooks: [{url: 'https://other.example.org'}]";
     assert_eq!(said(open, urls, None)[1], "acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx");
@@ -67,11 +94,16 @@ fn a_removal_points_at_the_line_that_wants_it() {
     let folder = tempfile::tempdir().unwrap();
     let text = "kind: Project\npath: acme/shop\nhooks: [{url: 'https://a.example.org', state: absent}]\nunlisted:\n  hooks: delete\n";
     std::fs::write(folder.path().join("a.yaml"), text).unwrap();
-    let around = manifest::Surroundings { folder: folder.path().into(), today: jiff::civil::date(2030, 1, 1) };
+    let around = manifest::Surroundings {
+        folder: folder.path().into(),
+        today: jiff::civil::date(2030, 1, 1),
+    };
     let desired = manifest::load(folder.path(), &around).desired.unwrap();
     let kind = kinds::of_section("hooks").unwrap();
-    let raw = ["https://a.example.org", "https://b.example.org"].map(|url| testing::object(json!({"id": 7, "url": url})));
-    let live = Collection::Complete(page::whole(raw.to_vec()).map(|raw| kind.read(&raw, &|_| true)));
+    let raw = ["https://a.example.org", "https://b.example.org"]
+        .map(|url| testing::object(json!({"id": 7, "url": url})));
+    let live =
+        Collection::Complete(page::whole(raw.to_vec()).map(|raw| kind.read(&raw, &|_| true)));
     let context = Context {
         target: &testing::target(),
         project: &desired.projects[0].address(),
@@ -82,6 +114,7 @@ fn a_removal_points_at_the_line_that_wants_it() {
         resend: &[],
     };
     let diff = section(&desired.projects[0].sections["hooks"], &live, context).unwrap();
-    let origins: Vec<_> = diff.differences.iter().map(|difference| difference.origin.to_string()).collect();
+    let origins: Vec<_> =
+        diff.differences.iter().map(|difference| difference.origin.to_string()).collect();
     assert_eq!(origins, ["a.yaml:3:10", "a.yaml:5:3"]);
 }

@@ -13,7 +13,8 @@ use crate::{
 };
 
 /// `archived: true` archives the project, `archived: false` brings it back.
-// The project object carries the switch; what turns it is an operation of its own, never a field of a request.
+// The project object carries the switch; what turns it is an operation of its own, never a field of
+// a request.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct State {
@@ -45,11 +46,25 @@ impl Kind for Archived {
     }
     // A new project is not archived.
     fn create(&self, subject: Subject<'_>) -> Vec<Request<Write>> {
-        declared(subject).filter(|archived| *archived).map(|_| request(operation::PROJECT_ARCHIVE, subject.target)).into_iter().collect()
+        declared(subject)
+            .filter(|archived| *archived)
+            .map(|_| request(operation::PROJECT_ARCHIVE, subject.target))
+            .into_iter()
+            .collect()
     }
-    fn update(&self, subject: Subject<'_>, _live: &LiveEntry, _changed: &[&str]) -> Vec<Request<Write>> {
-        let operation = |archived| if archived { operation::PROJECT_ARCHIVE } else { operation::PROJECT_UNARCHIVE };
-        declared(subject).map(|archived| request(operation(archived), subject.target)).into_iter().collect()
+    fn update(
+        &self,
+        subject: Subject<'_>,
+        _live: &LiveEntry,
+        _changed: &[&str],
+    ) -> Vec<Request<Write>> {
+        let operation = |archived| {
+            if archived { operation::PROJECT_ARCHIVE } else { operation::PROJECT_UNARCHIVE }
+        };
+        declared(subject)
+            .map(|archived| request(operation(archived), subject.target))
+            .into_iter()
+            .collect()
     }
 }
 
@@ -75,8 +90,14 @@ mod tests {
     fn the_switch_is_turned_by_operations() {
         let (on, off) = (fields(json!({"archived": true})), fields(json!({"archived": false})));
         let turn = |op: Op<Write>| op.request().arg("id", 7);
-        assert_eq!(update(&Archived, &on, json!({"archived": false}), &["archived"]), [turn(PROJECT_ARCHIVE)]);
-        assert_eq!(update(&Archived, &off, json!({"archived": true}), &["archived"]), [turn(PROJECT_UNARCHIVE)]);
+        assert_eq!(
+            update(&Archived, &on, json!({"archived": false}), &["archived"]),
+            [turn(PROJECT_ARCHIVE)]
+        );
+        assert_eq!(
+            update(&Archived, &off, json!({"archived": true}), &["archived"]),
+            [turn(PROJECT_UNARCHIVE)]
+        );
         assert_eq!(create(&Archived, &on), [turn(PROJECT_ARCHIVE)]);
         assert_eq!(create(&Archived, &off), []);
         assert_eq!(Archived.delete(&target(), &live(&Archived, json!({"archived": true}))), []);

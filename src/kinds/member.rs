@@ -1,6 +1,7 @@
 //! Direct members of a project (reference 1, 2.3 and 4.3).
 //!
-//! Inherited members are never read, so they are never touched. A level is a word in manifests and in the plan, and a number in requests.
+//! Inherited members are never read, so they are never touched. A level is a word in manifests and
+//! in the plan, and a number in requests.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -46,11 +47,23 @@ pub struct Level {
 
 /// The levels that a member of a project can have. Whoever has no access (0) is not one.
 pub const LEVELS: [Level; 6] = [
-    Level { number: 5, word: "minimal_access", description: "Is a member, and sees nothing by that alone." },
+    Level {
+        number: 5,
+        word: "minimal_access",
+        description: "Is a member, and sees nothing by that alone.",
+    },
     Level { number: 10, word: "guest", description: "Sees and writes issues." },
     Level { number: 20, word: "reporter", description: "Reads the repository too." },
-    Level { number: 30, word: "developer", description: "Pushes to branches that are not protected, and runs pipelines too." },
-    Level { number: 40, word: "maintainer", description: "Manages settings, variables, hooks and members too." },
+    Level {
+        number: 30,
+        word: "developer",
+        description: "Pushes to branches that are not protected, and runs pipelines too.",
+    },
+    Level {
+        number: 40,
+        word: "maintainer",
+        description: "Manages settings, variables, hooks and members too.",
+    },
     Level { number: 50, word: "owner", description: "Does everything." },
 ];
 
@@ -70,9 +83,17 @@ impl JsonSchema for Level {
         "Level".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // The words come first: they are what editors offer. Patterns cannot ignore case in JSON schemas, so each letter says it.
-        let either_case = |c: char| if c.is_ascii_lowercase() { format!("[{}{c}]", c.to_ascii_uppercase()) } else { c.into() };
-        let words: Vec<String> = LEVELS.iter().map(|level| level.word.chars().map(either_case).collect()).collect();
+        // The words come first: they are what editors offer. Patterns cannot ignore case in JSON
+        // schemas, so each letter says it.
+        let either_case = |c: char| {
+            if c.is_ascii_lowercase() {
+                format!("[{}{c}]", c.to_ascii_uppercase())
+            } else {
+                c.into()
+            }
+        };
+        let words: Vec<String> =
+            LEVELS.iter().map(|level| level.word.chars().map(either_case).collect()).collect();
         json_schema!({
             "anyOf": [
                 {
@@ -110,7 +131,11 @@ impl Kind for Members {
         Source::List(operation::MEMBER_LIST.request().arg("id", target.id()))
     }
     fn routes(&self) -> Option<Routes> {
-        Some(Routes { create: operation::MEMBER_CREATE, update: operation::MEMBER_UPDATE, delete: operation::MEMBER_DELETE })
+        Some(Routes {
+            create: operation::MEMBER_CREATE,
+            update: operation::MEMBER_UPDATE,
+            delete: operation::MEMBER_DELETE,
+        })
     }
     fn handle(&self) -> (&'static str, &'static str) {
         ("id", "user_id")
@@ -131,7 +156,8 @@ impl Kind for Members {
     fn access(&self, fields: &Object) -> Option<u8> {
         Some(Level::parse(fields.get("access_level")?)?.number)
     }
-    // Bots of access tokens show up among the members; the service removes them along with their token and in no other way.
+    // Bots of access tokens show up among the members; the service removes them along with their
+    // token and in no other way.
     fn protected(&self, raw: &Object) -> Option<&'static str> {
         let name = raw.get("username").and_then(Json::as_str)?;
         let rest = name.strip_prefix("project_").or_else(|| name.strip_prefix("group_"))?;
@@ -161,7 +187,9 @@ impl Kind for Members {
 
     fn create(&self, subject: Subject<'_>) -> Vec<Request<Write>> {
         let user = self.user(subject.declared).map(str::to_lowercase);
-        let Some(id) = user.and_then(|user| subject.users.get(&user).copied().flatten()) else { return Vec::new() };
+        let Some(id) = user.and_then(|user| subject.users.get(&user).copied().flatten()) else {
+            return Vec::new();
+        };
         let mut body = self.body(subject.declared, Route::Create);
         // One user a call: for several the service answers success even where it failed.
         body.insert("user_id".into(), Json::from(id).into());
@@ -199,7 +227,8 @@ mod tests {
         operation::{MEMBER_CREATE, MEMBER_DELETE, MEMBER_UPDATE},
     };
 
-    const RAW: &str = r#"{"id": 4, "username": "Alice", "access_level": 30, "expires_at": "2099-01-31"}"#;
+    const RAW: &str =
+        r#"{"id": 4, "username": "Alice", "access_level": 30, "expires_at": "2099-01-31"}"#;
 
     fn raw() -> Json {
         serde_json::from_str(RAW).unwrap()
@@ -233,16 +262,27 @@ mod tests {
     #[test]
     fn a_live_member_reads_in_the_shape_of_a_manifest() {
         let member = live(&Members, raw());
-        assert_eq!(member.fields, object(json!({"user": "Alice", "access_level": "developer", "expires_at": "2099-01-31"})));
-        assert_eq!((Members.key(&member.fields), Members.access(&member.fields)), ("alice".into(), Some(30)));
+        assert_eq!(
+            member.fields,
+            object(
+                json!({"user": "Alice", "access_level": "developer", "expires_at": "2099-01-31"})
+            )
+        );
+        assert_eq!(
+            (Members.key(&member.fields), Members.access(&member.fields)),
+            ("alice".into(), Some(30))
+        );
         assert_eq!(live(&Members, json!({"access_level": 35})).fields["access_level"], json!(35));
     }
 
     #[test]
     fn a_member_is_added_by_id_and_not_at_all_if_unknown() {
         let users = Users::from([("alice".into(), Some(4)), ("nobody".into(), None)]);
-        let add = |declared: &Fields| Members.create(Subject { target: &target(), declared, users: &users });
-        let declared = fields(json!({"user": "ALICE", "access_level": "developer", "expires_at": null}));
+        let add = |declared: &Fields| {
+            Members.create(Subject { target: &target(), declared, users: &users })
+        };
+        let declared =
+            fields(json!({"user": "ALICE", "access_level": "developer", "expires_at": null}));
         let body = fields(json!({"user_id": 4, "access_level": 30, "expires_at": ""}));
         assert_eq!(add(&declared), [MEMBER_CREATE.request().arg("id", 7).fields(body)]);
         assert_eq!(add(&fields(json!({"user": "nobody", "access_level": "guest"}))), []);
@@ -251,10 +291,14 @@ mod tests {
 
     #[test]
     fn an_edit_carries_level_and_expiry() {
-        let put = |body| MEMBER_UPDATE.request().arg("id", 7).arg("user_id", 4).fields(fields(body));
+        let put =
+            |body| MEMBER_UPDATE.request().arg("id", 7).arg("user_id", 4).fields(fields(body));
         let level = fields(json!({"user": "alice", "access_level": "owner"}));
         let edit = update(&Members, &level, raw(), &["access_level"]);
-        assert_eq!(said(&edit), said(&[put(json!({"access_level": 50, "expires_at": "2099-01-31"}))]));
+        assert_eq!(
+            said(&edit),
+            said(&[put(json!({"access_level": 50, "expires_at": "2099-01-31"}))])
+        );
         let expiry = fields(json!({"user": "alice", "expires_at": null}));
         let edit = update(&Members, &expiry, raw(), &["expires_at"]);
         assert_eq!(said(&edit), said(&[put(json!({"access_level": 30, "expires_at": ""}))]));
@@ -273,14 +317,28 @@ mod tests {
             ("my_project_12_bot", false),
             ("alice", false),
         ] {
-            assert_eq!(live(&Members, json!({"username": username})).protected.is_some(), bot, "{username}");
+            assert_eq!(
+                live(&Members, json!({"username": username})).protected.is_some(),
+                bot,
+                "{username}"
+            );
         }
     }
 
     #[test]
     fn a_day_has_to_be_in_the_calendar() {
-        for (day, valid) in [("2099-01-31", true), ("2096-02-29", true), ("2099-02-29", false), ("2099-13-01", false), ("2099-00-10", false)] {
-            assert_eq!(faults(&Members, &fields(json!({"user": "alice", "expires_at": day}))).is_empty(), valid, "{day}");
+        for (day, valid) in [
+            ("2099-01-31", true),
+            ("2096-02-29", true),
+            ("2099-02-29", false),
+            ("2099-13-01", false),
+            ("2099-00-10", false),
+        ] {
+            assert_eq!(
+                faults(&Members, &fields(json!({"user": "alice", "expires_at": day}))).is_empty(),
+                valid,
+                "{day}"
+            );
         }
     }
 }

@@ -52,7 +52,11 @@ static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         }
     }
     let mut names = BTreeSet::new();
-    KINDS.iter().map(|kind| kind.table()).chain([settings::create_table()]).for_each(|table| of_schema(&table.schema, &mut names));
+    KINDS
+        .iter()
+        .map(|kind| kind.table())
+        .chain([settings::create_table()])
+        .for_each(|table| of_schema(&table.schema, &mut names));
     let parameters = OPERATIONS.iter().flat_map(|op| operations::parameters(op.row()));
     parameters.for_each(|parameter| of_parameter(parameter, &mut names));
     names
@@ -63,7 +67,8 @@ pub fn name(name: &str) -> Option<&'static str> {
     NAMES.get(name).copied()
 }
 
-/// Serializes what a field is called: as a word, if it is a field that undrift knows, and not one below `extra:`.
+/// Serializes what a field is called: as a word, if it is a field that undrift knows, and not one
+/// below `extra:`.
 ///
 /// # Errors
 /// Those of `serializer`.
@@ -78,7 +83,10 @@ pub fn serialize_name<S: Serializer>(written: &str, serializer: S) -> Result<S::
 ///
 /// # Errors
 /// Those of `serializer`.
-pub fn serialize_names<S: Serializer>(written: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+pub fn serialize_names<S: Serializer>(
+    written: &[String],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     struct Name<'n>(&'n str);
     impl Serialize for Name<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

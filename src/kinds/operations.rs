@@ -1,8 +1,9 @@
 //! Every parameter of every operation, and the reference page of them in Markdown.
 //!
-//! The table of operations describes what paths and queries take, and the bodies that no manifest can say. What a manifest can say too is
-//! described once, on the structs of the kinds; the table only names the section. So the two come together here, one layer above the
-//! table: each field that the request accepts becomes a parameter, under the name that requests use.
+//! The table of operations describes what paths and queries take, and the bodies that no manifest
+//! can say. What a manifest can say too is described once, on the structs of the kinds; the table
+//! only names the section. So the two come together here, one layer above the table: each field
+//! that the request accepts becomes a parameter, under the name that requests use.
 
 use std::sync::LazyLock;
 
@@ -23,15 +24,21 @@ struct Body {
 
 static BODIES: LazyLock<Vec<Body>> = LazyLock::new(|| {
     let named = OPERATIONS.iter().filter_map(|op| op.row().fields);
-    named.map(|(section, route)| Body { section, route, parameters: accepted(section, route) }).collect()
+    named
+        .map(|(section, route)| Body { section, route, parameters: accepted(section, route) })
+        .collect()
 });
 
-/// Everything that a request for `operation` may say: the path's parameters first, then the query's, then the body's.
+/// Everything that a request for `operation` may say: the path's parameters first, then the
+/// query's, then the body's.
 pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
     let own = || operation.parameters.iter().copied().flatten();
     let body = BODIES.iter().find(|body| operation.fields == Some((body.section, body.route)));
     // What the row says itself goes before: a key that stands in the path is not in the body.
-    let fields = body.into_iter().flat_map(|body| &body.parameters).filter(|field| own().all(|p| p.name != field.name));
+    let fields = body
+        .into_iter()
+        .flat_map(|body| &body.parameters)
+        .filter(|field| own().all(|p| p.name != field.name));
     let mut all: Vec<_> = own().chain(fields).collect();
     all.sort_by_key(|parameter| parameter.place);
     all
@@ -41,12 +48,20 @@ pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
 fn accepted(section: &str, route: Route) -> Vec<Parameter> {
     let Some(kind) = of_section(section) else { return Vec::new() };
     let create = if section == "settings" { create_table().specs() } else { &[] };
-    let specs = kind.table().specs().iter().chain(create).filter(|spec| spec.field.accepted.on(route));
-    specs.map(|spec| Parameter { required: is_required(kind, spec), ..parameter(&spec.name, &spec.schema, &spec.field) }).collect()
+    let specs =
+        kind.table().specs().iter().chain(create).filter(|spec| spec.field.accepted.on(route));
+    specs
+        .map(|spec| Parameter {
+            required: is_required(kind, spec),
+            ..parameter(&spec.name, &spec.schema, &spec.field)
+        })
+        .collect()
 }
 
 fn is_required(kind: &dyn Kind, spec: &Spec) -> bool {
-    let by_schema = kind.table().schema["required"].as_array().is_some_and(|names| names.iter().any(|name| *name == *spec.name));
+    let by_schema = kind.table().schema["required"]
+        .as_array()
+        .is_some_and(|names| names.iter().any(|name| *name == *spec.name));
     by_schema || kind.required().contains(&spec.name.as_str())
 }
 
@@ -59,8 +74,14 @@ fn parameter(name: &'static str, schema: &'static Json, field: &'static Field) -
         deprecated: schema["deprecated"] == true,
         replaced_by: field.replaced_by.as_deref(),
         // An address that never comes back is one that often holds credentials.
-        secret: field.secrecy == Secrecy::Reference || (field.secrecy == Secrecy::Address && field.read == Readback::Never),
-        ..Parameter::new(Place::Body, field.sent_name(name), if field.upload { Type::File } else { value(schema) }, about)
+        secret: field.secrecy == Secrecy::Reference
+            || (field.secrecy == Secrecy::Address && field.read == Readback::Never),
+        ..Parameter::new(
+            Place::Body,
+            field.sent_name(name),
+            if field.upload { Type::File } else { value(schema) },
+            about,
+        )
     }
 }
 
@@ -76,7 +97,12 @@ fn value(schema: &'static Json) -> Type {
         Some("array") => Type::Texts,
         Some("object") if schema["properties"].is_object() => {
             let properties = schema["properties"].as_object().into_iter().flatten();
-            Type::Object(properties.map(|(name, property)| nested(name, property)).collect::<Vec<_>>().leak())
+            Type::Object(
+                properties
+                    .map(|(name, property)| nested(name, property))
+                    .collect::<Vec<_>>()
+                    .leak(),
+            )
         }
         // A choice between text and a reference to a secret, too.
         _ => Type::Text,
@@ -102,11 +128,24 @@ pub fn page() -> String {
     page += "\n| operation | request | effect | what it does |\n|---|---|---|---|\n";
     for op in OPERATIONS {
         let row = op.row();
-        page += &format!("| [`{0}`](#{0}) | `{1} {2}` | {3} | {4} |\n", row.id, row.method, row.path, op.effect(), row.purpose);
+        page += &format!(
+            "| [`{0}`](#{0}) | `{1} {2}` | {3} | {4} |\n",
+            row.id,
+            row.method,
+            row.path,
+            op.effect(),
+            row.purpose
+        );
     }
     for op in OPERATIONS {
         let row = op.row();
-        page += &format!("\n## `{}`\n\n`{} {}`: {}.\n", row.id, row.method, row.path, facts(row).join("; "));
+        page += &format!(
+            "\n## `{}`\n\n`{} {}`: {}.\n",
+            row.id,
+            row.method,
+            row.path,
+            facts(row).join("; ")
+        );
         let parameters = parameters(row);
         if !parameters.is_empty() {
             page += "\n| parameter | in | value | meaning |\n|---|---|---|---|\n";
@@ -129,7 +168,11 @@ pub fn facts(row: &Operation) -> Vec<String> {
     let one_of: Vec<_> = row.one_of.iter().map(|name| format!("`{name}`")).collect();
     facts.extend((!one_of.is_empty()).then(|| format!("needs {}", one_of.join(" or "))));
     facts.extend(limits(row.tier, row.since, row.administrators));
-    facts.push(if row.source == "supporting" { "not in the reference".into() } else { format!("reference {}", row.source) });
+    facts.push(if row.source == "supporting" {
+        "not in the reference".into()
+    } else {
+        format!("reference {}", row.source)
+    });
     facts
 }
 
@@ -137,7 +180,12 @@ pub fn facts(row: &Operation) -> Vec<String> {
 pub fn remarks(parameter: &Parameter) -> Vec<String> {
     let mut remarks = Vec::new();
     if parameter.deprecated {
-        remarks.push(parameter.replaced_by.map_or_else(|| "deprecated".to_owned(), |other| format!("deprecated: use `{other}`")));
+        remarks.push(
+            parameter.replaced_by.map_or_else(
+                || "deprecated".to_owned(),
+                |other| format!("deprecated: use `{other}`"),
+            ),
+        );
     }
     remarks.extend(limits(parameter.tier, parameter.since, parameter.administrators));
     remarks.extend(parameter.secret.then(|| "a secret".to_owned()));
@@ -153,12 +201,22 @@ fn limits(tier: Tier, since: Option<&str>, administrators: bool) -> impl Iterato
 /// One row for a parameter, and one for each that is nested in it.
 fn rows(page: &mut String, prefix: &str, parameter: &Parameter) {
     let remarks = remarks(parameter);
-    let remarks = if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
-    let name = if prefix.is_empty() { parameter.name.to_owned() } else { format!("{prefix}[{}]", parameter.name) };
-    let words: Vec<_> = parameter.value.words().into_iter().flatten().map(|word| format!("`{word}`")).collect();
+    let remarks =
+        if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
+    let name = if prefix.is_empty() {
+        parameter.name.to_owned()
+    } else {
+        format!("{prefix}[{}]", parameter.name)
+    };
+    let words: Vec<_> =
+        parameter.value.words().into_iter().flatten().map(|word| format!("`{word}`")).collect();
     let value = if words.is_empty() { parameter.value.to_string() } else { words.join(", ") };
     let star = if parameter.required { " \\*" } else { "" };
-    *page += &format!("| `{name}`{star} | {} | {value} | {}{remarks} |\n", parameter.place, parameter.about.replace('|', "\\|"));
+    *page += &format!(
+        "| `{name}`{star} | {} | {value} | {}{remarks} |\n",
+        parameter.place,
+        parameter.about.replace('|', "\\|")
+    );
     if let Type::Object(keys) = parameter.value {
         keys.iter().for_each(|key| rows(page, &name, key));
     }

@@ -1,4 +1,5 @@
-//! The push rule of a project: what the service refuses to take from a push (reference 2, 4.6; reference 1, 2.10).
+//! The push rule of a project: what the service refuses to take from a push (reference 2, 4.6;
+//! reference 1, 2.10).
 
 use std::sync::LazyLock;
 
@@ -75,9 +76,14 @@ impl Kind for PushRule {
         Source::Optional(operation::PUSH_RULE_GET.request().arg("id", target.id()))
     }
     fn routes(&self) -> Option<Routes> {
-        Some(Routes { create: operation::PUSH_RULE_CREATE, update: operation::PUSH_RULE_UPDATE, delete: operation::PUSH_RULE_DELETE })
+        Some(Routes {
+            create: operation::PUSH_RULE_CREATE,
+            update: operation::PUSH_RULE_UPDATE,
+            delete: operation::PUSH_RULE_DELETE,
+        })
     }
-    // The service uses RE2, whose grammar is nearly, but not quite, the one that is tried here: hence a warning.
+    // The service uses RE2, whose grammar is nearly, but not quite, the one that is tried here:
+    // hence a warning.
     fn check_written(&self, declared: &Fields, report: &mut dyn FnMut(Severity, Fault)) {
         for spec in TABLE.specs().iter().filter(|spec| spec.name.ends_with("_regex")) {
             let Some(text) = declared.get(&spec.name).and_then(Value::text) else { continue };
@@ -105,16 +111,24 @@ mod tests {
 
     #[test]
     fn a_rule_is_posted_once_and_then_edited_by_what_changes() {
-        let declared = fields(json!({"commit_message_regex": null, "max_file_size": 5, "member_check": true}));
-        let body = fields(json!({"commit_message_regex": "", "max_file_size": 5, "member_check": true}));
-        assert_eq!(create(&PushRule, &declared), [PUSH_RULE_CREATE.request().arg("id", 7).fields(body)]);
+        let declared =
+            fields(json!({"commit_message_regex": null, "max_file_size": 5, "member_check": true}));
+        let body =
+            fields(json!({"commit_message_regex": "", "max_file_size": 5, "member_check": true}));
+        assert_eq!(
+            create(&PushRule, &declared),
+            [PUSH_RULE_CREATE.request().arg("id", 7).fields(body)]
+        );
         let raw = json!({"id": 1, "commit_message_regex": "x", "max_file_size": 5});
         let body = fields(json!({"commit_message_regex": ""}));
         assert_eq!(
             update(&PushRule, &declared, raw.clone(), &["commit_message_regex"]),
             [PUSH_RULE_UPDATE.request().arg("id", 7).fields(body)]
         );
-        assert_eq!(PushRule.delete(&target(), &live(&PushRule, raw)), [PUSH_RULE_DELETE.request().arg("id", 7)]);
+        assert_eq!(
+            PushRule.delete(&target(), &live(&PushRule, raw)),
+            [PUSH_RULE_DELETE.request().arg("id", 7)]
+        );
     }
 
     #[test]

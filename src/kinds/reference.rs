@@ -1,4 +1,5 @@
-//! The reference page of every field that manifests may hold, in Markdown, written from the schemas and treatments of the kinds.
+//! The reference page of every field that manifests may hold, in Markdown, written from the schemas
+//! and treatments of the kinds.
 
 use crate::{
     field::{Accepted, Field, Readback, Route, Secrecy, Tier},
@@ -29,8 +30,10 @@ pub fn page() -> String {
 }
 
 fn section(page: &mut String, name: &str, table: &Table, kind: Option<&dyn Kind>) {
-    *page += &format!("\n## `{name}`\n\n{}\n", table.schema["description"].as_str().unwrap_or_default());
-    let needed: Vec<_> = kind.into_iter().flat_map(Kind::required).map(|name| format!("`{name}`")).collect();
+    *page +=
+        &format!("\n## `{name}`\n\n{}\n", table.schema["description"].as_str().unwrap_or_default());
+    let needed: Vec<_> =
+        kind.into_iter().flat_map(Kind::required).map(|name| format!("`{name}`")).collect();
     if !needed.is_empty() {
         *page += &format!("To be created it needs {}.\n", needed.join(", "));
     }
@@ -43,7 +46,8 @@ fn rows(page: &mut String, prefix: &str, schema: &Json) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let meaning = property["description"].as_str().unwrap_or_default();
         let remarks = remarks(&Field::of(property), property);
-        let remarks = if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
+        let remarks =
+            if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
         let cells = [format!("`{prefix}{name}`"), value(property), format!("{meaning}{remarks}")];
         *page += &format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
         rows(page, &format!("{prefix}{name}."), property);
@@ -53,10 +57,15 @@ fn rows(page: &mut String, prefix: &str, schema: &Json) {
 /// What may be written.
 fn value(schema: &Json) -> String {
     if let Some(words) = schema["enum"].as_array() {
-        return words.iter().map(|word| format!("`{}`", crate::kind::plain_text(word))).collect::<Vec<_>>().join(", ");
+        return words
+            .iter()
+            .map(|word| format!("`{}`", crate::kind::plain_text(word)))
+            .collect::<Vec<_>>()
+            .join(", ");
     }
     if let Some(choices) = schema["anyOf"].as_array() {
-        // A choice that is only a pattern says in which other ways the words of another one may be written.
+        // A choice that is only a pattern says in which other ways the words of another one may be
+        // written.
         let worded = choices.iter().any(|choice| choice["enum"].is_array());
         let choices = choices.iter().filter(|choice| !worded || choice.get("pattern").is_none());
         return choices.map(value).collect::<Vec<_>>().join(" or ");
@@ -87,7 +96,9 @@ fn remarks(field: &Field, schema: &Json) -> Vec<String> {
             remarks.push(text.to_owned());
         }
     };
-    let default = schema.get("default").map(|default| format!("`{}` if left out", crate::kind::plain_text(default)));
+    let default = schema
+        .get("default")
+        .map(|default| format!("`{}` if left out", crate::kind::plain_text(default)));
     remark(default.is_some(), default.as_deref().unwrap_or_default());
     let instead = field.replaced_by.as_deref().map(|other| format!("deprecated: use `{other}`"));
     remark(schema["deprecated"] == true, instead.as_deref().unwrap_or("deprecated"));
@@ -98,7 +109,9 @@ fn remarks(field: &Field, schema: &Json) -> Vec<String> {
     remark(field.accepted == Accepted::OnEdit, "set right after creation");
     remark(field.secrecy == Secrecy::Sensitive, "its live value is never shown");
     match &field.read {
-        Readback::Never if field.accepted.on(Route::Edit) => remark(true, "cannot be verified: the service does not return it"),
+        Readback::Never if field.accepted.on(Route::Edit) => {
+            remark(true, "cannot be verified: the service does not return it")
+        }
         Readback::IfPresent => remark(true, "verified only where the service returns it"),
         _ => {}
     }

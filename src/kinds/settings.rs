@@ -1,7 +1,8 @@
 //! The settings of a project (reference 2, 4.3; reference 1, 2.8).
 //!
-//! They are part of the project object, so this kind also creates the project: a POST with what a create accepts, a PUT with what only
-//! an edit accepts, and the avatar on its own. It has no way to delete one: undrift never does. The fields are in [`fields`].
+//! They are part of the project object, so this kind also creates the project: a POST with what a
+//! create accepts, a PUT with what only an edit accepts, and the avatar on its own. It has no way
+//! to delete one: undrift never does. The fields are in [`fields`].
 
 pub mod fields;
 
@@ -10,7 +11,9 @@ use std::sync::LazyLock;
 use crate::{
     diagnostic::Severity,
     field::{Field, Route},
-    kind::{self, Fault, Kind, LiveEntry, NamespaceOwner, Shape, Source, Spec, Subject, Table, Target},
+    kind::{
+        self, Fault, Kind, LiveEntry, NamespaceOwner, Shape, Source, Spec, Subject, Table, Target,
+    },
     operation::{self, Request, Write},
     schema,
     value::{Fields, Json, Object, Value},
@@ -57,13 +60,19 @@ impl Kind for Settings {
         }
         live.cloned().or_else(|| {
             let twin = raw.get(spec.field.replaced_by.as_deref()?)?;
-            if spec.schema["type"] == "boolean" { kind::enabled(twin).map(Json::from) } else { Some(twin.clone()) }
+            if spec.schema["type"] == "boolean" {
+                kind::enabled(twin).map(Json::from)
+            } else {
+                Some(twin.clone())
+            }
         })
     }
     fn encode(&self, _name: &str, value: &Value) -> Value {
         match value {
             Value::Plain(Json::Object(object)) => {
-                let inner = object.iter().map(|(name, value)| (name.clone(), if value.is_null() { "".into() } else { value.clone() }));
+                let inner = object.iter().map(|(name, value)| {
+                    (name.clone(), if value.is_null() { "".into() } else { value.clone() })
+                });
                 Value::Plain(Json::Object(inner.collect()))
             }
             _ => kind::cleared(value),
@@ -71,7 +80,12 @@ impl Kind for Settings {
     }
 
     // The service refuses a default branch that is not there, and an empty repository has none.
-    fn waits(&self, name: &str, declared: &Fields, live: Option<&LiveEntry>) -> Option<&'static str> {
+    fn waits(
+        &self,
+        name: &str,
+        declared: &Fields,
+        live: Option<&LiveEntry>,
+    ) -> Option<&'static str> {
         let is_empty = || match live {
             Some(live) => live.fields.get(name).is_some_and(Json::is_null),
             None => !brings_contents(declared),
@@ -80,19 +94,28 @@ impl Kind for Settings {
     }
 
     fn create(&self, subject: Subject<'_>) -> Vec<Request<Write>> {
-        // Without a namespace the service would take the caller's own: rather nothing than a project in the wrong place.
+        // Without a namespace the service would take the caller's own: rather nothing than a
+        // project in the wrong place.
         let Some(namespace) = &subject.target.namespace else { return Vec::new() };
         let (mut post, route) = match namespace.owner {
-            NamespaceOwner::User(user) => (operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user), Route::CreateForUser),
-            NamespaceOwner::Group | NamespaceOwner::Caller => (operation::PROJECT_CREATE.request(), Route::Create),
+            NamespaceOwner::User(user) => (
+                operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user),
+                Route::CreateForUser,
+            ),
+            NamespaceOwner::Group | NamespaceOwner::Caller => {
+                (operation::PROJECT_CREATE.request(), Route::Create)
+            }
         };
         let slug = subject.target.path.rsplit('/').next().unwrap_or_default();
-        let mut first = Fields::from([("name".to_owned(), slug.into()), ("path".to_owned(), slug.into())]);
+        let mut first =
+            Fields::from([("name".to_owned(), slug.into()), ("path".to_owned(), slug.into())]);
         if route == Route::Create {
             first.insert("namespace_id".into(), Json::from(namespace.id).into());
         }
         let mut then = Fields::new();
-        let is_sent = |name: &str, value| !says_nothing(name, value) && self.waits(name, subject.declared, None).is_none();
+        let is_sent = |name: &str, value| {
+            !says_nothing(name, value) && self.waits(name, subject.declared, None).is_none()
+        };
         for (name, value) in subject.declared.iter().filter(|(name, value)| is_sent(name, value)) {
             let field = treatment(name);
             let body = if field.accepted.on(route) && !comes_later(name, value, subject.declared) {
@@ -107,13 +130,20 @@ impl Kind for Settings {
         post = post.fields(first);
         std::iter::once(post).chain(edits(subject.target, then)).collect()
     }
-    fn update(&self, subject: Subject<'_>, _live: &LiveEntry, changed: &[&str]) -> Vec<Request<Write>> {
+    fn update(
+        &self,
+        subject: Subject<'_>,
+        _live: &LiveEntry,
+        changed: &[&str],
+    ) -> Vec<Request<Write>> {
         edits(subject.target, self.edit_body(subject.declared, changed))
     }
 
     fn check(&self, declared: &Fields, report: &mut dyn FnMut(Fault)) {
         let policy = declared.get("container_expiration_policy").and_then(Value::plain);
-        if policy.is_some_and(|p| p.get("name_regex").is_some() && p.get("name_regex_delete").is_some()) {
+        if policy
+            .is_some_and(|p| p.get("name_regex").is_some() && p.get("name_regex_delete").is_some())
+        {
             report(Fault {
                 code: "both-spellings",
                 field: Some("container_expiration_policy"),
@@ -128,7 +158,10 @@ impl Kind for Settings {
                 code: "literal-secret",
                 field: Some("import_url"),
                 message: "an `import_url` with credentials must be a reference to a secret".into(),
-                help: Some("put the whole address into an environment variable and write `{env: NAME}`".into()),
+                help: Some(
+                    "put the whole address into an environment variable and write `{env: NAME}`"
+                        .into(),
+                ),
             };
             report(Severity::Error, fault);
         }
@@ -139,7 +172,8 @@ impl Kind for Settings {
 fn has_user(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     // An address such as `git@host:path` has a user and no password.
-    url.contains("://") && rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
+    url.contains("://")
+        && rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
 /// How the service treats a field of `settings:` or `create:`.
@@ -147,38 +181,48 @@ fn treatment(name: &str) -> &'static Field {
     CREATE_TABLE.get(name).map_or_else(|| TABLE.field(name), |spec| &spec.field)
 }
 
-/// Whether a new project is the same without this: no avatar to clear, and a switch of `create:` that is off. The service has answered
-/// a `use_custom_template` of false with an internal error, so what is off is left out.
+/// Whether a new project is the same without this: no avatar to clear, and a switch of `create:`
+/// that is off. The service has answered a `use_custom_template` of false with an internal error,
+/// so what is off is left out.
 fn says_nothing(name: &str, value: &Value) -> bool {
-    (treatment(name).upload && value.is_null()) || (CREATE_TABLE.get(name).is_some() && value.plain() == Some(&Json::Bool(false)))
+    (treatment(name).upload && value.is_null())
+        || (CREATE_TABLE.get(name).is_some() && value.plain() == Some(&Json::Bool(false)))
 }
 
-/// Whether a field that a create accepts has to wait for the edit: a file, because a form cannot carry what is nested, and the default
-/// branch unless the create makes one (reference 2, 4.3).
+/// Whether a field that a create accepts has to wait for the edit: a file, because a form cannot
+/// carry what is nested, and the default branch unless the create makes one (reference 2, 4.3).
 fn comes_later(name: &str, value: &Value, declared: &Fields) -> bool {
-    matches!(value, Value::File(_)) || (name == "default_branch" && !is_on(declared, "initialize_with_readme"))
+    matches!(value, Value::File(_))
+        || (name == "default_branch" && !is_on(declared, "initialize_with_readme"))
 }
 
 /// Whether what a project is created with fills its repository.
 fn brings_contents(declared: &Fields) -> bool {
     let has = |name: &&str| declared.contains_key(*name);
-    is_on(declared, "initialize_with_readme") || ["import_url", "template_name", "template_project_id"].iter().any(has)
+    is_on(declared, "initialize_with_readme")
+        || ["import_url", "template_name", "template_project_id"].iter().any(has)
 }
 
 /// The edits that carry `body`: one for data, one for each file.
 fn edits(target: &Target, body: Fields) -> Vec<Request<Write>> {
-    let (files, data): (Fields, Fields) = body.into_iter().partition(|(_, value)| matches!(value, Value::File(_)));
+    let (files, data): (Fields, Fields) =
+        body.into_iter().partition(|(_, value)| matches!(value, Value::File(_)));
     let files = files.into_iter().map(|file| Fields::from([file]));
     let bodies = std::iter::once(data).filter(|data| !data.is_empty()).chain(files);
-    bodies.map(|body| operation::PROJECT_UPDATE.request().arg("id", target.id()).fields(body)).collect()
+    bodies
+        .map(|body| operation::PROJECT_UPDATE.request().arg("id", target.id()).fields(body))
+        .collect()
 }
 
-/// The clean-up policy with the keys that can be declared. Either name of the expression reads as the other where one is missing.
+/// The clean-up policy with the keys that can be declared. Either name of the expression reads as
+/// the other where one is missing.
 fn policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
-    let properties = TABLE.get("container_expiration_policy").map(|spec| &spec.schema["properties"]);
+    let properties =
+        TABLE.get("container_expiration_policy").map(|spec| &spec.schema["properties"]);
     let known = |name: &str| properties.is_some_and(|p| p.get(name).is_some());
-    let mut policy: Object = live.iter().filter(|(name, _)| known(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
+    let mut policy: Object =
+        live.iter().filter(|(name, _)| known(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
     for (name, twin) in [("name_regex", "name_regex_delete"), ("name_regex_delete", "name_regex")] {
         if let Some(value) = live.get(twin).filter(|_| live.get(name).is_none_or(Json::is_null)) {
             policy.insert(name.into(), value.clone());
@@ -191,14 +235,22 @@ fn is_on(fields: &Fields, name: &str) -> bool {
     fields.get(name).and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false)
 }
 
-/// What is wrong with the `settings:` and the `create:` of one project together, seen without the service (reference 2, 4.3).
+/// What is wrong with the `settings:` and the `create:` of one project together, seen without the
+/// service (reference 2, 4.3).
 pub fn check_create(settings: &Fields, create: &Fields, report: &mut dyn FnMut(Fault)) {
     let mut fault = |field, message: &str, help: &str| {
-        report(Fault { code: "create-conflict", field: Some(field), message: message.into(), help: Some(help.into()) });
+        report(Fault {
+            code: "create-conflict",
+            field: Some(field),
+            message: message.into(),
+            help: Some(help.into()),
+        });
     };
     let readme = is_on(create, "initialize_with_readme");
     let import = settings.contains_key("import_url");
-    let template = ["template_name", "template_project_id"].into_iter().find(|name| create.contains_key(*name));
+    let template = ["template_name", "template_project_id"]
+        .into_iter()
+        .find(|name| create.contains_key(*name));
     if readme && import {
         fault(
             "initialize_with_readme",
@@ -208,11 +260,19 @@ pub fn check_create(settings: &Fields, create: &Fields, report: &mut dyn FnMut(F
     }
     if let Some(template) = template.filter(|_| readme || import) {
         let other = if readme { "with a readme" } else { "from `import_url`" };
-        fault(template, &format!("a project is not created both from a template and {other}"), "keep one source of its contents");
+        fault(
+            template,
+            &format!("a project is not created both from a template and {other}"),
+            "keep one source of its contents",
+        );
     }
     for name in ["template_project_id", "group_with_project_templates_id"] {
         if create.contains_key(name) && !is_on(create, "use_custom_template") {
-            fault(name, &format!("`{name}` works only for a custom template"), "add `use_custom_template: true` below `create:`");
+            fault(
+                name,
+                &format!("`{name}` works only for a custom template"),
+                "add `use_custom_template: true` below `create:`",
+            );
         }
     }
 }
@@ -253,7 +313,12 @@ mod tests {
             "new_attribute": 1,
         }));
         declared.insert("avatar".into(), Value::File("a.png".into()));
-        let avatar = || PROJECT_UPDATE.request().arg("id", "acme/shop").fields([("avatar".to_owned(), Value::File("a.png".into()))].into());
+        let avatar = || {
+            PROJECT_UPDATE
+                .request()
+                .arg("id", "acme/shop")
+                .fields([("avatar".to_owned(), Value::File("a.png".into()))].into())
+        };
         let policy = json!({"enabled": true, "name_regex_keep": ""});
 
         let own = PROJECT_CREATE.request().fields(fields(json!({
@@ -269,29 +334,39 @@ mod tests {
             "name": "shop", "path": "shop", "visibility": "private", "description": "", "merge_commit_template": "%{title}",
             "initialize_with_readme": true, "default_branch": "trunk", "new_attribute": 1,
         })));
-        let then = edit(json!({"container_expiration_policy_attributes": policy, "ci_default_git_depth": 20}));
+        let then = edit(
+            json!({"container_expiration_policy_attributes": policy, "ci_default_git_depth": 20}),
+        );
         assert_eq!(create(NamespaceOwner::User(9), &declared), [for_user, then, avatar()]);
     }
 
     #[test]
     fn a_create_with_nothing_to_add_is_one_request() {
         let declared = fields(json!({"name": "Shop", "avatar": null}));
-        let post = PROJECT_CREATE.request().fields(fields(json!({"name": "Shop", "path": "shop", "namespace_id": 3})));
+        let post = PROJECT_CREATE
+            .request()
+            .fields(fields(json!({"name": "Shop", "path": "shop", "namespace_id": 3})));
         assert_eq!(create(NamespaceOwner::Group, &declared), [post]);
     }
 
     #[test]
     fn the_default_branch_waits_unless_the_create_makes_it() {
         let declared = fields(json!({"default_branch": "trunk", "template_name": "rails"}));
-        let post =
-            PROJECT_CREATE.request().fields(fields(json!({"name": "shop", "path": "shop", "namespace_id": 3, "template_name": "rails"})));
-        assert_eq!(create(NamespaceOwner::Group, &declared), [post, edit(json!({"default_branch": "trunk"}))]);
+        let post = PROJECT_CREATE.request().fields(fields(
+            json!({"name": "shop", "path": "shop", "namespace_id": 3, "template_name": "rails"}),
+        ));
+        assert_eq!(
+            create(NamespaceOwner::Group, &declared),
+            [post, edit(json!({"default_branch": "trunk"}))]
+        );
     }
 
     #[test]
     fn the_default_branch_of_an_empty_repository_is_not_sent() {
         let declared = fields(json!({"default_branch": "trunk"}));
-        let post = PROJECT_CREATE.request().fields(fields(json!({"name": "shop", "path": "shop", "namespace_id": 3})));
+        let post = PROJECT_CREATE
+            .request()
+            .fields(fields(json!({"name": "shop", "path": "shop", "namespace_id": 3})));
         assert_eq!(create(NamespaceOwner::Group, &declared), [post]);
         for (raw, waits) in [
             (json!({"empty_repo": true, "default_branch": null}), true),
@@ -301,7 +376,11 @@ mod tests {
             (json!({}), false),
         ] {
             let entry = live(&Settings, raw.clone());
-            assert_eq!(Settings.waits("default_branch", &declared, Some(&entry)).is_some(), waits, "{raw}");
+            assert_eq!(
+                Settings.waits("default_branch", &declared, Some(&entry)).is_some(),
+                waits,
+                "{raw}"
+            );
             assert_eq!(Settings.waits("description", &declared, Some(&entry)), None);
         }
     }
@@ -309,13 +388,21 @@ mod tests {
     #[test]
     fn a_project_is_never_created_where_nobody_said() {
         let target = Target { namespace: None, ..new_target(NamespaceOwner::Group) };
-        assert_eq!(Settings.create(Subject { target: &target, declared: &Fields::new(), users: &Users::new() }), []);
+        assert_eq!(
+            Settings.create(Subject {
+                target: &target,
+                declared: &Fields::new(),
+                users: &Users::new()
+            }),
+            []
+        );
     }
 
     #[test]
     fn an_edit_carries_what_changes_and_files_on_their_own() {
         let put = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
-        let mut declared = fields(json!({"description": null, "visibility": "private", "topics": ["a"]}));
+        let mut declared =
+            fields(json!({"description": null, "visibility": "private", "topics": ["a"]}));
         assert_eq!(
             update(&Settings, &declared, json!({}), &["description", "topics"]),
             [put(fields(json!({"description": "", "topics": ["a"]})))]
@@ -328,18 +415,27 @@ mod tests {
             [put(fields(json!({"visibility": "private"}))), avatar()]
         );
         let cleared = fields(json!({"avatar": null}));
-        assert_eq!(update(&Settings, &cleared, json!({}), &["avatar"]), [put(fields(json!({"avatar": ""})))]);
+        assert_eq!(
+            update(&Settings, &cleared, json!({}), &["avatar"]),
+            [put(fields(json!({"avatar": ""})))]
+        );
         assert_eq!(Settings.delete(&target(), &live(&Settings, json!({}))), []);
     }
 
     #[test]
     fn deprecated_spellings_read_from_what_replaces_them() {
         for (level, enabled) in [("disabled", false), ("private", true), ("enabled", true)] {
-            let read = live(&Settings, json!({"builds_access_level": level, "topics": ["a"]})).fields;
-            assert_eq!((&read["jobs_enabled"], &read["tag_list"]), (&json!(enabled), &json!(["a"])));
+            let read =
+                live(&Settings, json!({"builds_access_level": level, "topics": ["a"]})).fields;
+            assert_eq!(
+                (&read["jobs_enabled"], &read["tag_list"]),
+                (&json!(enabled), &json!(["a"]))
+            );
         }
         // What the service says itself goes before.
-        let read = live(&Settings, json!({"builds_access_level": "enabled", "jobs_enabled": false})).fields;
+        let read =
+            live(&Settings, json!({"builds_access_level": "enabled", "jobs_enabled": false}))
+                .fields;
         assert_eq!(read["jobs_enabled"], json!(false));
         assert!(!live(&Settings, json!({})).fields.contains_key("jobs_enabled"));
     }
@@ -348,7 +444,10 @@ mod tests {
     fn the_clean_up_policy_compares_by_the_keys_that_are_declared() {
         let raw = json!({"container_expiration_policy": {"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "next_run_at": "x"}});
         let read = &live(&Settings, raw).fields["container_expiration_policy"];
-        assert_eq!(*read, json!({"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "name_regex_delete": ".*"}));
+        assert_eq!(
+            *read,
+            json!({"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "name_regex_delete": ".*"})
+        );
         for (declared, same) in [
             (json!({"cadence": "1d"}), true),
             (json!({"cadence": "7d"}), false),
@@ -358,9 +457,15 @@ mod tests {
             (json!({"name_regex_keep": ""}), true),
             (json!({"enabled": true}), false),
         ] {
-            assert_eq!(Settings.same("container_expiration_policy", &declared, read), same, "{declared}");
+            assert_eq!(
+                Settings.same("container_expiration_policy", &declared, read),
+                same,
+                "{declared}"
+            );
         }
-        let both = fields(json!({"container_expiration_policy": {"name_regex": "a", "name_regex_delete": "a"}}));
+        let both = fields(
+            json!({"container_expiration_policy": {"name_regex": "a", "name_regex_delete": "a"}}),
+        );
         assert_eq!(faults(&Settings, &both), [("container_expiration_policy", "both-spellings")]);
     }
 
@@ -378,18 +483,36 @@ mod tests {
             (json!({}), json!({}), vec![]),
             (import.clone(), json!({}), vec![]),
             (import.clone(), json!({"initialize_with_readme": false}), vec![]),
-            (import.clone(), json!({"initialize_with_readme": true}), vec!["initialize_with_readme"]),
+            (
+                import.clone(),
+                json!({"initialize_with_readme": true}),
+                vec!["initialize_with_readme"],
+            ),
             (import, json!({"template_name": "rails"}), vec!["template_name"]),
-            (json!({}), json!({"template_name": "rails", "initialize_with_readme": true}), vec!["template_name"]),
+            (
+                json!({}),
+                json!({"template_name": "rails", "initialize_with_readme": true}),
+                vec!["template_name"],
+            ),
             (branch.clone(), json!({}), vec![]),
             (branch.clone(), json!({"initialize_with_readme": true}), vec![]),
             (branch, json!({"template_name": "rails"}), vec![]),
             (json!({}), json!({"template_project_id": 1, "use_custom_template": true}), vec![]),
             (json!({}), json!({"template_project_id": 1}), vec!["template_project_id"]),
-            (json!({}), json!({"group_with_project_templates_id": 1}), vec!["group_with_project_templates_id"]),
+            (
+                json!({}),
+                json!({"group_with_project_templates_id": 1}),
+                vec!["group_with_project_templates_id"],
+            ),
         ] {
-            let found = collect(|report| check_create(&fields(settings.clone()), &fields(create.clone()), report));
-            assert_eq!(found.iter().map(|fault| fault.0).collect::<Vec<_>>(), expected, "{settings} {create}");
+            let found = collect(|report| {
+                check_create(&fields(settings.clone()), &fields(create.clone()), report)
+            });
+            assert_eq!(
+                found.iter().map(|fault| fault.0).collect::<Vec<_>>(),
+                expected,
+                "{settings} {create}"
+            );
         }
     }
 }

@@ -22,7 +22,8 @@ pub struct Variable {
     /// The name: letters, digits and `_`.
     #[schemars(regex(pattern = "^[A-Za-z0-9_]{1,255}$"), example = &"DEPLOY_TOKEN")]
     pub key: String,
-    /// The environments that see it: a name, or a pattern such as `review/*`. `*` is every environment.
+    /// The environments that see it: a name, or a pattern such as `review/*`. `*` is every
+    /// environment.
     #[schemars(default = "everywhere", length(min = 1, max = 255))]
     pub environment_scope: String,
     /// The value: text, or a reference to a secret.
@@ -32,7 +33,8 @@ pub struct Variable {
     pub variable_type: Option<VariableType>,
     /// Whether only protected branches and tags see it.
     pub protected: Option<bool>,
-    /// Whether job logs hide it. The service accepts only values that can be hidden: one line, 8 characters or more.
+    /// Whether job logs hide it. The service accepts only values that can be hidden: one line, 8
+    /// characters or more.
     pub masked: Option<bool>,
     /// Whether `$` in the value is kept as it is instead of being expanded.
     pub raw: Option<bool>,
@@ -89,19 +91,27 @@ impl Kind for Variables {
     fn required(&self) -> &'static [&'static str] {
         &["value"]
     }
-    // The reference requires the value and resets what is left out to its default (1, 4.1); so the full set is sent.
+    // The reference requires the value and resets what is left out to its default (1, 4.1); so the
+    // full set is sent.
     fn sent_with_every_edit(&self, name: &str) -> bool {
         name != "environment_scope" && name != "key"
     }
-    // Several variables may share a key; without the filter the service refuses, or takes another one than is meant.
+    // Several variables may share a key; without the filter the service refuses, or takes another
+    // one than is meant.
     fn addressed(&self, op: Op<Write>, target: &Target, live: &LiveEntry) -> Request<Write> {
         let scope = live.fields.get("environment_scope").and_then(Json::as_str).unwrap_or("*");
         let key = live.handle.as_str().unwrap_or_default();
         let request = op.request().arg("id", target.id()).arg("key", key);
-        if Bug::DropFilter.is_planted() { request } else { request.query("filter[environment_scope]", scope) }
+        if Bug::DropFilter.is_planted() {
+            request
+        } else {
+            request.query("filter[environment_scope]", scope)
+        }
     }
     fn check(&self, declared: &Fields, report: &mut dyn FnMut(Fault)) {
-        let flag = |name| declared.get(name).and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false);
+        let flag = |name| {
+            declared.get(name).and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false)
+        };
         if let Some(value) = declared.get("value").and_then(Value::text).filter(|_| flag("masked"))
             && let Err(why) = maskable(value, flag("raw"))
         {
@@ -109,26 +119,34 @@ impl Kind for Variables {
                 code: "masked-value",
                 field: Some("value"),
                 message: format!("a masked value {why}"),
-                help: Some("change the value, or leave `masked` out: the service refuses it".into()),
+                help: Some(
+                    "change the value, or leave `masked` out: the service refuses it".into(),
+                ),
             });
         }
     }
     fn check_written(&self, declared: &Fields, report: &mut dyn FnMut(Severity, Fault)) {
-        let is_on = |name: &&str| declared.get(*name).and_then(Value::plain).and_then(Json::as_bool) == Some(true);
-        let is_written = declared.get("value").and_then(Value::text).is_some_and(|value| !value.is_empty());
+        let is_on = |name: &&str| {
+            declared.get(*name).and_then(Value::plain).and_then(Json::as_bool) == Some(true)
+        };
+        let is_written =
+            declared.get("value").and_then(Value::text).is_some_and(|value| !value.is_empty());
         if let Some(flag) = ["masked", "protected"].into_iter().find(is_on).filter(|_| is_written) {
             let fault = Fault {
                 code: "literal-secret",
                 field: Some("value"),
                 message: format!("the value of a {flag} variable is written in plain text"),
-                help: Some(format!("write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed")),
+                help: Some(format!(
+                    "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
+                )),
             };
             report(Severity::Warning, fault);
         }
     }
 }
 
-/// Whether the service accepts `value` as masked: one line of at least 8 characters; unless `raw`, of `[a-zA-Z0-9_+=/@:.~-]` only.
+/// Whether the service accepts `value` as masked: one line of at least 8 characters; unless `raw`,
+/// of `[a-zA-Z0-9_+=/@:.~-]` only.
 ///
 /// # Errors
 /// What the value would must be, as the end of a sentence that starts with "a masked value".
@@ -137,10 +155,18 @@ pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
         return Err("must have at least 8 characters");
     }
     if raw {
-        return if value.contains(char::is_whitespace) { Err("must not have white space") } else { Ok(()) };
+        return if value.contains(char::is_whitespace) {
+            Err("must not have white space")
+        } else {
+            Ok(())
+        };
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-    if value.chars().all(plain) { Ok(()) } else { Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true") }
+    if value.chars().all(plain) {
+        Ok(())
+    } else {
+        Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true")
+    }
 }
 
 #[cfg(test)]
@@ -156,14 +182,25 @@ mod tests {
     #[test]
     fn an_edit_carries_the_full_set_and_always_says_which_scope() {
         let declared = fields(json!({"key": "A", "environment_scope": "prod/*", "value": "new"}));
-        assert_eq!(said(&create(&Variables, &declared)), said(&[VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())]));
+        assert_eq!(
+            said(&create(&Variables, &declared)),
+            said(&[VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())])
+        );
         let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "old", "masked": true, "variable_type": "file"});
-        let one = |op: Op<Write>| op.request().arg("id", 7).arg("key", "A").query("filter[environment_scope]", "prod/*");
+        let one = |op: Op<Write>| {
+            op.request().arg("id", 7).arg("key", "A").query("filter[environment_scope]", "prod/*")
+        };
         let body = fields(json!({"value": "new", "masked": true, "variable_type": "file"}));
-        assert_eq!(said(&update(&Variables, &declared, raw.clone(), &["value"])), said(&[one(VARIABLE_UPDATE).fields(body)]));
+        assert_eq!(
+            said(&update(&Variables, &declared, raw.clone(), &["value"])),
+            said(&[one(VARIABLE_UPDATE).fields(body)])
+        );
         let other = fields(json!({"key": "A", "environment_scope": "prod/*", "masked": false}));
         let edit = update(&Variables, &other, raw.clone(), &["masked"]);
-        assert_eq!(edit[0].repeated().map(|(name, _)| name).collect::<Vec<_>>(), ["value", "variable_type"]);
+        assert_eq!(
+            edit[0].repeated().map(|(name, _)| name).collect::<Vec<_>>(),
+            ["value", "variable_type"]
+        );
         assert!(edit[0].is_sensitive("value"));
         assert_eq!(Variables.delete(&target(), &live(&Variables, raw)), [one(VARIABLE_DELETE)]);
     }
@@ -180,9 +217,20 @@ mod tests {
             ("two\nlines", false, false),
             ("éééééééé", false, true),
         ] {
-            assert_eq!((maskable(value, false).is_ok(), maskable(value, true).is_ok()), (plain, raw), "{value:?}");
-            let masked = |raw| fields(json!({"key": "A", "value": value, "masked": true, "raw": raw}));
-            assert_eq!((faults(&Variables, &masked(false)).is_empty(), faults(&Variables, &masked(true)).is_empty()), (plain, raw));
+            assert_eq!(
+                (maskable(value, false).is_ok(), maskable(value, true).is_ok()),
+                (plain, raw),
+                "{value:?}"
+            );
+            let masked =
+                |raw| fields(json!({"key": "A", "value": value, "masked": true, "raw": raw}));
+            assert_eq!(
+                (
+                    faults(&Variables, &masked(false)).is_empty(),
+                    faults(&Variables, &masked(true)).is_empty()
+                ),
+                (plain, raw)
+            );
         }
         assert_eq!(faults(&Variables, &fields(json!({"key": "A", "value": "short"}))), []);
     }

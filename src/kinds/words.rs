@@ -1,7 +1,8 @@
-//! Words that are no fields but are often written as one: names that the service's answers use, names of other tools, and attributes of
-//! releases that are newer than what undrift knows.
+//! Words that are no fields but are often written as one: names that the service's answers use,
+//! names of other tools, and attributes of releases that are newer than what undrift knows.
 //!
-//! The nearest name would often be the wrong hint: `emails_enabled` is the opposite of `emails_disabled`.
+//! The nearest name would often be the wrong hint: `emails_enabled` is the opposite of
+//! `emails_disabled`.
 
 /// What a word stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +13,8 @@ pub enum Meant {
     Opposite(&'static str),
     /// An access level, of which the word is the boolean form.
     Level(&'static str),
-    /// A field or a section elsewhere in the document: where, as the end of a sentence that starts with "write".
+    /// A field or a section elsewhere in the document: where, as the end of a sentence that starts
+    /// with "write".
     Elsewhere(&'static str),
     /// An attribute that the service has from this release on.
     Since(&'static str),
@@ -62,7 +64,10 @@ static WORDS: &[(&str, &[(&str, Meant)])] = &[
             ("security_and_compliance_enabled", Level("security_and_compliance_access_level")),
             ("path_with_namespace", Elsewhere("`path` at the top of the document")),
             ("namespace", Elsewhere("`path` at the top of the document, with the namespace in it")),
-            ("namespace_id", Elsewhere("`path` at the top of the document, with the namespace in it")),
+            (
+                "namespace_id",
+                Elsewhere("`path` at the top of the document, with the namespace in it"),
+            ),
             ("push_rules", Elsewhere("`push_rule` at the top of the document")),
             ("shared_with_groups", NotYet),
             ("shared_with", NotYet),
@@ -198,9 +203,13 @@ impl Meant {
         match self {
             Field(name) => format!("use `{name}`"),
             Opposite(name) => format!("use `{name}` with the opposite value"),
-            Level(name) => format!("use `{name}`: `enabled` or `private` for true, `disabled` for false"),
+            Level(name) => {
+                format!("use `{name}`: `enabled` or `private` for true, `disabled` for false")
+            }
             Elsewhere(place) => format!("write {place}"),
-            Since(release) => format!("it is an attribute of newer releases of the service (about {release} on): write it below `extra:`"),
+            Since(release) => format!(
+                "it is an attribute of newer releases of the service (about {release} on): write it below `extra:`"
+            ),
             Answer => "leave it out: the service sets it, and it cannot be declared".into(),
             NotYet => "leave it out; this release does not read it".into(),
         }
@@ -218,12 +227,19 @@ mod tests {
             for (word, meant) in *words {
                 assert!(table.get(word).is_none(), "{section}: {word} is a field");
                 if let Field(name) | Opposite(name) | Level(name) = meant {
-                    assert!(table.get(name).is_some(), "{section}: {word} leads to {name}, which is none");
+                    assert!(
+                        table.get(name).is_some(),
+                        "{section}: {word} leads to {name}, which is none"
+                    );
                 }
             }
         }
         for (word, meant) in WORDS[0].1 {
-            assert!(of_section(word).is_none() && matches!(meant, Field(name) if of_section(name).is_some()), "{word}");
+            assert!(
+                of_section(word).is_none()
+                    && matches!(meant, Field(name) if of_section(name).is_some()),
+                "{word}"
+            );
         }
     }
 }

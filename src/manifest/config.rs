@@ -1,8 +1,12 @@
 //! `undrift.yaml`: how to run, beside the manifests that say what to declare.
 //!
-//! It never supplies the address of the service: whoever edits a manifest must not be able to send the token elsewhere.
+//! It never supplies the address of the service: whoever edits a manifest must not be able to send
+//! the token elsewhere.
 
-use std::{io::ErrorKind, path::Path};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -52,15 +56,16 @@ pub struct Service {
     pub import_hosts: ImportHosts,
 }
 
-/// What the service calls the hosts for which its documentation has neutral words (reference 1, 1), for `undrift call`. Without a name
-/// the word itself is sent.
+/// What the service calls the hosts for which its documentation has neutral words (reference 1, 1),
+/// for `undrift call`. Without a name the word itself is sent.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ImportHosts {
     /// What stands for `extgit`, the hosted Git service, in `/import/extgit` and `extgit_hostname`.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"githost")]
     pub extgit: Option<String>,
-    /// What stands for `extserver`, the self-hosted server, in `/import/extserver`, `extserver_url` and the like.
+    /// What stands for `extserver`, the self-hosted server, in `/import/extserver`, `extserver_url`
+    /// and the like.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"git_server")]
     pub extserver: Option<String>,
 }
@@ -84,30 +89,44 @@ pub struct Removals {
     pub share: Option<f64>,
 }
 
-/// Reads the file that counts in `folder`: its own, or the nearest one upwards in the repository. With it comes the folder that it is in, or
-/// `folder` if there is none.
-pub fn find(folder: &Path, around: &Surroundings, diagnostics: &mut Diagnostics) -> (PathBuf, Config) {
+/// Reads the file that counts in `folder`: its own, or the nearest one upwards in the repository.
+/// With it comes the folder that it is in, or `folder` if there is none.
+pub fn find(
+    folder: &Path,
+    around: &Surroundings,
+    diagnostics: &mut Diagnostics,
+) -> (PathBuf, Config) {
     let root = Root::of(folder, around);
     let config = load(&root, diagnostics);
     (root.folder, config)
 }
 
-/// Reads the file of `root`, if there is one. It holds the guards, so what cannot be read is not passed over.
+/// Reads the file of `root`, if there is one. It holds the guards, so what cannot be read is not
+/// passed over.
 pub(super) fn load(root: &Root, diagnostics: &mut Diagnostics) -> Config {
     let (path, name) = (root.folder.join(FILE), root.config.as_str());
     match files::irregular(&path) {
         Ok(None) => read(&path, name, diagnostics),
         Ok(Some(what)) => {
             let message = format!("`{FILE}` must be a regular file, not {what}");
-            diagnostics
-                .push(Diagnostic::error("unreadable", message).at(Place::file(name)).help("put the file itself there, or take it away"));
+            diagnostics.push(
+                Diagnostic::error("unreadable", message)
+                    .at(Place::file(name))
+                    .help("put the file itself there, or take it away"),
+            );
             Config::default()
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if root.folder.join(MISNAMED).exists() {
                 let name = name.replace(FILE, MISNAMED);
-                let misnamed = Diagnostic::error("unreadable", format!("`{MISNAMED}` must be called `{FILE}`")).at(Place::file(name));
-                diagnostics.push(misnamed.help("rename the file; under this name its guards do not count"));
+                let misnamed = Diagnostic::error(
+                    "unreadable",
+                    format!("`{MISNAMED}` must be called `{FILE}`"),
+                )
+                .at(Place::file(name));
+                diagnostics.push(
+                    misnamed.help("rename the file; under this name its guards do not count"),
+                );
             }
             Config::default()
         }
@@ -136,7 +155,9 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
         findings.add_schema(document, &json, &schema::CONFIG);
         config = Config::deserialize(&json).ok();
     } else if !parsed.is_broken {
-        findings.error("document", "the file must hold one document", 0..0).help("start with `version: 1`");
+        findings
+            .error("document", "the file must hold one document", 0..0)
+            .help("start with `version: 1`");
     }
     findings.hide(&mut source, &parsed, &schema::CONFIG);
     diagnostics.extend(findings.into_diagnostics(&source));

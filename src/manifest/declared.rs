@@ -10,8 +10,8 @@ use crate::{
 /// The name of a field: one of a table's, or one that was written below `extra:`.
 pub type Name = Cow<'static, str>;
 
-/// Named values with their origins, in the order of their names. A sorted list, because a map spends more on its nodes than a handful of
-/// fields takes.
+/// Named values with their origins, in the order of their names. A sorted list, because a map
+/// spends more on its nodes than a handful of fields takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Declared(Vec<(Name, Sourced<Value>)>);
 

@@ -1,6 +1,8 @@
-//! What manifests declare, resolved: per project the sections, per section the entries, per entry the fields, each with its origin.
+//! What manifests declare, resolved: per project the sections, per section the entries, per entry
+//! the fields, each with its origin.
 //!
-//! It never depends on live state. Absence is a missing key, `null` is a value, a secret is a reference.
+//! It never depends on live state. Absence is a missing key, `null` is a value, a secret is a
+//! reference.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,7 +31,8 @@ impl Desired {
         })
     }
 
-    /// The path of every file to upload, with the address of what it is for and where it is written.
+    /// The path of every file to upload, with the address of what it is for and where it is
+    /// written.
     pub fn uploads(&self) -> impl Iterator<Item = (Address, &Origin, &str)> {
         self.values().filter_map(|(address, origin, value)| match value {
             Value::File(path) => Some((address, origin, path.as_str())),
@@ -44,11 +47,16 @@ impl Desired {
                 let address = project.address().section(section.kind.section());
                 let is_list = section.kind.shape() == Shape::List;
                 let entries = section.entries.iter();
-                entries.map(move |entry| (if is_list { address.entry(&entry.key) } else { address.clone() }, &entry.fields))
+                entries.map(move |entry| {
+                    (
+                        if is_list { address.entry(&entry.key) } else { address.clone() },
+                        &entry.fields,
+                    )
+                })
             });
-            create
-                .chain(sections)
-                .flat_map(|(address, fields)| fields.iter().map(move |(_, field)| (address.clone(), &field.origin, &field.value)))
+            create.chain(sections).flat_map(|(address, fields)| {
+                fields.iter().map(move |(_, field)| (address.clone(), &field.origin, &field.value))
+            })
         })
     }
 }
@@ -120,7 +128,8 @@ pub enum Unlisted {
 /// A declared entry of a section.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What tells it from others of its section, as [`Kind::key`] or, for a hook, its name says. Empty if there is one a project.
+    /// What tells it from others of its section, as [`Kind::key`] or, for a hook, its name says.
+    /// Empty if there is one a project.
     pub key: String,
     /// Where it is written.
     pub origin: Origin,

@@ -1,8 +1,9 @@
 //! What may stand below `extra:`: fields of an object that undrift does not know yet.
 //!
-//! They are sent as they are, in one body with what addresses the object. So a name there must not be one that the service reads as
-//! something else: which object is meant, in which namespace, as whom, or how visible it becomes past the guard on that. Names are
-//! compared as the service takes a form apart: the part before `[`, here in any case.
+//! They are sent as they are, in one body with what addresses the object. So a name there must not
+//! be one that the service reads as something else: which object is meant, in which namespace, as
+//! whom, or how visible it becomes past the guard on that. Names are compared as the service takes
+//! a form apart: the part before `[`, here in any case.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,27 +22,47 @@ use crate::{
 };
 
 /// Names that address, select or impersonate, whatever the operation.
-const RESERVED: [&str; 11] =
-    ["access_token", "filter", "id", "job_token", "namespace", "namespace_id", "path", "private_token", "sudo", "user_id", "username"];
+const RESERVED: [&str; 11] = [
+    "access_token",
+    "filter",
+    "id",
+    "job_token",
+    "namespace",
+    "namespace_id",
+    "path",
+    "private_token",
+    "sudo",
+    "user_id",
+    "username",
+];
 
 /// Names under which older releases of the service take the visibility.
 const VISIBILITY: [&str; 2] = ["public", "visibility_level"];
 
 /// What the operations that write a section take.
 static PARAMETERS: LazyLock<BTreeMap<&'static str, BTreeSet<&'static str>>> = LazyLock::new(|| {
-    let names = |kind: &dyn Kind| operations_of(kind).flat_map(parameters).map(|parameter| parameter.name).collect();
+    let names = |kind: &dyn Kind| {
+        operations_of(kind).flat_map(parameters).map(|parameter| parameter.name).collect()
+    };
     KINDS.iter().map(|kind| (kind.section(), names(*kind))).collect()
 });
 
 /// The operations that write the section of `kind`.
 fn operations_of(kind: &dyn Kind) -> impl Iterator<Item = &'static Operation> {
     let section = kind.section();
-    let routes = kind.routes().map(|routes| [routes.create, routes.update, routes.delete].map(Op::row));
-    let writes = OPERATIONS.iter().filter_map(|op| if let AnyOp::Write(op) = op { Some(op.row()) } else { None });
-    writes.filter(move |row| row.fields.is_some_and(|(of, _)| of == section) || routes.is_some_and(|routes| routes.contains(row)))
+    let routes =
+        kind.routes().map(|routes| [routes.create, routes.update, routes.delete].map(Op::row));
+    let writes = OPERATIONS
+        .iter()
+        .filter_map(|op| if let AnyOp::Write(op) = op { Some(op.row()) } else { None });
+    writes.filter(move |row| {
+        row.fields.is_some_and(|(of, _)| of == section)
+            || routes.is_some_and(|routes| routes.contains(row))
+    })
 }
 
-/// Why a name must not stand below `extra:`, and what to do about it. Only names of undrift's and the service's own are quoted.
+/// Why a name must not stand below `extra:`, and what to do about it. Only names of undrift's and
+/// the service's own are quoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) message: String,
@@ -55,7 +76,8 @@ pub(super) struct Refused {
 pub(super) fn check(section: &str, written: &str) -> Result<(), Refused> {
     let name = base(written);
     let refused = |message: String, help: &str| Err(Refused { message, help: help.to_owned() });
-    let known = |help: String| Err(Refused { message: format!("`{name}` is known to undrift"), help });
+    let known =
+        |help: String| Err(Refused { message: format!("`{name}` is known to undrift"), help });
     let kind = KINDS.iter().find(|kind| kind.section() == section);
     if let Some(spec) = kind.and_then(|kind| find(kind.table().specs(), &name)) {
         return known(match spec.name == name {
@@ -70,23 +92,38 @@ pub(super) fn check(section: &str, written: &str) -> Result<(), Refused> {
         return known("write it directly in `create`".into());
     }
     if VISIBILITY.contains(&name.as_str()) {
-        return refused(format!("`{name}` must not stand below `extra`: it sets the visibility"), "write `visibility` in `settings`");
+        return refused(
+            format!("`{name}` must not stand below `extra`: it sets the visibility"),
+            "write `visibility` in `settings`",
+        );
     }
     let selects = "it selects what a request is for, or who sends it";
     let help = "leave it out; `extra` is for fields of the object itself";
     if name.starts_with('_') {
-        return refused(format!("a name that starts with `_` must not stand below `extra`: {selects}"), help);
+        return refused(
+            format!("a name that starts with `_` must not stand below `extra`: {selects}"),
+            help,
+        );
     }
-    if RESERVED.contains(&name.as_str()) || PARAMETERS.get(section).is_some_and(|names| names.contains(name.as_str())) {
+    if RESERVED.contains(&name.as_str())
+        || PARAMETERS.get(section).is_some_and(|names| names.contains(name.as_str()))
+    {
         return refused(format!("`{name}` must not stand below `extra`: {selects}"), help);
     }
     Ok(())
 }
 
-/// What the service makes of a name: brackets lead to what is within, and white space around it may go.
+/// What the service makes of a name: brackets lead to what is within, and white space around it may
+/// go.
 fn base(written: &str) -> String {
     let brackets = |c: char| c == '[' || c == ']' || c.is_whitespace();
-    written.trim_start_matches(brackets).split(['[', ']']).next().unwrap_or_default().trim_end().to_lowercase()
+    written
+        .trim_start_matches(brackets)
+        .split(['[', ']'])
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .to_lowercase()
 }
 
 /// The field that manifests, requests or answers call `name`.
@@ -111,7 +148,9 @@ mod tests {
     fn writes(section: &str) -> Vec<&'static Operation> {
         let rows = OPERATIONS.iter().filter(|op| matches!(op, AnyOp::Write(_))).map(|op| op.row());
         let is_written = |row: &&Operation| match section {
-            "settings" => ["project-create", "project-create-for-user", "project-edit"].contains(&row.id),
+            "settings" => {
+                ["project-create", "project-create-for-user", "project-edit"].contains(&row.id)
+            }
             section => row.path.starts_with(&format!("/projects/:id/{section}")),
         };
         rows.filter(is_written).collect()
@@ -124,7 +163,9 @@ mod tests {
             assert!(rows.len() >= 2, "{section}");
             let taken = rows.into_iter().flat_map(parameters).map(|parameter| parameter.name);
             let own = kind.table().specs().iter().map(|spec| spec.name.as_str());
-            for name in taken.chain(own).chain(RESERVED).chain(VISIBILITY).chain(["_method", "_", "state"]) {
+            for name in
+                taken.chain(own).chain(RESERVED).chain(VISIBILITY).chain(["_method", "_", "state"])
+            {
                 for written in [
                     name.to_owned(),
                     name.to_uppercase(),
@@ -136,11 +177,22 @@ mod tests {
                     assert!(is_refused(section, &written), "{section}: {written}");
                 }
             }
-            for name in ["new_thing", "idle", "sudoku", "paths", "filters", "new_thing[id]", "token_format", "new_"] {
+            for name in [
+                "new_thing",
+                "idle",
+                "sudoku",
+                "paths",
+                "filters",
+                "new_thing[id]",
+                "token_format",
+                "new_",
+            ] {
                 assert!(!is_refused(section, name), "{section}: {name}");
             }
         }
-        assert!(is_refused("members", "tasks_project_id") && is_refused("members", "skip_subresources"));
+        assert!(
+            is_refused("members", "tasks_project_id") && is_refused("members", "skip_subresources")
+        );
     }
 
     #[test]

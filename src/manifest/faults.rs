@@ -1,8 +1,10 @@
-//! Faults of one file in words: what broke the YAML, what the schema refuses, and what the checks of entries found.
+//! Faults of one file in words: what broke the YAML, what the schema refuses, and what the checks
+//! of entries found.
 //!
-//! [`Findings`] are kept with byte ranges while a file is read; only [`Findings::into_diagnostics`] turns them into places, after
-//! [`Findings::hide`] has said what must not be shown. Most files have none, and pay nothing. Messages quote names, never values:
-//! the line of text below shows the value, unless it is secret.
+//! [`Findings`] are kept with byte ranges while a file is read; only [`Findings::into_diagnostics`]
+//! turns them into places, after [`Findings::hide`] has said what must not be shown. Most files
+//! have none, and pay nothing. Messages quote names, never values: the line of text below shows the
+//! value, unless it is secret.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -16,7 +18,8 @@ use crate::{
 
 mod words;
 
-/// More faults than these in one file are counted, not shown: one slip often has many followers, and the first ones say enough.
+/// More faults than these in one file are counted, not shown: one slip often has many followers,
+/// and the first ones say enough.
 const MOST: usize = 100;
 
 /// One fault, not yet placed.
@@ -32,8 +35,20 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    pub(super) fn error(code: &'static str, message: impl Into<String>, span: Range<usize>) -> Self {
-        Self { severity: Severity::Error, code, message: message.into(), span, label: None, related: None, help: None }
+    pub(super) fn error(
+        code: &'static str,
+        message: impl Into<String>,
+        span: Range<usize>,
+    ) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            span,
+            label: None,
+            related: None,
+            help: None,
+        }
     }
 
     pub(super) fn help(&mut self, help: impl Into<String>) -> &mut Self {
@@ -60,7 +75,9 @@ impl Finding {
         let diagnostic = Diagnostic {
             severity: self.severity,
             label: self.label,
-            ..Diagnostic::error(self.code, self.message).at(source.place(&self.span)).help_if(self.help)
+            ..Diagnostic::error(self.code, self.message)
+                .at(source.place(&self.span))
+                .help_if(self.help)
         };
         match self.related {
             Some((span, label)) => diagnostic.related(source.place(&span), label),
@@ -98,9 +115,14 @@ impl Findings {
         &mut self.findings[last]
     }
 
-    /// Adds one, unless it was found already: what is merged in from an anchor stands in one place and counts in several.
+    /// Adds one, unless it was found already: what is merged in from an anchor stands in one place
+    /// and counts in several.
     pub(super) fn push_once(&mut self, finding: Finding) {
-        let is_same = |other: &Finding| other.code == finding.code && other.span == finding.span && other.message == finding.message;
+        let is_same = |other: &Finding| {
+            other.code == finding.code
+                && other.span == finding.span
+                && other.message == finding.message
+        };
         if !self.findings.iter().any(is_same) {
             self.push(finding);
         }
@@ -118,12 +140,22 @@ impl Findings {
     }
 
     /// Adds an error.
-    pub(super) fn error(&mut self, code: &'static str, message: impl Into<String>, span: Range<usize>) -> &mut Finding {
+    pub(super) fn error(
+        &mut self,
+        code: &'static str,
+        message: impl Into<String>,
+        span: Range<usize>,
+    ) -> &mut Finding {
         self.push(Finding::error(code, message, span))
     }
 
     /// Adds a warning.
-    pub(super) fn warning(&mut self, code: &'static str, message: impl Into<String>, span: Range<usize>) -> &mut Finding {
+    pub(super) fn warning(
+        &mut self,
+        code: &'static str,
+        message: impl Into<String>,
+        span: Range<usize>,
+    ) -> &mut Finding {
         self.push(Finding { severity: Severity::Warning, ..Finding::error(code, message, span) })
     }
 
@@ -138,8 +170,14 @@ impl Findings {
         }
     }
 
-    /// Adds what `checker` refuses in `document`, whose JSON form is `json`. The pointers of the refused values.
-    pub(super) fn add_schema(&mut self, document: &Node, json: &Json, checker: &Checker) -> BTreeSet<String> {
+    /// Adds what `checker` refuses in `document`, whose JSON form is `json`. The pointers of the
+    /// refused values.
+    pub(super) fn add_schema(
+        &mut self,
+        document: &Node,
+        json: &Json,
+        checker: &Checker,
+    ) -> BTreeSet<String> {
         let mut refused = BTreeSet::new();
         if checker.validator.is_valid(json) {
             return refused;
@@ -157,14 +195,19 @@ impl Findings {
             return;
         }
         let text = source.text();
-        let mut hidden: Vec<_> = parsed.dropped.iter().map(|range| mask::dropped(text, range)).collect();
+        let mut hidden: Vec<_> =
+            parsed.dropped.iter().map(|range| mask::dropped(text, range)).collect();
         for document in &parsed.documents {
             hidden.extend(mask::secrets(text, document, &checker.schema));
         }
         if parsed.is_broken {
             let is_read = |range: &Range<usize>| {
-                let next = parsed.documents.partition_point(|document| document.span.end < range.end);
-                parsed.documents.get(next).is_some_and(|document| document.span.start <= range.start)
+                let next =
+                    parsed.documents.partition_point(|document| document.span.end < range.end);
+                parsed
+                    .documents
+                    .get(next)
+                    .is_some_and(|document| document.span.start <= range.start)
             };
             let unread = mask::without_tree(text, &mask::open_names(&checker.schema));
             hidden.extend(unread.into_iter().filter(|range| !is_read(range)));
@@ -175,7 +218,8 @@ impl Findings {
     /// The faults with their places.
     pub(super) fn into_diagnostics(self, source: &Source<'_>) -> Vec<Diagnostic> {
         let more = (self.more > 0).then(|| {
-            let message = format!("{} more faults in `{}` are not shown", self.more, escape(&source.name));
+            let message =
+                format!("{} more faults in `{}` are not shown", self.more, escape(&source.name));
             let report = if self.more_errors { Diagnostic::error } else { Diagnostic::warning };
             report("too-many-faults", message).at(Place::file(source.name.clone()))
         });

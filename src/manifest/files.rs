@@ -1,4 +1,5 @@
-//! Which files are manifests, and reading them: in parallel, within limits, in the order of their names.
+//! Which files are manifests, and reading them: in parallel, within limits, in the order of their
+//! names.
 
 use std::{
     io::Read as _,
@@ -28,7 +29,8 @@ const MAX_TOTAL: u64 = 256 << 20;
 const MAX_DEPTH: usize = 64;
 
 /// Files at the root that are not manifests.
-const RESERVED: [&str; 4] = [super::config::FILE, super::config::MISNAMED, "sandbox.yaml", "sandbox.yml"];
+const RESERVED: [&str; 4] =
+    [super::config::FILE, super::config::MISNAMED, "sandbox.yaml", "sandbox.yml"];
 
 /// A manifest.
 #[derive(Debug)]
@@ -47,13 +49,19 @@ impl File {
 
 /// Reads a text file of at most 1 MiB.
 pub(super) fn read(path: &Path, name: &FileName) -> Result<String, Box<Diagnostic>> {
-    let fault =
-        |code, message: String, help: Option<&str>| Box::new(Diagnostic::error(code, message).at(Place::file(name.clone())).help_if(help));
+    let fault = |code, message: String, help: Option<&str>| {
+        Box::new(Diagnostic::error(code, message).at(Place::file(name.clone())).help_if(help))
+    };
     let mut bytes = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes));
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes));
     read.map_err(|error| fault("unreadable", format!("cannot read the file: {error}"), None))?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(fault("too-large", "the file is larger than 1 MiB".into(), Some("split it: documents may stand in any file")));
+        return Err(fault(
+            "too-large",
+            "the file is larger than 1 MiB".into(),
+            Some("split it: documents may stand in any file"),
+        ));
     }
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -62,7 +70,8 @@ pub(super) fn read(path: &Path, name: &FileName) -> Result<String, Box<Diagnosti
     })
 }
 
-/// What is at `path` if it is no regular file; nobody could be waited for at the other end of a pipe, and links may lead anywhere.
+/// What is at `path` if it is no regular file; nobody could be waited for at the other end of a
+/// pipe, and links may lead anywhere.
 ///
 /// # Errors
 /// What the system says, for example that nothing is there.
@@ -83,7 +92,12 @@ pub(super) fn folder_of(named: &Path) -> &Path {
 }
 
 /// Every manifest in `named`. If it is a file, it is the only one.
-pub(super) fn find(named: &Path, root: &Root, around: &Surroundings, diagnostics: &mut Diagnostics) -> Vec<File> {
+pub(super) fn find(
+    named: &Path,
+    root: &Root,
+    around: &Surroundings,
+    diagnostics: &mut Diagnostics,
+) -> Vec<File> {
     let name = around.seen(named);
     if named.is_file() {
         return vec![File { name: name.into(), path: named.to_owned() }];
@@ -99,10 +113,14 @@ pub(super) fn find(named: &Path, root: &Root, around: &Surroundings, diagnostics
         (bytes > MAX_TOTAL).then(|| "more than 256 MiB of manifests".to_owned())
     };
     if let Some(limit) = limit {
-        diagnostics.push(Diagnostic::error("too-large", limit).help("name a folder that holds only what belongs together"));
+        diagnostics.push(
+            Diagnostic::error("too-large", limit)
+                .help("name a folder that holds only what belongs together"),
+        );
         files.clear();
     } else if files.is_empty() && diagnostics.is_empty() {
-        let none = Diagnostic::error("no-manifests", "there is no manifest in this folder").at(Place::file(name));
+        let none = Diagnostic::error("no-manifests", "there is no manifest in this folder")
+            .at(Place::file(name));
         diagnostics.push(none.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
     }
     files
@@ -123,7 +141,13 @@ impl Search<'_> {
         }
     }
 
-    fn entries(&mut self, folder: &Path, name: &str, reserved: &[&str], depth: usize) -> std::io::Result<()> {
+    fn entries(
+        &mut self,
+        folder: &Path,
+        name: &str,
+        reserved: &[&str],
+        depth: usize,
+    ) -> std::io::Result<()> {
         if depth > MAX_DEPTH {
             return Err(std::io::Error::other("folders lie too deep in each other"));
         }
@@ -138,7 +162,8 @@ impl Search<'_> {
                 self.folder(&entry.path(), &surroundings::join(name, &own), &[], depth + 1);
             } else if kind.is_file() && is_manifest && !reserved.contains(&own.as_str()) {
                 self.bytes = self.bytes.saturating_add(entry.metadata()?.len());
-                self.files.push(File { name: surroundings::join(name, &own).into(), path: entry.path() });
+                self.files
+                    .push(File { name: surroundings::join(name, &own).into(), path: entry.path() });
             }
         }
         Ok(())
@@ -157,7 +182,9 @@ pub(super) fn for_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + S
         for _ in 0..threads {
             scope.spawn(|| {
                 let mut own = Vec::new();
-                while let Some((at, item)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?))) {
+                while let Some((at, item)) = Some(next.fetch_add(1, Ordering::Relaxed))
+                    .and_then(|at| Some((at, items.get(at)?)))
+                {
                     own.push((at, work(item)));
                 }
                 results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(own);

@@ -1,8 +1,9 @@
 //! Which parts of a manifest must not be shown.
 //!
-//! With a tree, a value is shown only if its schema knows it and does not call it secret, whatever its type: whoever writes `5MB` in the
-//! place of a number wants to see it. A misspelt key may hold anything. Without a tree, after broken syntax, a word is shown only if it
-//! stands on one line behind a key that is known to be harmless.
+//! With a tree, a value is shown only if its schema knows it and does not call it secret, whatever
+//! its type: whoever writes `5MB` in the place of a number wants to see it. A misspelt key may hold
+//! anything. Without a tree, after broken syntax, a word is shown only if it stands on one line
+//! behind a key that is known to be harmless.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -47,8 +48,12 @@ impl Walk<'_> {
                 }
             }
             Data::Unreadable if text.get(node.span.clone()).is_some_and(is_numeric) => {}
-            Data::Null | Data::Bool(_) => self.hidden.push(properties_start(text, node.span.start)..node.span.start),
-            data if *data != Data::Unreadable && takes_scalars(schema) => self.rest_of_lines(node, after),
+            Data::Null | Data::Bool(_) => {
+                self.hidden.push(properties_start(text, node.span.start)..node.span.start)
+            }
+            data if *data != Data::Unreadable && takes_scalars(schema) => {
+                self.rest_of_lines(node, after)
+            }
             _ => self.hidden.push(whole(text, &node.span)),
         }
     }
@@ -59,10 +64,12 @@ impl Walk<'_> {
         match property.map(|property| (property, Field::of(property).secrecy)) {
             Some((property, Secrecy::Open)) => self.node(value, key.span.end, property),
             Some((_, Secrecy::Address)) => self.address(key.span.end, value),
-            // In the wrong place, but the value is what it would be in the right one; and no secret is `true`.
+            // In the wrong place, but the value is what it would be in the right one; and no secret
+            // is `true`.
             None if is_scalar
                 && schema.get("properties").is_some()
-                && (self.open.contains(&key.name) || matches!(value.data, Data::Null | Data::Bool(_))) =>
+                && (self.open.contains(&key.name)
+                    || matches!(value.data, Data::Null | Data::Bool(_))) =>
             {
                 self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
                 self.rest_of_lines(value, key.span.end);
@@ -76,7 +83,9 @@ impl Walk<'_> {
 
     /// Adds what may be a credential in a URL, or in what was meant as one.
     fn address(&mut self, after: usize, value: &Node) {
-        if let (Data::List(items), true) = (&value.data, value_of(self.text, after, &value.span).start == value.span.start) {
+        if let (Data::List(items), true) =
+            (&value.data, value_of(self.text, after, &value.span).start == value.span.start)
+        {
             for item in items {
                 self.address(item.span.start, item);
             }
@@ -85,23 +94,33 @@ impl Walk<'_> {
         let range = value_of(self.text, after, &value.span);
         let written = self.text.get(range.clone()).unwrap_or_default();
         let quote = written.chars().next().filter(|c| matches!(c, '\'' | '"'));
-        let inner = quote.map_or(written, |quote| written.trim_start_matches(quote).trim_end_matches(quote));
+        let inner = quote
+            .map_or(written, |quote| written.trim_start_matches(quote).trim_end_matches(quote));
         let start = range.start + (written.len() - inner.len()) / 2;
         match text::address_secrets(inner).filter(|_| value.text() == Some(inner)) {
-            Some(secrets) => self.hidden.extend(secrets.into_iter().map(|secret| start + secret.start..start + secret.end)),
+            Some(secrets) => self
+                .hidden
+                .extend(secrets.into_iter().map(|secret| start + secret.start..start + secret.end)),
             None => self.hidden.push(range),
         }
     }
 
-    /// Adds what stands on other lines than the key: there may be anything, since a quote or an indentation slips easily.
+    /// Adds what stands on other lines than the key: there may be anything, since a quote or an
+    /// indentation slips easily.
     fn rest_of_lines(&mut self, node: &Node, after: usize) {
-        let line_end = self.text.get(after..).and_then(|rest| rest.find('\n')).map_or(self.text.len(), |length| after + length);
-        self.hidden.extend((line_end < node.span.end).then(|| line_end.max(node.span.start)..node.span.end));
+        let line_end = self
+            .text
+            .get(after..)
+            .and_then(|rest| rest.find('\n'))
+            .map_or(self.text.len(), |length| after + length);
+        self.hidden.extend(
+            (line_end < node.span.end).then(|| line_end.max(node.span.start)..node.span.end),
+        );
     }
 }
 
-/// The value of a key that ends at `key_end`, from the colon on: an anchor or a tag before the value may be a secret that begins with
-/// `&` or `!`.
+/// The value of a key that ends at `key_end`, from the colon on: an anchor or a tag before the
+/// value may be a secret that begins with `&` or `!`.
 fn value_of(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize> {
     let whole = text.get(key_end..value.end).unwrap_or_default();
     let rest = whole.trim_start_matches(|c: char| c.is_whitespace() || c == ':');
@@ -124,7 +143,8 @@ fn whole(text: &str, value: &Range<usize>) -> Range<usize> {
 /// Where the anchor and the tag of a value begin.
 fn properties_start(text: &str, value_start: usize) -> usize {
     let mut start = value_start;
-    while let Some(before) = text.get(..start).map(|before| before.trim_end_matches([' ', '\t', '\n', '\r']))
+    while let Some(before) =
+        text.get(..start).map(|before| before.trim_end_matches([' ', '\t', '\n', '\r']))
         && let Some(word) = before.rsplit(|c: char| c.is_whitespace() || "[{,".contains(c)).next()
         && word.starts_with(['&', '!'])
     {
@@ -133,7 +153,8 @@ fn properties_start(text: &str, value_start: usize) -> usize {
     start
 }
 
-/// Whether `schema` is one of scalars, or of a list of them. A scalar in the place of a mapping may be anything.
+/// Whether `schema` is one of scalars, or of a list of them. A scalar in the place of a mapping may
+/// be anything.
 fn takes_scalars(schema: &Json) -> bool {
     let types: Vec<_> = match &schema["type"] {
         Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
@@ -141,7 +162,8 @@ fn takes_scalars(schema: &Json) -> bool {
         _ => return true,
     };
     let is_list = types.contains(&"array") && schema["items"]["type"].is_string();
-    (is_list && takes_scalars(&schema["items"])) || types.iter().any(|kind| !matches!(*kind, "array" | "object" | "null"))
+    (is_list && takes_scalars(&schema["items"]))
+        || types.iter().any(|kind| !matches!(*kind, "array" | "object" | "null"))
 }
 
 /// Whether `text` may be a number, infinity or not-a-number.
@@ -149,7 +171,8 @@ fn is_numeric(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-.einfaEINFA".contains(c))
 }
 
-/// The names of the fields that are shown wherever they stand: known to `schema`, and secret nowhere in it.
+/// The names of the fields that are shown wherever they stand: known to `schema`, and secret
+/// nowhere in it.
 pub(super) fn open_names(schema: &Json) -> BTreeSet<String> {
     let (mut open, mut secret) = (BTreeSet::new(), BTreeSet::new());
     collect_names(schema, &mut open, &mut secret);
@@ -157,7 +180,8 @@ pub(super) fn open_names(schema: &Json) -> BTreeSet<String> {
 }
 
 fn collect_names(schema: &Json, open: &mut BTreeSet<String>, secret: &mut BTreeSet<String>) {
-    for (name, property) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
+    for (name, property) in schema.get("properties").and_then(Json::as_object).into_iter().flatten()
+    {
         let is_open = Field::of(property).secrecy == Secrecy::Open && name != "extra";
         if is_open { &mut *open } else { &mut *secret }.insert(name.clone());
         if is_open {
@@ -169,7 +193,8 @@ fn collect_names(schema: &Json, open: &mut BTreeSet<String>, secret: &mut BTreeS
     }
 }
 
-/// What must not be shown of a text that could not be read, where values of the keys `open` are harmless.
+/// What must not be shown of a text that could not be read, where values of the keys `open` are
+/// harmless.
 pub(super) fn without_tree(text: &str, open: &BTreeSet<String>) -> Vec<Range<usize>> {
     let mut lexer = Lexer { open, parents: Vec::new(), is_lost: false, hidden: Vec::new() };
     let mut at = 0;
@@ -199,7 +224,9 @@ impl Lexer<'_> {
 
     /// Reads a line that begins at the byte `start`.
     fn line(&mut self, line: &str, start: usize) {
-        let (line, start) = line.strip_prefix('\u{feff}').map_or((line, start), |rest| (rest, start + line.len() - rest.len()));
+        let (line, start) = line
+            .strip_prefix('\u{feff}')
+            .map_or((line, start), |rest| (rest, start + line.len() - rest.len()));
         if line == "---" || line.starts_with("--- ") {
             self.parents.clear();
             self.is_lost = false;
@@ -222,7 +249,8 @@ impl Lexer<'_> {
         self.is_lost |= depth > 0;
     }
 
-    /// Reads a line of the form `key: value` or `key:`. The byte from which it must not be shown, if that is clear.
+    /// Reads a line of the form `key: value` or `key:`. The byte from which it must not be shown,
+    /// if that is clear.
     fn certain(&mut self, content: &str, column: usize) -> Option<usize> {
         let (key, rest) = split_key(content)?;
         let value = rest.trim_start();
@@ -236,7 +264,8 @@ impl Lexer<'_> {
         Some(from)
     }
 
-    /// Reads brackets, keys and words. The byte from which nothing is certain, and how many brackets are still open.
+    /// Reads brackets, keys and words. The byte from which nothing is certain, and how many
+    /// brackets are still open.
     fn flow(&mut self, content: &str, start: usize) -> (Option<usize>, usize) {
         let (mut at, mut depth) = (0, 0_usize);
         while let Some(c) = content[at..].chars().next() {
@@ -246,10 +275,13 @@ impl Lexer<'_> {
                 ']' | '}' => depth = depth.saturating_sub(1),
                 ' ' | '\t' | ',' => {}
                 _ => {
-                    let Some((key, value)) = split_key(rest) else { return (Some(start + at), depth) };
+                    let Some((key, value)) = split_key(rest) else {
+                        return (Some(start + at), depth);
+                    };
                     let value_at = content.len() - value.trim_start().len();
                     let value = &content[value_at..];
-                    let length = value.find([',', '}', ']']).filter(|_| depth > 0).unwrap_or(value.len());
+                    let length =
+                        value.find([',', '}', ']']).filter(|_| depth > 0).unwrap_or(value.len());
                     match (self.open.contains(key), value.starts_with(['{', '['])) {
                         (true, true) => at = value_at,
                         (true, false) if is_word(&value[..length]) => at = value_at + length,
@@ -273,9 +305,11 @@ impl Lexer<'_> {
 
 /// A key in front of a colon, and what follows it.
 fn split_key(content: &str) -> Option<(&str, &str)> {
-    let length = content.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))?;
+    let length =
+        content.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))?;
     let rest = content[length..].strip_prefix(':')?;
-    (length > 0 && (rest.is_empty() || rest.starts_with([' ', '\t']))).then_some((&content[..length], rest))
+    (length > 0 && (rest.is_empty() || rest.starts_with([' ', '\t'])))
+        .then_some((&content[..length], rest))
 }
 
 /// Whether `value` is nothing but a word, or several.
@@ -286,7 +320,11 @@ fn is_word(value: &str) -> bool {
 /// Whether a quote or a bracket that `value` begins with may end on another line.
 fn is_unclosed(value: &str) -> bool {
     match value.chars().next() {
-        Some(quote @ ('"' | '\'')) => value.len() < 2 || !value.ends_with(quote) || value[1..value.len() - 1].contains([quote, '\\']),
+        Some(quote @ ('"' | '\'')) => {
+            value.len() < 2
+                || !value.ends_with(quote)
+                || value[1..value.len() - 1].contains([quote, '\\'])
+        }
         Some('{' | '[') => {
             let count = |bracket: [char; 2]| value.matches(bracket).count();
             count(['{', '[']) != count(['}', ']']) || value.contains(['"', '\''])
@@ -304,7 +342,9 @@ mod tests {
 
     /// What is shown of a text that could not be read.
     fn shown(text: &str) -> String {
-        let open = ["key", "path", "variables", "settings", "masked", "description"].map(str::to_owned).into();
+        let open = ["key", "path", "variables", "settings", "masked", "description"]
+            .map(str::to_owned)
+            .into();
         mask_ranges(text, &without_tree(text, &open)).into_owned()
     }
 
@@ -312,7 +352,10 @@ mod tests {
     fn without_a_tree_only_harmless_words_are_shown() {
         for (text, left) in [
             ("path: acme/shop\n", "path: acme/shop\n"),
-            ("\u{feff}path: acme/shop\r\nvalue: s\r\n", "\u{feff}path: acme/shop\r\nvalue: ***\r\n"),
+            (
+                "\u{feff}path: acme/shop\r\nvalue: s\r\n",
+                "\u{feff}path: acme/shop\r\nvalue: ***\r\n",
+            ),
             ("value: s", "value: ***"),
             ("tokne: s", "tokne: ***"),
             ("- {key: A, value: s, masked: yes", "- {key: A, value: ***, masked: yes"),

@@ -3,8 +3,8 @@
 /// The characters that may stand between letters and digits.
 const SPECIAL: [char; 3] = ['.', '-', '_'];
 
-/// Checks a full path. The rules for new paths (reference 1, 8: from release 14.9 on) hold only if the project may be created;
-/// older projects keep the paths that they have.
+/// Checks a full path. The rules for new paths (reference 1, 8: from release 14.9 on) hold only if
+/// the project may be created; older projects keep the paths that they have.
 ///
 /// # Errors
 /// What is wrong, as a fragment that follows "the path".
@@ -25,7 +25,9 @@ pub(super) fn check(path: &str, is_new: bool) -> Result<(), &'static str> {
     if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
         return Err("must be the full path, without `.` or `..`");
     }
-    if segments.iter().any(|segment| segment.starts_with('-') || segment.ends_with(".git") || segment.ends_with(".atom")) {
+    if segments.iter().any(|segment| {
+        segment.starts_with('-') || segment.ends_with(".git") || segment.ends_with(".atom")
+    }) {
         return Err("must not have a part that starts with `-` or ends with `.git` or `.atom`");
     }
     if path.len() > 1024 || segments.iter().any(|segment| segment.len() > 255) {
@@ -36,7 +38,12 @@ pub(super) fn check(path: &str, is_new: bool) -> Result<(), &'static str> {
     if is_new && (own.starts_with(is_special) || own.ends_with(is_special)) {
         return Err("must not start or end its last part with `.`, `-` or `_`");
     }
-    if is_new && own.as_bytes().windows(2).any(|pair| pair.iter().all(|byte| is_special(char::from(*byte)))) {
+    if is_new
+        && own
+            .as_bytes()
+            .windows(2)
+            .any(|pair| pair.iter().all(|byte| is_special(char::from(*byte))))
+    {
         return Err("must not have two of `.`, `-` and `_` in a row in its last part");
     }
     Ok(())
@@ -74,7 +81,11 @@ mod tests {
             ("acme/sh-_op", true, false),
             ("my--group/shop", true, true),
         ] {
-            assert_eq!((check(path, false).is_ok(), check(path, true).is_ok()), (old, new), "{path}");
+            assert_eq!(
+                (check(path, false).is_ok(), check(path, true).is_ok()),
+                (old, new),
+                "{path}"
+            );
         }
         assert!(check(&format!("acme/{}", "a".repeat(256)), false).is_err());
     }

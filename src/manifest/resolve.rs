@@ -37,7 +37,12 @@ pub(super) struct Resolved {
 type Placed = (Project, Range<usize>, Range<usize>);
 
 /// Checks and resolves the file `name`.
-pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier: Option<Tier>, today: Date) -> Resolved {
+pub(super) fn file(
+    name: &FileName,
+    text: Result<String, Box<Diagnostic>>,
+    tier: Option<Tier>,
+    today: Date,
+) -> Resolved {
     let text = match text {
         Ok(text) => text,
         Err(fault) => return Resolved { diagnostics: vec![*fault], ..Resolved::default() },
@@ -48,25 +53,39 @@ pub(super) fn file(name: &FileName, text: Result<String, Box<Diagnostic>>, tier:
     findings.add_yaml(&parsed);
     let mut projects = Vec::new();
     for document in parsed.documents.iter().filter(|document| document.data != Data::Null) {
-        projects.extend(Reader { source: &source, tier, today, findings: &mut findings }.document(document));
+        projects.extend(
+            Reader { source: &source, tier, today, findings: &mut findings }.document(document),
+        );
     }
     findings.hide(&mut source, &parsed, &schema::PROJECT);
-    // A file without faults has not said what is secret in it, and another file may still find fault with a path of this one.
-    let place = |(project, key, path): Placed| (project, source.place_within(&path, &(key.start..path.end)));
+    // A file without faults has not said what is secret in it, and another file may still find
+    // fault with a path of this one.
+    let place = |(project, key, path): Placed| {
+        (project, source.place_within(&path, &(key.start..path.end)))
+    };
     let projects = projects.into_iter().map(place).collect();
     Resolved { projects, diagnostics: findings.into_diagnostics(&source) }
 }
 
 /// The projects in the order of their paths; one that is declared twice is an error at both places.
-pub(super) fn unique(mut projects: Vec<(Project, Place)>, diagnostics: &mut Diagnostics) -> Vec<Project> {
+pub(super) fn unique(
+    mut projects: Vec<(Project, Place)>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Project> {
     projects.sort_by_cached_key(|(project, place)| (project.path.to_lowercase(), place.clone()));
     let mut unique: Vec<(Project, Place)> = Vec::with_capacity(projects.len());
     for (project, place) in projects {
         match unique.last() {
-            Some((first, first_place)) if first.path.to_lowercase() == project.path.to_lowercase() => {
+            Some((first, first_place))
+                if first.path.to_lowercase() == project.path.to_lowercase() =>
+            {
                 let is_same = first.path == project.path;
-                let case = if is_same { "" } else { "; the service takes paths for the same in any case" };
-                let twice = Diagnostic::error("duplicate-project", format!("`{}` is declared twice{case}", project.path));
+                let case =
+                    if is_same { "" } else { "; the service takes paths for the same in any case" };
+                let twice = Diagnostic::error(
+                    "duplicate-project",
+                    format!("`{}` is declared twice{case}", project.path),
+                );
                 let twice = twice.at(place).related(first_place.clone(), "first declared here");
                 diagnostics.push(twice.help("keep one document for each project"));
             }
@@ -88,7 +107,11 @@ impl Reader<'_, '_> {
     /// What `document` declares.
     fn document(&mut self, document: &Node) -> Option<Placed> {
         if !matches!(document.data, Data::Map(_)) {
-            let not = self.findings.error("document", "a document must be a mapping", document.span.clone());
+            let not = self.findings.error(
+                "document",
+                "a document must be a mapping",
+                document.span.clone(),
+            );
             not.help("start with `kind: Project` and `path: ...`");
             return None;
         }
@@ -113,21 +136,34 @@ impl Reader<'_, '_> {
         }
         self.check_unlisted(document);
         let origin = self.origin(&path_key.span);
-        Some((Project { path: path.into(), origin, create, sections }, path_key.span.clone(), path_node.span.clone()))
+        Some((
+            Project { path: path.into(), origin, create, sections },
+            path_key.span.clone(),
+            path_node.span.clone(),
+        ))
     }
 
     /// Whether the document is of a kind that can be read; if not, why.
     fn is_project(&mut self, document: &Node) -> bool {
         let Some((key, node)) = document.get("kind") else {
-            let at = document.entries().first().map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
-            self.findings.error("missing", "`kind` is missing", at).help("start the document with `kind: Project`");
+            let at = document
+                .entries()
+                .first()
+                .map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
+            self.findings
+                .error("missing", "`kind` is missing", at)
+                .help("start the document with `kind: Project`");
             return false;
         };
         let kinds = schema::DOCUMENTS;
         match node.text() {
             Some(kind) if kinds.contains(&kind) => return true,
             Some(kind) if schema::PLANNED_DOCUMENTS.contains(&kind) => {
-                let planned = self.findings.error("not-supported", format!("`kind: {kind}` is not supported yet"), node.span.clone());
+                let planned = self.findings.error(
+                    "not-supported",
+                    format!("`kind: {kind}` is not supported yet"),
+                    node.span.clone(),
+                );
                 planned.help(match kind {
                     "Acknowledge" => "leave it out; acknowledge a refusal with `--ack`",
                     _ => "write what it says into each `Project`",
@@ -136,9 +172,14 @@ impl Reader<'_, '_> {
             _ if node.data == Data::Unreadable => {}
             text => {
                 let near = text.and_then(|text| nearest(text, kinds));
-                let help = near.map_or_else(|| "start with `kind: Project`".into(), |near| format!("did you mean `{near}`?"));
+                let help = near.map_or_else(
+                    || "start with `kind: Project`".into(),
+                    |near| format!("did you mean `{near}`?"),
+                );
                 let at = if node.data == Data::Null { &key.span } else { &node.span };
-                self.findings.error("choice", format!("`kind` must be {}", alternatives(&kinds)), at.clone()).help(help);
+                self.findings
+                    .error("choice", format!("`kind` must be {}", alternatives(&kinds)), at.clone())
+                    .help(help);
             }
         }
         false
@@ -150,21 +191,35 @@ impl Reader<'_, '_> {
             return None;
         }
         let is_good = !refused.iter().any(|pointer| is_within(pointer, "/create"));
-        Some(if is_good { self.fields(settings::create_table(), node, "create") } else { Declared::default() })
+        Some(if is_good {
+            self.fields(settings::create_table(), node, "create")
+        } else {
+            Declared::default()
+        })
     }
 
     /// What the kind of the settings says about them and `create` together.
-    fn check_create(&mut self, document: &Node, create: Option<&Declared>, refused: &BTreeSet<String>) {
+    fn check_create(
+        &mut self,
+        document: &Node,
+        create: Option<&Declared>,
+        refused: &BTreeSet<String>,
+    ) {
         let Some(create) = create else { return };
         let parts = ["/create", "/settings"];
         if refused.iter().any(|pointer| parts.iter().any(|part| is_within(pointer, part))) {
             return;
         }
         let nodes = ["create", "settings"].map(|part| document.get(part).map(|(_, node)| node));
-        let settings = kinds::of_section("settings").zip(nodes[1]).map(|(kind, node)| values(kind.table(), node)).unwrap_or_default();
+        let settings = kinds::of_section("settings")
+            .zip(nodes[1])
+            .map(|(kind, node)| values(kind.table(), node))
+            .unwrap_or_default();
         let create = create.values();
         settings::check_create(&settings, &create, &mut |fault| {
-            let field = fault.field.and_then(|field| nodes.iter().flatten().find_map(|node| node.get(field)));
+            let field = fault
+                .field
+                .and_then(|field| nodes.iter().flatten().find_map(|node| node.get(field)));
             let span = field.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
             self.findings.error(fault.code, fault.message, span).help_if(fault.help);
         });
@@ -172,7 +227,8 @@ impl Reader<'_, '_> {
 
     /// Adds what `unlisted` says about a section.
     fn unlisted(&self, document: &Node, section: &mut Section) {
-        let policy = document.get("unlisted").and_then(|(_, node)| node.get(section.kind.section()));
+        let policy =
+            document.get("unlisted").and_then(|(_, node)| node.get(section.kind.section()));
         let Some((key, node)) = policy else { return };
         section.unlisted_origin = self.origin(&key.span);
         section.unlisted = match node.text() {
@@ -185,26 +241,41 @@ impl Reader<'_, '_> {
     fn check_unlisted(&mut self, document: &Node) {
         let Some((_, unlisted)) = document.get("unlisted") else { return };
         for (key, _) in unlisted.entries() {
-            let is_list = KINDS.iter().any(|kind| kind.section() == key.name && kind.shape() == Shape::List);
+            let is_list =
+                KINDS.iter().any(|kind| kind.section() == key.name && kind.shape() == Shape::List);
             if is_list && document.get(&key.name).is_none() {
-                let message = format!("`unlisted` names `{}`, which is not in the document", key.name);
+                let message =
+                    format!("`unlisted` names `{}`, which is not in the document", key.name);
                 let idle = self.findings.error("unlisted", message, key.span.clone());
                 idle.help(format!("write `{}: []` if the project is to have none", key.name));
             }
         }
     }
 
-    fn section(&mut self, kind: &'static dyn Kind, key: &Key, node: &Node, refused: &BTreeSet<String>) -> Section {
+    fn section(
+        &mut self,
+        kind: &'static dyn Kind,
+        key: &Key,
+        node: &Node,
+        refused: &BTreeSet<String>,
+    ) -> Section {
         let pointer = format!("/{}", kind.section());
         let is_refused = |pointer: &str| refused.iter().any(|refused| is_within(refused, pointer));
         let origin = self.origin(&key.span);
-        let only = |state, fields| vec![Entry { key: String::new(), origin: origin.clone(), state, fields }];
+        let only = |state, fields| {
+            vec![Entry { key: String::new(), origin: origin.clone(), state, fields }]
+        };
         let mut entries = match kind.shape() {
             Shape::List => {
-                let items = node.items().iter().enumerate().filter(|(_, item)| matches!(item.data, Data::Map(_)));
+                let items = node
+                    .items()
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, item)| matches!(item.data, Data::Map(_)));
                 let (places, entries): (Vec<_>, Vec<_>) = items
                     .map(|(index, item)| {
-                        let (at, is_good) = (first_key(item), !is_refused(&format!("{pointer}/{index}")));
+                        let (at, is_good) =
+                            (first_key(item), !is_refused(&format!("{pointer}/{index}")));
                         let entry = self.entry(kind, item, &at, is_good);
                         (at, entry)
                     })
@@ -220,12 +291,25 @@ impl Reader<'_, '_> {
             }
         };
         entries.sort_by(|a, b| a.key.cmp(&b.key));
-        Section { kind, unlisted_origin: origin.clone(), origin, unlisted: Unlisted::default(), entries }
+        Section {
+            kind,
+            unlisted_origin: origin.clone(),
+            origin,
+            unlisted: Unlisted::default(),
+            entries,
+        }
     }
 
     /// An entry; its kind looks at it only if the schema accepts it (`is_good`).
-    fn entry(&mut self, kind: &'static dyn Kind, node: &Node, at: &Range<usize>, is_good: bool) -> Entry {
-        let is_absent = node.get("state").is_some_and(|(_, state)| state.text() == Some("absent")) && kind.shape() == Shape::List;
+    fn entry(
+        &mut self,
+        kind: &'static dyn Kind,
+        node: &Node,
+        at: &Range<usize>,
+        is_good: bool,
+    ) -> Entry {
+        let is_absent = node.get("state").is_some_and(|(_, state)| state.text() == Some("absent"))
+            && kind.shape() == Shape::List;
         let origin = self.origin(at);
         let mut fields = self.fields(kind.table(), node, kind.section());
         for (name, field) in fields.iter_mut() {
@@ -234,7 +318,10 @@ impl Reader<'_, '_> {
         for name in kind.identity() {
             let default = kind.table().get(name).and_then(|spec| spec.schema.get("default"));
             if let Some(default) = default.filter(|_| !fields.contains_key(name)) {
-                fields.insert(*name, Sourced { value: default.clone().into(), origin: origin.clone() });
+                fields.insert(
+                    *name,
+                    Sourced { value: default.clone().into(), origin: origin.clone() },
+                );
             }
         }
         if is_absent {
@@ -243,18 +330,29 @@ impl Reader<'_, '_> {
             let values = fields.values();
             kind.check(&values, &mut |fault| {
                 let field = fault.field.and_then(|field| node.get(field));
-                let span = field.map_or_else(|| at.clone(), |(key, value)| visible_span(key, value));
+                let span =
+                    field.map_or_else(|| at.clone(), |(key, value)| visible_span(key, value));
                 self.findings.error(fault.code, fault.message, span).help_if(fault.help);
             });
             kind.check_written(&values, &mut |severity, fault| {
                 let field = fault.field.and_then(|field| node.get(field));
                 let span = field.map_or_else(|| at.clone(), |(key, _)| key.span.clone());
-                let finding = Finding { severity, help: fault.help, ..Finding::error(fault.code, fault.message, span) };
+                let finding = Finding {
+                    severity,
+                    help: fault.help,
+                    ..Finding::error(fault.code, fault.message, span)
+                };
                 self.findings.push_once(finding);
             });
         }
-        let key = if kind.shape() == Shape::List { kind.key(&plain(&fields)) } else { String::new() };
-        Entry { key, origin, state: if is_absent { State::Absent } else { State::Present }, fields: fields.compact() }
+        let key =
+            if kind.shape() == Shape::List { kind.key(&plain(&fields)) } else { String::new() };
+        Entry {
+            key,
+            origin,
+            state: if is_absent { State::Absent } else { State::Present },
+            fields: fields.compact(),
+        }
     }
 
     fn check_absent(&mut self, kind: &dyn Kind, node: &Node) {
@@ -262,12 +360,16 @@ impl Reader<'_, '_> {
             let name = key.name.as_str();
             let has_meaning = match kind.table().get(name) {
                 // What is never sent tells the entry from others, as a hook's earlier addresses do.
-                Some(spec) => kind.identity().contains(&name) || spec.field.accepted == Accepted::Never,
+                Some(spec) => {
+                    kind.identity().contains(&name) || spec.field.accepted == Accepted::Never
+                }
                 None => name != "extra",
             };
             if !has_meaning {
                 let message = format!("`{name}` has no meaning for an absent {}", kind.noun());
-                self.findings.error("absent", message, key.span.clone()).help("take the field away, or `state: absent`");
+                self.findings
+                    .error("absent", message, key.span.clone())
+                    .help("take the field away, or `state: absent`");
             }
         }
     }
@@ -282,14 +384,20 @@ impl Reader<'_, '_> {
                 self.check_reference(&value, key);
                 self.check_dollar(spec, &value, key);
                 self.check_day(spec, &value, key);
-                fields.insert(spec.name.as_str(), Sourced { value, origin: self.origin(&key.span) });
+                fields
+                    .insert(spec.name.as_str(), Sourced { value, origin: self.origin(&key.span) });
             }
         }
-        for (key, value) in node.get("extra").map(|(_, extra)| extra.entries()).into_iter().flatten() {
+        for (key, value) in
+            node.get("extra").map(|(_, extra)| extra.entries()).into_iter().flatten()
+        {
             if let Err(refused) = extra::check(section, &key.name) {
                 self.findings.error("extra", refused.message, key.span.clone()).help(refused.help);
             } else {
-                fields.insert(key.name.clone(), Sourced { value: value.to_json().into(), origin: self.origin(&key.span) });
+                fields.insert(
+                    key.name.clone(),
+                    Sourced { value: value.to_json().into(), origin: self.origin(&key.span) },
+                );
             }
         }
         fields
@@ -301,13 +409,18 @@ impl Reader<'_, '_> {
         if let Some(tier) = self.tier.filter(|tier| *tier < needed) {
             let message = format!("`{name}` needs the {needed} tier; `service.tier` is `{tier}`");
             let tier = self.findings.error("tier", message, key.span.clone());
-            tier.help(format!("leave it out, or correct `service.tier` in {}", super::config::FILE));
+            tier.help(format!(
+                "leave it out, or correct `service.tier` in {}",
+                super::config::FILE
+            ));
         }
         let is_both = spec.field.replaced_by.as_deref().and_then(|modern| node.get(modern));
         if let Some((modern, _)) = is_both {
             let message = format!("`{name}` and `{}` are two names of one thing", modern.name);
             let twice = self.findings.error("both-spellings", message, key.span.clone());
-            twice.related(modern.span.clone(), "the one to keep").help(format!("leave out `{name}`, the deprecated one"));
+            twice
+                .related(modern.span.clone(), "the one to keep")
+                .help(format!("leave out `{name}`, the deprecated one"));
         } else if let Some((_, value)) = node.get(name) {
             self.check_deprecated(&spec.schema, key, value);
         }
@@ -322,35 +435,52 @@ impl Reader<'_, '_> {
                 wrong.help("names are made of letters, digits and `_`, and do not start with a digit; the secret itself never stands here");
             }
             Value::Secret(Reference::Env(name)) if is_reserved(name) => {
-                let message = format!("`{name}` belongs to the CI system or to undrift and must not be a value");
+                let message = format!(
+                    "`{name}` belongs to the CI system or to undrift and must not be a value"
+                );
                 let reserved = self.findings.error("reserved-variable", message, key.span.clone());
                 reserved.help("create a secret for this purpose and give it a name of its own");
             }
             Value::Secret(Reference::File(path)) | Value::File(path) if !is_below(path) => {
                 let message = format!("`{}` names no file inside the manifest folder", key.name);
-                self.findings.error("reference", message, key.span.clone()).help("write a relative path without `..`");
+                self.findings
+                    .error("reference", message, key.span.clone())
+                    .help("write a relative path without `..`");
             }
             Value::Secret(_) | Value::File(_) | Value::Plain(_) => {}
         }
     }
 
-    /// Warns of a text that looks like a reference to an environment variable, where undrift has another form for those.
+    /// Warns of a text that looks like a reference to an environment variable, where undrift has
+    /// another form for those.
     fn check_dollar(&mut self, spec: &Spec, value: &Value, key: &Key) {
         let takes_text = matches!(spec.field.secrecy, Secrecy::Sensitive | Secrecy::Address);
         if takes_text && value.text().is_some_and(is_dollar_name) {
             // The name is not quoted: a password may look like one.
-            let message = format!("`{}` is sent as written: `$` does not refer to an environment variable of undrift", key.name);
+            let message = format!(
+                "`{}` is sent as written: `$` does not refer to an environment variable of undrift",
+                key.name
+            );
             let dollar = self.findings.warning("reference", message, key.span.clone());
             dollar.help("write `{env: NAME}` to take it from the environment; leave it if jobs are to expand it");
         }
     }
 
-    /// A day on which something ends should not be over: the service refuses to create such an entry.
+    /// A day on which something ends should not be over: the service refuses to create such an
+    /// entry.
     fn check_day(&mut self, spec: &Spec, value: &Value, key: &Key) {
-        let day = value.text().filter(|_| spec.schema["format"] == "date").and_then(|day| day.parse::<Date>().ok());
+        let day = value
+            .text()
+            .filter(|_| spec.schema["format"] == "date")
+            .and_then(|day| day.parse::<Date>().ok());
         if day.is_some_and(|day| day < self.today) {
-            // A warning: what was right yesterday must not keep all other projects from being applied today.
-            let past = self.findings.warning("date", format!("`{}` is in the past", key.name), key.span.clone());
+            // A warning: what was right yesterday must not keep all other projects from being
+            // applied today.
+            let past = self.findings.warning(
+                "date",
+                format!("`{}` is in the past", key.name),
+                key.span.clone(),
+            );
             past.help("write a later day or `null`; write `state: absent` if the access has ended");
         }
     }
@@ -359,7 +489,9 @@ impl Reader<'_, '_> {
     fn check_deprecated(&mut self, schema: &Json, key: &Key, value: &Node) {
         if schema["deprecated"] == true {
             let modern = Field::of(schema).replaced_by.map(|modern| format!("use `{modern}`"));
-            self.findings.warning("deprecated", format!("`{}` is deprecated", key.name), key.span.clone()).help_if(modern);
+            self.findings
+                .warning("deprecated", format!("`{}` is deprecated", key.name), key.span.clone())
+                .help_if(modern);
         }
         for (key, value) in value.entries() {
             if let Some(schema) = schema["properties"].get(&key.name) {
@@ -371,9 +503,13 @@ impl Reader<'_, '_> {
     /// Two entries that are the same thing are an error at both places.
     fn check_twice(&mut self, kind: &dyn Kind, entries: &[Entry], places: &[Range<usize>]) {
         let mut seen: HashMap<String, &Range<usize>> = HashMap::new();
-        for (entry, place) in entries.iter().zip(places).filter(|(entry, _)| !entry.key.is_empty()) {
+        for (entry, place) in entries.iter().zip(places).filter(|(entry, _)| !entry.key.is_empty())
+        {
             let fields = plain(&entry.fields);
-            let keys = [(&entry.key, kind.identity()), (&kind.key_on_service(&fields), kind.identity_on_service())];
+            let keys = [
+                (&entry.key, kind.identity()),
+                (&kind.key_on_service(&fields), kind.identity_on_service()),
+            ];
             let twice = keys.into_iter().find_map(|(key, identity)| {
                 let first = *seen.entry(format!("{identity:?} {key}")).or_insert(place);
                 (first != place).then_some((first, identity))
@@ -381,7 +517,10 @@ impl Reader<'_, '_> {
             if let Some((first, identity)) = twice {
                 let identity = alternatives(identity).replace(" or ", " and ");
                 let message = format!("a {} that is declared twice", kind.noun());
-                let twice = self.findings.error("duplicate-entry", message, place.clone()).related(first.clone(), "first declared here");
+                let twice = self
+                    .findings
+                    .error("duplicate-entry", message, place.clone())
+                    .related(first.clone(), "first declared here");
                 twice.help(format!("keep one of them; one is told from another by {identity}"));
             }
         }
@@ -399,12 +538,18 @@ fn first_key(node: &Node) -> Range<usize> {
 
 /// A field's value, or its key if the value is no scalar.
 fn visible_span(key: &Key, value: &Node) -> Range<usize> {
-    if matches!(value.data, Data::List(_) | Data::Map(_) | Data::Null) { key.span.clone() } else { value.span.clone() }
+    if matches!(value.data, Data::List(_) | Data::Map(_) | Data::Null) {
+        key.span.clone()
+    } else {
+        value.span.clone()
+    }
 }
 
 /// Whether `name` can be the name of an environment variable.
 fn is_variable(name: &str) -> bool {
-    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Whether `text` is nothing but `$NAME` or `${NAME}`.
@@ -426,7 +571,9 @@ fn is_within(inner: &str, outer: &str) -> bool {
 
 /// The fields of a mapping that `table` knows.
 fn values(table: &Table, node: &Node) -> Fields {
-    let known = node.entries().iter().filter_map(|(key, value)| Some((key.name.clone(), field_value(table.get(&key.name)?, value))));
+    let known = node.entries().iter().filter_map(|(key, value)| {
+        Some((key.name.clone(), field_value(table.get(&key.name)?, value)))
+    });
     known.collect()
 }
 

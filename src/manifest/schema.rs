@@ -1,4 +1,5 @@
-//! The JSON schemas of manifests and of `undrift.yaml`: what the checks run against, and what editors are given.
+//! The JSON schemas of manifests and of `undrift.yaml`: what the checks run against, and what
+//! editors are given.
 //!
 //! A manifest's schema is the sum of the kinds' tables; a new kind appears in it by itself.
 
@@ -27,8 +28,10 @@ pub(super) struct Checker {
 
 impl Checker {
     fn new(schema: Json) -> Self {
-        // The schemas are made of the types in this crate and a test builds all of them; refusing everything is the safe answer.
-        let validator = jsonschema::validator_for(&schema).or_else(|_| jsonschema::validator_for(&json!(false)));
+        // The schemas are made of the types in this crate and a test builds all of them; refusing
+        // everything is the safe answer.
+        let validator = jsonschema::validator_for(&schema)
+            .or_else(|_| jsonschema::validator_for(&json!(false)));
         match validator {
             Ok(validator) => Self { schema, validator },
             Err(_) => unreachable!("`false` is a schema"),
@@ -118,7 +121,12 @@ pub fn config() -> Json {
 
 /// A field that may be left out has no default of `null`: it may not be `null`.
 fn drop_null_defaults(schema: &mut Json) {
-    for property in schema.get_mut("properties").and_then(Json::as_object_mut).into_iter().flat_map(Object::values_mut) {
+    for property in schema
+        .get_mut("properties")
+        .and_then(Json::as_object_mut)
+        .into_iter()
+        .flat_map(Object::values_mut)
+    {
         if property.get("default").is_some_and(Json::is_null) {
             property.as_object_mut().and_then(|property| property.remove("default"));
         }
@@ -161,7 +169,10 @@ fn create() -> Json {
     let mut create = bare(&create_table().schema);
     create.insert("type".into(), json!(["boolean", "object"]));
     create.insert("additionalProperties".into(), json!(false));
-    create.insert("description".into(), json!("Create the project if it is missing, with these attributes."));
+    create.insert(
+        "description".into(),
+        json!("Create the project if it is missing, with these attributes."),
+    );
     Json::Object(create)
 }
 
@@ -188,10 +199,16 @@ fn section(kind: &dyn Kind) -> Json {
     let mut fields = bare(&kind.table().schema);
     if kind.shape() == Shape::Switch {
         let own = kind.table().get(kind.section()).map(|spec| spec.schema.clone());
-        return own.unwrap_or_else(|| json!({"type": "boolean", "description": fields.get("description")}));
+        return own.unwrap_or_else(
+            || json!({"type": "boolean", "description": fields.get("description")}),
+        );
     }
     let extra = "API attributes that undrift does not know yet; sent and compared as they are.";
-    insert(&mut fields, "extra", json!({"type": "object", "minProperties": 1, "description": extra}));
+    insert(
+        &mut fields,
+        "extra",
+        json!({"type": "object", "minProperties": 1, "description": extra}),
+    );
     if kind.shape() == Shape::Mapping {
         if is_removable(kind) {
             fields.insert("type".into(), json!(["object", "null"]));
@@ -199,12 +216,23 @@ fn section(kind: &dyn Kind) -> Json {
         return Json::Object(fields);
     }
     // A default would be the first thing that editors write into a new entry.
-    let state = format!("Whether the {} must exist (default: `present`). An absent one needs only its identity.", kind.noun());
-    insert(&mut fields, "state", json!({"type": "string", "enum": ["present", "absent"], "description": state}));
+    let state = format!(
+        "Whether the {} must exist (default: `present`). An absent one needs only its identity.",
+        kind.noun()
+    );
+    insert(
+        &mut fields,
+        "state",
+        json!({"type": "string", "enum": ["present", "absent"], "description": state}),
+    );
     let required = fields.remove("required").unwrap_or_else(|| json!([]));
-    let identity: Vec<_> = required.as_array().into_iter().flatten().filter(|name| is_identity(kind, name)).collect();
+    let identity: Vec<_> =
+        required.as_array().into_iter().flatten().filter(|name| is_identity(kind, name)).collect();
     let identity = json!(identity);
-    fields.insert("if".into(), json!({"properties": {"state": {"const": "absent"}}, "required": ["state"]}));
+    fields.insert(
+        "if".into(),
+        json!({"properties": {"state": {"const": "absent"}}, "required": ["state"]}),
+    );
     fields.insert("required".into(), identity);
     fields.insert("else".into(), json!({"required": required}));
     json!({"type": "array", "items": fields, "description": fields.get("description")})

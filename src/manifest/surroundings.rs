@@ -1,7 +1,9 @@
-//! What loading depends on besides the files that are named: where the reader stands, and which day it is.
+//! What loading depends on besides the files that are named: where the reader stands, and which day
+//! it is.
 //!
-//! Both are injected. Places are shown as seen from the working directory, so that they can be opened from there; and the root of the
-//! manifests is looked for upwards, so that naming a subfolder does not lose what `undrift.yaml` says.
+//! Both are injected. Places are shown as seen from the working directory, so that they can be
+//! opened from there; and the root of the manifests is looked for upwards, so that naming a
+//! subfolder does not lose what `undrift.yaml` says.
 
 use std::{
     io::ErrorKind,
@@ -36,7 +38,8 @@ impl Surroundings {
         if parts.is_empty() { ".".to_owned() } else { parts }
     }
 
-    /// As [`Self::seen`], for a folder on the way up from the working directory or anywhere else. `folder` is as the system knows it.
+    /// As [`Self::seen`], for a folder on the way up from the working directory or anywhere else.
+    /// `folder` is as the system knows it.
     fn seen_upwards(&self, folder: &Path) -> String {
         let here = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
         match here.strip_prefix(folder) {
@@ -57,13 +60,21 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// The root of what is in `named`: the first folder upwards with an `undrift.yaml`, up to the root of the repository.
+    /// The root of what is in `named`: the first folder upwards with an `undrift.yaml`, up to the
+    /// root of the repository.
     pub(super) fn of(named: &Path, around: &Surroundings) -> Self {
         let own = Self { folder: named.to_owned(), config: join(&around.seen(named), FILE) };
         let Ok(real) = named.canonicalize() else { return own };
         for (steps, folder) in real.ancestors().enumerate() {
             if is_anything(&folder.join(FILE)) || is_anything(&folder.join(MISNAMED)) {
-                return if steps == 0 { own } else { Self { folder: folder.to_owned(), config: join(&around.seen_upwards(folder), FILE) } };
+                return if steps == 0 {
+                    own
+                } else {
+                    Self {
+                        folder: folder.to_owned(),
+                        config: join(&around.seen_upwards(folder), FILE),
+                    }
+                };
             }
             if is_anything(&folder.join(".git")) {
                 break;
@@ -75,7 +86,9 @@ impl Root {
 
 /// Whether something is at `path`. What cannot be looked at counts: who reads it says why.
 fn is_anything(path: &Path) -> bool {
-    let absent = |error: std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    let absent = |error: std::io::Error| {
+        matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+    };
     !path.symlink_metadata().is_err_and(absent)
 }
 

@@ -28,24 +28,40 @@ fn around(folder: &Path) -> Surroundings {
 /// The projects of one good file.
 fn projects(text: &str) -> Vec<Project> {
     let loaded = load_files(&[("a.yaml", text)]);
-    loaded.desired.unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default()))).projects
+    loaded
+        .desired
+        .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default())))
+        .projects
 }
 
 /// The code and the line of every diagnostic.
 fn faults(files: &[(&str, &str)]) -> Vec<(&'static str, u32)> {
     let line = |place: Option<&Place>| place.and_then(Place::line).unwrap_or_default();
-    load_files(files).diagnostics.sorted().into_iter().map(|fault| (fault.code, line(fault.place.as_ref()))).collect()
+    load_files(files)
+        .diagnostics
+        .sorted()
+        .into_iter()
+        .map(|fault| (fault.code, line(fault.place.as_ref())))
+        .collect()
 }
 
 /// What is desired, without where it is written.
 fn facts(desired: &Desired) -> Json {
     let fields = |fields: &Declared| {
-        fields.iter().map(|(name, field)| (name.to_owned(), serde_json::to_value(&field.value).unwrap())).collect::<Json>()
+        fields
+            .iter()
+            .map(|(name, field)| (name.to_owned(), serde_json::to_value(&field.value).unwrap()))
+            .collect::<Json>()
     };
     let project = |project: &Project| {
         let sections = project.sections.iter().map(|(name, section)| {
-            let entries = section.entries.iter().map(|entry| json!([entry.key, format!("{:?}", entry.state), fields(&entry.fields)]));
-            ((*name).to_owned(), json!([format!("{:?}", section.unlisted), entries.collect::<Vec<_>>()]))
+            let entries = section.entries.iter().map(|entry| {
+                json!([entry.key, format!("{:?}", entry.state), fields(&entry.fields)])
+            });
+            (
+                (*name).to_owned(),
+                json!([format!("{:?}", section.unlisted), entries.collect::<Vec<_>>()]),
+            )
         });
         json!([*project.path, project.create.as_ref().map(fields), sections.collect::<Json>()])
     };
@@ -108,17 +124,29 @@ fn a_manifest_comes_to_what_it_says() {
 fn every_value_knows_where_it_is_written() {
     let projects = projects(SHOP);
     let section = &projects[0].sections["variables"];
-    let origin = |entry: usize, field: &str| section.entries[entry].fields.get(field).unwrap().origin.to_string();
+    let origin = |entry: usize, field: &str| {
+        section.entries[entry].fields.get(field).unwrap().origin.to_string()
+    };
     assert_eq!(projects[0].origin.to_string(), "a.yaml:2:1");
     assert_eq!(section.origin.to_string(), "a.yaml:5:1");
-    assert_eq!((origin(0, "value"), origin(1, "environment_scope")), ("a.yaml:7:14".into(), "a.yaml:6:37".into()));
-    assert_eq!(origin(0, "environment_scope"), "a.yaml:7:6", "a default is written where its entry is");
+    assert_eq!(
+        (origin(0, "value"), origin(1, "environment_scope")),
+        ("a.yaml:7:14".into(), "a.yaml:6:37".into())
+    );
+    assert_eq!(
+        origin(0, "environment_scope"),
+        "a.yaml:7:6",
+        "a default is written where its entry is"
+    );
 }
 
 #[test]
 fn every_reference_to_a_secret_is_known() {
     let desired = Desired { projects: projects(SHOP) };
-    let references: Vec<_> = desired.references().map(|(address, at, reference)| format!("{address} {at} {reference}")).collect();
+    let references: Vec<_> = desired
+        .references()
+        .map(|(address, at, reference)| format!("{address} {at} {reference}"))
+        .collect();
     let expected = [
         "acme/shop#hooks/ci a.yaml:12:61 env:TOKEN",
         "acme/shop#hooks/env%3AHOOK a.yaml:13:6 env:HOOK",
@@ -131,11 +159,19 @@ fn every_reference_to_a_secret_is_known() {
 
 #[test]
 fn what_is_not_written_is_not_declared() {
-    let projects = projects("kind: Project\npath: acme/shop\nvariables: []\ncreate: false\n---\nkind: Project\npath: acme/a\ncreate: {}\n");
-    assert_eq!(projects.iter().map(|project| &*project.path).collect::<Vec<_>>(), ["acme/a", "acme/shop"]);
+    let projects = projects(
+        "kind: Project\npath: acme/shop\nvariables: []\ncreate: false\n---\nkind: Project\npath: acme/a\ncreate: {}\n",
+    );
+    assert_eq!(
+        projects.iter().map(|project| &*project.path).collect::<Vec<_>>(),
+        ["acme/a", "acme/shop"]
+    );
     assert_eq!(projects[1].sections.keys().collect::<Vec<_>>(), [&"variables"]);
     assert!(projects[1].sections["variables"].entries.is_empty());
-    assert!(projects[1].create.is_none() && projects[0].create.as_ref().is_some_and(|create| create.keys().next().is_none()));
+    assert!(
+        projects[1].create.is_none()
+            && projects[0].create.as_ref().is_some_and(|create| create.keys().next().is_none())
+    );
 }
 
 #[test]
@@ -144,41 +180,69 @@ fn one_file_is_a_manifest_too() {
     fs::write(folder.path().join("a.png"), "").unwrap();
     fs::write(folder.path().join("a.yaml"), SHOP).unwrap();
     fs::write(folder.path().join("b.yaml"), "broken: [").unwrap();
-    fs::write(folder.path().join("undrift.yaml"), "version: 1\nservice: {tier: premium}\n").unwrap();
+    fs::write(folder.path().join("undrift.yaml"), "version: 1\nservice: {tier: premium}\n")
+        .unwrap();
     let loaded = load(&folder.path().join("a.yaml"), &around(folder.path()));
     assert_eq!((loaded.root.as_path(), loaded.files.len()), (folder.path(), 1));
     assert_eq!(loaded.config.service.tier, Some(crate::field::Tier::Premium));
     assert!(loaded.desired.is_some());
-    assert!(load(Path::new("does/not/exist.yaml"), &around(Path::new("/"))).diagnostics.has_errors());
+    assert!(
+        load(Path::new("does/not/exist.yaml"), &around(Path::new("/"))).diagnostics.has_errors()
+    );
 }
 
 #[test]
 fn the_configuration_is_read() {
-    let text =
-        "version: 1\nservice: {url: 'https://h/gitlab', tier: ultimate, import_hosts: {extgit: h}}\nguards: {removals: {share: 0.5}}\n";
+    let text = "version: 1\nservice: {url: 'https://h/gitlab', tier: ultimate, import_hosts: {extgit: h}}\nguards: {removals: {share: 0.5}}\n";
     let loaded = load_files(&[("undrift.yaml", text), ("a.yaml", "kind: Project\npath: a/b\n")]);
     assert!(loaded.desired.is_some(), "{}", loaded.diagnostics.render(Style::default()));
     assert_eq!(loaded.config.service.url.as_deref(), Some("https://h/gitlab"));
-    assert_eq!((loaded.config.guards.removals.share, loaded.config.guards.removals.count), (Some(0.5), None));
-    assert_eq!(faults(&[("undrift.yaml", "service: {}\n"), ("a.yaml", "kind: Project\npath: a/b\n")]), [("missing", 1)]);
-    assert_eq!(faults(&[("sub/undrift.yaml", "version: 1\n")]), [("missing", 1)], "only the one at the root configures");
+    assert_eq!(
+        (loaded.config.guards.removals.share, loaded.config.guards.removals.count),
+        (Some(0.5), None)
+    );
+    assert_eq!(
+        faults(&[("undrift.yaml", "service: {}\n"), ("a.yaml", "kind: Project\npath: a/b\n")]),
+        [("missing", 1)]
+    );
+    assert_eq!(
+        faults(&[("sub/undrift.yaml", "version: 1\n")]),
+        [("missing", 1)],
+        "only the one at the root configures"
+    );
 }
 
 #[test]
 fn a_fault_hides_no_other() {
     let found = faults(&[
         ("a.yaml", "kind: Project\npath: acme/a\nvariables: [{key: A B}]\nhooks: [\n"),
-        ("b.yaml", "kind: Project\npath: acme/b\nvariables: [{key: A B}, {key: C, value: 1}]\n---\nkind: Project\npath: ACME/C\nx: 1\n"),
+        (
+            "b.yaml",
+            "kind: Project\npath: acme/b\nvariables: [{key: A B}, {key: C, value: 1}]\n---\nkind: Project\npath: ACME/C\nx: 1\n",
+        ),
         ("c.yaml", "kind: Project\npath: acme/c\nsettings: {issues_enabled: true}\n"),
     ]);
-    let expected = [("syntax", 4), ("pattern", 3), ("quote", 3), ("unknown-field", 7), ("duplicate-project", 2), ("deprecated", 3)];
+    let expected = [
+        ("syntax", 4),
+        ("pattern", 3),
+        ("quote", 3),
+        ("unknown-field", 7),
+        ("duplicate-project", 2),
+        ("deprecated", 3),
+    ];
     assert_eq!(found, expected);
 }
 
 #[test]
 fn several_errors_at_one_place_are_told_once() {
-    assert_eq!(faults(&[("a.yaml", "kind: Project\npath: a/b\nsettings: {visibility: 3}\n")]), [("quote", 3)]);
-    assert_eq!(faults(&[("a.yaml", "kind: Project\npath: a/b\nmembers: [{user: a, access_level: []}]\n")]), [("choice", 3)]);
+    assert_eq!(
+        faults(&[("a.yaml", "kind: Project\npath: a/b\nsettings: {visibility: 3}\n")]),
+        [("quote", 3)]
+    );
+    assert_eq!(
+        faults(&[("a.yaml", "kind: Project\npath: a/b\nmembers: [{user: a, access_level: []}]\n")]),
+        [("choice", 3)]
+    );
 }
 
 #[test]
@@ -192,7 +256,12 @@ fn an_absent_entry_may_say_what_it_is_found_by() {
 #[test]
 fn the_tier_counts_only_if_it_is_given() {
     let text = "kind: Project\npath: a/b\nsettings: {only_allow_merge_if_all_status_checks_passed: true, mirror: true}\n";
-    for (tier, count) in [("", 0), ("service: {tier: free}\n", 2), ("service: {tier: premium}\n", 1), ("service: {tier: ultimate}\n", 0)] {
+    for (tier, count) in [
+        ("", 0),
+        ("service: {tier: free}\n", 2),
+        ("service: {tier: premium}\n", 1),
+        ("service: {tier: ultimate}\n", 0),
+    ] {
         let found = faults(&[("undrift.yaml", &format!("version: 1\n{tier}")), ("a.yaml", text)]);
         assert_eq!(found, vec![("tier", 3); count], "{tier}");
     }
@@ -200,17 +269,29 @@ fn the_tier_counts_only_if_it_is_given() {
 
 #[test]
 fn warnings_are_no_errors() {
-    let loaded = load_files(&[("a.yaml", "kind: Project\npath: a/b\nsettings: {issues_enabled: true}\n")]);
+    let loaded =
+        load_files(&[("a.yaml", "kind: Project\npath: a/b\nsettings: {issues_enabled: true}\n")]);
     assert!(loaded.desired.is_some());
-    assert_eq!((loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)), (1, 0));
+    assert_eq!(
+        (loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)),
+        (1, 0)
+    );
 }
 
 #[test]
 fn more_warnings_than_are_shown_are_no_errors_either() {
-    let document = |i| format!("---\nkind: Project\npath: a/p{i}\nsettings: {{issues_enabled: true, wiki_enabled: true}}\n");
+    let document = |i| {
+        format!(
+            "---\nkind: Project\npath: a/p{i}\nsettings: {{issues_enabled: true, wiki_enabled: true}}\n"
+        )
+    };
     let loaded = load_files(&[("a.yaml", &(0..100).map(document).collect::<String>())]);
-    assert_eq!((loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)), (101, 0));
-    let with_error = (0..100).map(document).collect::<String>() + "---\nkind: Projct\n" + &document(100);
+    assert_eq!(
+        (loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)),
+        (101, 0)
+    );
+    let with_error =
+        (0..100).map(document).collect::<String>() + "---\nkind: Projct\n" + &document(100);
     assert!(load_files(&[("a.yaml", &with_error)]).diagnostics.has_errors());
 }
 
@@ -220,14 +301,18 @@ fn folders_have_limits() {
     // A file with a hole takes no room.
     fs::File::create(folder.path().join("a.yaml")).unwrap().set_len(257 << 20).unwrap();
     let loaded = load(folder.path(), &around(folder.path()));
-    let messages: Vec<_> = loaded.diagnostics.sorted().into_iter().map(|fault| fault.message.as_str()).collect();
+    let messages: Vec<_> =
+        loaded.diagnostics.sorted().into_iter().map(|fault| fault.message.as_str()).collect();
     assert_eq!((messages, loaded.files.len()), (vec!["more than 256 MiB of manifests"], 0));
 }
 
 #[test]
 fn results_come_in_the_order_of_the_items() {
     let items: Vec<_> = (0..1000).collect();
-    assert_eq!(files::for_each(&items, |item| item * 2), items.iter().map(|item| item * 2).collect::<Vec<_>>());
+    assert_eq!(
+        files::for_each(&items, |item| item * 2),
+        items.iter().map(|item| item * 2).collect::<Vec<_>>()
+    );
     assert_eq!(files::for_each(&[] as &[u8], |item| *item), [0; 0]);
 }
 
@@ -332,7 +417,8 @@ const PIECES: [&str; 30] = [
 ];
 
 /// What a hand may add by mistake.
-const SLIPS: [&str; 16] = [" ", "'", "\"", "[", "}", "\t", ": ", "&", "\n", "- ", "#", "|", "*", "!", ",", "{"];
+const SLIPS: [&str; 16] =
+    [" ", "'", "\"", "[", "}", "\t", ": ", "&", "\n", "- ", "#", "|", "*", "!", ",", "{"];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
@@ -364,7 +450,8 @@ proptest! {
         prop_assert_eq!(diagnostics.is_empty(), diagnostics.render(Style::default()).is_empty());
     }
 
-    /// Slips of the pen between the words, which may break the YAML or move values elsewhere, but never into an open field.
+    /// Slips of the pen between the words, which may break the YAML or move values elsewhere, but
+    /// never into an open field.
     #[test]
     fn no_slip_shows_a_secret(slips in prop::collection::vec((any::<Index>(), 0..=SLIPS.len()), 1..4)) {
         let mut text = SECRETS.to_owned();
@@ -389,7 +476,8 @@ proptest! {
     }
 }
 
-/// What is loaded for `named`, below a folder with these files and a `.git`, as seen from `seen_from`.
+/// What is loaded for `named`, below a folder with these files and a `.git`, as seen from
+/// `seen_from`.
 fn load_below(files: &[(&str, &str)], named: &str, seen_from: &str) -> (Config, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
@@ -399,7 +487,9 @@ fn load_below(files: &[(&str, &str)], named: &str, seen_from: &str) -> (Config, 
         fs::write(root.join(name), text).unwrap();
     }
     let loaded = load(&root.join(named), &around(&root.join(seen_from)));
-    let shown = |fault: &Diagnostic| format!("{} {}", fault.code, fault.place.as_ref().map_or("", |place| &*place.file));
+    let shown = |fault: &Diagnostic| {
+        format!("{} {}", fault.code, fault.place.as_ref().map_or("", |place| &*place.file))
+    };
     let faults = loaded.diagnostics.sorted().into_iter().map(shown);
     (loaded.config, loaded.files.iter().map(ToString::to_string).chain(faults).collect())
 }
@@ -408,7 +498,11 @@ fn load_below(files: &[(&str, &str)], named: &str, seen_from: &str) -> (Config, 
 fn the_configuration_counts_from_any_folder_below_it() {
     const CONFIG: &str = "version: 1\nguards: {removals: {count: 3}}\n";
     const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {avatar: {file: team/a.png}}\n";
-    let files = [("repository/undrift.yaml", CONFIG), ("repository/team/web/shop.yaml", SHOP), ("repository/team/a.png", "")];
+    let files = [
+        ("repository/undrift.yaml", CONFIG),
+        ("repository/team/web/shop.yaml", SHOP),
+        ("repository/team/a.png", ""),
+    ];
     for (named, seen_from, file) in [
         ("repository", "repository", "team/web/shop.yaml"),
         ("repository/team/web", "repository", "team/web/shop.yaml"),
@@ -416,7 +510,11 @@ fn the_configuration_counts_from_any_folder_below_it() {
         ("repository/team/web/shop.yaml", "repository/team/web", "shop.yaml"),
     ] {
         let (config, said) = load_below(&files, named, seen_from);
-        assert_eq!((config.guards.removals.count, &said[..]), (Some(3), &[file.to_owned()][..]), "{named} from {seen_from}");
+        assert_eq!(
+            (config.guards.removals.count, &said[..]),
+            (Some(3), &[file.to_owned()][..]),
+            "{named} from {seen_from}"
+        );
     }
     let broken = [files[1], ("repository/undrift.yaml", "version: 2\n"), files[2]];
     for (seen_from, config) in [
@@ -433,9 +531,17 @@ fn the_configuration_counts_from_any_folder_below_it() {
 #[test]
 fn the_configuration_is_not_looked_for_above_the_repository() {
     const SHOP: &str = "kind: Project\npath: acme/shop\n";
-    let files = [("undrift.yaml", "version: 2\n"), ("repository/shop.yaml", SHOP), ("repository/web/undrift.yaml", "version: 1\n")];
+    let files = [
+        ("undrift.yaml", "version: 2\n"),
+        ("repository/shop.yaml", SHOP),
+        ("repository/web/undrift.yaml", "version: 1\n"),
+    ];
     let (_, said) = load_below(&files, "repository", "repository");
-    assert_eq!(said, ["shop.yaml", "web/undrift.yaml", "missing web/undrift.yaml"], "one below the root is no configuration");
+    assert_eq!(
+        said,
+        ["shop.yaml", "web/undrift.yaml", "missing web/undrift.yaml"],
+        "one below the root is no configuration"
+    );
     let (_, said) = load_below(&[files[0], ("plain/shop.yaml", SHOP)], "plain", "plain");
     assert_eq!(said[1], "value ../undrift.yaml", "without a repository the search goes on");
 }

@@ -20,7 +20,8 @@ use crate::{
     value::{Json, Object},
 };
 
-/// The role from which on a caller sees every entry of a list below a project (reference 1, 2.1 and 2.3).
+/// The role from which on a caller sees every entry of a list below a project (reference 1, 2.1 and
+/// 2.3).
 const SEES_ALL: u64 = 40;
 /// The field of a project object that says what the caller may do.
 const PERMISSIONS: &str = "permissions";
@@ -33,7 +34,8 @@ pub(super) enum Found {
     Not(Presence),
 }
 
-/// The parts of a project object that are looked at later, so that thousands of them fit into memory.
+/// The parts of a project object that are looked at later, so that thousands of them fit into
+/// memory.
 pub(super) struct Seen {
     pub(super) facts: Facts,
     /// Whether the caller's role is high enough to see every entry of every list below the project.
@@ -44,7 +46,8 @@ pub(super) struct Seen {
     pub(super) lacking: Vec<String>,
 }
 
-/// Projects as they are found, each with what a list said of it; without, it has to be read by itself.
+/// Projects as they are found, each with what a list said of it; without, it has to be read by
+/// itself.
 pub(super) type Sender<'p> = mpsc::UnboundedSender<(&'p Project, Option<Seen>)>;
 
 /// Declared projects that are still looked for, by their path in lower case.
@@ -52,7 +55,11 @@ type Sought<'p> = BTreeMap<String, &'p Project>;
 
 impl Observer {
     /// Finds what it can of `projects` in lists, sends it on, and returns the rest.
-    pub(super) async fn find_in_lists<'p>(&self, projects: &[&'p Project], sender: &Sender<'p>) -> Result<Vec<&'p Project>, ApiError> {
+    pub(super) async fn find_in_lists<'p>(
+        &self,
+        projects: &[&'p Project],
+        sender: &Sender<'p>,
+    ) -> Result<Vec<&'p Project>, ApiError> {
         let mut groups: BTreeMap<String, Sought<'p>> = BTreeMap::new();
         for project in projects {
             let path = project.path.to_lowercase();
@@ -65,7 +72,12 @@ impl Observer {
             }
             Ok::<_, ApiError>(sought)
         });
-        let rest: Vec<Sought<'p>> = stream::iter(lists).buffered(4).collect::<Vec<_>>().await.into_iter().collect::<Result<_, _>>()?;
+        let rest: Vec<Sought<'p>> = stream::iter(lists)
+            .buffered(4)
+            .collect::<Vec<_>>()
+            .await
+            .into_iter()
+            .collect::<Result<_, _>>()?;
         let mut rest: Sought<'p> = rest.into_iter().flatten().collect();
         if rest.len() > KEYSET_FROM {
             let everything = operation::PROJECT_LIST.request();
@@ -75,19 +87,34 @@ impl Observer {
     }
 
     /// Looks for `sought` in the list of the top-level group, or user, `top`.
-    async fn find_in_group<'p>(&self, top: &str, sought: &mut Sought<'p>, sender: &Sender<'p>) -> Result<(), ApiError> {
-        let of_group = operation::GROUP_PROJECTS.request().arg("id", top).query("include_subgroups", true);
+    async fn find_in_group<'p>(
+        &self,
+        top: &str,
+        sought: &mut Sought<'p>,
+        sender: &Sender<'p>,
+    ) -> Result<(), ApiError> {
+        let of_group =
+            operation::GROUP_PROJECTS.request().arg("id", top).query("include_subgroups", true);
         let of_group = of_group.query("order_by", "id").query("sort", "asc");
         if !self.find_in_list(of_group, sought, sender).await? {
-            let of_user = operation::USER_PROJECTS.request().arg("user_id", top).query("order_by", "id").query("sort", "asc");
+            let of_user = operation::USER_PROJECTS
+                .request()
+                .arg("user_id", top)
+                .query("order_by", "id")
+                .query("sort", "asc");
             self.find_in_list(of_user, sought, sender).await?;
         }
         Ok(())
     }
 
-    /// Takes out of `sought` what the list brings, and stops when going on would cost more calls than it saves. `false` if there
-    /// is no such list.
-    async fn find_in_list<'p>(&self, list: Request<Read>, sought: &mut Sought<'p>, sender: &Sender<'p>) -> Result<bool, ApiError> {
+    /// Takes out of `sought` what the list brings, and stops when going on would cost more calls
+    /// than it saves. `false` if there is no such list.
+    async fn find_in_list<'p>(
+        &self,
+        list: Request<Read>,
+        sought: &mut Sought<'p>,
+        sender: &Sender<'p>,
+    ) -> Result<bool, ApiError> {
         let mut pager = Pager::passing(list);
         let (mut pages, mut hits) = (0, 0);
         loop {
@@ -96,7 +123,11 @@ impl Observer {
                 Ok(Some(objects)) => {
                     pages += 1;
                     for raw in objects {
-                        let path = raw.get("path_with_namespace").and_then(Json::as_str).unwrap_or_default().to_lowercase();
+                        let path = raw
+                            .get("path_with_namespace")
+                            .and_then(Json::as_str)
+                            .unwrap_or_default()
+                            .to_lowercase();
                         if let Some(project) = sought.remove(&path) {
                             hits += 1;
                             // One that is going away is looked at by itself.
@@ -110,19 +141,23 @@ impl Observer {
                 // What the list did not bring is read one by one.
                 Err(_) => return Ok(true),
             }
-            let pages_left = pager.total_pages().map_or(1, |total| usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(pages));
+            let pages_left = pager.total_pages().map_or(1, |total| {
+                usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(pages)
+            });
             if pages_left > sought.len() || pages > hits + KEYSET_FROM {
                 return Ok(true);
             }
         }
     }
 
-    /// The project as a list gave it, or as a single read gives it where the list's answer lacks a declared field.
+    /// The project as a list gave it, or as a single read gives it where the list's answer lacks a
+    /// declared field.
     pub(super) async fn completed(&self, project: &Project, seen: Seen) -> Result<Found, ApiError> {
         if seen.lacking.is_empty() {
             return Ok(Found::Here(seen));
         }
-        // Others that are read meanwhile do not wait for this to be known: a lock over a read would make all of them come one by one.
+        // Others that are read meanwhile do not wait for this to be known: a lock over a read would
+        // make all of them come one by one.
         if seen.lacking.iter().all(|name| self.in_no_answer().contains(name)) {
             return Ok(Found::Here(seen));
         }
@@ -142,19 +177,37 @@ impl Observer {
         let facts = facts(project, raw);
         let mut sections = BTreeMap::new();
         let mut lacking = Vec::new();
-        for section in project.sections.values().filter(|section| matches!(section.kind.source(&facts.target), Source::Project)) {
+        for section in project
+            .sections
+            .values()
+            .filter(|section| matches!(section.kind.source(&facts.target), Source::Project))
+        {
             let names = declared_names(section);
             let table = section.kind.table();
-            let unsaid = |name: &&&str| table.field(name).live_name(name).is_some_and(|live| !raw.contains_key(live));
+            let unsaid = |name: &&&str| {
+                table.field(name).live_name(name).is_some_and(|live| !raw.contains_key(live))
+            };
             lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
-            sections.insert(section.kind.section(), section.kind.read(raw, &|name| names.contains(name)));
+            sections.insert(
+                section.kind.section(),
+                section.kind.read(raw, &|name| names.contains(name)),
+            );
         }
-        // Some lists do not say what the caller may do, and without that no list below the project can be trusted to be whole.
-        let has_lists = project.sections.values().any(|section| matches!(section.kind.source(&facts.target), Source::List(_)));
+        // Some lists do not say what the caller may do, and without that no list below the project
+        // can be trusted to be whole.
+        let has_lists = project
+            .sections
+            .values()
+            .any(|section| matches!(section.kind.source(&facts.target), Source::List(_)));
         if has_lists && !self.caller.administrator && !raw.contains_key(PERMISSIONS) {
             lacking.push(PERMISSIONS.to_owned());
         }
-        Seen { sees_all: self.caller.administrator || role(raw) >= Some(SEES_ALL), facts, sections, lacking }
+        Seen {
+            sees_all: self.caller.administrator || role(raw) >= Some(SEES_ALL),
+            facts,
+            sections,
+            lacking,
+        }
     }
 
     pub(super) async fn point_read(&self, project: &Project) -> Result<Found, ApiError> {
@@ -162,17 +215,22 @@ impl Observer {
         match self.client.get_known(request, &["id", "path_with_namespace"]).await {
             Ok(answer) => {
                 let raw = answer.object().cloned().unwrap_or_default();
-                let path = raw.get("path_with_namespace").and_then(Json::as_str).unwrap_or_default();
+                let path =
+                    raw.get("path_with_namespace").and_then(Json::as_str).unwrap_or_default();
                 Ok(match deletion(&raw) {
                     Some(since) => Found::Not(Presence::Deleting { since }),
-                    None if path.to_lowercase() == project.path.to_lowercase() || Bug::IgnoreRename.is_planted() => {
+                    None if path.to_lowercase() == project.path.to_lowercase()
+                        || Bug::IgnoreRename.is_planted() =>
+                    {
                         Found::Here(self.seen(project, &raw))
                     }
                     None => Found::Not(Presence::Moved { to: Some(path.to_owned()) }),
                 })
             }
             Err(error) if error.is_moved() => self.moved(error.moved_to()).await.map(Found::Not),
-            Err(error) if error.is_project_not_found() => self.missing(project).await.map(Found::Not),
+            Err(error) if error.is_project_not_found() => {
+                self.missing(project).await.map(Found::Not)
+            }
             Err(error) => Err(error),
         }
     }
@@ -184,15 +242,22 @@ impl Observer {
         if let Some(since) = answer.object().and_then(deletion) {
             return Ok(Presence::Deleting { since });
         }
-        Ok(Presence::Moved { to: answer.body.get("path_with_namespace").and_then(Json::as_str).map(str::to_owned) })
+        Ok(Presence::Moved {
+            to: answer.body.get("path_with_namespace").and_then(Json::as_str).map(str::to_owned),
+        })
     }
 
-    /// A project that was not found is missing only for a caller who sees the namespace that it would be in.
+    /// A project that was not found is missing only for a caller who sees the namespace that it
+    /// would be in.
     async fn missing(&self, project: &Project) -> Result<Presence, ApiError> {
         let parent = project.path.rsplit_once('/').map_or("", |(parent, _)| parent);
         let namespace = self.namespace(parent).await?;
         Ok(match namespace {
-            Some(namespace) => Presence::Missing(Target { path: project.path.clone(), id: None, namespace: Some(namespace) }),
+            Some(namespace) => Presence::Missing(Target {
+                path: project.path.clone(),
+                id: None,
+                namespace: Some(namespace),
+            }),
             None => Presence::NoNamespace(parent.to_owned()),
         })
     }
@@ -206,7 +271,9 @@ impl Observer {
                 None => self.namespace_among(path).await?,
             };
             Ok(match (found["id"].as_u64(), &found["kind"]) {
-                (Some(id), kind) if kind == "user" => Some(Namespace { id, owner: self.namespace_owner(path).await? }),
+                (Some(id), kind) if kind == "user" => {
+                    Some(Namespace { id, owner: self.namespace_owner(path).await? })
+                }
                 (Some(id), _) => Some(Namespace { id, owner: NamespaceOwner::Group }),
                 (None, _) => None,
             })
@@ -214,7 +281,8 @@ impl Observer {
         self.namespaces.of(&path.to_lowercase(), look_up).await
     }
 
-    /// The namespace that the service names `path`, `null` if there is none; `None` if it took `path` for something else.
+    /// The namespace that the service names `path`, `null` if there is none; `None` if it took
+    /// `path` for something else.
     async fn namespace_at(&self, path: &str) -> Result<Option<Json>, ApiError> {
         let request = operation::NAMESPACE_GET.request().arg("id", path);
         match self.client.get_known(request, &["id", "full_path"]).await {
@@ -227,8 +295,13 @@ impl Observer {
     /// The namespace at `path` as a search finds it; `null` if it does not.
     async fn namespace_among(&self, path: &str) -> Result<Json, ApiError> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
-        let found = self.client.list_known(request, Rows::with_id(&["full_path"])).await?.into_vec();
-        Ok(found.into_iter().map(Json::Object).find(|namespace| is_at(namespace, path)).unwrap_or_default())
+        let found =
+            self.client.list_known(request, Rows::with_id(&["full_path"])).await?.into_vec();
+        Ok(found
+            .into_iter()
+            .map(Json::Object)
+            .find(|namespace| is_at(namespace, path))
+            .unwrap_or_default())
     }
 
     async fn namespace_owner(&self, username: &str) -> Result<NamespaceOwner, ApiError> {
@@ -243,13 +316,21 @@ impl Observer {
 fn facts(project: &Project, raw: &Object) -> Facts {
     let in_personal = raw.get("namespace").is_some_and(|namespace| namespace["kind"] == "user");
     Facts {
-        target: Target { path: project.path.clone(), id: raw.get("id").and_then(Json::as_u64), namespace: None },
+        target: Target {
+            path: project.path.clone(),
+            id: raw.get("id").and_then(Json::as_u64),
+            namespace: None,
+        },
         archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
-        personal_owner: raw.get("owner").filter(|_| in_personal).and_then(|owner| owner["id"].as_u64()),
+        personal_owner: raw
+            .get("owner")
+            .filter(|_| in_personal)
+            .and_then(|owner| owner["id"].as_u64()),
     }
 }
 
-/// The day on which a project was marked for deletion, if it was and the service tells; `None` if it was not.
+/// The day on which a project was marked for deletion, if it was and the service tells; `None` if
+/// it was not.
 fn deletion(raw: &Object) -> Option<Option<String>> {
     let marks = ["marked_for_deletion_on", "marked_for_deletion_at"].map(|name| raw.get(name));
     let mark = marks.into_iter().flatten().find(|mark| !mark.is_null())?;
@@ -258,7 +339,9 @@ fn deletion(raw: &Object) -> Option<Option<String>> {
 
 /// Whether a namespace is the one at `path`. Paths are the same in any case.
 fn is_at(namespace: &Json, path: &str) -> bool {
-    namespace["full_path"].as_str().is_some_and(|full_path| full_path.to_lowercase() == path.to_lowercase())
+    namespace["full_path"]
+        .as_str()
+        .is_some_and(|full_path| full_path.to_lowercase() == path.to_lowercase())
 }
 
 /// The caller's highest level in the project, as the project object says.

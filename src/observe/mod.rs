@@ -1,8 +1,10 @@
 //! Reading the live state of declared projects, and nothing else.
 //!
-//! An [`Observer`] holds a client that cannot write. It reads each object once: projects from list pages where that costs less than
-//! single reads, sub-collections only for sections that are declared. What fails to be read becomes `Unreadable` for its project or
-//! section and never looks like absence; only what makes every further read pointless (the token, the address, a budget) ends a run.
+//! An [`Observer`] holds a client that cannot write. It reads each object once: projects from list
+//! pages where that costs less than single reads, sub-collections only for sections that are
+//! declared. What fails to be read becomes `Unreadable` for its project or section and never looks
+//! like absence; only what makes every further read pointless (the token, the address, a budget)
+//! ends a run.
 
 mod find;
 
@@ -35,16 +37,27 @@ const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 /// The level of an owner (reference 1, 2.1).
 const OWNER: u8 = 50;
 
-/// What is looked up once for each name, whatever comes of it. Whoever asks first reads; the others wait for that answer and then read
-/// nothing themselves, also where it failed: one by one they would fail as long as the service does.
+/// What is looked up once for each name, whatever comes of it. Whoever asks first reads; the others
+/// wait for that answer and then read nothing themselves, also where it failed: one by one they
+/// would fail as long as the service does.
 struct LookUps<T>(Mutex<BTreeMap<String, LookUp<T>>>);
 
 /// One of them, under way or ended.
 type LookUp<T> = Arc<OnceCell<Result<T, ApiError>>>;
 
 impl<T: Clone> LookUps<T> {
-    async fn of(&self, name: &str, look_up: impl AsyncFnOnce() -> Result<T, ApiError>) -> Result<T, ApiError> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(name.to_owned()).or_default().clone();
+    async fn of(
+        &self,
+        name: &str,
+        look_up: impl AsyncFnOnce() -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        let known = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(name.to_owned())
+            .or_default()
+            .clone();
         known.get_or_init(|| async { look_up().await }).await.clone()
     }
 }
@@ -62,7 +75,8 @@ pub struct Observer {
     sandbox: bool,
     users: LookUps<Option<u64>>,
     namespaces: LookUps<Option<Namespace>>,
-    /// Declared fields that single answers lack as well as list answers, so that asking again brings nothing.
+    /// Declared fields that single answers lack as well as list answers, so that asking again
+    /// brings nothing.
     in_no_answer: Mutex<BTreeSet<String>>,
 }
 
@@ -72,7 +86,8 @@ impl Observer {
     /// # Errors
     /// [`ApiError`] if the service cannot be reached or does not accept the token.
     pub async fn connect(client: ReadClient) -> Result<Self, ApiError> {
-        let answer = client.get_known(operation::CURRENT_USER.request(), &["id", "username"]).await?;
+        let answer =
+            client.get_known(operation::CURRENT_USER.request(), &["id", "username"]).await?;
         let field = |name| answer.body.get(name).cloned().unwrap_or_default();
         let caller = Caller {
             id: field("id").as_u64().unwrap_or_default(),
@@ -80,7 +95,14 @@ impl Observer {
             administrator: field("is_admin") == true,
         };
         let sandbox = answer.headers.contains_key(SANDBOX_HEADER);
-        Ok(Self { client, caller, sandbox, users: LookUps::default(), namespaces: LookUps::default(), in_no_answer: Mutex::default() })
+        Ok(Self {
+            client,
+            caller,
+            sandbox,
+            users: LookUps::default(),
+            namespaces: LookUps::default(),
+            in_no_answer: Mutex::default(),
+        })
     }
 
     /// Who asks.
@@ -98,7 +120,8 @@ impl Observer {
         &self.client
     }
 
-    /// Reads `projects`, `ahead` of them at a time, and hands each over as soon as it is complete, in no particular order.
+    /// Reads `projects`, `ahead` of them at a time, and hands each over as soon as it is complete,
+    /// in no particular order.
     ///
     /// # Errors
     /// [`ApiError`] if going on would be pointless. Projects may have been handed over before.
@@ -118,10 +141,14 @@ impl Observer {
             drop(sender);
             Ok::<_, ApiError>(())
         };
-        let found = stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
+        let found = stream::unfold(receiver, |mut receiver| async {
+            Some((receiver.recv().await?, receiver))
+        });
         let reading = async {
             let live = found
-                .map(|(project, seen): (&'p Project, Option<Seen>)| async move { (project, self.one(project, seen, selection).await) })
+                .map(|(project, seen): (&'p Project, Option<Seen>)| async move {
+                    (project, self.one(project, seen, selection).await)
+                })
                 .buffer_unordered(ahead);
             let mut live = std::pin::pin!(live);
             while let Some((project, live)) = live.next().await {
@@ -136,11 +163,20 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if going on with anything would be pointless.
-    pub async fn project(&self, project: &Project, selection: &Selection) -> Result<Live, ApiError> {
+    pub async fn project(
+        &self,
+        project: &Project,
+        selection: &Selection,
+    ) -> Result<Live, ApiError> {
         self.one(project, None, selection).await
     }
 
-    async fn one(&self, project: &Project, seen: Option<Seen>, selection: &Selection) -> Result<Live, ApiError> {
+    async fn one(
+        &self,
+        project: &Project,
+        seen: Option<Seen>,
+        selection: &Selection,
+    ) -> Result<Live, ApiError> {
         let found = match seen {
             Some(seen) => self.completed(project, seen).await,
             None => self.point_read(project).await,
@@ -153,7 +189,8 @@ impl Observer {
         }
     }
 
-    /// What is known of a project that is not there. Whom its sections name is looked up if it is about to be created.
+    /// What is known of a project that is not there. Whom its sections name is looked up if it is
+    /// about to be created.
     async fn absent(&self, project: &Project, presence: Presence) -> Result<Live, ApiError> {
         let creates = matches!(presence, Presence::Missing(_)) && project.create.is_some();
         let mut live = Live::of(presence, self.now());
@@ -162,7 +199,10 @@ impl Observer {
                 Ok(users) => live.users.extend(users),
                 Err(error) if ends_everything(&error) => return Err(error),
                 Err(error) => {
-                    live.sections.insert(section.kind.section(), Collection::Unreadable(Cause::from(&error)));
+                    live.sections.insert(
+                        section.kind.section(),
+                        Collection::Unreadable(Cause::from(&error)),
+                    );
                 }
             }
         }
@@ -174,7 +214,12 @@ impl Observer {
     }
 
     /// Reads the declared sections of a project that is there.
-    async fn here(&self, project: &Project, mut seen: Seen, selection: &Selection) -> Result<Live, ApiError> {
+    async fn here(
+        &self,
+        project: &Project,
+        mut seen: Seen,
+        selection: &Selection,
+    ) -> Result<Live, ApiError> {
         let mut live = Live::of(Presence::Here(seen.facts.clone()), self.now());
         if seen.facts.archived && project.archived() != Some(false) {
             return Ok(live);
@@ -215,29 +260,48 @@ impl Observer {
     }
 
     /// Reads a section that is not part of the project object.
-    async fn section(&self, section: &Section, target: &Target, sees_all: bool) -> Result<Collection, ApiError> {
+    async fn section(
+        &self,
+        section: &Section,
+        target: &Target,
+        sees_all: bool,
+    ) -> Result<Collection, ApiError> {
         let kind = section.kind;
         let names = declared_names(section);
         let read = |raw: &Object| kind.read(raw, &|name| names.contains(name));
         let result = match kind.source(target) {
-            Source::Project => Ok(Collection::Partial("it was not part of the project object".into())),
-            Source::List(_) if !sees_all => {
-                Ok(Collection::Partial("the token's role is below Maintainer, so the list may be incomplete".into()))
+            Source::Project => {
+                Ok(Collection::Partial("it was not part of the project object".into()))
             }
-            Source::List(request) => {
-                self.client.list_known(request, kind.rows()).await.map(|all| Collection::Complete(all.map(|raw| read(&raw))))
-            }
-            Source::Optional(request) => match self.client.get_optional_known(request, kind.rows().keys).await {
-                Ok(answer) => Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?))))),
-                Err(error) if error.is_not_found() && !error.is_unknown_route() && !error.is_project_not_found() => {
-                    Ok(Collection::One(None))
+            Source::List(_) if !sees_all => Ok(Collection::Partial(
+                "the token's role is below Maintainer, so the list may be incomplete".into(),
+            )),
+            Source::List(request) => self
+                .client
+                .list_known(request, kind.rows())
+                .await
+                .map(|all| Collection::Complete(all.map(|raw| read(&raw)))),
+            Source::Optional(request) => {
+                match self.client.get_optional_known(request, kind.rows().keys).await {
+                    Ok(answer) => {
+                        Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?)))))
+                    }
+                    Err(error)
+                        if error.is_not_found()
+                            && !error.is_unknown_route()
+                            && !error.is_project_not_found() =>
+                    {
+                        Ok(Collection::One(None))
+                    }
+                    Err(error) => Err(error),
                 }
-                Err(error) => Err(error),
-            },
+            }
         };
         match result {
             Err(error) if ends_everything(&error) => Err(error),
-            Err(error) if error.page_error().is_some() => Ok(Collection::Partial(Cause::from(&error))),
+            Err(error) if error.page_error().is_some() => {
+                Ok(Collection::Partial(Cause::from(&error)))
+            }
             Err(error) => Ok(Collection::Unreadable(Cause::from(&error))),
             Ok(collection) => Ok(collection),
         }
@@ -247,9 +311,14 @@ impl Observer {
     async fn users_of(&self, section: &Section, live: &Collection) -> Result<Users, ApiError> {
         // Nothing is planned in a section that was not read, so nobody is looked up for it.
         let Ok(live) = live.entries() else { return Ok(Users::new()) };
-        let known: BTreeSet<String> = live.iter().map(|entry| section.kind.key(&entry.fields)).collect();
+        let known: BTreeSet<String> =
+            live.iter().map(|entry| section.kind.key(&entry.fields)).collect();
         let mut users = Users::new();
-        for entry in section.entries.iter().filter(|entry| entry.state == State::Present && !known.contains(&entry.key)) {
+        for entry in section
+            .entries
+            .iter()
+            .filter(|entry| entry.state == State::Present && !known.contains(&entry.key))
+        {
             let values = entry.values();
             if let Some(name) = section.kind.user(&values) {
                 users.insert(name.to_lowercase(), self.user(name).await?);
@@ -262,19 +331,38 @@ impl Observer {
     async fn user(&self, name: &str) -> Result<Option<u64>, ApiError> {
         let key = name.to_lowercase();
         let look_up = async || {
-            let answer = self.client.get(operation::USER_FIND.request().query("username", name)).await?;
-            let is_named = |user: &&Json| user["username"].as_str().is_some_and(|username| username.to_lowercase() == key);
-            Ok(answer.body.as_array().into_iter().flatten().find(is_named).and_then(|user| user["id"].as_u64()))
+            let answer =
+                self.client.get(operation::USER_FIND.request().query("username", name)).await?;
+            let is_named = |user: &&Json| {
+                user["username"].as_str().is_some_and(|username| username.to_lowercase() == key)
+            };
+            Ok(answer
+                .body
+                .as_array()
+                .into_iter()
+                .flatten()
+                .find(is_named)
+                .and_then(|user| user["id"].as_u64()))
         };
         self.users.of(&key, look_up).await
     }
 
     /// The active owners of a project, inherited ones too; `None` if they cannot be read.
     async fn owners(&self, target: &Target) -> Result<Option<Vec<u64>>, ApiError> {
-        match self.client.list_known(operation::MEMBER_LIST_ALL.request().arg("id", target.id()), Rows::with_id(&["access_level"])).await {
+        match self
+            .client
+            .list_known(
+                operation::MEMBER_LIST_ALL.request().arg("id", target.id()),
+                Rows::with_id(&["access_level"]),
+            )
+            .await
+        {
             Ok(members) => {
-                let owners = members.iter().filter(|member| member.get("access_level").and_then(Json::as_u64) == Some(OWNER.into()));
-                let active = owners.filter(|member| member.get("state").is_none_or(|state| state == "active"));
+                let owners = members.iter().filter(|member| {
+                    member.get("access_level").and_then(Json::as_u64) == Some(OWNER.into())
+                });
+                let active = owners
+                    .filter(|member| member.get("state").is_none_or(|state| state == "active"));
                 Ok(Some(active.filter_map(|member| member.get("id")?.as_u64()).collect()))
             }
             Err(error) if ends_everything(&error) => Err(error),
@@ -285,7 +373,11 @@ impl Observer {
 
 /// Whether every further request would meet the same.
 pub(crate) fn ends_everything(error: &ApiError) -> bool {
-    error.is_unauthorized() || error.is_stopped() || error.is_tls() || error.is_over_budget() || error.is_not_sent()
+    error.is_unauthorized()
+        || error.is_stopped()
+        || error.is_tls()
+        || error.is_over_budget()
+        || error.is_not_sent()
 }
 
 /// The fields that any entry of `section` declares.
@@ -302,8 +394,13 @@ fn loses_an_owner(section: &Section, live: &Collection) -> bool {
         match section.entries.iter().find(|entry| entry.key == key) {
             None => section.unlisted == Unlisted::Delete,
             Some(entry) => {
-                let plain = entry.values().into_iter().filter_map(|(name, value)| Some((name, value.plain()?.clone()))).collect();
-                entry.state == State::Absent || section.kind.access(&plain).is_some_and(|level| level < OWNER)
+                let plain = entry
+                    .values()
+                    .into_iter()
+                    .filter_map(|(name, value)| Some((name, value.plain()?.clone())))
+                    .collect();
+                entry.state == State::Absent
+                    || section.kind.access(&plain).is_some_and(|level| level < OWNER)
             }
         }
     })

@@ -1,12 +1,15 @@
 //! The table of operations of the service, and requests as values.
 //!
-//! There is one constant for each row, [`OPERATIONS`] is all of them, and a [`Parameter`] is something that a request may say.
+//! There is one constant for each row, [`OPERATIONS`] is all of them, and a [`Parameter`] is
+//! something that a request may say.
 //!
-//! Every request that undrift sends names one row of this table: its id appears in the journal, in errors and in counts, its path is
-//! a template that only this module fills in, and its type says whether it reads or writes. A [`Request<Read>`] is all that
-//! a planning client accepts, so that planning cannot write.
+//! Every request that undrift sends names one row of this table: its id appears in the journal, in
+//! errors and in counts, its path is a template that only this module fills in, and its type says
+//! whether it reads or writes. A [`Request<Read>`] is all that a planning client accepts, so that
+//! planning cannot write.
 //!
-//! A request is a value without IO. Its body may still hold secret references; they are resolved when it is sent.
+//! A request is a value without IO. Its body may still hold secret references; they are resolved
+//! when it is sent.
 
 mod parameter;
 mod parameters;
@@ -65,13 +68,15 @@ pub struct Operation {
     pub path: &'static str,
     /// What it does, in a few words.
     pub purpose: &'static str,
-    /// Where it is described: `chapter, section` of the reference, or `supporting` for what the reference leaves out.
+    /// Where it is described: `chapter, section` of the reference, or `supporting` for what the
+    /// reference leaves out.
     pub source: &'static str,
     /// What a success brings.
     pub answer: Answer,
     /// What it takes, in lists that may be shared with others.
     pub parameters: &'static [&'static [Parameter]],
-    /// The section of a manifest whose fields its body takes too, and as what kind of request. The kinds describe those fields.
+    /// The section of a manifest whose fields its body takes too, and as what kind of request. The
+    /// kinds describe those fields.
     pub fields: Option<(&'static str, Route)>,
     /// Parameters of which at least one has to be there.
     pub one_of: &'static [&'static str],
@@ -83,8 +88,9 @@ pub struct Operation {
     pub administrators: bool,
     /// What another sending of it would do.
     pub again: Again,
-    /// Whether the service removes what the caller may not see from a page after it cut the list into pages. A page may then be short,
-    /// or empty, anywhere, so that such a list is never known to be whole.
+    /// Whether the service removes what the caller may not see from a page after it cut the list
+    /// into pages. A page may then be short, or empty, anywhere, so that such a list is never known
+    /// to be whole.
     pub filtered_after_paging: bool,
 }
 
@@ -137,7 +143,8 @@ impl Operation {
         answer: Answer,
         parameters: &'static [&'static [Parameter]],
     ) -> Self {
-        let (fields, one_of, tier, since, administrators): (_, &[_], _, _, _) = (None, &[], Tier::Free, None, false);
+        let (fields, one_of, tier, since, administrators): (_, &[_], _, _, _) =
+            (None, &[], Tier::Free, None, false);
         let again = match method {
             Method::Get => Again::Reads,
             Method::Put | Method::Delete => Again::Same,
@@ -187,7 +194,10 @@ impl Operation {
         Self { administrators: true, ..self }
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the notes of merge requests, which are to come"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for the notes of merge requests, which are to come")
+    )]
     const fn filtered_after_paging(self) -> Self {
         Self { filtered_after_paging: true, ..self }
     }
@@ -281,7 +291,9 @@ impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("None"),
-            Self::Json(fields) | Self::Multipart(fields) => f.debug_set().entries(fields.keys()).finish(),
+            Self::Json(fields) | Self::Multipart(fields) => {
+                f.debug_set().entries(fields.keys()).finish()
+            }
         }
     }
 }
@@ -307,7 +319,8 @@ pub struct Request<E> {
     query: Vec<(Cow<'static, str>, String)>,
     /// What it carries.
     pub body: Body,
-    /// Live values that the body repeats besides, because the service would reset what an edit leaves out. They go stale.
+    /// Live values that the body repeats besides, because the service would reset what an edit
+    /// leaves out. They go stale.
     repeated: Sealed,
     /// The fields of the body whose values no text may quote, even where they are plain.
     sensitive: Vec<String>,
@@ -318,19 +331,31 @@ impl<E> Request<E> {
     /// Fills in `:name` of the path template; `value` is percent-encoded when the path is built.
     #[must_use]
     pub fn arg(mut self, name: &'static str, value: impl ToString) -> Self {
-        debug_assert!(self.operation.path.split('/').any(|s| s.strip_prefix(':') == Some(name)), "no :{name} in {}", self.operation.path);
+        debug_assert!(
+            self.operation.path.split('/').any(|s| s.strip_prefix(':') == Some(name)),
+            "no :{name} in {}",
+            self.operation.path
+        );
         self.arguments.push((name, value.to_string()));
         self
     }
 
-    /// Calls the fixed segment `neutral` of the path, and what starts with it among the fields of the body, by `name`: the reference has
-    /// neutral words for two hosts that services call by name (reference 1, 1).
+    /// Calls the fixed segment `neutral` of the path, and what starts with it among the fields of
+    /// the body, by `name`: the reference has neutral words for two hosts that services call by
+    /// name (reference 1, 1).
     #[must_use]
     pub fn rename(mut self, neutral: &'static str, name: &str) -> Self {
         if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
-            let renamed =
-                |field: &String| field.strip_prefix(neutral).filter(|rest| rest.starts_with('_')).map(|rest| format!("{name}{rest}"));
-            *fields = std::mem::take(fields).into_iter().map(|(field, value)| (renamed(&field).unwrap_or(field), value)).collect();
+            let renamed = |field: &String| {
+                field
+                    .strip_prefix(neutral)
+                    .filter(|rest| rest.starts_with('_'))
+                    .map(|rest| format!("{name}{rest}"))
+            };
+            *fields = std::mem::take(fields)
+                .into_iter()
+                .map(|(field, value)| (renamed(&field).unwrap_or(field), value))
+                .collect();
         }
         self.renamed.push((neutral, name.to_owned()));
         self
@@ -360,14 +385,16 @@ impl<E> Request<E> {
         self
     }
 
-    /// Repeats live values, as they are there, in the body too; what [`fields`](Self::fields) says wins.
+    /// Repeats live values, as they are there, in the body too; what [`fields`](Self::fields) says
+    /// wins.
     #[must_use]
     pub fn repeating(mut self, live: Object) -> Self {
         self.repeated = Sealed(live.into_iter().collect());
         self
     }
 
-    /// Keeps the values of these fields of the body out of every text, also where they are plain. Secrets are kept out anyway.
+    /// Keeps the values of these fields of the body out of every text, also where they are plain.
+    /// Secrets are kept out anyway.
     #[must_use]
     pub fn sensitive(mut self, fields: impl IntoIterator<Item = String>) -> Self {
         self.sensitive.extend(fields);
@@ -379,16 +406,21 @@ impl<E> Request<E> {
         self.sensitive.iter().any(|name| name == field)
     }
 
-    /// Whether it is right only as long as what it was built from is there: it repeats live values, or would create a second object beside
-    /// one that somebody else created meanwhile.
+    /// Whether it is right only as long as what it was built from is there: it repeats live values,
+    /// or would create a second object beside one that somebody else created meanwhile.
     pub fn goes_stale(&self) -> bool {
         self.operation.again == Again::Second || self.repeated().next().is_some()
     }
 
     /// The live values that it repeats, without those that its fields replace.
     pub fn repeated(&self) -> impl Iterator<Item = (&str, &Json)> {
-        let replaced = |name: &str| self.body_fields().is_some_and(|fields| fields.contains_key(name));
-        self.repeated.0.iter().filter(move |(name, _)| !replaced(name)).map(|(name, value)| (name.as_str(), value))
+        let replaced =
+            |name: &str| self.body_fields().is_some_and(|fields| fields.contains_key(name));
+        self.repeated
+            .0
+            .iter()
+            .filter(move |(name, _)| !replaced(name))
+            .map(|(name, value)| (name.as_str(), value))
     }
 
     /// The names of everything that its body says.
@@ -408,7 +440,9 @@ impl<E> Request<E> {
     /// The path below `/api/v4` with every argument in place, without the query.
     pub fn path(&self) -> String {
         let segments = self.operation.path.split('/').map(|segment| {
-            let (values, name) = segment.strip_prefix(':').map_or((&self.renamed, segment), |name| (&self.arguments, name));
+            let (values, name) = segment
+                .strip_prefix(':')
+                .map_or((&self.renamed, segment), |name| (&self.arguments, name));
             let value = values.iter().find(|(n, _)| *n == name);
             value.map_or_else(|| segment.to_owned(), |(_, v)| encode(v).to_string())
         });
@@ -436,8 +470,16 @@ impl<E> fmt::Display for Request<E> {
 /// A list that the service filters after paging, for tests.
 #[cfg(test)]
 pub(crate) const FILTERED_LIST: Op<Read> = {
-    static ROW: Operation =
-        Operation::new("note-list", Method::Get, "/projects/:id/notes", "list notes", "a test", Answer::List, &[]).filtered_after_paging();
+    static ROW: Operation = Operation::new(
+        "note-list",
+        Method::Get,
+        "/projects/:id/notes",
+        "list notes",
+        "a test",
+        Answer::List,
+        &[],
+    )
+    .filtered_after_paging();
     Op::new(&ROW)
 };
 
@@ -447,27 +489,39 @@ mod tests {
 
     #[test]
     fn a_neutral_word_is_replaced_in_the_path_and_in_fields() {
-        let fields = ["extgit_hostname", "extgitted", "new_name"].map(|name| (name.to_owned(), Value::from("extgit")));
+        let fields = ["extgit_hostname", "extgitted", "new_name"]
+            .map(|name| (name.to_owned(), Value::from("extgit")));
         let request = IMPORT_EXTGIT.request().fields(fields.into()).rename("extgit", "git host");
         assert_eq!(request.path(), "/import/git%20host");
         let names: Vec<_> = request.body_fields().unwrap().keys().map(String::as_str).collect();
         assert_eq!(names, ["extgitted", "git host_hostname", "new_name"]);
-        assert!(request.body_fields().unwrap().values().all(|value| *value == Value::from("extgit")));
+        assert!(
+            request.body_fields().unwrap().values().all(|value| *value == Value::from("extgit"))
+        );
         let other = PROJECT_GET.request().arg("id", "extgit").rename("extgit", "x");
         assert_eq!(other.path(), "/projects/extgit");
     }
 
     #[test]
     fn a_path_argument_is_one_segment_whatever_it_holds() {
-        let request =
-            VARIABLE_UPDATE.request().arg("id", "acme/my.shop").arg("key", "A/B?c#d é").query("filter[environment_scope]", "prod/*");
-        assert_eq!(request.target(), "/projects/acme%2Fmy.shop/variables/A%2FB%3Fc%23d%20%C3%A9?filter%5Benvironment_scope%5D=prod%2F%2A");
+        let request = VARIABLE_UPDATE
+            .request()
+            .arg("id", "acme/my.shop")
+            .arg("key", "A/B?c#d é")
+            .query("filter[environment_scope]", "prod/*");
+        assert_eq!(
+            request.target(),
+            "/projects/acme%2Fmy.shop/variables/A%2FB%3Fc%23d%20%C3%A9?filter%5Benvironment_scope%5D=prod%2F%2A"
+        );
     }
 
     #[test]
     fn every_operation_says_what_another_sending_would_do() {
         let rows = |again, method| {
-            let rows = OPERATIONS.iter().map(|op| op.row()).filter(|row| row.method == method && row.again == again);
+            let rows = OPERATIONS
+                .iter()
+                .map(|op| op.row())
+                .filter(|row| row.method == method && row.again == again);
             rows.map(|row| row.id).collect::<Vec<_>>()
         };
         let all = |method| OPERATIONS.iter().filter(|op| op.row().method == method).count();
@@ -522,16 +576,28 @@ mod tests {
     #[test]
     fn the_debug_text_of_a_request_shows_names_only() {
         let live = serde_json::json!({"value": "canary", "key": "canary"});
-        let request = VARIABLE_UPDATE.request().fields([("key".to_owned(), Value::from("canary"))].into());
+        let request =
+            VARIABLE_UPDATE.request().fields([("key".to_owned(), Value::from("canary"))].into());
         let request = request.repeating(live.as_object().unwrap().clone());
         let shown = format!("{request:?}");
-        assert!(shown.contains(r#"{"key"}"#) && shown.contains(r#"{"value", "key"}"#) && !shown.contains("canary"), "{shown}");
+        assert!(
+            shown.contains(r#"{"key"}"#)
+                && shown.contains(r#"{"value", "key"}"#)
+                && !shown.contains("canary"),
+            "{shown}"
+        );
         assert_eq!(request.names().collect::<Vec<_>>(), ["key", "value"]);
-        assert_eq!((request.repeated().count(), VARIABLE_LIST.request().repeated().count()), (1, 0));
+        assert_eq!(
+            (request.repeated().count(), VARIABLE_LIST.request().repeated().count()),
+            (1, 0)
+        );
     }
 
     #[test]
     fn a_query_parameter_is_sent_once() {
-        assert_eq!(PROJECT_LIST.request().query("page", 1).query("page", 2).target(), "/projects?page=2");
+        assert_eq!(
+            PROJECT_LIST.request().query("page", 1).query("page", 2).target(),
+            "/projects?page=2"
+        );
     }
 }

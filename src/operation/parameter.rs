@@ -1,6 +1,7 @@
 //! What an operation takes: one [`Parameter`] for each thing that a request for it may say.
 //!
-//! A row of the table names lists of parameters, so that what several operations take is written once.
+//! A row of the table names lists of parameters, so that what several operations take is written
+//! once.
 
 use std::fmt;
 
@@ -40,7 +41,8 @@ pub enum Place {
     Path,
     /// In the query.
     Query,
-    /// In the body: a JSON object, or a form (`multipart/form-data`) as soon as one of the values is a file.
+    /// In the body: a JSON object, or a form (`multipart/form-data`) as soon as one of the values
+    /// is a file.
     Body,
 }
 

@@ -1,11 +1,15 @@
 //! The parameters of the operations, one row each, in lists that operations share.
 //!
-//! What a manifest can hold too is not here: the fields of settings, variables, hooks and push rules are described once, by the kinds,
-//! and an operation refers to them ([`Operation::fields`](super::Operation::fields)).
+//! What a manifest can hold too is not here: the fields of settings, variables, hooks and push
+//! rules are described once, by the kinds, and an operation refers to them
+//! ([`Operation::fields`](super::Operation::fields)).
 
 use super::parameter::{
     Parameter,
-    Type::{Boolean, Date, File, IdOrName, Integer, Integers, Level, Map, Object, Text, Time, Word, Words},
+    Type::{
+        Boolean, Date, File, IdOrName, Integer, Integers, Level, Map, Object, Text, Time, Word,
+        Words,
+    },
     body, path, query,
 };
 
@@ -15,16 +19,24 @@ type List = &'static [Parameter];
 
 pub(super) const PROJECT: List = &[path("id", IdOrName, "The project, by id or full path.")];
 pub(super) const GROUP: List = &[path("id", IdOrName, "The group, by id or full path.")];
-pub(super) const SEARCHED_NAMESPACE: List = &[query("search", Text, "A part of the path or of the name.")];
+pub(super) const SEARCHED_NAMESPACE: List =
+    &[query("search", Text, "A part of the path or of the name.")];
 pub(super) const NAMESPACE: List = &[path("id", IdOrName, "The namespace, by id or full path.")];
 pub(super) const USER: List = &[path("user_id", Integer, "The id of the user.")];
 pub(super) const USER_OR_NAME: List = &[path("user_id", IdOrName, "The user, by id or username.")];
-pub(super) const PENDING_MEMBER: List = &[path("member_id", Integer, "The id of the pending member.")];
+pub(super) const PENDING_MEMBER: List =
+    &[path("member_id", Integer, "The id of the pending member.")];
 pub(super) const KEY: List = &[path("key", Text, "The key of the variable.")];
 pub(super) const HOOK: List = &[path("hook_id", Integer, "The id of the hook.")];
-pub(super) const OTHER_GROUP: List = &[path("group_id", Integer, "The id of the group that the project is shared with.")];
-pub(super) const SOURCE_PROJECT: List = &[path("project_id", IdOrName, "The project whose members are copied, by id or full path.")];
-pub(super) const UPSTREAM: List = &[path("forked_from_id", IdOrName, "The project that this one shall be a fork of, by id or full path.")];
+pub(super) const OTHER_GROUP: List =
+    &[path("group_id", Integer, "The id of the group that the project is shared with.")];
+pub(super) const SOURCE_PROJECT: List =
+    &[path("project_id", IdOrName, "The project whose members are copied, by id or full path.")];
+pub(super) const UPSTREAM: List = &[path(
+    "forked_from_id",
+    IdOrName,
+    "The project that this one shall be a fork of, by id or full path.",
+)];
 
 // What every list takes (reference 1, 1).
 
@@ -35,17 +47,30 @@ pub(super) const PAGING: List = &[
 
 // Variables (reference 1, 4.1).
 
-pub(super) const FILTER: List = &[query("filter", Object(SCOPE), "Which one is meant if several variables share the key.")];
+pub(super) const FILTER: List =
+    &[query("filter", Object(SCOPE), "Which one is meant if several variables share the key.")];
 const SCOPE: List = &[query("environment_scope", Text, "The environment scope of the variable.")];
 
 // Imports (reference 1, 4.2).
 
-pub(super) const EXTERNAL_TOKEN: List = &[body("personal_access_token", Text, "The credential for the external host.").required().secret()];
+pub(super) const EXTERNAL_TOKEN: List =
+    &[body("personal_access_token", Text, "The credential for the external host.")
+        .required()
+        .secret()];
 pub(super) const EXTGIT: List = &[
     body("repo_id", Integer, "The id of the repository on the external host.").required(),
-    body("target_namespace", Text, "The path of the namespace, which has to exist, that the project goes to.").required(),
+    body(
+        "target_namespace",
+        Text,
+        "The path of the namespace, which has to exist, that the project goes to.",
+    )
+    .required(),
     NEW_NAME,
-    body("extgit_hostname", Text, "The host name of an enterprise installation; not for the public host."),
+    body(
+        "extgit_hostname",
+        Text,
+        "The host name of an enterprise installation; not for the public host.",
+    ),
     body("optional_stages", Object(STAGES), "What else is imported."),
 ];
 const STAGES: List = &[
@@ -53,14 +78,20 @@ const STAGES: List = &[
     body("single_endpoint_notes_import", Boolean, "Comments, in a slower and more thorough way."),
     body("attachments_import", Boolean, "Files attached in Markdown."),
 ];
-pub(super) const IMPORT: List = &[body("project_id", Integer, "The id of the project that is being imported.").required()];
+pub(super) const IMPORT: List =
+    &[body("project_id", Integer, "The id of the project that is being imported.").required()];
 pub(super) const EXTSERVER: List = &[
     body("extserver_url", Text, "The address of the external server.").required(),
     body("extserver_username", Text, "The user on the external server.").required(),
-    body("extserver_project", Text, "The key of the project there, to find the repository by.").required(),
+    body("extserver_project", Text, "The key of the project there, to find the repository by.")
+        .required(),
     body("extserver_repo", Text, "The name of the repository there.").required(),
     NEW_NAME,
-    body("target_namespace", Text, "The path of the namespace that the project goes to; the caller's own if left out."),
+    body(
+        "target_namespace",
+        Text,
+        "The path of the namespace that the project goes to; the caller's own if left out.",
+    ),
 ];
 const NEW_NAME: Parameter = body("new_name", Text, "The name of the new project.");
 
@@ -71,20 +102,40 @@ pub(super) const MEMBER_SEARCH: List = &[
     query("user_ids", Integers, "Only users with these ids."),
     query("show_seat_info", Boolean, "Say too whether a member takes a seat."),
 ];
-pub(super) const DIRECT_MEMBERS: List = &[query("skip_users", Integers, "Not users with these ids.")];
-pub(super) const ALL_MEMBERS: List = &[query("state", Word(MEMBER_STATES), "Only members in this state.").premium()];
+pub(super) const DIRECT_MEMBERS: List =
+    &[query("skip_users", Integers, "Not users with these ids.")];
+pub(super) const ALL_MEMBERS: List =
+    &[query("state", Word(MEMBER_STATES), "Only members in this state.").premium()];
 const MEMBER_STATES: &[&str] = &["awaiting", "active"];
 pub(super) const NEW_MEMBER: List = &[
     body("user_id", IdOrName, "The id of the user; several ids with commas in between.").required(),
     body("invite_source", Text, "Where the invitation came from, for statistics."),
-    body("tasks_to_be_done", Words(&["ci", "code", "issues"]), "What the member shall look at first; needs `tasks_project_id`."),
-    body("tasks_project_id", Integer, "The id of the project that gets these tasks as issues; needs `tasks_to_be_done`."),
+    body(
+        "tasks_to_be_done",
+        Words(&["ci", "code", "issues"]),
+        "What the member shall look at first; needs `tasks_project_id`.",
+    ),
+    body(
+        "tasks_project_id",
+        Integer,
+        "The id of the project that gets these tasks as issues; needs `tasks_to_be_done`.",
+    ),
 ];
-pub(super) const MEMBERSHIP: List =
-    &[body("access_level", Level, "What the member may do.").required(), body("expires_at", Date, "The day on which the membership ends.")];
+pub(super) const MEMBERSHIP: List = &[
+    body("access_level", Level, "What the member may do.").required(),
+    body("expires_at", Date, "The day on which the membership ends."),
+];
 pub(super) const REMOVAL: List = &[
-    query("skip_subresources", Boolean, "Keep direct memberships in subgroups and projects; false if left out."),
-    query("unassign_issuables", Boolean, "Unassign the member from issues and merge requests; false if left out."),
+    query(
+        "skip_subresources",
+        Boolean,
+        "Keep direct memberships in subgroups and projects; false if left out.",
+    ),
+    query(
+        "unassign_issuables",
+        Boolean,
+        "Unassign the member from issues and merge requests; false if left out.",
+    ),
 ];
 pub(super) const BILLABLE: List = &[
     query("search", Text, "Only members whose name, username or public e-mail address has this."),
@@ -102,7 +153,9 @@ const BILLABLE_ORDER: &[&str] = &[
     "last_activity_on_asc",
     "last_activity_on_desc",
 ];
-pub(super) const NEW_STATE: List = &[body("state", Word(MEMBER_STATES), "The new state, in all subgroups and projects too.").required()];
+pub(super) const NEW_STATE: List =
+    &[body("state", Word(MEMBER_STATES), "The new state, in all subgroups and projects too.")
+        .required()];
 
 // Lists of projects (reference 2, 4.1): of all, of a user, starred by a user, forks.
 
@@ -153,16 +206,32 @@ pub(super) const OF_ALL: List = &[
     query("imported", Boolean, "Only projects that the caller imported."),
     query("last_activity_after", Time, "Only projects that were active after this."),
     query("last_activity_before", Time, "Only projects that were active before this."),
-    query("repository_checksum_failed", Boolean, "Only projects whose repository has a wrong checksum.").premium(),
+    query(
+        "repository_checksum_failed",
+        Boolean,
+        "Only projects whose repository has a wrong checksum.",
+    )
+    .premium(),
     query("repository_storage", Text, "Only projects on this storage.").administrators(),
-    query("search_namespaces", Boolean, "Match `search` with the namespaces above too; false if left out."),
+    query(
+        "search_namespaces",
+        Boolean,
+        "Match `search` with the namespaces above too; false if left out.",
+    ),
     query("topic", Text, "Only projects that have all of these topics, with commas in between."),
     query("topic_id", Integer, "Only projects that have the topic with this id."),
-    query("wiki_checksum_failed", Boolean, "Only projects whose wiki has a wrong checksum.").premium(),
-    query("custom_attributes", Map, "Only projects whose custom attribute of this key has this value."),
+    query("wiki_checksum_failed", Boolean, "Only projects whose wiki has a wrong checksum.")
+        .premium(),
+    query(
+        "custom_attributes",
+        Map,
+        "Only projects whose custom attribute of this key has this value.",
+    ),
 ];
-pub(super) const OF_SUBGROUPS: List = &[query("include_subgroups", Boolean, "Projects of subgroups too.")];
-pub(super) const USERNAME: List = &[query("username", Text, "The username, in any case.").required()];
+pub(super) const OF_SUBGROUPS: List =
+    &[query("include_subgroups", Boolean, "Projects of subgroups too.")];
+pub(super) const USERNAME: List =
+    &[query("username", Text, "The username, in any case.").required()];
 
 // One project and what hangs on it (reference 2, 4.2).
 
@@ -171,8 +240,10 @@ pub(super) const DETAILS: List = &[
     query("statistics", Boolean, "With statistics, to callers who are at least reporters."),
     query("with_custom_attributes", Boolean, "With custom attributes.").administrators(),
 ];
-pub(super) const PROJECT_USERS: List =
-    &[query("search", Text, "Only users who match this."), query("skip_users", Integers, "Not users with these ids.")];
+pub(super) const PROJECT_USERS: List = &[
+    query("search", Text, "Only users who match this."),
+    query("skip_users", Integers, "Not users with these ids."),
+];
 pub(super) const PROJECT_GROUPS: List = &[
     query("search", Text, "Only groups that match this."),
     query("shared_min_access_level", Level, "Only shared groups that have at least this level."),
@@ -185,16 +256,26 @@ pub(super) const LOCATIONS: List = &[query("search", Text, "Only groups whose na
 
 // Projects that are made and what is done to them (reference 2, 4.3 and 4.4).
 
-pub(super) const PROJECT_PATH: List = &[body("path", Text, "The last part of the full path; follows from the name if left out.")];
+pub(super) const PROJECT_PATH: List =
+    &[body("path", Text, "The last part of the full path; follows from the name if left out.")];
 pub(super) const PROJECT_NAME: List = &[body("name", Text, "The name that people see.").required()];
-pub(super) const NAMESPACE_ID: List = &[body("namespace_id", Integer, "The id of the namespace; the owner's own if left out.")];
+pub(super) const NAMESPACE_ID: List =
+    &[body("namespace_id", Integer, "The id of the namespace; the owner's own if left out.")];
 pub(super) const FORK: List = &[
     body("name", Text, "The name of the fork."),
     body("path", Text, "The last part of the fork's full path."),
     body("description", Text, "What the fork is about."),
     body("visibility", Word(VISIBILITIES), "Who can see the fork."),
-    body("mr_default_target_self", Boolean, "Whether merge requests of the fork aim at the fork itself."),
-    body("namespace_id", Integer, "The id of the namespace that the fork goes to; the caller's own if left out."),
+    body(
+        "mr_default_target_self",
+        Boolean,
+        "Whether merge requests of the fork aim at the fork itself.",
+    ),
+    body(
+        "namespace_id",
+        Integer,
+        "The id of the namespace that the fork goes to; the caller's own if left out.",
+    ),
     body("namespace_path", Text, "The path of the namespace that the fork goes to."),
     body("namespace", IdOrName, "The namespace that the fork goes to.").use_instead("namespace_id"),
 ];

@@ -1,6 +1,8 @@
-//! Every operation, one row each: `EFFECT CONSTANT = "id" METHOD PATH, purpose, source, answer, [parameters] and what is special`.
+//! Every operation, one row each: `EFFECT CONSTANT = "id" METHOD PATH, purpose, source, answer,
+//! [parameters] and what is special`.
 //!
-//! The source is the chapter and section of the reference, or `supporting` for what the reference leaves out and undrift needs.
+//! The source is the chapter and section of the reference, or `supporting` for what the reference
+//! leaves out and undrift needs.
 
 use super::{Again, Answer, AnyOp, Method, Op, Operation, Read, Write, parameters::*};
 use crate::field::Route;

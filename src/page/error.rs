@@ -57,7 +57,9 @@ pub enum Contradiction {
     #[error("page {0} of the list is empty although it was announced")]
     Empty(u64),
     /// A page that another follows has fewer entries than a page holds.
-    #[error("page {page} of the list has {entries} of {size} entries although another page follows")]
+    #[error(
+        "page {page} of the list has {entries} of {size} entries although another page follows"
+    )]
     Short {
         /// The page.
         page: u64,
@@ -97,7 +99,8 @@ pub enum Contradiction {
         /// How many entries came.
         sent: u64,
     },
-    /// `X-Total` is lower than it was: what was removed meanwhile moved others to a page that was read before.
+    /// `X-Total` is lower than it was: what was removed meanwhile moved others to a page that was
+    /// read before.
     #[error("page {page} of the list says {said} entries in all, earlier pages {before}")]
     Fewer {
         /// The page that says something else.

@@ -55,7 +55,10 @@ impl Said {
 
 /// The value of a header; several are one if they are equal.
 fn value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Unclear> {
-    let mut values = headers.get_all(name).iter().map(|value| value.to_str().map(str::trim).map_err(|_| Unclear));
+    let mut values = headers
+        .get_all(name)
+        .iter()
+        .map(|value| value.to_str().map(str::trim).map_err(|_| Unclear));
     let Some(first) = values.next().transpose()? else { return Ok(None) };
     if values.all(|other| other == Ok(first)) { Ok(Some(first)) } else { Err(Unclear) }
 }
@@ -80,7 +83,10 @@ fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Unclear> {
             let end = rest[start..].find('>').ok_or(Unclear)? + start;
             let target = &rest[start + 1..end];
             let (parameters, after) = split_outside_quotes(&rest[end + 1..], ',');
-            let is = |names: &[&str]| relations(parameters).any(|relation| names.iter().any(|name| relation.eq_ignore_ascii_case(name)));
+            let is = |names: &[&str]| {
+                relations(parameters)
+                    .any(|relation| names.iter().any(|name| relation.eq_ignore_ascii_case(name)))
+            };
             if is(&["next"]) {
                 let next = Link::parse(target)?;
                 if matches!(&found, Some(Some(other)) if *other != next) {
@@ -99,7 +105,11 @@ fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Unclear> {
 impl Link {
     /// Reads the query of a link's target.
     fn parse(target: &str) -> Result<Self, Unclear> {
-        let query = target.split('#').next().and_then(|target| target.split_once('?')).map_or("", |(_, query)| query);
+        let query = target
+            .split('#')
+            .next()
+            .and_then(|target| target.split_once('?'))
+            .map_or("", |(_, query)| query);
         let mut link = Self::default();
         for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
             match name {
@@ -107,7 +117,9 @@ impl Link {
                 "id_after" => link.id_after = Some(value.parse().map_err(|_| Unclear)?),
                 "cursor" => {
                     let value = value.replace('+', " ");
-                    link.cursor = Some(percent_decode_str(&value).decode_utf8().map_err(|_| Unclear)?.into_owned());
+                    link.cursor = Some(
+                        percent_decode_str(&value).decode_utf8().map_err(|_| Unclear)?.into_owned(),
+                    );
                 }
                 _ => {}
             }
@@ -157,7 +169,10 @@ mod tests {
         let table = [
             (r#"<https://h/x?page=2>; rel="next""#, Some(Some(link(2)))),
             ("</x?page=2>;REL=next", Some(Some(link(2)))),
-            (r#"<a?page=1>; rel="prev", <b?page=3>; title="a, b; rel=prev"; rel="last next""#, Some(Some(link(3)))),
+            (
+                r#"<a?page=1>; rel="prev", <b?page=3>; title="a, b; rel=prev"; rel="last next""#,
+                Some(Some(link(3))),
+            ),
             (r#"<a?page=3>; rel="next", <b?page=3&per_page=7>; rel="next""#, Some(Some(link(3)))),
             (r#"<a,b?page=2>; rel="next", <a?page=1>; rel=first"#, Some(Some(link(2)))),
             (r#"<a?page=1>; rel="first""#, Some(None)),
@@ -170,19 +185,30 @@ mod tests {
         for (text, read) in table {
             assert_eq!(next_link(&headers(&[("link", text)])), Ok(read), "{text}");
         }
-        let unclear = ["<a", "<a?page=x>; rel=next", "<a?per_page=2>; rel=next", "<a?page=2>; rel=next, <a?page=3>; rel=next"];
+        let unclear = [
+            "<a",
+            "<a?page=x>; rel=next",
+            "<a?per_page=2>; rel=next",
+            "<a?page=2>; rel=next, <a?page=3>; rel=next",
+        ];
         for text in unclear {
             assert_eq!(next_link(&headers(&[("link", text)])), Err(Unclear), "{text}");
         }
         let two = headers(&[("link", "<a>; rel=first"), ("link", "<b?page=2>; rel=next")]);
         assert_eq!(next_link(&two), Ok(Some(Some(link(2)))));
         let cursor = Link { cursor: Some("a+b c=".to_owned()), id_after: Some(7), ..link(2) };
-        assert_eq!(Link::parse("https://h/x?cursor=a%2Bb+c%3D&page=2&evil=1&id_after=7#f"), Ok(cursor));
+        assert_eq!(
+            Link::parse("https://h/x?cursor=a%2Bb+c%3D&page=2&evil=1&id_after=7#f"),
+            Ok(cursor)
+        );
     }
 
     #[test]
     fn an_empty_header_says_nothing_but_that_no_page_follows() {
-        let empty = headers(&["x-page", "x-per-page", "x-total", "x-total-pages", "x-next-page", "link"].map(|name| (name, "")));
+        let empty = headers(
+            &["x-page", "x-per-page", "x-total", "x-total-pages", "x-next-page", "link"]
+                .map(|name| (name, "")),
+        );
         let nothing = Said::read(&HeaderMap::new(), 1).unwrap();
         assert_eq!(Said::read(&empty, 1).unwrap(), Said { next: Some(None), ..nothing });
     }
@@ -191,7 +217,12 @@ mod tests {
     fn a_number_is_one_number() {
         for name in ["X-Page", "X-Per-Page", "X-Total", "X-Total-Pages", "X-Next-Page"] {
             let unclear = Err(Contradiction::Header { page: 3, header: name });
-            for pairs in [&[(name, "many")][..], &[(name, "-1")], &[(name, "1"), (name, "2")], &[(name, "99999999999999999999")]] {
+            for pairs in [
+                &[(name, "many")][..],
+                &[(name, "-1")],
+                &[(name, "1"), (name, "2")],
+                &[(name, "99999999999999999999")],
+            ] {
                 assert_eq!(Said::read(&headers(pairs), 3), unclear, "{pairs:?}");
             }
             assert!(Said::read(&headers(&[(name, "1"), (name, "1")]), 3).is_ok(), "{name}");

@@ -1,4 +1,5 @@
-//! The pager against hand-made pages, and against a model of the service: honest, and with every single damage.
+//! The pager against hand-made pages, and against a model of the service: honest, and with every
+//! single damage.
 
 mod model;
 
@@ -31,7 +32,11 @@ fn hooks() -> Pager {
 
 /// The headers of `text`, one `name: value` a line.
 fn said(text: &str) -> HeaderMap {
-    let pairs: Vec<_> = text.lines().map(|line| line.split_once(':').unwrap()).map(|(name, value)| (name, value.trim())).collect();
+    let pairs: Vec<_> = text
+        .lines()
+        .map(|line| line.split_once(':').unwrap())
+        .map(|(name, value)| (name, value.trim()))
+        .collect();
     headers(&pairs)
 }
 
@@ -49,29 +54,59 @@ fn read(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
 fn what_does_not_fit_is_named_with_its_page() {
     let first = || ("x-per-page: 2\nx-next-page: 2", ids(1..=2));
     let table = [
-        (vec![("x-total: 20\nx-next-page:", ids(1..=18))], "the service said 20 entries and sent 18"),
+        (
+            vec![("x-total: 20\nx-next-page:", ids(1..=18))],
+            "the service said 20 entries and sent 18",
+        ),
         (vec![("x-total: 1", ids(1..=2))], "the service said 1 entries and sent 2"),
         (vec![("x-page: 3", ids(1..=2))], "page 1 of the list says that it is page 3"),
         (vec![("x-next-page: 99", ids(1..=100))], "page 1 of the list says that page 99 follows"),
-        (vec![("link: <x?page=7>; rel=next", ids(1..=100))], "page 1 of the list says that page 7 follows"),
+        (
+            vec![("link: <x?page=7>; rel=next", ids(1..=100))],
+            "page 1 of the list says that page 7 follows",
+        ),
         (
             vec![("link: <x?page=2>; rel=next\nx-next-page:", ids(1..=100))],
             "the `Link` and `X-Next-Page` headers of page 1 of the list contradict each other",
         ),
-        (vec![first(), ("x-next-page:", ids([]))], "page 2 of the list is empty although it was announced"),
-        (vec![("x-next-page: 2", ids(1..=99))], "page 1 of the list has 99 of 100 entries although another page follows"),
-        (vec![("x-total: 130", ids(1..=99))], "page 1 of the list has 99 of 100 entries although another page follows"),
-        (vec![("x-per-page: 2", ids(1..=3))], "page 1 of the list has 3 entries, more than the 2 of a page"),
-        (vec![("", ids(1..=3)), ("", ids([4]))], "page 2 of the list has entries although the page before it was the last"),
-        (vec![first(), ("x-per-page: 5", ids([3]))], "page 2 of the list says 5 entries per page, earlier pages 2"),
+        (
+            vec![first(), ("x-next-page:", ids([]))],
+            "page 2 of the list is empty although it was announced",
+        ),
+        (
+            vec![("x-next-page: 2", ids(1..=99))],
+            "page 1 of the list has 99 of 100 entries although another page follows",
+        ),
+        (
+            vec![("x-total: 130", ids(1..=99))],
+            "page 1 of the list has 99 of 100 entries although another page follows",
+        ),
+        (
+            vec![("x-per-page: 2", ids(1..=3))],
+            "page 1 of the list has 3 entries, more than the 2 of a page",
+        ),
+        (
+            vec![("", ids(1..=3)), ("", ids([4]))],
+            "page 2 of the list has entries although the page before it was the last",
+        ),
+        (
+            vec![first(), ("x-per-page: 5", ids([3]))],
+            "page 2 of the list says 5 entries per page, earlier pages 2",
+        ),
         (
             vec![("x-per-page: 2\nx-total: 2\nx-next-page: 2", ids(1..=2))],
             "page 1 of the list announces another page although all 2 entries were sent",
         ),
         (vec![first(), ("", ids(2..=3))], "page 2 of the list repeats an entry"),
         (vec![("", ids([3, 3]))], "page 1 of the list repeats an entry"),
-        (vec![("x-total: many", ids([]))], "the `X-Total` header of page 1 of the list cannot be understood"),
-        (vec![("link: <x?id_after=2>; rel=next", ids(1..=100))], "the `Link` header of page 1 of the list cannot be understood"),
+        (
+            vec![("x-total: many", ids([]))],
+            "the `X-Total` header of page 1 of the list cannot be understood",
+        ),
+        (
+            vec![("link: <x?id_after=2>; rel=next", ids(1..=100))],
+            "the `Link` header of page 1 of the list cannot be understood",
+        ),
     ];
     for (pages, text) in table {
         let error = read(&pages).unwrap_err();
@@ -80,7 +115,8 @@ fn what_does_not_fit_is_named_with_its_page() {
     }
 }
 
-/// Every first page of up to three entries under every set of headers, against the law written down once more; and what may follow it.
+/// Every first page of up to three entries under every set of headers, against the law written down
+/// once more; and what may follow it.
 #[test]
 fn the_first_page_decides_what_may_follow() {
     let count = every_first_page(|entries, said| {
@@ -90,7 +126,9 @@ fn the_first_page_decides_what_may_follow() {
         let at = format!("{entries} entries, {said:?}: {accepted:?}, {foreseen:?}");
         assert_eq!(accepted.is_err(), foreseen == Foreseen::Contradiction, "{at}");
         match foreseen {
-            Foreseen::Contradiction => assert_eq!(pager.finish(), Err(PageError::Unfinished), "{at}"),
+            Foreseen::Contradiction => {
+                assert_eq!(pager.finish(), Err(PageError::Unfinished), "{at}")
+            }
             Foreseen::End => assert_eq!(pager.finish().unwrap().len() as u64, entries, "{at}"),
             Foreseen::Next(expected) => {
                 assert!(pager.next().unwrap().target().ends_with("page=2"), "{at}");
@@ -164,7 +202,8 @@ impl First {
 
     fn foresees(&self, entries: u64) -> Foreseen {
         let size = self.size.unwrap_or(100);
-        let announced = [self.next.map(|next| next.is_some()), self.link.map(|link| link.is_some())];
+        let announced =
+            [self.next.map(|next| next.is_some()), self.link.map(|link| link.is_some())];
         let counted = self.total.map(|total| total > entries);
         let says = |more: bool| announced.contains(&Some(more)) || counted == Some(more);
         let contradicts = self.page.is_some_and(|page| page != 1)
@@ -179,7 +218,9 @@ impl First {
             _ if says(true) => Foreseen::Next(Expected::Announced),
             0 => Foreseen::End,
             _ if counted.is_some() && !(silent && entries == size) => Foreseen::End,
-            _ if silent && counted.is_none() && entries == size => Foreseen::Next(Expected::Possible),
+            _ if silent && counted.is_none() && entries == size => {
+                Foreseen::Next(Expected::Possible)
+            }
             _ => Foreseen::Next(Expected::Nothing),
         }
     }
@@ -188,8 +229,10 @@ impl First {
 #[test]
 fn a_list_by_keyset_ascends_and_ends_with_an_empty_page() {
     let projects = || Pager::new(PROJECT_LIST.request(), Rows::with_id(&[])).unwrap();
-    let link = |query: &str| format!("<https://evil.example/x?{query}&private_token=y>; rel=\"next\"");
-    let target = |pager: &Pager| pager.next().unwrap().target().split_once("sort=asc").unwrap().1.to_owned();
+    let link =
+        |query: &str| format!("<https://evil.example/x?{query}&private_token=y>; rel=\"next\"");
+    let target =
+        |pager: &Pager| pager.next().unwrap().target().split_once("sort=asc").unwrap().1.to_owned();
     // Whatever a link says of where the next page begins, no entry is left out.
     for (query, next) in [
         ("id_after=7", "&id_after=7"),
@@ -225,16 +268,24 @@ fn a_list_by_keyset_ascends_and_ends_with_an_empty_page() {
     }
     let mut shown = Pager::new(PROJECT_LIST.request(), Rows::default()).unwrap();
     let nameless = vec![object(&json!({"path": "a"}))];
-    assert_eq!(shown.accept(&HeaderMap::new(), nameless, 0).map(drop), Err(Contradiction::Unordered(1).into()));
+    assert_eq!(
+        shown.accept(&HeaderMap::new(), nameless, 0).map(drop),
+        Err(Contradiction::Unordered(1).into())
+    );
 }
 
 #[test]
 fn a_list_that_is_only_looked_through_is_not_kept_and_proves_nothing() {
     let mut pager = Pager::passing(HOOK_LIST.request().arg("id", 1));
-    let pairs = |next| headers(&[("x-next-page", next), ("x-per-page", "2"), ("x-total-pages", "2")]);
+    let pairs =
+        |next| headers(&[("x-next-page", next), ("x-per-page", "2"), ("x-total-pages", "2")]);
     assert_eq!(pager.accept(&pairs("2"), ids(1..=2), 0).unwrap().len(), 2);
     assert_eq!(pager.total_pages(), Some(2));
-    assert_eq!(pager.accept(&pairs(""), ids(2..=3), 0).unwrap(), ids(2..=3), "all that the page has");
+    assert_eq!(
+        pager.accept(&pairs(""), ids(2..=3), 0).unwrap(),
+        ids(2..=3),
+        "all that the page has"
+    );
     assert!(pager.next().is_none(), "without a page more");
     assert_eq!((pager.objects.len(), pager.known.len()), (2, 0));
     assert_eq!(pager.finish(), Err(PageError::Unfinished));
@@ -242,7 +293,15 @@ fn a_list_that_is_only_looked_through_is_not_kept_and_proves_nothing() {
 
 #[test]
 fn a_contradiction_ends_a_search_without_an_error() {
-    let texts = ["x-next-page: 2", "x-next-page: 7", "x-page: 2", "x-per-page: 2", "x-total: 2", "x-total: many", "link: <x>; rel=next"];
+    let texts = [
+        "x-next-page: 2",
+        "x-next-page: 7",
+        "x-page: 2",
+        "x-per-page: 2",
+        "x-total: 2",
+        "x-total: many",
+        "link: <x>; rel=next",
+    ];
     for text in texts {
         let mut pager = Pager::passing(HOOK_LIST.request().arg("id", 1));
         assert_eq!(pager.accept(&said(text), ids([1, 2, 3]), 0).map(<[_]>::len), Ok(3), "{text}");
@@ -250,7 +309,10 @@ fn a_contradiction_ends_a_search_without_an_error() {
     }
     for page in [ids([2, 1]), vec![object(&json!({"path": "a"}))]] {
         let mut pager = Pager::passing(PROJECT_LIST.request());
-        assert_eq!(pager.accept(&said("link: <x?id_after=2>; rel=next"), page.clone(), 0), Ok(&*page));
+        assert_eq!(
+            pager.accept(&said("link: <x?id_after=2>; rel=next"), page.clone(), 0),
+            Ok(&*page)
+        );
         assert!(pager.next().is_none());
     }
 }
@@ -283,17 +345,24 @@ fn a_search_asks_for_no_more_than_there_is() {
 
 #[test]
 fn an_entry_of_a_kept_list_has_to_say_what_it_is() {
-    let variable = |scope: &Json, value: &str| object(&json!({"key": "K", "environment_scope": scope, "value": value}));
-    let variables = |keys| Pager::new(VARIABLE_LIST.request().arg("id", 1), Rows { keys, also: &[] }).unwrap();
+    let variable = |scope: &Json, value: &str| {
+        object(&json!({"key": "K", "environment_scope": scope, "value": value}))
+    };
+    let variables =
+        |keys| Pager::new(VARIABLE_LIST.request().arg("id", 1), Rows { keys, also: &[] }).unwrap();
     let total = headers(&[("x-total", "2")]);
     for keys in [&["key", "environment_scope"][..], &[]] {
         let two = vec![variable(&json!("*"), "a"), variable(&json!("prod"), "b")];
         assert_eq!(variables(keys).accept(&total, two, 0).unwrap().len(), 2);
         let twice = vec![variable(&json!("*"), "a"), variable(&json!("*"), "b")];
-        assert_eq!(variables(keys).accept(&total, twice, 0).map(drop), Err(Contradiction::Repeated(1).into()));
+        assert_eq!(
+            variables(keys).accept(&total, twice, 0).map(drop),
+            Err(Contradiction::Repeated(1).into())
+        );
     }
     let unknown = vec![variable(&json!("*"), "a"), variable(&Json::Null, "hunter2")];
-    let error = variables(&["key", "environment_scope"]).accept(&total, unknown, 0).map(drop).unwrap_err();
+    let error =
+        variables(&["key", "environment_scope"]).accept(&total, unknown, 0).map(drop).unwrap_err();
     assert_eq!(error.to_string(), "an entry on page 1 of the list has no `environment_scope`");
     assert_eq!(error, PageError::Unidentified { page: 1, key: "environment_scope" });
     // What is only shown may be anything, once.
@@ -336,8 +405,14 @@ fn a_list_that_is_filtered_after_paging_is_never_whole() {
 fn a_service_that_goes_round_in_circles_is_left() {
     let full = || ids(1..=100);
     let table = [
-        (vec![("x-next-page", "1")], PageError::from(Contradiction::OtherNext { page: 1, said: 1 })),
-        (vec![("link", "<x?page=1>; rel=next")], Contradiction::OtherNext { page: 1, said: 1 }.into()),
+        (
+            vec![("x-next-page", "1")],
+            PageError::from(Contradiction::OtherNext { page: 1, said: 1 }),
+        ),
+        (
+            vec![("link", "<x?page=1>; rel=next")],
+            Contradiction::OtherNext { page: 1, said: 1 }.into(),
+        ),
         (vec![("x-next-page", "2")], Contradiction::Repeated(2).into()),
         (vec![], Contradiction::Repeated(2).into()),
     ];
@@ -345,7 +420,10 @@ fn a_service_that_goes_round_in_circles_is_left() {
         let mut pager = hooks();
         let result = (0..9).try_for_each(|_| pager.accept(&headers(&pairs), full(), 0).map(drop));
         assert_eq!(result, Err(error), "{pairs:?}");
-        assert_eq!(pager.accept(&HeaderMap::new(), vec![], 0).map(drop), Err(PageError::Unfinished));
+        assert_eq!(
+            pager.accept(&HeaderMap::new(), vec![], 0).map(drop),
+            Err(PageError::Unfinished)
+        );
         assert_eq!(pager.finish(), Err(PageError::Unfinished));
     }
     let mut cursors = Pager::new(PROJECT_LIST.request(), Rows::default()).unwrap();
@@ -358,9 +436,18 @@ fn a_service_that_goes_round_in_circles_is_left() {
 fn an_order_that_was_asked_for_is_kept() {
     let target = |request: Request<Read>| Pager::passing(request).next().unwrap().target();
     let keyset = "pagination=keyset&order_by=id&sort=asc";
-    assert_eq!(target(PROJECT_LIST.request().query("owned", true)), format!("/projects?owned=true&per_page=100&{keyset}"));
-    assert_eq!(target(PROJECT_LIST.request().query("order_by", "name")), "/projects?order_by=name&per_page=100&page=1");
-    assert_eq!(target(PROJECT_LIST.request().query("sort", "desc")), "/projects?sort=desc&per_page=100&page=1");
+    assert_eq!(
+        target(PROJECT_LIST.request().query("owned", true)),
+        format!("/projects?owned=true&per_page=100&{keyset}")
+    );
+    assert_eq!(
+        target(PROJECT_LIST.request().query("order_by", "name")),
+        "/projects?order_by=name&per_page=100&page=1"
+    );
+    assert_eq!(
+        target(PROJECT_LIST.request().query("sort", "desc")),
+        "/projects?sort=desc&per_page=100&page=1"
+    );
 }
 
 #[test]
@@ -375,7 +462,11 @@ fn without_its_last_page_no_list_is_complete() {
 fn the_total_that_was_said_last_counts() {
     let page = |text, from, to| (text, ids(from..=to));
     let first = || page("x-per-page: 2\nx-total: 3", 1, 2);
-    assert_eq!(read(&[first(), page("x-total: 4", 3, 4), ("", ids([]))]), Ok(ids(1..=4)), "one more meanwhile");
+    assert_eq!(
+        read(&[first(), page("x-total: 4", 3, 4), ("", ids([]))]),
+        Ok(ids(1..=4)),
+        "one more meanwhile"
+    );
     assert_eq!(read(&[first(), page("", 3, 3)]), Ok(ids(1..=3)), "said once");
     assert!(read(&[first(), page("x-total: 4", 3, 3)]).is_err());
     assert!(read(&[first(), page("x-total: 2", 3, 3)]).is_err());
@@ -385,14 +476,21 @@ fn the_total_that_was_said_last_counts() {
 fn a_list_that_gets_shorter_may_have_lost_more_than_what_was_removed() {
     // The first of five is removed after the first page, so that the third is on that page by then.
     let pages = [("x-per-page: 2\nx-total: 5", ids(1..=2)), ("x-total: 4", ids(4..=5))];
-    assert!(matches!(read(&pages), Err(PageError::Contradiction(Contradiction::Fewer { page: 2, before: 5, said: 4 }))));
+    assert!(matches!(
+        read(&pages),
+        Err(PageError::Contradiction(Contradiction::Fewer { page: 2, before: 5, said: 4 }))
+    ));
 }
 
 #[test]
 fn what_is_derived_from_a_complete_collection_is_complete() {
     let mut pager = hooks();
     pager.accept(&headers(&[("x-total", "2")]), ids(1..=2), 0).unwrap();
-    let found = pager.finish().unwrap().map(|o| o["id"].as_u64().unwrap()).filter_map(|id| (id > 1).then_some(id));
+    let found = pager
+        .finish()
+        .unwrap()
+        .map(|o| o["id"].as_u64().unwrap())
+        .filter_map(|id| (id > 1).then_some(id));
     assert_eq!(found.into_vec(), [2]);
 }
 

@@ -1,7 +1,7 @@
 //! Guards: what a plan must not do unless somebody said so for this one object.
 //!
-//! A guard refuses with numbers and names the acknowledgement that lets this object through, `--ack GUARD:ADDRESS`. There is no
-//! way to switch all of them off.
+//! A guard refuses with numbers and names the acknowledgement that lets this object through, `--ack
+//! GUARD:ADDRESS`. There is no way to switch all of them off.
 
 use std::fmt;
 
@@ -63,7 +63,13 @@ pub struct Refusal {
 
 impl Refusal {
     fn new(guard: Guard, address: &Address, reason: String, origin: &Origin) -> Self {
-        Self { address: address.clone(), guard, reason, origin: origin.clone(), acknowledgement: format!("{guard}:{address}") }
+        Self {
+            address: address.clone(),
+            guard,
+            reason,
+            origin: origin.clone(),
+            acknowledgement: format!("{guard}:{address}"),
+        }
     }
 }
 
@@ -88,16 +94,30 @@ impl Default for Limits {
 const SHARE_FROM: usize = 4;
 
 /// Refuses removals from a section of `live` entries: too many, too large a share, or all.
-pub(super) fn removals(address: &Address, origin: &Origin, live: usize, differences: &[Difference], limits: &Limits) -> Option<Refusal> {
+pub(super) fn removals(
+    address: &Address,
+    origin: &Origin,
+    live: usize,
+    differences: &[Difference],
+    limits: &Limits,
+) -> Option<Refusal> {
     let removed = differences.iter().filter(|d| d.action == Action::Delete).count();
     let added = differences.iter().filter(|d| d.action == Action::Create).count();
     let share = removed as f64 / live.max(1) as f64;
     let reason = if removed > 0 && removed == live && added == 0 {
-        if removed == 1 { "would remove the only entry".into() } else { format!("would remove all {}", count(removed, "entry")) }
+        if removed == 1 {
+            "would remove the only entry".into()
+        } else {
+            format!("would remove all {}", count(removed, "entry"))
+        }
     } else if removed > limits.count {
         format!("would remove {} of {live}; the limit is {}", count(removed, "entry"), limits.count)
     } else if live >= SHARE_FROM && share > limits.share {
-        format!("would remove {} of {live}; the limit is {:.0} %", count(removed, "entry"), limits.share * 100.0)
+        format!(
+            "would remove {} of {live}; the limit is {:.0} %",
+            count(removed, "entry"),
+            limits.share * 100.0
+        )
     } else {
         return None;
     };
@@ -108,21 +128,36 @@ pub(super) fn removals(address: &Address, origin: &Origin, live: usize, differen
 pub(super) fn access(differences: &[Difference], live: &Live, caller: &Caller) -> Vec<Refusal> {
     let changes: Vec<_> = differences.iter().filter_map(|d| Some((d, d.access?))).collect();
     let mut refusals = Vec::new();
-    let refuse = |difference: &Difference, guard, reason| Refusal::new(guard, &difference.address, reason, &difference.origin);
+    let refuse = |difference: &Difference, guard, reason| {
+        Refusal::new(guard, &difference.address, reason, &difference.origin)
+    };
     for (difference, change) in &changes {
         if change.user == caller.id && change.after < change.before && change.after < MAINTAINER {
-            let reason =
-                format!("would lower the access of `{}`, the token's owner, from {} to {}", caller.username, change.before, change.after);
+            let reason = format!(
+                "would lower the access of `{}`, the token's owner, from {} to {}",
+                caller.username, change.before, change.after
+            );
             refusals.push(refuse(difference, Guard::OwnAccess, reason));
         }
     }
-    let demoted: Vec<_> = changes.iter().filter(|(_, change)| change.before == OWNER && change.after < OWNER).collect();
+    let demoted: Vec<_> = changes
+        .iter()
+        .filter(|(_, change)| change.before == OWNER && change.after < OWNER)
+        .collect();
     if let Some((difference, _)) = demoted.last() {
-        let raised = changes.iter().filter(|(_, change)| change.before < OWNER && change.after == OWNER).count();
+        let raised = changes
+            .iter()
+            .filter(|(_, change)| change.before < OWNER && change.after == OWNER)
+            .count();
         let before = live.owners.as_deref().unwrap_or_default();
-        let left = before.iter().filter(|user| !demoted.iter().any(|(_, change)| change.user == **user)).count() + raised;
+        let left = before
+            .iter()
+            .filter(|user| !demoted.iter().any(|(_, change)| change.user == **user))
+            .count()
+            + raised;
         if left == 0 {
-            let reason = format!("would remove the last owner (of {})", before.len().max(demoted.len()));
+            let reason =
+                format!("would remove the last owner (of {})", before.len().max(demoted.len()));
             refusals.push(refuse(difference, Guard::LastOwner, reason));
         }
     }
@@ -147,7 +182,11 @@ pub(super) fn visibility(difference: &Difference) -> Option<Refusal> {
     if before.unwrap_or(0) >= after {
         return None;
     }
-    let reason = format!("would widen visibility from {} to {}", before.map_or("unknown", |i| VISIBILITIES[i]), VISIBILITIES[after]);
+    let reason = format!(
+        "would widen visibility from {} to {}",
+        before.map_or("unknown", |i| VISIBILITIES[i]),
+        VISIBILITIES[after]
+    );
     let origin = change.origin.as_ref().unwrap_or(&difference.origin);
     Some(Refusal::new(Guard::Visibility, &difference.address, reason, origin))
 }

@@ -1,7 +1,8 @@
 //! The plan: what apply will do, and why other things do not happen.
 //!
-//! [`project`] turns one declared project and what was found of it into a [`ProjectPlan`]: pure, synchronous, the same bytes for the same
-//! input. [`Plan`] gathers those. A plan is an immutable value that leaves no choice to apply: steps are calls, edges are reasons.
+//! [`project`] turns one declared project and what was found of it into a [`ProjectPlan`]: pure,
+//! synchronous, the same bytes for the same input. [`Plan`] gathers those. A plan is an immutable
+//! value that leaves no choice to apply: steps are calls, edges are reasons.
 
 mod guard;
 mod order;
@@ -68,7 +69,8 @@ pub struct Step {
     /// The steps of the same project that come first, with the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Edge>,
-    /// Whether it closes the project, so that it waits until everything before it was read back and found as declared.
+    /// Whether it closes the project, so that it waits until everything before it was read back and
+    /// found as declared.
     #[serde(skip)]
     pub closes: bool,
     /// The calls as they are sent. They hold secret references, and live values that are not shown.
@@ -80,9 +82,12 @@ pub struct Step {
 }
 
 impl Step {
-    /// Whether `other`, planned anew, does the same to an object that is as it was, by calls that go to the same and carry nothing else.
+    /// Whether `other`, planned anew, does the same to an object that is as it was, by calls that
+    /// go to the same and carry nothing else.
     pub fn is_as(&self, other: &Self) -> bool {
-        let fits = |(own, other): (&Call, &Call)| own.is_to(other) && other.fields.iter().all(|field| own.fields.contains(field));
+        let fits = |(own, other): (&Call, &Call)| {
+            own.is_to(other) && other.fields.iter().all(|field| own.fields.contains(field))
+        };
         self.address == other.address
             && self.action == other.action
             && self.changes.len() == other.changes.len()
@@ -92,8 +97,14 @@ impl Step {
 
     /// Whether `other`, planned anew, does the same to a field that is as it was.
     pub fn does_as(&self, other: &Self, field: &str) -> bool {
-        let before = |step: &Self| step.live.as_ref().and_then(|live| live.0.fields.get(field).cloned());
-        let after = |step: &Self| step.changes.iter().find(|change| change.field == field).map(|change| change.after.clone());
+        let before =
+            |step: &Self| step.live.as_ref().and_then(|live| live.0.fields.get(field).cloned());
+        let after = |step: &Self| {
+            step.changes
+                .iter()
+                .find(|change| change.field == field)
+                .map(|change| change.after.clone())
+        };
         after(self) == after(other) && before(self) == before(other)
     }
 }
@@ -127,7 +138,8 @@ pub struct Call {
 impl Call {
     /// Whether `other` goes to the same thing of its project, which a new plan may name by its id.
     fn is_to(&self, other: &Self) -> bool {
-        self.operation == other.operation && self.path.split('/').skip(3).eq(other.path.split('/').skip(3))
+        self.operation == other.operation
+            && self.path.split('/').skip(3).eq(other.path.split('/').skip(3))
     }
 }
 
@@ -136,7 +148,12 @@ impl From<&Request<Write>> for Call {
         let mut fields: Vec<_> = request.names().map(str::to_owned).collect();
         fields.sort();
         let operation = request.operation;
-        Self { operation: operation.id, method: operation.method.as_str(), path: request.target(), fields }
+        Self {
+            operation: operation.id,
+            method: operation.method.as_str(),
+            path: request.target(),
+            fields,
+        }
     }
 }
 
@@ -153,49 +170,73 @@ pub struct ProjectPlan {
     pub incomplete: Vec<Incomplete>,
     /// See [`Plan::refusals`].
     pub refusals: Vec<Refusal>,
-    /// The sections of which everything that is declared was compared with everything that is there.
+    /// The sections of which everything that is declared was compared with everything that is
+    /// there.
     compared: BTreeSet<&'static str>,
     /// Why nothing of the project was compared, if so.
     closed: Option<Cause>,
 }
 
 impl ProjectPlan {
-    /// Why it says nothing of `step`, another plan's, that this one has no such step: what `step` is about was not read whole, is no longer
-    /// where it was, or was answered without a field that the step changes. Without a doubt, nothing is left of the step to do.
+    /// Why it says nothing of `step`, another plan's, that this one has no such step: what `step`
+    /// is about was not read whole, is no longer where it was, or was answered without a field that
+    /// the step changes. Without a doubt, nothing is left of the step to do.
     pub fn doubt(&self, step: &Step) -> Option<Cause> {
         if Bug::UnreadIsDone.is_planted() {
             return None;
         }
         let address = &step.address;
         if !address.section.is_some_and(|section| self.compared.contains(section)) {
-            let of_section = |scope: &&Incomplete| scope.address.section == address.section && scope.address.entry.is_none();
-            let unread = || self.incomplete.iter().find(of_section).map(|scope| scope.reason.clone());
+            let of_section = |scope: &&Incomplete| {
+                scope.address.section == address.section && scope.address.entry.is_none()
+            };
+            let unread =
+                || self.incomplete.iter().find(of_section).map(|scope| scope.reason.clone());
             let whole = self.closed.clone().or_else(unread);
             return whole.or_else(|| address.section.map(|_| Cause::new("not read")));
         }
-        let ambiguous = self.incomplete.iter().find(|scope| scope.address == *address).map(|scope| scope.reason.clone());
-        let broken = || self.problems.iter().find(|problem| problem.address == *address).map(|p| Cause::new(p.message.clone()));
+        let ambiguous = self
+            .incomplete
+            .iter()
+            .find(|scope| scope.address == *address)
+            .map(|scope| scope.reason.clone());
+        let broken = || {
+            self.problems
+                .iter()
+                .find(|problem| problem.address == *address)
+                .map(|p| Cause::new(p.message.clone()))
+        };
         let lacking = self.noted(step, &Reason::NotReturned);
-        let lacking = (!lacking.is_empty()).then(|| Cause::new(format!("the service's answer lacks {}", text::listed(&lacking))));
+        let lacking = (!lacking.is_empty())
+            .then(|| Cause::new(format!("the service's answer lacks {}", text::listed(&lacking))));
         ambiguous.or_else(broken).or(lacking)
     }
 
-    /// Why nothing of the project was compared, if so: it is not there, not where it was, or archived.
+    /// Why nothing of the project was compared, if so: it is not there, not where it was, or
+    /// archived.
     pub const fn closed(&self) -> Option<&Cause> {
         self.closed.as_ref()
     }
 
-    /// The fields that `step`, an update of another plan's, changes without this plan being able to tell whether they were changed.
+    /// The fields that `step`, an update of another plan's, changes without this plan being able to
+    /// tell whether they were changed.
     pub fn unseen(&self, step: &Step) -> Vec<&str> {
-        if step.action == Action::Update { self.noted(step, &Reason::CannotVerify) } else { Vec::new() }
+        if step.action == Action::Update {
+            self.noted(step, &Reason::CannotVerify)
+        } else {
+            Vec::new()
+        }
     }
 
-    /// The fields that `step` changes and of which this plan notes `reason`; one that was known not to be set is not among them, because that
-    /// it is set now is all that can be seen of it.
+    /// The fields that `step` changes and of which this plan notes `reason`; one that was known not
+    /// to be set is not among them, because that it is set now is all that can be seen of it.
     fn noted(&self, step: &Step, reason: &Reason) -> Vec<&str> {
         let was_unset = |change: &Change| change.before == Shown::Value(Json::Null);
-        let notes = self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
-        let changed = |field: &&str| step.changes.iter().any(|change| change.field == *field && !was_unset(change));
+        let notes =
+            self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
+        let changed = |field: &&str| {
+            step.changes.iter().any(|change| change.field == *field && !was_unset(change))
+        };
         notes.flat_map(|note| &note.fields).map(String::as_str).filter(changed).collect()
     }
 
@@ -205,13 +246,15 @@ impl ProjectPlan {
         self.problems.push(problem);
     }
 
-    /// Takes what closes the project out of `differences` as long as anything else could not be compared: it could not be changed later.
+    /// Takes what closes the project out of `differences` as long as anything else could not be
+    /// compared: it could not be changed later.
     fn withhold_closing(&mut self, differences: &mut Vec<Difference>) {
         if self.incomplete.is_empty() && self.problems.is_empty() {
             return;
         }
         if let Some(at) = differences.iter().position(order::closes) {
-            let reason = Cause::new("the project is archived only after everything else was read").transient();
+            let reason = Cause::new("the project is archived only after everything else was read")
+                .transient();
             self.incomplete.push(Incomplete { address: differences.remove(at).address, reason });
         }
     }
@@ -246,13 +289,15 @@ pub struct Selection {
 impl Selection {
     /// Whether `address` is selected.
     pub fn holds(&self, address: &Address) -> bool {
-        (self.only.is_empty() || self.only.iter().any(|s| s.matches(address))) && !self.exclude.iter().any(|s| s.matches(address))
+        (self.only.is_empty() || self.only.iter().any(|s| s.matches(address)))
+            && !self.exclude.iter().any(|s| s.matches(address))
     }
 
     /// Whether something in `section` of `project` may be selected, so that it has to be read.
     pub fn touches(&self, project: &Address, section: &'static str) -> bool {
         let address = project.section(section);
-        (self.only.is_empty() || self.only.iter().any(|s| s.touches_section(&address))) && !self.exclude.iter().any(|s| s.matches(&address))
+        (self.only.is_empty() || self.only.iter().any(|s| s.touches_section(&address)))
+            && !self.exclude.iter().any(|s| s.matches(&address))
     }
 }
 
@@ -287,12 +332,19 @@ pub fn project(declared: &manifest::Project, live: &Live, settings: &Settings) -
         Presence::NoNamespace(namespace) => plan.close(Problem {
             address,
             code: "missing-namespace",
-            message: format!("no group or user `{}` exists, or the token cannot see it", crate::text::escape(namespace)),
+            message: format!(
+                "no group or user `{}` exists, or the token cannot see it",
+                crate::text::escape(namespace)
+            ),
             help: Some("create the group first, or correct `path`".into()),
             origin: declared.origin.clone(),
         }),
-        Presence::Moved { to } => plan.close(moved_project(&address, to.as_deref(), &declared.origin)),
-        Presence::Deleting { since } => plan.close(deleting_project(&address, since.as_deref(), &declared.origin)),
+        Presence::Moved { to } => {
+            plan.close(moved_project(&address, to.as_deref(), &declared.origin))
+        }
+        Presence::Deleting { since } => {
+            plan.close(deleting_project(&address, since.as_deref(), &declared.origin))
+        }
         Presence::Unreadable(reason) => {
             plan.closed = Some(reason.clone());
             plan.incomplete.push(Incomplete { address, reason: reason.clone() });
@@ -322,9 +374,17 @@ fn moved_project(address: &Address, to: Option<&str>, origin: &Origin) -> Proble
             let to = crate::text::escape(to);
             (format!("the project `{}` is now `{to}`", address.path), format!("write `path: {to}`"))
         }
-        None => (format!("the project `{}` was renamed", address.path), "write its new path".to_owned()),
+        None => {
+            (format!("the project `{}` was renamed", address.path), "write its new path".to_owned())
+        }
     };
-    Problem { address: address.clone(), code: "moved-project", message, help: Some(help), origin: origin.clone() }
+    Problem {
+        address: address.clone(),
+        code: "moved-project",
+        message,
+        help: Some(help),
+        origin: origin.clone(),
+    }
 }
 
 fn deleting_project(address: &Address, since: Option<&str>, origin: &Origin) -> Problem {
@@ -333,13 +393,22 @@ fn deleting_project(address: &Address, since: Option<&str>, origin: &Origin) -> 
         address: address.clone(),
         code: "deleted-project",
         message: format!("the project `{}` is marked for deletion{since}", address.path),
-        help: Some(format!("restore it with `undrift call project-restore id={}`, or remove its manifest", address.path)),
+        help: Some(format!(
+            "restore it with `undrift call project-restore id={}`, or remove its manifest",
+            address.path
+        )),
         origin: origin.clone(),
     }
 }
 
 /// Plans the sections of a project that is there.
-fn sections(declared: &manifest::Project, live: &Live, context: Context<'_>, settings: &Settings, plan: &mut ProjectPlan) {
+fn sections(
+    declared: &manifest::Project,
+    live: &Live,
+    context: Context<'_>,
+    settings: &Settings,
+    plan: &mut ProjectPlan,
+) {
     let mut differences = Vec::new();
     for kind in kinds::KINDS {
         let Some(section) = declared.sections.get(kind.section()) else { continue };
@@ -350,16 +419,28 @@ fn sections(declared: &manifest::Project, live: &Live, context: Context<'_>, set
         let found = live.sections.get(kind.section()).unwrap_or(&unread);
         match diff::section(section, found, context) {
             Ok(diff) => {
-                let selected: Vec<_> = diff.differences.into_iter().filter(|d| settings.selection.holds(&d.address)).collect();
+                let selected: Vec<_> = diff
+                    .differences
+                    .into_iter()
+                    .filter(|d| settings.selection.holds(&d.address))
+                    .collect();
                 if kind.shape() == Shape::List
                     && let Ok(entries) = found.entries()
                 {
                     let address = context.project.section(kind.section());
-                    plan.refusals.extend(guard::removals(&address, &section.origin, entries.len(), &selected, &settings.limits));
+                    plan.refusals.extend(guard::removals(
+                        &address,
+                        &section.origin,
+                        entries.len(),
+                        &selected,
+                        &settings.limits,
+                    ));
                 }
                 plan.compared.insert(kind.section());
                 differences.extend(selected);
-                plan.notes.extend(diff.notes.into_iter().filter(|note| settings.selection.holds(&note.address)));
+                plan.notes.extend(
+                    diff.notes.into_iter().filter(|note| settings.selection.holds(&note.address)),
+                );
                 plan.problems.extend(diff.problems);
                 plan.incomplete.extend(diff.incomplete);
             }
@@ -375,8 +456,15 @@ fn sections(declared: &manifest::Project, live: &Live, context: Context<'_>, set
     plan.steps = order::steps(differences, &settings.caller);
 }
 
-/// Plans a project that is not there: the project with its settings first, everything else after it.
-fn create(declared: &manifest::Project, target: &Target, live: &Live, settings: &Settings, plan: &mut ProjectPlan) {
+/// Plans a project that is not there: the project with its settings first, everything else after
+/// it.
+fn create(
+    declared: &manifest::Project,
+    target: &Target,
+    live: &Live,
+    settings: &Settings,
+    plan: &mut ProjectPlan,
+) {
     let address = declared.address();
     if !settings.selection.holds(&address) {
         plan.closed = Some(Cause::new("the project does not exist"));
@@ -394,7 +482,8 @@ fn create(declared: &manifest::Project, target: &Target, live: &Live, settings: 
     let mut differences = vec![creation(declared, context, &mut plan.notes)];
     for kind in kinds::KINDS.iter().filter(|kind| !CREATED_WITH.contains(&kind.section())) {
         let Some(section) = declared.sections.get(kind.section()) else { continue };
-        // Nothing is there yet, but that the people whom a section names are known may have to be read.
+        // Nothing is there yet, but that the people whom a section names are known may have to be
+        // read.
         let found = live.sections.get(kind.section()).unwrap_or(&Collection::Fresh);
         match diff::section(section, found, context) {
             Ok(diff) => {
@@ -402,7 +491,9 @@ fn create(declared: &manifest::Project, target: &Target, live: &Live, settings: 
                 plan.notes.extend(diff.notes);
                 plan.problems.extend(diff.problems);
             }
-            Err(reason) => plan.incomplete.push(Incomplete { address: address.section(kind.section()), reason }),
+            Err(reason) => plan
+                .incomplete
+                .push(Incomplete { address: address.section(kind.section()), reason }),
         }
     }
     plan.withhold_closing(&mut differences);
@@ -412,12 +503,23 @@ fn create(declared: &manifest::Project, target: &Target, live: &Live, settings: 
 /// The sections that come into being with the project itself.
 const CREATED_WITH: [&str; 1] = ["settings"];
 
-/// The project itself, with its settings and the create-only fields. What has to wait becomes a note.
-fn creation(declared: &manifest::Project, context: Context<'_>, notes: &mut Vec<Note>) -> Difference {
+/// The project itself, with its settings and the create-only fields. What has to wait becomes a
+/// note.
+fn creation(
+    declared: &manifest::Project,
+    context: Context<'_>,
+    notes: &mut Vec<Note>,
+) -> Difference {
     let kind = kinds::of_section("settings").expect("settings are a kind");
     let entry = declared.sections.get("settings").and_then(|section| section.entries.first());
-    let fields: BTreeMap<_, _> = declared.create.iter().chain(entry.map(|entry| &entry.fields)).flat_map(Declared::iter).collect();
-    let values: Fields = fields.iter().map(|(name, sourced)| ((*name).to_owned(), sourced.value.clone())).collect();
+    let fields: BTreeMap<_, _> = declared
+        .create
+        .iter()
+        .chain(entry.map(|entry| &entry.fields))
+        .flat_map(Declared::iter)
+        .collect();
+    let values: Fields =
+        fields.iter().map(|(name, sourced)| ((*name).to_owned(), sourced.value.clone())).collect();
     let (mut changes, address) = (Vec::new(), context.project.section(kind.section()));
     for (name, sourced) in &fields {
         match kind.waits(name, &values, None) {
@@ -430,7 +532,8 @@ fn creation(declared: &manifest::Project, context: Context<'_>, notes: &mut Vec<
             None => changes.push(diff::creation_change(kind, name, sourced)),
         }
     }
-    let subject = crate::kind::Subject { target: context.target, declared: &values, users: context.users };
+    let subject =
+        crate::kind::Subject { target: context.target, declared: &values, users: context.users };
     Difference {
         address: context.project.clone(),
         action: Action::Create,
@@ -468,7 +571,8 @@ impl Plan {
     /// How many objects are created, changed and removed.
     pub fn counts(&self) -> Counts {
         let count = |action| self.steps.iter().filter(|step| step.action == action).count();
-        let paths: std::collections::BTreeSet<_> = self.steps.iter().map(|step| &step.address.path).collect();
+        let paths: std::collections::BTreeSet<_> =
+            self.steps.iter().map(|step| &step.address.path).collect();
         Counts {
             create: count(Action::Create),
             update: count(Action::Update),

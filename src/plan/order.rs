@@ -33,7 +33,10 @@ pub(super) fn steps(differences: Vec<Difference>, caller: &Caller) -> Vec<Step> 
             let firsts = differences.iter().zip(&ranks).filter(|(_, rank)| *rank < later_rank);
             firsts
                 .filter_map(|(first, rank)| {
-                    Some(Edge { address: first.address.clone(), reason: reason(first, *rank, later, *later_rank)? })
+                    Some(Edge {
+                        address: first.address.clone(),
+                        reason: reason(first, *rank, later, *later_rank)?,
+                    })
                 })
                 .collect()
         })
@@ -78,16 +81,27 @@ fn rank(difference: &Difference, caller: &Caller) -> u8 {
         None => PROJECT,
         Some("archived") if closes(difference) => ARCHIVE,
         Some("archived") => UNARCHIVE,
-        Some("settings") if CI_SWITCHES.iter().any(|name| switches_off(difference, name)) => SETTINGS_THAT_CLOSE,
+        Some("settings") if CI_SWITCHES.iter().any(|name| switches_off(difference, name)) => {
+            SETTINGS_THAT_CLOSE
+        }
         Some("settings") => SETTINGS,
-        Some(_) if difference.access.is_some_and(|access| access.user == caller.id && access.after < access.before) => OWN_ACCESS,
+        Some(_)
+            if difference
+                .access
+                .is_some_and(|access| access.user == caller.id && access.after < access.before) =>
+        {
+            OWN_ACCESS
+        }
         Some(_) if difference.action == Action::Delete => REMOVALS,
         Some(_) => ENTRIES,
     }
 }
 
 fn sets(difference: &Difference, field: &str, value: &serde_json::Value) -> bool {
-    difference.changes.iter().any(|change| change.field == field && change.after == Shown::Value(value.clone()))
+    difference
+        .changes
+        .iter()
+        .any(|change| change.field == field && change.after == Shown::Value(value.clone()))
 }
 
 fn switches_off(difference: &Difference, field: &str) -> bool {
@@ -95,17 +109,27 @@ fn switches_off(difference: &Difference, field: &str) -> bool {
 }
 
 /// Why `later` waits for `first`, if it does.
-fn reason(first: &Difference, first_rank: u8, later: &Difference, later_rank: u8) -> Option<&'static str> {
+fn reason(
+    first: &Difference,
+    first_rank: u8,
+    later: &Difference,
+    later_rank: u8,
+) -> Option<&'static str> {
     let same_section = first.address.section == later.address.section;
     match (first_rank, later_rank) {
         (PROJECT, _) => Some("the project must exist"),
         (UNARCHIVE, _) => Some("an archived project cannot be changed"),
         (_, ARCHIVE) => Some("an archived project cannot be changed"),
         (_, OWN_ACCESS) => Some("the token's owner needs this access until then"),
-        (SETTINGS, _) if later.address.section == Some("variables") && CI_SWITCHES.iter().any(|name| touches(first, name)) => {
+        (SETTINGS, _)
+            if later.address.section == Some("variables")
+                && CI_SWITCHES.iter().any(|name| touches(first, name)) =>
+        {
             Some("variables need CI/CD")
         }
-        (_, SETTINGS_THAT_CLOSE) if first.address.section == Some("variables") => Some("variables need CI/CD"),
+        (_, SETTINGS_THAT_CLOSE) if first.address.section == Some("variables") => {
+            Some("variables need CI/CD")
+        }
         (ENTRIES, REMOVALS) if same_section => Some("create first, then remove"),
         _ => None,
     }

@@ -1,4 +1,5 @@
-//! The planner against hand-made live states: every rule of comparing, guarding and ordering, without a service.
+//! The planner against hand-made live states: every rule of comparing, guarding and ordering,
+//! without a service.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +27,8 @@ fn object(value: &Json) -> Object {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// A declared value: `{"env": NAME}` is a secret, `{"file": PATH}` a file to upload, everything else is plain.
+/// A declared value: `{"env": NAME}` is a secret, `{"file": PATH}` a file to upload, everything
+/// else is plain.
 fn value(json: &Json) -> Value {
     let text = |name: &str| json.get(name).and_then(Json::as_str);
     match (text("env"), text("file")) {
@@ -39,7 +41,10 @@ fn value(json: &Json) -> Value {
 fn entry(section: &'static str, json: &Json) -> Entry {
     let mut json = object(json);
     let state = if json.remove("state").is_some() { State::Absent } else { State::Present };
-    let fields = json.iter().map(|(n, v)| (n.clone(), Sourced { value: value(v), origin: origin(3) })).collect::<Declared>();
+    let fields = json
+        .iter()
+        .map(|(n, v)| (n.clone(), Sourced { value: value(v), origin: origin(3) }))
+        .collect::<Declared>();
     let key = kinds::of_section(section).unwrap().key(&json);
     Entry { key, origin: origin(2), state, fields }
 }
@@ -52,9 +57,17 @@ fn declared(sections: &Json, unlisted: Unlisted) -> manifest::Project {
             Json::Array(entries) => entries.iter().map(|e| entry(kind.section(), e)).collect(),
             one => vec![entry(kind.section(), &one)],
         };
-        (kind.section(), Section { kind, origin: origin(1), unlisted, unlisted_origin: origin(9), entries })
+        (
+            kind.section(),
+            Section { kind, origin: origin(1), unlisted, unlisted_origin: origin(9), entries },
+        )
     });
-    manifest::Project { path: "acme/shop".into(), origin: origin(1), create: None, sections: sections.collect() }
+    manifest::Project {
+        path: "acme/shop".into(),
+        origin: origin(1),
+        create: None,
+        sections: sections.collect(),
+    }
 }
 
 /// What the service has of `project`, as it would answer.
@@ -62,10 +75,16 @@ fn live(project: &manifest::Project, sections: &Json) -> Live {
     let target = Target { path: project.path.clone(), id: Some(1), namespace: None };
     let sections = object(sections).into_iter().map(|(name, raw)| {
         let kind = kinds::of_section(&name).unwrap();
-        let names: Vec<_> = project.sections[kind.section()].entries.iter().flat_map(|e| e.fields.keys().map(str::to_owned)).collect();
+        let names: Vec<_> = project.sections[kind.section()]
+            .entries
+            .iter()
+            .flat_map(|e| e.fields.keys().map(str::to_owned))
+            .collect();
         let read = |raw: &Object| kind.read(raw, &|name| names.iter().any(|n| n == name));
         let collection = match raw {
-            Json::Array(raw) => Collection::Complete(page::whole(raw.iter().map(object).collect()).map(|raw| read(&raw))),
+            Json::Array(raw) => Collection::Complete(
+                page::whole(raw.iter().map(object).collect()).map(|raw| read(&raw)),
+            ),
             Json::Null => Collection::One(None),
             raw => Collection::One(Some(read(&object(&raw)))),
         };
@@ -76,8 +95,10 @@ fn live(project: &manifest::Project, sections: &Json) -> Live {
 }
 
 fn settings(secrets: &[(&str, &str)]) -> Settings {
-    let mut found = Secrets::new("/", secrets.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
-    let references: Vec<_> = ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
+    let mut found =
+        Secrets::new("/", secrets.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
+    let references: Vec<_> =
+        ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
     found.resolve(&references);
     Settings {
         caller: Caller { id: CALLER, username: "root".into(), administrator: true },
@@ -106,8 +127,16 @@ fn steps(plan: &ProjectPlan) -> Vec<String> {
 #[test]
 fn only_what_is_declared_and_differs_is_changed() {
     let cases = [
-        (json!({"visibility": "private"}), json!({"visibility": "private", "merge_method": "ff"}), ""),
-        (json!({"merge_method": "ff"}), json!({"visibility": "private", "merge_method": "merge"}), "merge_method"),
+        (
+            json!({"visibility": "private"}),
+            json!({"visibility": "private", "merge_method": "ff"}),
+            "",
+        ),
+        (
+            json!({"merge_method": "ff"}),
+            json!({"visibility": "private", "merge_method": "merge"}),
+            "merge_method",
+        ),
         (json!({"description": null}), json!({"description": ""}), ""),
         (json!({"description": ""}), json!({"description": null}), ""),
         (json!({"description": null}), json!({"description": "old"}), "description"),
@@ -116,7 +145,11 @@ fn only_what_is_declared_and_differs_is_changed() {
         (json!({"public_builds": true}), json!({"public_jobs": true}), ""),
         (json!({"public_builds": true}), json!({"public_jobs": false}), "public_builds"),
         (json!({"issues_enabled": true}), json!({"issues_access_level": "private"}), ""),
-        (json!({"issues_enabled": true}), json!({"issues_access_level": "disabled"}), "issues_enabled"),
+        (
+            json!({"issues_enabled": true}),
+            json!({"issues_access_level": "disabled"}),
+            "issues_enabled",
+        ),
         (
             json!({"container_expiration_policy": {"enabled": true}}),
             json!({"container_expiration_policy": {"enabled": true, "cadence": "1d", "next_run_at": "2099-01-01"}}),
@@ -137,7 +170,11 @@ fn only_what_is_declared_and_differs_is_changed() {
     ];
     for (declared, live, want) in cases {
         let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
-        let want: Vec<_> = if want.is_empty() { vec![] } else { vec![format!("Update acme/shop#settings {want}")] };
+        let want: Vec<_> = if want.is_empty() {
+            vec![]
+        } else {
+            vec![format!("Update acme/shop#settings {want}")]
+        };
         assert_eq!(steps(&plan), want, "{declared} against {live}");
     }
 }
@@ -151,13 +188,22 @@ fn a_key_that_is_missing_is_unknown() {
     // A boolean that the answer does not mention is neither true nor false.
     assert_eq!(reason(json!({"lfs_enabled": true}), json!({})), (0, Some(Reason::NotReturned)));
     // The reference does not list it among what is returned.
-    assert_eq!(reason(json!({"emails_disabled": true}), json!({})), (0, Some(Reason::CannotVerify)));
-    assert_eq!(reason(json!({"emails_disabled": true}), json!({"emails_disabled": false})), (1, None));
+    assert_eq!(
+        reason(json!({"emails_disabled": true}), json!({})),
+        (0, Some(Reason::CannotVerify))
+    );
+    assert_eq!(
+        reason(json!({"emails_disabled": true}), json!({"emails_disabled": false})),
+        (1, None)
+    );
     // An answer may leave out what is null; on a tier that lacks the field it means nothing.
     assert_eq!(reason(json!({"description": "x"}), json!({})), (1, None));
     assert_eq!(reason(json!({"description": null}), json!({})), (0, None));
     assert_eq!(reason(json!({"issues_template": "x"}), json!({})), (0, Some(Reason::NotReturned)));
-    assert_eq!(reason(json!({"issues_template": "x"}), json!({"approvals_before_merge": 0})), (1, None));
+    assert_eq!(
+        reason(json!({"issues_template": "x"}), json!({"approvals_before_merge": 0})),
+        (1, None)
+    );
 }
 
 #[test]
@@ -178,14 +224,21 @@ fn a_secret_is_compared_where_it_is_known_and_never_shown() {
     assert_eq!((&change.before, &change.after), (&Shown::Hidden, &Shown::Secret("env:A".into())));
     assert_eq!(plan.notes[0].reason, Reason::SecretMissing { secrets: vec!["env:B".into()] });
     let everything = format!("{plan:?}") + &serde_json::to_string(&plan.steps).unwrap();
-    assert!(!everything.contains("from-env-a") && !everything.contains("live-secret"), "{everything}");
+    assert!(
+        !everything.contains("from-env-a") && !everything.contains("live-secret"),
+        "{everything}"
+    );
 }
 
 #[test]
 fn a_secret_that_the_service_would_refuse_to_mask_is_a_problem() {
     let variable = |masked: bool| json!({"variables": [{"key": "K", "environment_scope": "*", "value": {"env": "A"}, "masked": masked}]});
     let declared = declared(&variable(true), Unlisted::Report);
-    let plan = project(&declared, &live(&declared, &json!({"variables": []})), &settings(&[("A", "short")]));
+    let plan = project(
+        &declared,
+        &live(&declared, &json!({"variables": []})),
+        &settings(&[("A", "short")]),
+    );
     assert_eq!(
         (plan.problems[0].code, plan.problems[0].message.as_str()),
         ("masked-value", "a masked value must have at least 8 characters")
@@ -212,10 +265,22 @@ fn unlisted_entries_are_reported_deleted_or_ignored() {
     let run = |unlisted| {
         let declared = declared(&sections, unlisted);
         let plan = project(&declared, &live(&declared, &members), &settings(&[]));
-        (steps(&plan), plan.notes.into_iter().map(|n| format!("{:?} {}", n.reason, n.address)).collect::<Vec<_>>())
+        (
+            steps(&plan),
+            plan.notes
+                .into_iter()
+                .map(|n| format!("{:?} {}", n.reason, n.address))
+                .collect::<Vec<_>>(),
+        )
     };
     let (steps, notes) = run(Unlisted::Report);
-    assert_eq!((steps.len(), notes), (0, vec!["Unlisted acme/shop#members/bob".into(), "Unlisted acme/shop#members/root".into()]));
+    assert_eq!(
+        (steps.len(), notes),
+        (
+            0,
+            vec!["Unlisted acme/shop#members/bob".into(), "Unlisted acme/shop#members/root".into()]
+        )
+    );
     let (steps, notes) = run(Unlisted::Delete);
     assert_eq!(steps, ["Delete acme/shop#members/bob access_level"]);
     assert_eq!(notes.len(), 2, "the bot and the caller are left alone: {notes:?}");
@@ -224,15 +289,23 @@ fn unlisted_entries_are_reported_deleted_or_ignored() {
 
 #[test]
 fn nothing_is_concluded_from_what_was_not_read_to_its_end() {
-    let declared = declared(&json!({"variables": [{"key": "A", "environment_scope": "*", "value": "x"}]}), Unlisted::Delete);
-    for (collection, reason) in
-        [(Collection::Partial("cut".into()), "cut"), (Collection::Unreadable("403".into()), "403"), (Collection::Fresh, "")]
-    {
+    let declared = declared(
+        &json!({"variables": [{"key": "A", "environment_scope": "*", "value": "x"}]}),
+        Unlisted::Delete,
+    );
+    for (collection, reason) in [
+        (Collection::Partial("cut".into()), "cut"),
+        (Collection::Unreadable("403".into()), "403"),
+        (Collection::Fresh, ""),
+    ] {
         let mut live = live(&declared, &json!({}));
         live.sections.insert("variables", collection);
         let plan = project(&declared, &live, &settings(&[]));
         let incomplete: Vec<_> = plan.incomplete.iter().map(|i| &*i.reason.message).collect();
-        assert_eq!((plan.steps.len(), incomplete), if reason.is_empty() { (1, vec![]) } else { (0, vec![reason]) });
+        assert_eq!(
+            (plan.steps.len(), incomplete),
+            if reason.is_empty() { (1, vec![]) } else { (0, vec![reason]) }
+        );
     }
 }
 
@@ -268,7 +341,15 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
 
 #[test]
 fn every_problem_is_explained() {
-    for code in ["guard", "missing-field", "missing-namespace", "missing-project", "missing-secret", "moved-project", "unknown-user"] {
+    for code in [
+        "guard",
+        "missing-field",
+        "missing-namespace",
+        "missing-project",
+        "missing-secret",
+        "moved-project",
+        "unknown-user",
+    ] {
         assert!(crate::diagnostic::codes::explain(code).is_some(), "{code}");
     }
 }
@@ -279,7 +360,10 @@ fn a_project_that_moved_is_a_problem_that_names_the_new_path() {
     let mut live = live(&declared, &json!({}));
     live.presence = Presence::Moved { to: Some("acme/store".into()) };
     let plan = project(&declared, &live, &settings(&[]));
-    assert_eq!((plan.problems[0].code, plan.problems[0].help.as_deref()), ("moved-project", Some("write `path: acme/store`")));
+    assert_eq!(
+        (plan.problems[0].code, plan.problems[0].help.as_deref()),
+        ("moved-project", Some("write `path: acme/store`"))
+    );
 }
 
 #[test]
@@ -301,10 +385,18 @@ fn removals_are_refused_by_number_share_and_emptiness() {
             }
             entry
         });
-        let raw: Vec<_> = names.iter().map(|name| json!({"key": name, "environment_scope": "*", "value": "x"})).collect();
-        let plan = plan_of(&json!({"variables": entries.collect::<Vec<_>>()}), &json!({"variables": raw}));
-        let refusals: Vec<_> = plan.refusals.iter().map(|r| (r.reason.as_str(), r.acknowledgement.clone())).collect();
-        let want: Vec<_> = want.map(|reason| (reason, "removals:acme/shop#variables".to_owned())).into_iter().collect();
+        let raw: Vec<_> = names
+            .iter()
+            .map(|name| json!({"key": name, "environment_scope": "*", "value": "x"}))
+            .collect();
+        let plan =
+            plan_of(&json!({"variables": entries.collect::<Vec<_>>()}), &json!({"variables": raw}));
+        let refusals: Vec<_> =
+            plan.refusals.iter().map(|r| (r.reason.as_str(), r.acknowledgement.clone())).collect();
+        let want: Vec<_> = want
+            .map(|reason| (reason, "removals:acme/shop#variables".to_owned()))
+            .into_iter()
+            .collect();
         assert_eq!(refusals, want, "{removed} of {live_count}");
     }
 }
@@ -320,22 +412,42 @@ fn an_acknowledgement_lets_one_object_through() {
     assert_eq!(project(&declared, &live, &settings).refusals.len(), 1);
     settings.acknowledged = vec![plan.refusals[0].acknowledgement.clone()];
     assert_eq!(project(&declared, &live, &settings).refusals.len(), 0);
-    let narrowed = plan_of(&json!({"settings": {"visibility": "private"}}), &json!({"settings": {"visibility": "public"}}));
+    let narrowed = plan_of(
+        &json!({"settings": {"visibility": "private"}}),
+        &json!({"settings": {"visibility": "public"}}),
+    );
     assert_eq!(narrowed.refusals.len(), 0);
 }
 
 #[test]
 fn the_last_owner_and_the_callers_access_are_guarded() {
     let run = |user: &str, level: &str, id: u64, owners: Option<Vec<u64>>| {
-        let declared = declared(&json!({"members": [{"user": user, "access_level": level}]}), Unlisted::Report);
-        let mut live = live(&declared, &json!({"members": [{"id": id, "username": user, "access_level": 50}]}));
+        let declared = declared(
+            &json!({"members": [{"user": user, "access_level": level}]}),
+            Unlisted::Report,
+        );
+        let mut live = live(
+            &declared,
+            &json!({"members": [{"id": id, "username": user, "access_level": 50}]}),
+        );
         live.owners = owners;
-        project(&declared, &live, &settings(&[])).refusals.into_iter().map(|r| r.acknowledgement).collect::<Vec<_>>()
+        project(&declared, &live, &settings(&[]))
+            .refusals
+            .into_iter()
+            .map(|r| r.acknowledgement)
+            .collect::<Vec<_>>()
     };
     assert_eq!(run("bob", "maintainer", 2, Some(vec![2])), ["last-owner:acme/shop#members/bob"]);
-    assert_eq!(run("bob", "maintainer", 2, None), ["last-owner:acme/shop#members/bob"], "what was not read does not count");
+    assert_eq!(
+        run("bob", "maintainer", 2, None),
+        ["last-owner:acme/shop#members/bob"],
+        "what was not read does not count"
+    );
     assert_eq!(run("bob", "maintainer", 2, Some(vec![2, 3])), [] as [&str; 0]);
-    assert_eq!(run("root", "developer", CALLER, Some(vec![CALLER, 3])), ["own-access:acme/shop#members/root"]);
+    assert_eq!(
+        run("root", "developer", CALLER, Some(vec![CALLER, 3])),
+        ["own-access:acme/shop#members/root"]
+    );
 }
 
 #[test]
@@ -352,7 +464,13 @@ fn the_new_is_in_place_before_the_old_goes() {
         "Create acme/shop#variables/A@prod environment_scope key value",
         "Delete acme/shop#variables/A@* value",
     ];
-    assert_eq!(steps(&plan).iter().map(|s| s.split(" variable_type").next().unwrap().to_owned()).collect::<Vec<_>>(), want);
+    assert_eq!(
+        steps(&plan)
+            .iter()
+            .map(|s| s.split(" variable_type").next().unwrap().to_owned())
+            .collect::<Vec<_>>(),
+        want
+    );
     assert_eq!(plan.steps[1].after[0].reason, "variables need CI/CD");
     assert!(plan.steps[2].after.iter().any(|edge| edge.reason == "create first, then remove"));
 }
@@ -368,23 +486,33 @@ fn a_hook_is_found_by_its_url_or_by_an_earlier_one() {
     let moved = declared(json!({"previously": ["https://old.example.org"]}));
     let plan = plan_of(&moved, &json!({"hooks": [hook(1, "https://old.example.org")]}));
     assert_eq!(steps(&plan), ["Update acme/shop#hooks/ci url"]);
-    let plan = plan_of(&declared(json!({})), &json!({"hooks": [hook(1, "https://old.example.org")]}));
+    let plan =
+        plan_of(&declared(json!({})), &json!({"hooks": [hook(1, "https://old.example.org")]}));
     assert_eq!(steps(&plan), ["Create acme/shop#hooks/ci push_events url"]);
     // What a lost answer left behind twice is removed, the oldest stays.
-    let twice = json!({"hooks": [hook(4, "https://new.example.org"), hook(3, "https://new.example.org")]});
+    let twice =
+        json!({"hooks": [hook(4, "https://new.example.org"), hook(3, "https://new.example.org")]});
     let plan = plan_of(&declared(json!({})), &twice);
-    assert_eq!(steps(&plan)[0].split(' ').take(2).collect::<Vec<_>>(), ["Delete", "acme/shop#hooks/ci@4"]);
+    assert_eq!(
+        steps(&plan)[0].split(' ').take(2).collect::<Vec<_>>(),
+        ["Delete", "acme/shop#hooks/ci@4"]
+    );
     assert_eq!(plan.steps.len(), 1);
     // Two that differ are nobody's to choose between.
     let differ = json!({"hooks": [hook(4, "https://new.example.org"), {"id": 5, "url": "https://new.example.org", "push_events": false}]});
     let plan = plan_of(&declared(json!({})), &differ);
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1));
-    assert!(plan.notes.iter().all(|note| note.reason != Reason::Unlisted), "one of them is in a manifest: {:?}", plan.notes);
+    assert!(
+        plan.notes.iter().all(|note| note.reason != Reason::Unlisted),
+        "one of them is in a manifest: {:?}",
+        plan.notes
+    );
 }
 
 #[test]
 fn a_hook_whose_url_is_an_unknown_secret_is_neither_created_nor_taken_for_unlisted() {
-    let declared = declared(&json!({"hooks": [{"name": "ci", "url": {"env": "B"}}]}), Unlisted::Delete);
+    let declared =
+        declared(&json!({"hooks": [{"name": "ci", "url": {"env": "B"}}]}), Unlisted::Delete);
     let live = live(&declared, &json!({"hooks": [{"id": 1, "url": "https://x.example.org"}]}));
     let plan = project(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems.len()), (0, 0));
@@ -405,11 +533,21 @@ fn what_is_selected_alone_is_planned() {
     let declared = declared(&sections, Unlisted::Report);
     let live = live(&declared, &json!({"settings": {"merge_method": "merge"}, "variables": []}));
     let mut settings = settings(&[]);
-    for (only, exclude, want) in
-        [("**", "none/*", 2), ("**#variables", "none/*", 1), ("**#variables/B*", "none/*", 0), ("**", "acme/*#settings", 1)]
-    {
-        settings.selection = Selection { only: vec![Selector::parse(only).unwrap()], exclude: vec![Selector::parse(exclude).unwrap()] };
-        assert_eq!(project(&declared, &live, &settings).steps.len(), want, "{only} without {exclude}");
+    for (only, exclude, want) in [
+        ("**", "none/*", 2),
+        ("**#variables", "none/*", 1),
+        ("**#variables/B*", "none/*", 0),
+        ("**", "acme/*#settings", 1),
+    ] {
+        settings.selection = Selection {
+            only: vec![Selector::parse(only).unwrap()],
+            exclude: vec![Selector::parse(exclude).unwrap()],
+        };
+        assert_eq!(
+            project(&declared, &live, &settings).steps.len(),
+            want,
+            "{only} without {exclude}"
+        );
     }
 }
 
@@ -450,7 +588,8 @@ fn planned_everything() -> (manifest::Project, Json, ProjectPlan) {
     (declared, done, plan)
 }
 
-/// For each step of the plan of [`planned_everything`] the doubt that a plan from what `change` makes of the live project leaves.
+/// For each step of the plan of [`planned_everything`] the doubt that a plan from what `change`
+/// makes of the live project leaves.
 fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
     let (declared, done, plan) = planned_everything();
     let mut live = live(&declared, &done);
@@ -467,9 +606,15 @@ fn nothing_is_left_to_do_only_where_everything_was_read() {
     let target = Target { path: "acme/shop".into(), id: None, namespace: None };
     assert_eq!(replaced(Presence::Unreadable("answered 502".into())), all("answered 502"));
     assert_eq!(replaced(Presence::Missing(target)), all("the project `acme/shop` does not exist"));
-    assert_eq!(replaced(Presence::Moved { to: Some("acme/b".into()) }), all("the project `acme/shop` is now `acme/b`"));
+    assert_eq!(
+        replaced(Presence::Moved { to: Some("acme/b".into()) }),
+        all("the project `acme/shop` is now `acme/b`")
+    );
     let since = Some("2026-01-31".to_owned());
-    assert_eq!(replaced(Presence::Deleting { since }), all("the project `acme/shop` is marked for deletion since 2026-01-31"));
+    assert_eq!(
+        replaced(Presence::Deleting { since }),
+        all("the project `acme/shop` is marked for deletion since 2026-01-31")
+    );
     let archived = doubts(|live| {
         if let Presence::Here(facts) = &mut live.presence {
             facts.archived = true;
@@ -477,14 +622,23 @@ fn nothing_is_left_to_do_only_where_everything_was_read() {
     });
     assert_eq!(archived, all("the project is archived"));
     for (section, at) in [("settings", 0), ("variables", 1), ("hooks", 2), ("push_rule", 3)] {
-        for (collection, why) in
-            [(Collection::Partial("cut".into()), "cut"), (Collection::Unreadable("answered 403".into()), "answered 403")]
-        {
+        for (collection, why) in [
+            (Collection::Partial("cut".into()), "cut"),
+            (Collection::Unreadable("answered 403".into()), "answered 403"),
+        ] {
             let mut expected = vec![None; 4];
             expected[at] = Some(why.to_owned());
-            assert_eq!(doubts(|live| drop(live.sections.insert(section, collection))), expected, "{section}");
+            assert_eq!(
+                doubts(|live| drop(live.sections.insert(section, collection))),
+                expected,
+                "{section}"
+            );
         }
-        assert_eq!(doubts(|live| drop(live.sections.remove(section)))[at].as_deref(), Some("not read"), "{section}");
+        assert_eq!(
+            doubts(|live| drop(live.sections.remove(section)))[at].as_deref(),
+            Some("not read"),
+            "{section}"
+        );
     }
 }
 
@@ -519,29 +673,50 @@ fn a_project_is_archived_only_if_all_the_rest_was_compared() {
     let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "ff"}, "variables": []});
     let declared = declared(&sections, Unlisted::Report);
     let archives = |change: &dyn Fn(&mut Live)| {
-        let mut live = live(&declared, &json!({"archived": {"archived": false}, "settings": {"merge_method": "merge"}, "variables": []}));
+        let mut live = live(
+            &declared,
+            &json!({"archived": {"archived": false}, "settings": {"merge_method": "merge"}, "variables": []}),
+        );
         change(&mut live);
         let plan = project(&declared, &live, &settings(&[]));
         let closing = plan.steps.iter().filter(|step| step.closes).count();
-        let withheld = plan.incomplete.iter().filter(|scope| scope.address.section == Some("archived")).count();
+        let withheld = plan
+            .incomplete
+            .iter()
+            .filter(|scope| scope.address.section == Some("archived"))
+            .count();
         (plan.steps.len(), closing, withheld)
     };
     assert_eq!(archives(&|_| ()), (2, 1, 0));
-    let unread = |live: &mut Live| drop(live.sections.insert("variables", Collection::Unreadable("answered 403".into())));
-    assert_eq!(archives(&unread), (1, 0, 1), "what could not be read now could not be changed afterwards");
+    let unread = |live: &mut Live| {
+        drop(live.sections.insert("variables", Collection::Unreadable("answered 403".into())))
+    };
+    assert_eq!(
+        archives(&unread),
+        (1, 0, 1),
+        "what could not be read now could not be changed afterwards"
+    );
 }
 
 #[test]
 fn a_project_that_is_created_waits_for_nobody_who_could_not_be_looked_up() {
-    let sections =
-        json!({"members": [{"user": "bob", "access_level": "guest"}], "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]});
+    let sections = json!({"members": [{"user": "bob", "access_level": "guest"}], "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]});
     let mut declared = declared(&sections, Unlisted::Report);
     declared.create = Some(Declared::default());
-    let target =
-        Target { path: declared.path.clone(), id: None, namespace: Some(Namespace { id: 3, owner: crate::kind::NamespaceOwner::Group }) };
+    let target = Target {
+        path: declared.path.clone(),
+        id: None,
+        namespace: Some(Namespace { id: 3, owner: crate::kind::NamespaceOwner::Group }),
+    };
     let mut live = Live::of(Presence::Missing(target), Duration::ZERO);
     live.sections.insert("members", Collection::Unreadable("answered 403".into()));
     let plan = project(&declared, &live, &settings(&[]));
-    assert_eq!(steps(&plan), ["Create acme/shop ", "Create acme/shop#variables/A@* environment_scope key value"]);
-    assert_eq!(plan.incomplete.iter().map(|scope| scope.address.to_string()).collect::<Vec<_>>(), ["acme/shop#members"]);
+    assert_eq!(
+        steps(&plan),
+        ["Create acme/shop ", "Create acme/shop#variables/A@* environment_scope key value"]
+    );
+    assert_eq!(
+        plan.incomplete.iter().map(|scope| scope.address.to_string()).collect::<Vec<_>>(),
+        ["acme/shop#members"]
+    );
 }

@@ -1,8 +1,9 @@
 //! Lines of text for a terminal or a file: escaped, coloured, wrapped.
 //!
-//! A [`Line`] escapes whatever is put on it, so nothing that a manifest or the service says can steer a terminal; the only control
-//! sequences in the output are the colours that [`Canvas`] adds. The canvas strikes secrets from a line before it wraps it: wrapped, a
-//! secret would stand there in two pieces that nothing recognises. Widths count characters.
+//! A [`Line`] escapes whatever is put on it, so nothing that a manifest or the service says can
+//! steer a terminal; the only control sequences in the output are the colours that [`Canvas`] adds.
+//! The canvas strikes secrets from a line before it wraps it: wrapped, a secret would stand there
+//! in two pieces that nothing recognises. Widths count characters.
 
 use std::borrow::Cow;
 
@@ -138,7 +139,8 @@ pub enum Crowded {
     Drop,
 }
 
-/// Origins are put at the right edge, but not further away than this: the eye has to find the way back.
+/// Origins are put at the right edge, but not further away than this: the eye has to find the way
+/// back.
 const EDGE: usize = 100;
 
 /// The narrowest room for wrapped text; below, indents are given up.
@@ -180,7 +182,8 @@ impl<'s> Canvas<'s> {
         }
     }
 
-    /// `text` without secrets: for what is taken apart before it becomes lines, or is laid out elsewhere.
+    /// `text` without secrets: for what is taken apart before it becomes lines, or is laid out
+    /// elsewhere.
     pub fn strike(&self, text: &str) -> String {
         self.secrets.redact(text)
     }
@@ -193,7 +196,10 @@ impl<'s> Canvas<'s> {
     /// A line.
     pub fn line(&mut self, line: &Line) {
         let line = line.without(self.secrets);
-        let hang = self.style.width.map_or(0, |width| if line.hang + NARROWEST > width { width / 4 } else { line.hang });
+        let hang = self
+            .style
+            .width
+            .map_or(0, |width| if line.hang + NARROWEST > width { width / 4 } else { line.hang });
         for (i, part) in wrap(&line.cells, hang, self.style.width).into_iter().enumerate() {
             let indent = if i == 0 { 0 } else { hang };
             self.out.extend(std::iter::repeat_n(' ', indent));
@@ -218,7 +224,8 @@ impl<'s> Canvas<'s> {
             }
             width => {
                 // Without a width there is no edge to align to.
-                let column = width.map_or(0, |width| width.min(EDGE) + 2).saturating_sub(taken - line.len());
+                let column =
+                    width.map_or(0, |width| width.min(EDGE) + 2).saturating_sub(taken - line.len());
                 let column = column.max(line.len() + 2);
                 self.line(&aside_on(line.pad_to(column)));
             }
@@ -244,7 +251,8 @@ impl<'s> Canvas<'s> {
     }
 }
 
-/// `cells` in parts that fit into `width`, all but the first after `hang` columns: broken at spaces where there are any.
+/// `cells` in parts that fit into `width`, all but the first after `hang` columns: broken at spaces
+/// where there are any.
 fn wrap(cells: &[(char, Paint)], hang: usize, width: Option<usize>) -> Vec<&[(char, Paint)]> {
     let end = cells.iter().rposition(|(c, _)| *c != ' ').map_or(0, |last| last + 1);
     let (mut rest, mut parts) = (&cells[..end], Vec::new());
@@ -285,14 +293,23 @@ mod tests {
 
     #[test]
     fn a_long_line_continues_under_its_start() {
-        let line = Line::indented(2).text("description ").hang_here().text("one two three four five six seven");
-        assert_eq!(drawn(narrow(36), &line), "  description one two three four\n              five six seven\n");
+        let line = Line::indented(2)
+            .text("description ")
+            .hang_here()
+            .text("one two three four five six seven");
+        assert_eq!(
+            drawn(narrow(36), &line),
+            "  description one two three four\n              five six seven\n"
+        );
         assert_eq!(drawn(Style::default(), &line).lines().count(), 1);
     }
 
     #[test]
     fn a_word_that_does_not_fit_is_cut() {
-        assert_eq!(drawn(narrow(10), &Line::default().text("abcdefghijklmnop")), "abcdefghij\n  klmnop\n");
+        assert_eq!(
+            drawn(narrow(10), &Line::default().text("abcdefghijklmnop")),
+            "abcdefghij\n  klmnop\n"
+        );
     }
 
     #[test]
@@ -325,11 +342,18 @@ mod tests {
 
     #[test]
     fn a_secret_is_struck_from_the_line_whatever_its_pieces_and_their_colours() {
-        let line = Line::indented(2).text("is ").put(Paint::Add, "hunter2\u{202e}").put(Paint::Remove, "hunter2").text(", and more");
+        let line = Line::indented(2)
+            .text("is ")
+            .put(Paint::Add, "hunter2\u{202e}")
+            .put(Paint::Remove, "hunter2")
+            .text(", and more");
         let secrets = known("hunter2\u{202e}hunter2");
         assert_eq!(drawn_without(&secrets, Style::default(), &line), "  is [secret], and more\n");
         let colour = Style { colour: true, ..Style::default() };
-        assert_eq!(drawn_without(&secrets, colour, &line), "  is \u{1b}[32m[secret]\u{1b}[0m, and more\n");
+        assert_eq!(
+            drawn_without(&secrets, colour, &line),
+            "  is \u{1b}[32m[secret]\u{1b}[0m, and more\n"
+        );
     }
 
     #[test]
@@ -337,7 +361,11 @@ mod tests {
         let origin = Origin { file: "shop.yaml".into(), line: 7, column: 3, layer: Layer::Project };
         let secrets = known("hunter2hunter2hunter2");
         let mut canvas = Canvas::new(narrow(40), &secrets);
-        canvas.line_from(Line::indented(2).text("is hunter2hunter2hunter2"), &origin, Crowded::Drop);
+        canvas.line_from(
+            Line::indented(2).text("is hunter2hunter2hunter2"),
+            &origin,
+            Crowded::Drop,
+        );
         assert_eq!(canvas.finish(), "  is [secret]              # shop.yaml:7\n");
     }
 

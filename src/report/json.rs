@@ -1,6 +1,7 @@
 //! The machine formats: one JSON object a report, with the version of its format.
 //!
-//! The types here are the formats: `undrift schema` generates their schemas from them. The same run writes the same bytes.
+//! The types here are the formats: `undrift schema` generates their schemas from them. The same run
+//! writes the same bytes.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -127,20 +128,37 @@ impl Report<()> {
     }
 
     /// The report of a run that failed, with what is wrong with its manifests.
-    pub const fn failed(undrift: Sort, exit_code: u8, error: String, help: Option<String>, diagnostics: Diagnostics) -> Self {
-        Self::new(undrift, State::Failed(Failed { status: IsFailed::Failed, exit_code, error, help, diagnostics }))
+    pub const fn failed(
+        undrift: Sort,
+        exit_code: u8,
+        error: String,
+        help: Option<String>,
+        diagnostics: Diagnostics,
+    ) -> Self {
+        Self::new(
+            undrift,
+            State::Failed(Failed { status: IsFailed::Failed, exit_code, error, help, diagnostics }),
+        )
     }
 }
 
 impl<T: Serialize> Report<T> {
     /// The report of a run that came to its end.
     pub const fn finished(undrift: Sort, exit_code: u8, content: T) -> Self {
-        Self::new(undrift, State::Finished(Finished { status: IsFinished::Finished, exit_code, content }))
+        Self::new(
+            undrift,
+            State::Finished(Finished { status: IsFinished::Finished, exit_code, content }),
+        )
     }
 
     /// A report in the present format.
     const fn new(undrift: Sort, state: State<T>) -> Self {
-        Self { undrift, format_version: FORMAT_VERSION, tool_version: env!("CARGO_PKG_VERSION"), state }
+        Self {
+            undrift,
+            format_version: FORMAT_VERSION,
+            tool_version: env!("CARGO_PKG_VERSION"),
+            state,
+        }
     }
 
     /// The JSON text without what `secrets` knows, with a line feed at its end.
@@ -152,7 +170,8 @@ impl<T: Serialize> Report<T> {
     }
 }
 
-/// `json` with what could fool a terminal as `\u` escapes. Outside of line feeds such characters are only in texts, where that is the same.
+/// `json` with what could fool a terminal as `\u` escapes. Outside of line feeds such characters
+/// are only in texts, where that is the same.
 pub fn harmless(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -269,7 +288,11 @@ pub struct Checked<'a> {
 impl<'a> Checked<'a> {
     /// What `diagnostics` say about manifests that declare so many projects.
     pub fn new(diagnostics: &'a Diagnostics, projects: usize) -> Self {
-        let counts = CheckCounts { errors: diagnostics.count(Severity::Error), warnings: diagnostics.count(Severity::Warning), projects };
+        let counts = CheckCounts {
+            errors: diagnostics.count(Severity::Error),
+            warnings: diagnostics.count(Severity::Warning),
+            projects,
+        };
         Self { counts, diagnostics }
     }
 }
@@ -337,10 +360,18 @@ mod tests {
 
     #[test]
     fn a_report_says_what_it_is() {
-        let (plan, run) = (Plan::default(), Run { target: "https://x.example".into(), caller: "a".into(), sandbox: true });
-        let text = Report::finished(Sort::Drift, 0, Planned::new(&run, &plan)).to_text(&Secrets::default()).unwrap();
+        let (plan, run) = (
+            Plan::default(),
+            Run { target: "https://x.example".into(), caller: "a".into(), sandbox: true },
+        );
+        let text = Report::finished(Sort::Drift, 0, Planned::new(&run, &plan))
+            .to_text(&Secrets::default())
+            .unwrap();
         let report: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!((&report["undrift"], &report["format_version"], &report["sandbox"]), (&json!("drift"), &json!(0), &json!(true)));
+        assert_eq!(
+            (&report["undrift"], &report["format_version"], &report["sandbox"]),
+            (&json!("drift"), &json!(0), &json!(true))
+        );
         assert_eq!(report["counts"]["calls"], 0);
     }
 }

@@ -1,9 +1,10 @@
 //! What people and machines read: plans, reports and progress.
 //!
-//! A renderer walks finished values and decides nothing: [`terminal`] writes text for people, [`json`] the versioned machine formats,
-//! [`progress`] the bars that are gone when a run ends. Names and messages come from manifests and from the service and may be hostile;
-//! text for people escapes them in one place, the [`canvas`]. Every renderer is given what must not be shown and strikes it before
-//! anything is laid out: text in the canvas, JSON in [`redact`].
+//! A renderer walks finished values and decides nothing: [`terminal`] writes text for people,
+//! [`json`] the versioned machine formats, [`progress`] the bars that are gone when a run ends.
+//! Names and messages come from manifests and from the service and may be hostile; text for people
+//! escapes them in one place, the [`canvas`]. Every renderer is given what must not be shown and
+//! strikes it before anything is laid out: text in the canvas, JSON in [`redact`].
 
 pub mod canvas;
 pub mod json;

@@ -17,13 +17,15 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar for `total` steps of `doing`, which never shows what `secrets` knows; it is drawn only if `visible`.
+    /// A bar for `total` steps of `doing`, which never shows what `secrets` knows; it is drawn only
+    /// if `visible`.
     pub fn new(visible: bool, doing: &'static str, total: usize, secrets: Arc<Secrets>) -> Self {
         if !visible {
             return Self { bar: ProgressBar::hidden(), secrets };
         }
         let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {pos}/{len} {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {pos}/{len} {wide_msg}")
+        {
             bar.set_style(style);
         }
         bar.set_prefix(doing);

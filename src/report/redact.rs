@@ -1,15 +1,18 @@
-//! JSON without secrets: they are struck from texts while a value is written, and from nothing else.
+//! JSON without secrets: they are struck from texts while a value is written, and from nothing
+//! else.
 //!
-//! Struck from the finished text, a secret that is a common word would rename keys, and one of several lines would leave no JSON. So a
-//! serializer stands before the one that writes, and passes everything on as it is but texts. Names of fields and variants
-//! are words of the format and stay. A text that is such a word says so by serializing as a variant ([`crate::text::word`]).
+//! Struck from the finished text, a secret that is a common word would rename keys, and one of
+//! several lines would leave no JSON. So a serializer stands before the one that writes, and passes
+//! everything on as it is but texts. Names of fields and variants are words of the format and stay.
+//! A text that is such a word says so by serializing as a variant ([`crate::text::word`]).
 
 use std::fmt::Display;
 
 use serde::{
     Serialize, Serializer,
     ser::{
-        SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple, SerializeTupleStruct, SerializeTupleVariant,
+        SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
+        SerializeTupleStruct, SerializeTupleVariant,
     },
 };
 
@@ -145,7 +148,11 @@ impl<'s, S: Serializer> Serializer for Striking<'s, S> {
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
         self.inner.serialize_some(&self.rule.strike(value, self.rule.depth))
     }
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Result<S::Ok, S::Error> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<S::Ok, S::Error> {
         self.inner.serialize_newtype_struct(name, &self.rule.strike(value, self.rule.depth))
     }
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -164,7 +171,11 @@ impl<'s, S: Serializer> Serializer for Striking<'s, S> {
     fn serialize_tuple(self, length: usize) -> Result<Self::SerializeTuple, S::Error> {
         self.parts(|inner| inner.serialize_tuple(length))
     }
-    fn serialize_tuple_struct(self, name: &'static str, length: usize) -> Result<Self::SerializeTupleStruct, S::Error> {
+    fn serialize_tuple_struct(
+        self,
+        name: &'static str,
+        length: usize,
+    ) -> Result<Self::SerializeTupleStruct, S::Error> {
         self.parts(|inner| inner.serialize_tuple_struct(name, length))
     }
     fn serialize_tuple_variant(
@@ -179,7 +190,11 @@ impl<'s, S: Serializer> Serializer for Striking<'s, S> {
     fn serialize_map(self, length: Option<usize>) -> Result<Self::SerializeMap, S::Error> {
         self.parts(|inner| inner.serialize_map(length))
     }
-    fn serialize_struct(self, name: &'static str, length: usize) -> Result<Self::SerializeStruct, S::Error> {
+    fn serialize_struct(
+        self,
+        name: &'static str,
+        length: usize,
+    ) -> Result<Self::SerializeStruct, S::Error> {
         self.parts(|inner| inner.serialize_struct(name, length))
     }
     fn serialize_struct_variant(
@@ -243,10 +258,13 @@ fields! {
 impl<S: SerializeMap> SerializeMap for Striking<'_, S> {
     type Ok = S::Ok;
     type Error = S::Error;
-    // A struct that is put together from several writes itself as a mapping; that is the outermost one, a report.
+    // A struct that is put together from several writes itself as a mapping; that is the outermost
+    // one, a report.
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
         match self.rule {
-            Rule { keys: Keys::Data, depth: Depth::Within, .. } => self.inner.serialize_key(&self.rule.strike(key, Depth::Key)),
+            Rule { keys: Keys::Data, depth: Depth::Within, .. } => {
+                self.inner.serialize_key(&self.rule.strike(key, Depth::Key))
+            }
             _ => self.inner.serialize_key(key),
         }
     }
@@ -283,19 +301,28 @@ mod tests {
     }
 
     fn struck(value: &Json, keys: Keys, secrets: &Secrets) -> Json {
-        serde_json::from_str(&serde_json::to_string(&Struck::new(value, keys, secrets)).unwrap()).unwrap()
+        serde_json::from_str(&serde_json::to_string(&Struck::new(value, keys, secrets)).unwrap())
+            .unwrap()
     }
 
     /// Reports of every sort, from which `secrets` are struck.
     fn reports(secrets: &Secrets) -> Vec<Json> {
         let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), applied_somehow());
-        let diagnostics: Diagnostics = [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
+        let diagnostics: Diagnostics =
+            [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
         let texts = [
             Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
             Report::finished(Sort::Drift, 3, Planned::new(&run, &blocked)).to_text(secrets),
             Report::finished(Sort::Apply, 6, Outcomes::new(&run, &applied)).to_text(secrets),
             Report::finished(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(secrets),
-            Report::failed(Sort::Apply, 7, "it was refused".into(), Some("use another token".into()), diagnostics).to_text(secrets),
+            Report::failed(
+                Sort::Apply,
+                7,
+                "it was refused".into(),
+                Some("use another token".into()),
+                diagnostics,
+            )
+            .to_text(secrets),
             Report::unfinished(Sort::Check).to_text(secrets),
         ];
         texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
@@ -319,22 +346,31 @@ mod tests {
         match (whole, struck) {
             (Json::Array(whole), Json::Array(struck)) => {
                 assert_eq!(whole.len(), struck.len());
-                whole.iter().zip(struck).for_each(|(whole, struck)| changes(path, whole, struck, changed));
-            }
-            (Json::Object(whole), Json::Object(struck)) => {
-                assert_eq!(whole.keys().collect::<Vec<_>>(), struck.keys().collect::<Vec<_>>(), "keys at {path}");
                 whole
                     .iter()
-                    .zip(struck.values())
-                    .for_each(|((key, whole), struck)| changes(&format!("{path}/{key}"), whole, struck, changed));
+                    .zip(struck)
+                    .for_each(|(whole, struck)| changes(path, whole, struck, changed));
+            }
+            (Json::Object(whole), Json::Object(struck)) => {
+                assert_eq!(
+                    whole.keys().collect::<Vec<_>>(),
+                    struck.keys().collect::<Vec<_>>(),
+                    "keys at {path}"
+                );
+                whole.iter().zip(struck.values()).for_each(|((key, whole), struck)| {
+                    changes(&format!("{path}/{key}"), whole, struck, changed)
+                });
             }
             (whole, struck) if whole == struck => {}
-            (Json::String(_), Json::String(text)) if text.contains(MARK) => drop(changed.insert(path.to_owned())),
+            (Json::String(_), Json::String(text)) if text.contains(MARK) => {
+                drop(changed.insert(path.to_owned()))
+            }
             _ => panic!("{path}: {whole} became {struck}"),
         }
     }
 
-    /// If every word that a report holds were a secret, its keys and its other words would still be there.
+    /// If every word that a report holds were a secret, its keys and its other words would still be
+    /// there.
     #[test]
     fn no_word_of_the_format_is_struck() {
         let whole = reports(&Secrets::default());
@@ -344,7 +380,8 @@ mod tests {
         for (whole, struck) in whole.iter().zip(&reports(&known(&all))) {
             changes("", whole, struck, &mut changed);
         }
-        let ends: BTreeSet<&str> = changed.iter().map(|path| path.rsplit('/').next().unwrap()).collect();
+        let ends: BTreeSet<&str> =
+            changed.iter().map(|path| path.rsplit('/').next().unwrap()).collect();
         let data = [
             "acknowledgement",
             "caller",
@@ -362,7 +399,10 @@ mod tests {
             "value",
             "why",
         ];
-        assert!(ends.iter().all(|end| data.contains(end)) && !changed.contains("/steps/after/reason"), "{changed:?}");
+        assert!(
+            ends.iter().all(|end| data.contains(end)) && !changed.contains("/steps/after/reason"),
+            "{changed:?}"
+        );
         for data in [
             "/target",
             "/steps/address/full",
@@ -389,7 +429,10 @@ mod tests {
             struct Fields(#[serde(serialize_with = "kinds::serialize_names")] Vec<String>);
             serde_json::to_value(Struck::new(&Fields(names), Keys::Data, &secrets)).unwrap()
         };
-        assert_eq!(names(&["description", "cadence", "canary-key"]), json!(["description", "cadence", MARK]));
+        assert_eq!(
+            names(&["description", "cadence", "canary-key"]),
+            json!(["description", "cadence", MARK])
+        );
     }
 
     /// What the text of `json` comes to without secrets, done in the plain way.
@@ -397,18 +440,30 @@ mod tests {
         match json {
             Json::String(text) => secrets.redact(text).into(),
             Json::Array(items) => items.iter().map(|item| plainly(item, secrets)).collect(),
-            Json::Object(object) => object.iter().map(|(key, value)| (key.clone(), plainly(value, secrets))).collect::<Object>().into(),
+            Json::Object(object) => object
+                .iter()
+                .map(|(key, value)| (key.clone(), plainly(value, secrets)))
+                .collect::<Object>()
+                .into(),
             other => other.clone(),
         }
     }
 
     fn any_json() -> impl Strategy<Value = Json> {
         let text = r#"[a\n\\" <]{0,9}"#;
-        let leaf = prop_oneof![text.prop_map(Json::from), any::<i64>().prop_map(Json::from), Just(json!(null)), Just(json!(true))];
+        let leaf = prop_oneof![
+            text.prop_map(Json::from),
+            any::<i64>().prop_map(Json::from),
+            Just(json!(null)),
+            Just(json!(true))
+        ];
         leaf.prop_recursive(3, 12, 4, move |inner| {
             let list = proptest::collection::vec(inner.clone(), 0..4).prop_map(Json::from);
             let object = proptest::collection::vec((text, inner), 0..4);
-            prop_oneof![list, object.prop_map(|entries| entries.into_iter().collect::<Object>().into())]
+            prop_oneof![
+                list,
+                object.prop_map(|entries| entries.into_iter().collect::<Object>().into())
+            ]
         })
     }
 

@@ -1,7 +1,8 @@
 //! Who calls, and what they may do: tokens, roles, visibility.
 //!
-//! A caller may see an object or not; what they may not see answers 404, never 403. Roles come from direct
-//! membership, from membership of a group above, and from groups that were invited, capped by the invitation.
+//! A caller may see an object or not; what they may not see answers 404, never 403. Roles come from
+//! direct membership, from membership of a group above, and from groups that were invited, capped
+//! by the invitation.
 
 use std::collections::HashMap;
 
@@ -88,16 +89,25 @@ impl Token {
     }
 }
 
-/// Finds the caller of a request: none without a token, 401 with a bad one, 403 for one that was blocked.
-pub(crate) fn authenticate(db: &Connection, headers: &HeaderMap, writes: bool, now: Timestamp) -> Result<Option<(User, Token)>, Failure> {
+/// Finds the caller of a request: none without a token, 401 with a bad one, 403 for one that was
+/// blocked.
+pub(crate) fn authenticate(
+    db: &Connection,
+    headers: &HeaderMap,
+    writes: bool,
+    now: Timestamp,
+) -> Result<Option<(User, Token)>, Failure> {
     let Some(presented) = presented_token(headers)? else {
         return Ok(None);
     };
     let token = find_token(db, &presented)?.ok_or_else(Failure::unauthorized)?;
-    let expired = token.expires_at.as_deref().is_some_and(|day| day <= clock::day(now).to_string().as_str());
+    let expired =
+        token.expires_at.as_deref().is_some_and(|day| day <= clock::day(now).to_string().as_str());
     let fault = match (token.revoked, expired) {
         (true, _) => Some("Token was revoked. You have to re-authorize from the user."),
-        (false, true) => Some("Token is expired. You can either do re-authorization or token refresh."),
+        (false, true) => {
+            Some("Token is expired. You can either do re-authorization or token refresh.")
+        }
         (false, false) => None,
     };
     if let Some(fault) = fault {
@@ -140,7 +150,9 @@ fn presented_token(headers: &HeaderMap) -> Result<Option<String>, Failure> {
     tokens.retain(|token| !token.is_empty());
     match tokens.split_first() {
         None => Ok(None),
-        Some((first, rest)) if rest.iter().all(|token| token == first) => Ok(Some((*first).to_owned())),
+        Some((first, rest)) if rest.iter().all(|token| token == first) => {
+            Ok(Some((*first).to_owned()))
+        }
         Some(_) => Err(Failure::unauthorized()),
     }
 }
@@ -162,11 +174,12 @@ fn find_token(db: &Connection, presented: &str) -> Result<Option<Token>, rusqlit
 
 /// Compares without stopping at the first difference.
 fn same(left: &[u8], right: &[u8]) -> bool {
-    left.len() == right.len() && left.iter().zip(right).fold(0, |difference, (l, r)| difference | (l ^ r)) == 0
+    left.len() == right.len()
+        && left.iter().zip(right).fold(0, |difference, (l, r)| difference | (l ^ r)) == 0
 }
 
-/// The groups that a caller is a member of or was invited to through another group, with the level in each.
-/// Membership of a group counts for everything below it.
+/// The groups that a caller is a member of or was invited to through another group, with the level
+/// in each. Membership of a group counts for everything below it.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     groups: HashMap<i64, i64>,
@@ -201,7 +214,8 @@ impl Standing {
         let mut rows = statement.query([today])?;
         let mut invited: Vec<(i64, i64)> = Vec::new();
         while let Some(row) = rows.next()? {
-            let (group, cap, traversal): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (group, cap, traversal): (i64, i64, String) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
             invited.push((group, cap.min(self.in_namespace(&traversal))));
         }
         for (group, level) in invited.into_iter().filter(|(_, level)| *level > 0) {
@@ -220,7 +234,11 @@ impl Standing {
     }
 
     /// All namespaces in which the level is at least `least`, as a JSON array for `json_each`.
-    pub(crate) fn namespaces(&self, db: &Connection, least: i64) -> Result<String, rusqlite::Error> {
+    pub(crate) fn namespaces(
+        &self,
+        db: &Connection,
+        least: i64,
+    ) -> Result<String, rusqlite::Error> {
         let mut all: Vec<i64> = Vec::new();
         for (group, _) in self.groups.iter().filter(|(_, level)| **level >= least) {
             let Some(group) = Namespace::by_id(db, *group)? else {
@@ -240,7 +258,12 @@ pub(crate) fn ids(traversal: &str) -> impl Iterator<Item = i64> {
 }
 
 /// The caller's direct level in a project, if any.
-pub(crate) fn direct_level(db: &Connection, user: i64, project: i64, today: &str) -> Result<Option<i64>, rusqlite::Error> {
+pub(crate) fn direct_level(
+    db: &Connection,
+    user: i64,
+    project: i64,
+    today: &str,
+) -> Result<Option<i64>, rusqlite::Error> {
     db.prepare_cached(
         "SELECT access_level FROM members WHERE project_id = ?1 AND user_id = ?2 AND state = 'active'
          AND (expires_at IS NULL OR expires_at > ?3)",
@@ -263,15 +286,22 @@ pub(crate) fn direct_levels(
          WHERE user_id = ?1 AND project_id IN (SELECT value FROM json_each(?2)) AND state = 'active'
            AND (expires_at IS NULL OR expires_at > ?3)",
     )?;
-    let mut rows = statement.query(params![user, serde_json::Value::from(ids).to_string(), today])?;
+    let mut rows =
+        statement.query(params![user, serde_json::Value::from(ids).to_string(), today])?;
     while let Some(row) = rows.next()? {
         levels.insert(row.get(0)?, Some(row.get(1)?));
     }
     Ok(levels)
 }
 
-/// The level that somebody with this standing has in a project through groups: those above and those invited.
-pub(crate) fn inherited_level(db: &Connection, standing: &Standing, project: &Project, today: &str) -> Result<i64, rusqlite::Error> {
+/// The level that somebody with this standing has in a project through groups: those above and
+/// those invited.
+pub(crate) fn inherited_level(
+    db: &Connection,
+    standing: &Standing,
+    project: &Project,
+    today: &str,
+) -> Result<i64, rusqlite::Error> {
     let mut best = standing.in_namespace(&project.namespace.traversal);
     if !project.shared {
         return Ok(best);

@@ -1,8 +1,9 @@
 //! What a call answers: a body with its status, or a failure in one of the service's error shapes.
 //!
-//! The reference leaves the shape of errors open (chapter 1, section 7), so the shapes here are those of the
-//! real service: `{"message": …}` for what the application says, `{"error": …}` for what the parameter
-//! checks and the router say, and `{"message": {field: [texts]}}` for what a model refuses.
+//! The reference leaves the shape of errors open (chapter 1, section 7), so the shapes here are
+//! those of the real service: `{"message": …}` for what the application says, `{"error": …}` for
+//! what the parameter checks and the router say, and `{"message": {field: [texts]}}` for what a
+//! model refuses.
 
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
@@ -128,7 +129,8 @@ impl Failure {
         Self::message(StatusCode::FORBIDDEN, format!("403 Forbidden - {reason}"))
     }
 
-    /// 404 for a named sort of thing: `404 Project Not Found`. Also the answer for what the caller may not see.
+    /// 404 for a named sort of thing: `404 Project Not Found`. Also the answer for what the caller
+    /// may not see.
     pub(crate) fn not_found(what: &str) -> Self {
         Self::message(StatusCode::NOT_FOUND, format!("404 {what} Not Found"))
     }
@@ -157,7 +159,10 @@ impl Failure {
     /// 301 to where a project is now.
     pub(crate) fn moved(location: String) -> Self {
         let text = format!("This resource has been moved permanently to {location}");
-        Self { header: Some(("location", location)), ..Self::message(StatusCode::MOVED_PERMANENTLY, text) }
+        Self {
+            header: Some(("location", location)),
+            ..Self::message(StatusCode::MOVED_PERMANENTLY, text)
+        }
     }
 
     /// A body of a shape of its own.

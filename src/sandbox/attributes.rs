@@ -1,13 +1,26 @@
-//! Every attribute of a project, one row each: the sandbox's own reading of the reference (2, 4.3; 1, 2.8).
+//! Every attribute of a project, one row each: the sandbox's own reading of the reference (2, 4.3;
+//! 1, 2.8).
 //!
-//! A row says where an attribute is accepted, what its values are, what a new project has, and under which key it
-//! is read back. [`super::settings`] works on these rows; no handler knows an attribute that is here. Where the
-//! reference names no default, the row has the real service's.
+//! A row says where an attribute is accepted, what its values are, what a new project has, and
+//! under which key it is read back. [`super::settings`] works on these rows; no handler knows an
+//! attribute that is here. Where the reference names no default, the row has the real service's.
 
 use serde_json::{Value, json};
 
 /// What the service is licensed for. A higher tier includes the lower ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    serde::Deserialize,
+    serde::Serialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
     /// Attributes and operations without a mark in the reference.
@@ -48,7 +61,8 @@ pub(crate) enum Kind {
     Flag,
     /// A text of at most this many characters; null clears it.
     Text(usize),
-    /// A text of at most this many characters that is never cleared: null and blank leave it as it is.
+    /// A text of at most this many characters that is never cleared: null and blank leave it as it
+    /// is.
     Name(usize),
     /// An integer within these bounds, and the service's complaint about others.
     Number(i64, i64, &'static str),
@@ -68,8 +82,9 @@ pub(crate) enum Kind {
 pub(crate) enum Reads {
     Same,
     As(&'static str),
-    /// As [`Reads::Same`], though the reference does not list it. Its list is not the whole (1, 2.8: "the complete
-    /// set of fields a given role sees: not shown"), and the real service shows it.
+    /// As [`Reads::Same`], though the reference does not list it. Its list is not the whole (1,
+    /// 2.8: "the complete set of fields a given role sees: not shown"), and the real service shows
+    /// it.
     Unlisted,
     /// In no answer, or put there by a handler.
     Never,
@@ -157,7 +172,15 @@ impl Attribute {
 }
 
 pub(super) const fn row(name: &'static str, kind: Kind, preset: Preset) -> Attribute {
-    Attribute { name, tier: Tier::Free, on: "CUE", kind, reads: Reads::Same, preset, administrators: false }
+    Attribute {
+        name,
+        tier: Tier::Free,
+        on: "CUE",
+        kind,
+        reads: Reads::Same,
+        preset,
+        administrators: false,
+    }
 }
 
 pub(super) const fn flag(name: &'static str, preset: bool) -> Attribute {
@@ -168,7 +191,11 @@ pub(super) const fn text(name: &'static str, most: usize) -> Attribute {
     row(name, Kind::Text(most), Preset::Null)
 }
 
-pub(super) const fn one_of(name: &'static str, values: &'static [&'static str], preset: &'static str) -> Attribute {
+pub(super) const fn one_of(
+    name: &'static str,
+    values: &'static [&'static str],
+    preset: &'static str,
+) -> Attribute {
     row(name, Kind::OneOf(values), Preset::Text(preset))
 }
 
@@ -220,7 +247,8 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
     flag("only_allow_merge_if_all_status_checks_passed", false).ultimate(),
     flag("only_allow_merge_if_all_discussions_are_resolved", false),
     flag("only_allow_merge_if_pipeline_succeeds", false),
-    row("approvals_before_merge", Kind::Number(0, i64::MAX, NOT_NEGATIVE), Preset::Number(0)).premium(),
+    row("approvals_before_merge", Kind::Number(0, i64::MAX, NOT_NEGATIVE), Preset::Number(0))
+        .premium(),
     one_of("merge_method", &["merge", "rebase_merge", "ff"], "merge"),
     text("merge_commit_template", TEMPLATE).on("UE"),
     text("squash_commit_template", TEMPLATE).on("UE"),
@@ -236,7 +264,11 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
     flag("mr_default_target_self", false).on("E"),
     one_of("auto_cancel_pending_pipelines", &["enabled", "disabled"], "enabled"),
     flag("auto_devops_enabled", true),
-    one_of("auto_devops_deploy_strategy", &["continuous", "manual", "timed_incremental"], "continuous"),
+    one_of(
+        "auto_devops_deploy_strategy",
+        &["continuous", "manual", "timed_incremental"],
+        "continuous",
+    ),
     one_of("build_git_strategy", &["fetch", "clone"], "fetch").unlisted(),
     row(
         "build_timeout",
@@ -245,7 +277,12 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
         Preset::Number(3_600),
     ),
     row("ci_config_path", Kind::Text(SHORT), Preset::Text("")),
-    row("ci_default_git_depth", Kind::Number(0, 1_000, "must be between 0 and 1000"), Preset::Number(20)).on("E"),
+    row(
+        "ci_default_git_depth",
+        Kind::Number(0, 1_000, "must be between 0 and 1000"),
+        Preset::Number(20),
+    )
+    .on("E"),
     flag("ci_forward_deployment_enabled", true).on("E"),
     flag("ci_allow_fork_pipelines_to_run_in_parent_project", true).on("E"),
     flag("ci_separated_caches", true).on("E"),
@@ -292,7 +329,10 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
     flag("mirror", false).premium(),
     flag("mirror_trigger_builds", false).premium(),
     flag("mirror_overwrites_diverged_branches", false).on("E").premium(),
-    row("mirror_user_id", Kind::Number(1, i64::MAX, "is invalid"), Preset::Null).on("E").premium().administrators(),
+    row("mirror_user_id", Kind::Number(1, i64::MAX, "is invalid"), Preset::Null)
+        .on("E")
+        .premium()
+        .administrators(),
     flag("only_mirror_protected_branches", false).on("E").premium(),
     text("issues_template", DOCUMENT).on("E").premium(),
     text("merge_requests_template", DOCUMENT).on("E").premium(),
@@ -320,7 +360,9 @@ mod tests {
         for row in ATTRIBUTES {
             if let Kind::TwinOf(target) = row.kind {
                 assert!(
-                    ATTRIBUTES.iter().any(|other| other.name == target && matches!(other.kind, Kind::OneOf(_))),
+                    ATTRIBUTES
+                        .iter()
+                        .any(|other| other.name == target && matches!(other.kind, Kind::OneOf(_))),
                     "{} follows {target}",
                     row.name
                 );

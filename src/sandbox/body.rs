@@ -36,8 +36,13 @@ pub(crate) fn read(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Res
         _ if body.is_empty() => Ok(()),
         "application/json" => params.add_json(&body),
         // Without a type, a body is a form.
-        "application/x-www-form-urlencoded" | "" => params.add_form(&String::from_utf8_lossy(&body)),
-        other => Err(Failure::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("The provided content-type '{other}' is not supported."))),
+        "application/x-www-form-urlencoded" | "" => {
+            params.add_form(&String::from_utf8_lossy(&body))
+        }
+        other => Err(Failure::error(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!("The provided content-type '{other}' is not supported."),
+        )),
     }
 }
 
@@ -50,7 +55,8 @@ fn media_type(headers: &HeaderMap) -> String {
 }
 
 fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<(), Failure> {
-    let malformed = || Failure::error(StatusCode::BAD_REQUEST, "message body does not match declared format");
+    let malformed =
+        || Failure::error(StatusCode::BAD_REQUEST, "message body does not match declared format");
     let boundary = multer::parse_boundary(content_type(headers)).map_err(|_| malformed())?;
     let mut form = Multipart::new(stream::iter([Ok::<_, std::io::Error>(body)]), boundary);
     let read = async {
@@ -60,7 +66,8 @@ fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Resu
             let bytes = part.bytes().await.map_err(|_| malformed())?;
             match file_name {
                 Some(file_name) => params.add_file(Upload { field: name, file_name, bytes }),
-                None => params.add(&name, Value::String(String::from_utf8_lossy(&bytes).into_owned()))?,
+                None => params
+                    .add(&name, Value::String(String::from_utf8_lossy(&bytes).into_owned()))?,
             }
         }
         Ok(())
@@ -69,11 +76,15 @@ fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Resu
     read.now_or_never().unwrap_or_else(|| Err(malformed()))
 }
 
-/// The last segment of a client's file name, in characters that are safe in paths, addresses and Markdown.
+/// The last segment of a client's file name, in characters that are safe in paths, addresses and
+/// Markdown.
 fn plain_file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let plain: String =
-        last.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' }).take(200).collect();
+    let plain: String = last
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' })
+        .take(200)
+        .collect();
     let plain = plain.trim_start_matches('.').to_owned();
     if plain.is_empty() { "file".to_owned() } else { plain }
 }

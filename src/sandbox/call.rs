@@ -101,7 +101,8 @@ impl Call<'_> {
         self.segment(name).parse().map_err(|_| Failure::invalid(name))
     }
 
-    /// 412 when the call sets a bound on the last change of what it deletes, and that changed later.
+    /// 412 when the call sets a bound on the last change of what it deletes, and that changed
+    /// later.
     pub(crate) fn check_unmodified(&self, changed: &str) -> Result<(), Failure> {
         // The bound has whole seconds, so everything within its second counts as not later.
         match &self.unmodified_since {
@@ -114,7 +115,8 @@ impl Call<'_> {
 
     /// The user whom the path names with `:user_id`, by id or name.
     pub(crate) fn named_user(&self) -> Result<User, Failure> {
-        User::by_reference(self.db, self.segment("user_id"))?.ok_or_else(|| Failure::not_found("User"))
+        User::by_reference(self.db, self.segment("user_id"))?
+            .ok_or_else(|| Failure::not_found("User"))
     }
 
     /// The caller; 401 for anonymous ones.
@@ -134,7 +136,13 @@ impl Call<'_> {
 
     /// For whom attributes are set.
     pub(crate) fn rights(&self, fork: bool) -> Rights<'_> {
-        Rights { tier: self.tier(), administrator: self.is_administrator(), fork, profile: &self.service.profile, time: self.time }
+        Rights {
+            tier: self.tier(),
+            administrator: self.is_administrator(),
+            fork,
+            profile: &self.service.profile,
+            time: self.time,
+        }
     }
 
     /// The caller's memberships of groups, read once.
@@ -176,7 +184,12 @@ impl Call<'_> {
             Some(user) if project.namespace.owner_id == Some(user.id) => Ok(OWNER),
             Some(user) => {
                 let direct = self.direct_level(user, project.id)?.unwrap_or(0);
-                Ok(direct.max(access::inherited_level(self.db, self.standing()?, project, self.today())?))
+                Ok(direct.max(access::inherited_level(
+                    self.db,
+                    self.standing()?,
+                    project,
+                    self.today(),
+                )?))
             }
         }
     }
@@ -209,7 +222,10 @@ impl Call<'_> {
             return Ok(project);
         }
         if self.writes {
-            return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Non GET methods are not allowed for moved projects"));
+            return Err(Failure::message(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "Non GET methods are not allowed for moved projects",
+            ));
         }
         // `/api/v4/projects/OLD/rest?query`: the fourth segment becomes the id.
         let (route, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
@@ -246,7 +262,8 @@ impl Call<'_> {
         Ok(project)
     }
 
-    /// As [`Call::project_as`], for changes that an archived project accepts, unless a dialect says otherwise.
+    /// As [`Call::project_as`], for changes that an archived project accepts, unless a dialect says
+    /// otherwise.
     pub(crate) fn writable_project_as(&self, level: i64) -> Result<Project, Failure> {
         let project = self.project_as(level)?;
         self.check_writable(&project)?;

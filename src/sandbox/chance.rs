@@ -20,7 +20,9 @@ impl Chance {
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let drawn = AtomicU64::new(0);
-        Self::new(move || xxh3_128_with_seed(&drawn.fetch_add(1, Ordering::Relaxed).to_le_bytes(), seed))
+        Self::new(move || {
+            xxh3_128_with_seed(&drawn.fetch_add(1, Ordering::Relaxed).to_le_bytes(), seed)
+        })
     }
 
     /// 128 random bits as hexadecimal digits.

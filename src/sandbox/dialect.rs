@@ -1,4 +1,5 @@
-//! What a [`Profile`] changes about all calls alike: texts on their way in, answers on their way out.
+//! What a [`Profile`] changes about all calls alike: texts on their way in, answers on their way
+//! out.
 
 use serde_json::{Map, Value, json};
 
@@ -30,7 +31,10 @@ pub(crate) fn distort(profile: &Profile, answer: &mut Answer, sent: &[u8]) {
     if !(echoes || profile.changes_answers()) {
         return;
     }
-    let Some(mut body) = answer.body.as_deref().and_then(|text| serde_json::from_slice(text).ok()) else { return };
+    let Some(mut body) = answer.body.as_deref().and_then(|text| serde_json::from_slice(text).ok())
+    else {
+        return;
+    };
     if let (true, Value::Object(members)) = (echoes, &mut body) {
         echo(members, &String::from_utf8_lossy(sent));
     }
@@ -40,7 +44,10 @@ pub(crate) fn distort(profile: &Profile, answer: &mut Answer, sent: &[u8]) {
 
 /// Quotes what was sent where the words of a refusal are.
 fn echo(members: &mut Map<String, Value>, sent: &str) {
-    let words = ["message", "error", "errors"].into_iter().find(|name| members.contains_key(*name)).unwrap_or("message");
+    let words = ["message", "error", "errors"]
+        .into_iter()
+        .find(|name| members.contains_key(*name))
+        .unwrap_or("message");
     match members.entry(words).or_insert(Value::Null) {
         Value::String(text) => text.push_str(&format!(": {sent}")),
         Value::Object(fields) => {
@@ -59,7 +66,9 @@ fn vary(profile: &Profile, value: &mut Value) {
             }
             for (key, value) in members.iter_mut() {
                 match value {
-                    Value::Array(topics) if profile.shuffle_topics && (key == "topics" || key == "tag_list") => {
+                    Value::Array(topics)
+                        if profile.shuffle_topics && (key == "topics" || key == "tag_list") =>
+                    {
                         topics.reverse();
                     }
                     _ => vary(profile, value),
@@ -81,7 +90,10 @@ mod tests {
     fn a_normal_url_has_a_host_in_lower_case_and_a_path() {
         for (url, normal) in [
             ("https://CI.Example.org", "https://ci.example.org/"),
-            ("https://User:Word@CI.example.org:8443?A=B#C", "https://User:Word@ci.example.org:8443/?A=B#C"),
+            (
+                "https://User:Word@CI.example.org:8443?A=B#C",
+                "https://User:Word@ci.example.org:8443/?A=B#C",
+            ),
             ("https://ci.example.org/Path/@X", "https://ci.example.org/Path/@X"),
             ("no url", "no url"),
         ] {
@@ -96,7 +108,10 @@ mod tests {
             (json!({"message": "no"}), json!({"message": "no: sent"})),
             (json!({"error": "no"}), json!({"error": "no: sent"})),
             (json!({"errors": "no"}), json!({"errors": "no: sent"})),
-            (json!({"message": {"key": ["no"]}}), json!({"message": {"key": ["no"], "base": ["sent"]}})),
+            (
+                json!({"message": {"key": ["no"]}}),
+                json!({"message": {"key": ["no"], "base": ["sent"]}}),
+            ),
             (json!({"message": ["no"]}), json!({"message": "sent"})),
             (json!({}), json!({"message": "sent"})),
         ] {

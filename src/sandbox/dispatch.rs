@@ -1,5 +1,5 @@
-//! From a request to its answer: route, parameters, caller, one transaction, headers. It neither waits nor knows
-//! of a network.
+//! From a request to its answer: route, parameters, caller, one transaction, headers. It neither
+//! waits nor knows of a network.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -27,7 +27,9 @@ pub(crate) fn answer(service: &Service, request: Request<Bytes>) -> Response<Byt
     let method = request.method().clone();
     let known = request.headers().get(header::IF_NONE_MATCH).cloned();
     let sent = request.body().clone();
-    let mut answer = withstand(|| receive(service, request).map_or_else(Answer::from, |received| perform(service, received)));
+    let mut answer = withstand(|| {
+        receive(service, request).map_or_else(Answer::from, |received| perform(service, received))
+    });
     dialect::distort(&service.profile, &mut answer, &sent);
     if is_read(&method) {
         answer = answer.unless_known(known.as_ref());
@@ -45,7 +47,8 @@ pub(crate) fn is_read(method: &Method) -> bool {
 }
 
 fn withstand(work: impl FnOnce() -> Answer) -> Answer {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Failure::internal(&"a handler panicked").into())
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Failure::internal(&"a handler panicked").into())
 }
 
 /// A request as far as it can be understood without a look at the data.
@@ -79,13 +82,16 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Received, Failu
         dialect::normalise(&mut params);
     }
     let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str)).unwrap_or("localhost");
+    let host = host
+        .or_else(|| parts.uri.authority().map(http::uri::Authority::as_str))
+        .unwrap_or("localhost");
     let base = format!("http://{host}");
     let target = target.into_owned();
     Ok(Received { operation, segments, headers: parts.headers, base, target, params })
 }
 
-/// Path and query without the doubled and trailing slashes of the path, which the service does not mind.
+/// Path and query without the doubled and trailing slashes of the path, which the service does not
+/// mind.
 fn tidied(uri: &Uri) -> Cow<'_, str> {
     let path = uri.path();
     if !path.contains("//") && !path.ends_with('/') {
@@ -107,7 +113,8 @@ fn perform(service: &Service, request: Received) -> Answer {
     let work = |db: &Connection| {
         let known = access::authenticate(db, &request.headers, writes, time);
         if let Some(limiter) = &service.limiter {
-            let caller = known.as_ref().ok().and_then(|known| known.as_ref().map(|(user, _)| user.id));
+            let caller =
+                known.as_ref().ok().and_then(|known| known.as_ref().map(|(user, _)| user.id));
             let count = counted.insert(limiter.count(caller, operation.number, time));
             if let Some(refusal) = count.refusal() {
                 return Ok(refusal);
@@ -159,7 +166,12 @@ fn unmodified_since(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The caller, or the user that an administrator names with `sudo`.
-fn impersonated(db: &Connection, request: &Received, user: User, token: Token) -> Result<(Option<User>, Option<Token>), Failure> {
+fn impersonated(
+    db: &Connection,
+    request: &Received,
+    user: User,
+    token: Token,
+) -> Result<(Option<User>, Option<Token>), Failure> {
     let header = request.headers.get("sudo").and_then(|value| value.to_str().ok());
     let wanted = match header {
         Some(wanted) => Some(wanted.to_owned()),
@@ -171,7 +183,8 @@ fn impersonated(db: &Connection, request: &Received, user: User, token: Token) -
     if !user.admin {
         return Err(Failure::forbidden_because("Must be admin to use sudo"));
     }
-    let other = User::by_reference(db, &wanted)?.ok_or_else(|| Failure::not_found(&format!("User with ID or username '{wanted}'")))?;
+    let other = User::by_reference(db, &wanted)?
+        .ok_or_else(|| Failure::not_found(&format!("User with ID or username '{wanted}'")))?;
     Ok((Some(other), Some(token)))
 }
 
@@ -180,7 +193,10 @@ pub(crate) fn respond(answer: Answer) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=0, private, must-revalidate"));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("max-age=0, private, must-revalidate"),
+    );
     headers.insert(header::VARY, HeaderValue::from_static("Origin"));
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     headers.insert("x-frame-options", HeaderValue::from_static("SAMEORIGIN"));
@@ -241,8 +257,13 @@ mod tests {
             };
             let answer = withstand(|| perform(&service, request));
             assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
-            assert_eq!(answer.body.as_deref(), Some(br#"{"message":"500 Internal Server Error"}"#.as_slice()));
-            let left = service.store.read(|db| Ok(db.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0))?));
+            assert_eq!(
+                answer.body.as_deref(),
+                Some(br#"{"message":"500 Internal Server Error"}"#.as_slice())
+            );
+            let left = service.store.read(|db| {
+                Ok(db.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0))?)
+            });
             assert_eq!(left.expect("still usable"), 0);
         }
     }

@@ -1,9 +1,10 @@
 //! What the sandbox holds to be true of the service, and how it knows.
 //!
-//! One row a rule: a name, the source, a statement of one line. The contract tests refer to rules by these names,
-//! and a test holds that each rule is tested. Where a rule is inferred, or the reference and the real service
-//! disagree, the row names the dialect switch that makes the sandbox answer the other way: a field of
-//! [`Profile`](super::Profile), see [`Profile::dialects`](super::Profile::dialects).
+//! One row a rule: a name, the source, a statement of one line. The contract tests refer to rules
+//! by these names, and a test holds that each rule is tested. Where a rule is inferred, or the
+//! reference and the real service disagree, the row names the dialect switch that makes the sandbox
+//! answer the other way: a field of [`Profile`](super::Profile), see
+//! [`Profile::dialects`](super::Profile::dialects).
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -82,7 +83,13 @@ pub fn table() -> String {
         }] += 1;
         let switch = fact.switch.map(|switch| format!(" [dialect {switch}]")).unwrap_or_default();
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{:name_width$}  {:source_width$}  {}{switch}", fact.name, fact.source.to_string(), fact.says);
+        let _ = writeln!(
+            text,
+            "{:name_width$}  {:source_width$}  {}{switch}",
+            fact.name,
+            fact.source.to_string(),
+            fact.says
+        );
     }
     let disputed = FACTS.iter().filter(|fact| fact.switch.is_some()).count();
     let [reference, service, inferred] = counts;
@@ -364,7 +371,10 @@ mod tests {
         let switches: BTreeSet<_> = Profile::dialects().into_iter().map(|(name, _)| name).collect();
         assert_eq!(named, switches);
         for fact in FACTS {
-            assert!(fact.source != FactSource::Inferred || fact.switch.is_some(), "{fact} has no other way");
+            assert!(
+                fact.source != FactSource::Inferred || fact.switch.is_some(),
+                "{fact} has no other way"
+            );
         }
     }
 

@@ -1,5 +1,5 @@
-//! Which hosts a request may be for. A page in somebody's browser must not reach the service through a name of its own
-//! that it points here, so only names that are known are answered.
+//! Which hosts a request may be for. A page in somebody's browser must not reach the service
+//! through a name of its own that it points here, so only names that are known are answered.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -16,17 +16,21 @@ impl Hosts {
         Self { listen: listen.ip().to_canonical(), names }
     }
 
-    /// Whether a `Host` header is about this service. The port does not matter: outside of a container it is another one.
+    /// Whether a `Host` header is about this service. The port does not matter: outside of a
+    /// container it is another one.
     pub(crate) fn accept(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
             _ => host,
         };
         let named = |own: &str| own.eq_ignore_ascii_case(name);
-        // Who listens on all addresses of the machine is at each of them. Nobody can point an address elsewhere, so
-        // that any is safe.
-        let reached = |ip: IpAddr| self.listen.is_unspecified() || ip.is_loopback() || ip == self.listen;
-        named("localhost") || self.names.iter().any(|own| named(own)) || address(name).is_some_and(reached)
+        // Who listens on all addresses of the machine is at each of them. Nobody can point an
+        // address elsewhere, so that any is safe.
+        let reached =
+            |ip: IpAddr| self.listen.is_unspecified() || ip.is_loopback() || ip == self.listen;
+        named("localhost")
+            || self.names.iter().any(|own| named(own))
+            || address(name).is_some_and(reached)
     }
 }
 
@@ -45,7 +49,8 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_accepted() {
-        // For each host: whether it is accepted by who listens on one address, and by who listens on all.
+        // For each host: whether it is accepted by who listens on one address, and by who listens
+        // on all.
         let table = [
             ("localhost", true, true),
             ("LOCALHOST:8080", true, true),
@@ -71,7 +76,11 @@ mod tests {
         for (listen, all) in [("192.0.2.7:80", false), ("0.0.0.0:80", true), ("[::]:80", true)] {
             let hosts = Hosts::new(listen.parse().expect("an address"), vec!["box".to_owned()]);
             for (host, by_one, by_all) in table {
-                assert_eq!(hosts.accept(host), if all { by_all } else { by_one }, "{listen} {host}");
+                assert_eq!(
+                    hosts.accept(host),
+                    if all { by_all } else { by_one },
+                    "{listen} {host}"
+                );
             }
         }
     }

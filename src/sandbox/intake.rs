@@ -13,11 +13,12 @@ use super::body;
 
 /// How long a client may take to send a body.
 const BODY_TIME: Duration = Duration::from_secs(10);
-/// Bodies up to this length are read at once, so that large ones hold nobody up. On all 256 connections together they
-/// have 16 MiB.
+/// Bodies up to this length are read at once, so that large ones hold nobody up. On all 256
+/// connections together they have 16 MiB.
 const SMALL: usize = 64 * 1024;
-/// All longer bodies together have at most so many bytes, from before they are read until they are answered. Others
-/// wait: the memory of the whole service is bounded, and a client that sends many uploads at once needs no retries.
+/// All longer bodies together have at most so many bytes, from before they are read until they are
+/// answered. Others wait: the memory of the whole service is bounded, and a client that sends many
+/// uploads at once needs no retries.
 const MOST_HELD: usize = 112 * 1024 * 1024;
 
 /// The memory for bodies.
@@ -40,21 +41,31 @@ impl Default for Intake {
 }
 
 impl Intake {
-    /// Reads a body to its end: 413 if it is too long, 408 if it takes too long. The time runs once there is room.
-    pub(crate) async fn read<B: Body<Data = Bytes>>(&self, headers: &HeaderMap, incoming: B) -> Result<Held<'_>, Failure>
+    /// Reads a body to its end: 413 if it is too long, 408 if it takes too long. The time runs once
+    /// there is room.
+    pub(crate) async fn read<B: Body<Data = Bytes>>(
+        &self,
+        headers: &HeaderMap,
+        incoming: B,
+    ) -> Result<Held<'_>, Failure>
     where
         B::Error: std::error::Error + Send + Sync + 'static,
     {
         let most = body::most(headers);
         // Without a length it may become as long as any.
-        let length = incoming.size_hint().upper().and_then(|length| usize::try_from(length).ok()).map_or(most, |length| length.min(most));
+        let length = incoming
+            .size_hint()
+            .upper()
+            .and_then(|length| usize::try_from(length).ok())
+            .map_or(most, |length| length.min(most));
         let share = self.share(length).await;
         let read = async {
             let mut bytes = BytesMut::with_capacity(length);
             let mut incoming = std::pin::pin!(Limited::new(incoming, most));
             while let Some(frame) = incoming.frame().await {
                 let frame = frame.map_err(|_| body::too_large())?;
-                // Parts are copied together: each of them may keep alive a buffer much larger than itself.
+                // Parts are copied together: each of them may keep alive a buffer much larger than
+                // itself.
                 if let Some(part) = frame.data_ref() {
                     bytes.extend_from_slice(part);
                 }
@@ -62,14 +73,17 @@ impl Intake {
             Ok::<_, Failure>(bytes.freeze())
         };
         let read = tokio::time::timeout(BODY_TIME, read).await;
-        let bytes = read.map_err(|_| Failure::error(StatusCode::REQUEST_TIMEOUT, "408 Request Timeout"))??;
+        let bytes =
+            read.map_err(|_| Failure::error(StatusCode::REQUEST_TIMEOUT, "408 Request Timeout"))??;
         Ok(Held { bytes, _share: share })
     }
 
-    /// Waits until there is room for a body of this length. Those who wait come in the order of their requests.
+    /// Waits until there is room for a body of this length. Those who wait come in the order of
+    /// their requests.
     async fn share(&self, length: usize) -> Option<SemaphorePermit<'_>> {
         let length = u32::try_from(length).ok().filter(|_| length > SMALL)?;
-        // The semaphore is never closed; without a share the memory would only be less well bounded.
+        // The semaphore is never closed; without a share the memory would only be less well
+        // bounded.
         self.room.acquire_many(length).await.ok()
     }
 }
@@ -87,7 +101,10 @@ mod tests {
     const UPLOAD: usize = 10 * 1024 * 1024;
 
     fn upload() -> HeaderMap {
-        HeaderMap::from_iter([(header::CONTENT_TYPE, header::HeaderValue::from_static("multipart/form-data; boundary=x"))])
+        HeaderMap::from_iter([(
+            header::CONTENT_TYPE,
+            header::HeaderValue::from_static("multipart/form-data; boundary=x"),
+        )])
     }
 
     fn whole(length: usize) -> Full<Bytes> {
@@ -99,11 +116,15 @@ mod tests {
         let intake = Intake::default();
         let headers = HeaderMap::new();
         for length in [0, 1, SMALL, SMALL + 1, 1024 * 1024] {
-            assert_eq!(intake.read(&headers, whole(length)).await.expect("a body").bytes.len(), length);
+            assert_eq!(
+                intake.read(&headers, whole(length)).await.expect("a body").bytes.len(),
+                length
+            );
         }
         let failure = intake.read(&headers, whole(1024 * 1024 + 1)).await.expect_err("too long");
         assert_eq!(failure.status, StatusCode::PAYLOAD_TOO_LARGE);
-        let parts = ["a", "b"].map(|part| Ok::<_, std::io::Error>(Frame::data(Bytes::from_static(part.as_bytes()))));
+        let parts = ["a", "b"]
+            .map(|part| Ok::<_, std::io::Error>(Frame::data(Bytes::from_static(part.as_bytes()))));
         let parts = StreamBody::new(stream::iter(parts));
         assert_eq!(intake.read(&headers, parts).await.expect("a body").bytes, "ab");
         assert_eq!(intake.room.available_permits(), MOST_HELD);

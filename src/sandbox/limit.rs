@@ -1,8 +1,9 @@
 //! Rate limits, with the two answers that the real service gives.
 //!
-//! Requests are counted in windows of a minute, by user, and by user and operation. Whoever is above the
-//! allowance of a user gets 429 in plain text and headers that say when it ends; whoever is above that of an
-//! operation gets 429 in JSON, of which the headers say nothing but `Retry-After`.
+//! Requests are counted in windows of a minute, by user, and by user and operation. Whoever is
+//! above the allowance of a user gets 429 in plain text and headers that say when it ends; whoever
+//! is above that of an operation gets 429 in JSON, of which the headers say nothing but
+//! `Retry-After`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +17,8 @@ use super::answer::{Answer, Failure};
 /// How long a window is, in seconds.
 const WINDOW: i64 = 60;
 
-/// How many requests are answered. None means any number, which is how the real service is installed.
+/// How many requests are answered. None means any number, which is how the real service is
+/// installed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimits {
     /// Requests a minute of one user. Callers without a valid token share one allowance.
@@ -110,7 +112,11 @@ impl Counted {
     /// Adds what every answer says about the allowance of its caller.
     pub(crate) fn tell(&self, answer: &mut Answer) {
         let Some(limit) = self.limits.user else { return };
-        let name = if self.caller.is_some() { "throttle_authenticated_api" } else { "throttle_unauthenticated_api" };
+        let name = if self.caller.is_some() {
+            "throttle_authenticated_api"
+        } else {
+            "throttle_unauthenticated_api"
+        };
         answer.headers.extend([
             ("ratelimit-name", name.to_owned()),
             ("ratelimit-limit", limit.to_string()),
@@ -133,7 +139,8 @@ mod tests {
 
     #[test]
     fn callers_and_operations_are_counted_apart_until_the_minute_is_over() {
-        let limiter = Limiter::new(RateLimits { user: Some(2), operation: Some(1) }).expect("limits");
+        let limiter =
+            Limiter::new(RateLimits { user: Some(2), operation: Some(1) }).expect("limits");
         let at = |second| Timestamp::from_second(second).expect("a time");
         for (caller, operation, second, status) in [
             (Some(1), 7, 60, None),
@@ -147,7 +154,10 @@ mod tests {
             let refusal = limiter.count(caller, operation, at(second)).refusal();
             let body = refusal.and_then(|answer| answer.body);
             assert_eq!(body.is_some(), status.is_some(), "{caller:?} {operation} {second}");
-            assert!(body.unwrap_or_default().starts_with(status.unwrap_or_default().as_bytes()), "{caller:?} {operation} {second}");
+            assert!(
+                body.unwrap_or_default().starts_with(status.unwrap_or_default().as_bytes()),
+                "{caller:?} {operation} {second}"
+            );
         }
     }
 

@@ -1,8 +1,8 @@
 //! The sandbox: the service itself, embedded, over SQLite.
 //!
-//! It answers as the reference says and, where that is silent, as the real service does. It shares no code with
-//! the side that calls it: its table of attributes, its parameter checks and its handlers are its own reading, so
-//! that one mistake cannot agree with itself.
+//! It answers as the reference says and, where that is silent, as the real service does. It shares
+//! no code with the side that calls it: its table of attributes, its parameter checks and its
+//! handlers are its own reading, so that one mistake cannot agree with itself.
 //!
 //! ```text
 //! connection -> server    time limits, places, Host check, latency, faults, request log
@@ -11,9 +11,10 @@
 //!            -> store     rows; settings and attributes: what a project has
 //! ```
 //!
-//! [`start`] opens the database, applies a [`seed`], and listens; [`Running`] is the handle. [`Model`] is the same
-//! service in memory without a network: `dispatch` answers requests synchronously, whoever brings them. A call is
-//! answered only after its transaction was committed; a handler that fails or panics changes nothing.
+//! [`start`] opens the database, applies a [`seed`], and listens; [`Running`] is the handle.
+//! [`Model`] is the same service in memory without a network: `dispatch` answers requests
+//! synchronously, whoever brings them. A call is answered only after its transaction was committed;
+//! a handler that fails or panics changes nothing.
 
 mod access;
 mod answer;
@@ -77,20 +78,20 @@ use store::Store;
 /// The longest that a deletion waits, in days.
 const MOST_DAYS: i64 = 3_650;
 
-/// How to start the sandbox. The default is in memory, empty but for the administrator `root`, on a free port of
-/// the loopback interface.
+/// How to start the sandbox. The default is in memory, empty but for the administrator `root`, on a
+/// free port of the loopback interface.
 pub struct Config {
     /// Address to listen on; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// What a request may call this machine in its `Host` header, besides `localhost` and the address that it listens
-    /// on. Without a port.
+    /// What a request may call this machine in its `Host` header, besides `localhost` and the
+    /// address that it listens on. Without a port.
     pub allowed_hosts: Vec<String>,
     /// Where to keep the data.
     pub data: Data,
     /// What to fill it with, once.
     pub seed: Option<Seed>,
-    /// The licence; it wins over the seed's. When neither says, that of the last start with this data, and
-    /// [`Tier::Premium`] for new data.
+    /// The licence; it wins over the seed's. When neither says, that of the last start with this
+    /// data, and [`Tier::Premium`] for new data.
     pub tier: Option<Tier>,
     /// Delay every answer by so many milliseconds.
     pub latency: Duration,
@@ -100,8 +101,8 @@ pub struct Config {
     pub token: Option<String>,
     /// How many requests are answered.
     pub rate_limits: RateLimits,
-    /// Whether an answered write also outlives a failure of the machine, not only of this process. It costs a
-    /// flush to the disk a write.
+    /// Whether an answered write also outlives a failure of the machine, not only of this process.
+    /// It costs a flush to the disk a write.
     pub durable: bool,
     /// Dialects and faults.
     pub profile: Profile,
@@ -111,7 +112,8 @@ pub struct Config {
     pub chance: Chance,
 }
 
-/// What may differ each time that a service is started on the same data. The default is the faithful service.
+/// What may differ each time that a service is started on the same data. The default is the
+/// faithful service.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
     /// How many requests are answered.
@@ -229,7 +231,15 @@ pub(crate) struct Service {
 impl Service {
     fn new(store: Store, tier: Tier, conditions: Conditions) -> Self {
         let Conditions { rate_limits, profile, clock, chance } = conditions;
-        Self { store, tier, profile, clock, chance, limiter: Limiter::new(rate_limits), swept: Mutex::new(None) }
+        Self {
+            store,
+            tier,
+            profile,
+            clock,
+            chance,
+            limiter: Limiter::new(rate_limits),
+            swept: Mutex::new(None),
+        }
     }
 
     /// As if it had just been started.
@@ -259,8 +269,11 @@ impl Service {
         let today = clock::day(now);
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
         if *swept != Some(today) {
-            let last = today.saturating_sub(Span::new().days(i64::from(delay).min(MOST_DAYS))).to_string();
-            self.store.write(|db| Ok(db.execute("DELETE FROM projects WHERE marked_for_deletion_on <= ?1", [last])?))?;
+            let last =
+                today.saturating_sub(Span::new().days(i64::from(delay).min(MOST_DAYS))).to_string();
+            self.store.write(|db| {
+                Ok(db.execute("DELETE FROM projects WHERE marked_for_deletion_on <= ?1", [last])?)
+            })?;
             *swept = Some(today);
         }
         Ok(())
@@ -283,8 +296,8 @@ pub struct Running {
 ///
 /// # Errors
 ///
-/// When the data is in use or unusable, when the seed contradicts itself or the rules of the service, and when
-/// the address or the request log cannot be had.
+/// When the data is in use or unusable, when the seed contradicts itself or the rules of the
+/// service, and when the address or the request log cannot be had.
 pub async fn start(config: Config) -> Result<Running, StartError> {
     let store = Store::open(&config.data, config.durable)?;
     let seed = config.seed.as_ref();
@@ -295,14 +308,19 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     };
     let faults = Arc::new(Faults::new(config.profile.faults.clone()));
     let Config { rate_limits, profile, clock, chance, .. } = config;
-    let service = Arc::new(Service::new(store, tier, Conditions { rate_limits, profile, clock, chance }));
+    let service =
+        Arc::new(Service::new(store, tier, Conditions { rate_limits, profile, clock, chance }));
     let token_was_generated = config.token.is_none();
     let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.hex()));
     let notes = plant::prepare(&service, seed, &token, &config.data)?;
     let log = match config.request_log {
         None => None,
         Some(path) => Some(Mutex::new(
-            OpenOptions::new().create(true).append(true).open(&path).map_err(|source| StartError::RequestLog { path, source })?,
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&path)
+                .map_err(|source| StartError::RequestLog { path, source })?,
         )),
     };
     let wrap = |source| StartError::Bind { address: config.listen, source };

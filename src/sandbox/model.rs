@@ -1,7 +1,7 @@
 //! The service without a network: requests are values, and their answers are there at once.
 //!
-//! It is for simulations that start from one [`Image`] thousands of times. Time and chance come from the
-//! [`Conditions`], so that the same calls under the same conditions get the same bytes.
+//! It is for simulations that start from one [`Image`] thousands of times. Time and chance come
+//! from the [`Conditions`], so that the same calls under the same conditions get the same bytes.
 
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ pub struct Image {
 }
 
 impl Model {
-    /// The names of members of a [dump](Self::dump), at any depth, whose values depend on the clock or on chance.
+    /// The names of members of a [dump](Self::dump), at any depth, whose values depend on the clock
+    /// or on chance.
     pub const VOLATILE: &[&str] = &dump::VOLATILE;
 
     /// A service that holds what the seed says; `token` is that of `root`.
@@ -51,8 +52,9 @@ impl Model {
         Ok(Self { service: Service::new(store, image.tier, conditions) })
     }
 
-    /// Goes back to an image, as if the service had just been started on that data. That takes microseconds if the
-    /// image is the last one that this model was started from, went back to, or gave.
+    /// Goes back to an image, as if the service had just been started on that data. That takes
+    /// microseconds if the image is the last one that this model was started from, went back to, or
+    /// gave.
     ///
     /// # Errors
     ///
@@ -72,8 +74,8 @@ impl Model {
         Ok(Image { tier: self.service.tier, stored: self.service.store.image()? })
     }
 
-    /// Answers a request as a service that listens would. Its path begins with `/api/v4`; links in the answer begin
-    /// with its `Host`, else with the host of its URL, else with `localhost`.
+    /// Answers a request as a service that listens would. Its path begins with `/api/v4`; links in
+    /// the answer begin with its `Host`, else with the host of its URL, else with `localhost`.
     pub fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let id = self.service.chance.hex();
         let mut response = dispatch::answer(&self.service, request);
@@ -88,8 +90,9 @@ impl Model {
         self.service.hook_token(hook)
     }
 
-    /// All that is stored, secrets included, past all rights, limits and dialects: an object of tables, each a list of
-    /// its rows, each an object of its columns. Only the digests of tokens and what repeats other columns are left out.
+    /// All that is stored, secrets included, past all rights, limits and dialects: an object of
+    /// tables, each a list of its rows, each an object of its columns. Only the digests of tokens
+    /// and what repeats other columns are left out.
     ///
     /// # Errors
     ///

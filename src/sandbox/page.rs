@@ -25,7 +25,9 @@ impl Page {
     pub(crate) fn of(call: &Call<'_>) -> Result<Self, Failure> {
         let number = call.params.integer("page")?.unwrap_or(1).max(1);
         let size = match call.params.integer("per_page")?.unwrap_or(USUAL) {
-            size if size < 1 => return Err(Failure::parameter("per_page", "has a value not allowed")),
+            size if size < 1 => {
+                return Err(Failure::parameter("per_page", "has a value not allowed"));
+            }
             size => size.min(MOST),
         };
         let cap = call.service.profile.page_cap.map_or(MOST, |cap| cap.max(1) as i64);
@@ -51,8 +53,9 @@ impl Page {
         Ok(self)
     }
 
-    /// The answer with this page's items and the headers; `more` is whether others follow them, as they do in a list of more than [`COUNTED`] too.
-    /// A `total` above that means "more than counted".
+    /// The answer with this page's items and the headers; `more` is whether others follow them, as
+    /// they do in a list of more than [`COUNTED`] too. A `total` above that means "more than
+    /// counted".
     pub(crate) fn answer(self, call: &Call<'_>, items: Items, total: i64, more: bool) -> Answer {
         let last = ((total + self.size - 1) / self.size).max(1);
         let counted = total <= COUNTED;
@@ -87,8 +90,8 @@ impl Page {
     }
 }
 
-/// The items of a page, written one after the other into the text of the answer: a page of a hundred projects has half
-/// a megabyte, which is never copied.
+/// The items of a page, written one after the other into the text of the answer: a page of a
+/// hundred projects has half a megabyte, which is never copied.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     text: Vec<u8>,
@@ -97,7 +100,10 @@ pub(crate) struct Items {
 
 impl Items {
     /// Adds the item that `write` writes as JSON.
-    pub(crate) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>) -> Result<(), Failure> {
+    pub(crate) fn add(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         self.text.push(if self.count == 0 { b'[' } else { b',' });
         self.count += 1;
         write(&mut self.text)
@@ -112,16 +118,22 @@ impl Items {
 /// Answers one page of a list that is at hand as a whole.
 pub(crate) fn list(call: &Call<'_>, all: &[Value]) -> Result<Answer, Failure> {
     let page = Page::of(call)?;
-    let own = all.iter().skip(usize::try_from(page.offset()).unwrap_or(usize::MAX)).take(usize::try_from(page.size).unwrap_or(0));
+    let own = all
+        .iter()
+        .skip(usize::try_from(page.offset()).unwrap_or(usize::MAX))
+        .take(usize::try_from(page.size).unwrap_or(0));
     let mut items = Items::default();
     for item in own {
-        items.add(|text| serde_json::to_writer(text, item).map_err(|error| Failure::internal(&error)))?;
+        items.add(|text| {
+            serde_json::to_writer(text, item).map_err(|error| Failure::internal(&error))
+        })?;
     }
     let total = all.len() as i64;
     Ok(page.answer(call, items, total, page.offset().saturating_add(page.size) < total))
 }
 
-/// Answers one keyset page; `cursor` names the parameter and value that continue after its last item.
+/// Answers one keyset page; `cursor` names the parameter and value that continue after its last
+/// item.
 pub(crate) fn keyset(call: &Call<'_>, items: Items, cursor: Option<(&'static str, i64)>) -> Answer {
     let mut answer = items.answer();
     if let Some((name, value)) = cursor {
@@ -138,6 +150,9 @@ fn address(call: &Call<'_>, replaced: &[(&str, String)]) -> String {
         let name = pair.split('=').next().unwrap_or_default();
         !pair.is_empty() && replaced.iter().all(|(other, _)| *other != name)
     });
-    let query: Vec<String> = kept.map(str::to_owned).chain(replaced.iter().map(|(name, value)| format!("{name}={value}"))).collect();
+    let query: Vec<String> = kept
+        .map(str::to_owned)
+        .chain(replaced.iter().map(|(name, value)| format!("{name}={value}")))
+        .collect();
     format!("{}{path}?{}", call.base, query.join("&"))
 }

@@ -1,8 +1,10 @@
-//! The parameters of a call, wherever the client put them: query, form, JSON or multipart (reference 1, 1).
+//! The parameters of a call, wherever the client put them: query, form, JSON or multipart
+//! (reference 1, 1).
 //!
-//! Names in brackets are nested (`filter[environment_scope]=prod`, `topics[]=rust`), also as literal keys of a
-//! JSON object, because clients in the field send all of these. Parameters that no handler asks for are ignored.
-//! Values of forms are strings, so every reader converts: `true`, `"true"` and `"1"` are one boolean.
+//! Names in brackets are nested (`filter[environment_scope]=prod`, `topics[]=rust`), also as
+//! literal keys of a JSON object, because clients in the field send all of these. Parameters that
+//! no handler asks for are ignored. Values of forms are strings, so every reader converts: `true`,
+//! `"true"` and `"1"` are one boolean.
 
 use std::borrow::Cow;
 
@@ -11,8 +13,8 @@ use serde_json::{Map, Value};
 
 use super::answer::Failure;
 
-/// How many parameters one call may have, and how deep names in brackets may nest. All of these only bound the work
-/// that a hostile client can cause; real clients stay far below.
+/// How many parameters one call may have, and how deep names in brackets may nest. All of these
+/// only bound the work that a hostile client can cause; real clients stay far below.
 const MOST_PARAMETERS: usize = 2_000;
 const DEEPEST_NAME: usize = 8;
 /// How deep a JSON body may nest.
@@ -49,7 +51,12 @@ impl Params {
 
     /// Adds the members of a JSON object; an empty text and null add nothing.
     pub(crate) fn add_json(&mut self, text: &[u8]) -> Result<(), Failure> {
-        let malformed = || Failure::error(http::StatusCode::BAD_REQUEST, "message body does not match declared format");
+        let malformed = || {
+            Failure::error(
+                http::StatusCode::BAD_REQUEST,
+                "message body does not match declared format",
+            )
+        };
         if text.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
@@ -74,7 +81,8 @@ impl Params {
         self.count += 1;
         let name = &neutral(name);
         let (first, rest) = name.split_at(name.find('[').unwrap_or(name.len()));
-        let keys: Vec<&str> = rest.split('[').skip(1).map(|key| key.strip_suffix(']').unwrap_or(key)).collect();
+        let keys: Vec<&str> =
+            rest.split('[').skip(1).map(|key| key.strip_suffix(']').unwrap_or(key)).collect();
         if self.count > MOST_PARAMETERS || keys.len() > DEEPEST_NAME {
             return Err(Failure::invalid("parameters"));
         }
@@ -111,8 +119,11 @@ impl Params {
 
     /// Fails with one message that names every missing parameter. Null counts as missing.
     pub(crate) fn require(&self, names: &[&str]) -> Result<(), Failure> {
-        let missing: Vec<String> =
-            names.iter().filter(|name| self.get(name).is_none_or(Value::is_null)).map(|name| format!("{name} is missing")).collect();
+        let missing: Vec<String> = names
+            .iter()
+            .filter(|name| self.get(name).is_none_or(Value::is_null))
+            .map(|name| format!("{name} is missing"))
+            .collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -144,19 +155,32 @@ impl Params {
         let Some(items) = self.texts(name)? else {
             return Ok(None);
         };
-        items.iter().map(|item| item.parse().map_err(|_| Failure::invalid(name))).collect::<Result<_, _>>().map(Some)
+        items
+            .iter()
+            .map(|item| item.parse().map_err(|_| Failure::invalid(name)))
+            .collect::<Result<_, _>>()
+            .map(Some)
     }
 
     /// A list of texts: an array, or one text with commas. Blank items are left out.
     pub(crate) fn texts(&self, name: &str) -> Result<Option<Vec<String>>, Failure> {
         let items = match self.get(name) {
             None | Some(Value::Null) => return Ok(None),
-            Some(Value::Array(items)) => {
-                items.iter().map(|item| Ok(text(name, item)?.unwrap_or_default())).collect::<Result<Vec<String>, Failure>>()?
+            Some(Value::Array(items)) => items
+                .iter()
+                .map(|item| Ok(text(name, item)?.unwrap_or_default()))
+                .collect::<Result<Vec<String>, Failure>>()?,
+            Some(value) => {
+                text(name, value)?.unwrap_or_default().split(',').map(str::to_owned).collect()
             }
-            Some(value) => text(name, value)?.unwrap_or_default().split(',').map(str::to_owned).collect(),
         };
-        Ok(Some(items.iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()))
+        Ok(Some(
+            items
+                .iter()
+                .map(|item| item.trim().to_owned())
+                .filter(|item| !item.is_empty())
+                .collect(),
+        ))
     }
 
     /// A text out of a list of values.
@@ -167,22 +191,32 @@ impl Params {
         }
     }
 
-    /// A calendar date. The outer option is whether it was sent, the inner one is empty when it was blank or null.
+    /// A calendar date. The outer option is whether it was sent, the inner one is empty when it was
+    /// blank or null.
     pub(crate) fn date(&self, name: &str) -> Result<Option<Option<jiff::civil::Date>>, Failure> {
         if self.get(name).is_none() {
             return Ok(None);
         }
         match self.text(name)?.as_deref().map(str::trim) {
             None | Some("") => Ok(Some(None)),
-            Some(value) => value.get(..10).unwrap_or(value).parse().map(|date| Some(Some(date))).map_err(|_| Failure::invalid(name)),
+            Some(value) => value
+                .get(..10)
+                .unwrap_or(value)
+                .parse()
+                .map(|date| Some(Some(date)))
+                .map_err(|_| Failure::invalid(name)),
         }
     }
 }
 
 /// What the reference calls a parameter that has the name of an external host (1, 1).
 fn neutral(name: &str) -> Cow<'_, str> {
-    let renamed = |host: &str, word: &str| name.strip_prefix(host).map(|rest| Cow::Owned(format!("{word}{rest}")));
-    renamed("github_", "extgit_").or_else(|| renamed("bitbucket_server_", "extserver_")).unwrap_or(Cow::Borrowed(name))
+    let renamed = |host: &str, word: &str| {
+        name.strip_prefix(host).map(|rest| Cow::Owned(format!("{word}{rest}")))
+    };
+    renamed("github_", "extgit_")
+        .or_else(|| renamed("bitbucket_server_", "extserver_"))
+        .unwrap_or(Cow::Borrowed(name))
 }
 
 /// Reads a text; `name` is for the message.
@@ -286,7 +320,12 @@ mod tests {
         literal.add_json(br#"{"filter[environment_scope]": "prod"}"#).expect("an object");
         let mut nested = Params::default();
         nested.add_json(br#"{"filter": {"environment_scope": "prod"}}"#).expect("an object");
-        for params in [form("filter[environment_scope]=prod"), form("filter%5Benvironment_scope%5D=prod"), literal, nested] {
+        for params in [
+            form("filter[environment_scope]=prod"),
+            form("filter%5Benvironment_scope%5D=prod"),
+            literal,
+            nested,
+        ] {
             assert_eq!(params.get("filter"), Some(&json!({"environment_scope": "prod"})));
         }
         assert_eq!(form("topics[]=b&topics[]=a").get("topics"), Some(&json!(["b", "a"])));

@@ -1,4 +1,5 @@
-//! A connection whose writes have a time limit: a client that stops reading must not keep its place for ever.
+//! A connection whose writes have a time limit: a client that stops reading must not keep its place
+//! for ever.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +9,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream that fails with [`io::ErrorKind::TimedOut`] when the other side takes nothing for `limit`.
+/// A stream that fails with [`io::ErrorKind::TimedOut`] when the other side takes nothing for
+/// `limit`.
 #[derive(Debug)]
 pub(crate) struct Patient<S> {
     stream: S,
@@ -23,7 +25,11 @@ impl<S> Patient<S> {
     }
 
     /// Lets an answer through; while there is none, the time runs.
-    fn bounded<T>(&mut self, answer: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn bounded<T>(
+        &mut self,
+        answer: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         if answer.is_ready() {
             self.waiting = None;
             return answer;
@@ -35,18 +41,30 @@ impl<S> Patient<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let answer = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.bounded(answer, context)
     }
 
-    fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, parts: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         let answer = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
         self.bounded(answer, context)
     }

@@ -1,7 +1,8 @@
 //! Who may be connected: so many at once, and nobody keeps a place by being slow.
 //!
-//! A connection keeps its place only while a request that has come whole is answered. Otherwise it waits: for its
-//! client, or for room for a body. When all places are taken, a newcomer gets the place of whoever has waited longest.
+//! A connection keeps its place only while a request that has come whole is answered. Otherwise it
+//! waits: for its client, or for room for a body. When all places are taken, a newcomer gets the
+//! place of whoever has waited longest.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +39,8 @@ impl Taken {
 
     /// Sends whoever has waited longest away; false if nobody waits.
     fn make_room(&mut self) -> bool {
-        let waiting = self.seats.iter().filter_map(|(number, seat)| Some((seat.waiting_since?, *number)));
+        let waiting =
+            self.seats.iter().filter_map(|(number, seat)| Some((seat.waiting_since?, *number)));
         let seat = waiting.min().and_then(|(_, number)| self.seats.remove(&number));
         if let Some(seat) = &seat {
             seat.leave.notify_one();
@@ -52,7 +54,8 @@ impl Places {
         Arc::new(Self { most, taken: Mutex::default(), changed: Notify::new() })
     }
 
-    /// Takes a place, as soon as one is free or somebody who has one waits. The newcomer waits for its client.
+    /// Takes a place, as soon as one is free or somebody who has one waits. The newcomer waits for
+    /// its client.
     pub(crate) async fn enter(self: &Arc<Self>) -> Place {
         loop {
             if let Some(place) = self.try_enter() {
@@ -97,7 +100,8 @@ impl Place {
         self.places.changed.notify_one();
     }
 
-    /// A request is answered: until the next [`Place::wait`] the place is safe. False if it is gone already.
+    /// A request is answered: until the next [`Place::wait`] the place is safe. False if it is gone
+    /// already.
     pub(crate) fn work(&self) -> bool {
         let mut taken = self.places.lock();
         let seat = taken.seats.get_mut(&self.number);
@@ -130,7 +134,8 @@ mod tests {
     #[test]
     fn a_newcomer_gets_the_place_of_who_has_waited_longest() {
         let places = Places::new(2);
-        let (first, second) = (places.try_enter().expect("free"), places.try_enter().expect("free"));
+        let (first, second) =
+            (places.try_enter().expect("free"), places.try_enter().expect("free"));
         assert!(first.work());
         first.wait();
         let third = places.try_enter().expect("the second has waited longer than the first");

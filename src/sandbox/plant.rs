@@ -1,8 +1,8 @@
 //! Filling a database: `root` and its token, then the seed.
 //!
-//! A seed is applied once, to a database that has none yet: what is missing is inserted, what exists stays as it
-//! is. Its SHA-256 is kept, so that a later start can say that the seed has changed since, instead of applying
-//! half of a change or ignoring it silently.
+//! A seed is applied once, to a database that has none yet: what is missing is inserted, what
+//! exists stays as it is. Its SHA-256 is kept, so that a later start can say that the seed has
+//! changed since, instead of applying half of a change or ignoring it silently.
 
 use std::cell::OnceCell;
 
@@ -15,16 +15,23 @@ use super::call::Call;
 use super::params::Params;
 use super::routes::{groups, hooks, members, projects, push_rules, variables};
 use super::scope::Scope;
-use super::seed::{Seed, SeedError, SeedGroup, SeedMember, SeedProject, SeedState, SeedUser, SeedVisibility};
+use super::seed::{
+    Seed, SeedError, SeedGroup, SeedMember, SeedProject, SeedState, SeedUser, SeedVisibility,
+};
 use super::store::Store;
 use super::store::namespace::{Namespace, NewGroup};
 use super::store::project::Project;
 use super::store::user::{NewUser, User};
 use super::{Data, Service, StartError, access, clock};
 
-/// Gets the database ready for calls: `root` and its token, the seed, answers of this tier. Returns notes for the
-/// user.
-pub(super) fn prepare(service: &Service, seed: Option<&Seed>, token: &str, data: &Data) -> Result<Vec<String>, StartError> {
+/// Gets the database ready for calls: `root` and its token, the seed, answers of this tier. Returns
+/// notes for the user.
+pub(super) fn prepare(
+    service: &Service,
+    seed: Option<&Seed>,
+    token: &str,
+    data: &Data,
+) -> Result<Vec<String>, StartError> {
     let mut outcome = Ok(Vec::new());
     let result = service.store.write(|db| {
         outcome = prepare_in(service, db, seed, token, data);
@@ -35,14 +42,30 @@ pub(super) fn prepare(service: &Service, seed: Option<&Seed>, token: &str, data:
         }
     });
     let notes = outcome?;
-    result.map_err(|failure| SeedError::Refused { place: "the database".to_owned(), reason: reason(&failure) })?;
+    result.map_err(|failure| SeedError::Refused {
+        place: "the database".to_owned(),
+        reason: reason(&failure),
+    })?;
     Ok(notes)
 }
 
-fn prepare_in(service: &Service, db: &Connection, seed: Option<&Seed>, token: &str, data: &Data) -> Result<Vec<String>, SeedError> {
+fn prepare_in(
+    service: &Service,
+    db: &Connection,
+    seed: Option<&Seed>,
+    token: &str,
+    data: &Data,
+) -> Result<Vec<String>, SeedError> {
     let now = clock::spell(service.clock.now());
     if User::by_username(db, "root")?.is_none() {
-        let root = NewUser { username: "root", name: "Administrator", email: "root@localhost", state: "active", admin: true, bot: false };
+        let root = NewUser {
+            username: "root",
+            name: "Administrator",
+            email: "root@localhost",
+            state: "active",
+            admin: true,
+            bot: false,
+        };
         User::insert(db, root, &now)?;
     }
     let root = User::by_username(db, "root")?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
@@ -90,16 +113,23 @@ fn set_meta(db: &Connection, key: &str, value: &str) -> Result<(), rusqlite::Err
 /// What the prepared answers of projects have in them. To be counted up when that changes.
 const PREPARED: u32 = 2;
 
-/// The prepared answers of projects depend on the tier, so another tier makes them anew, and so does another release.
+/// The prepared answers of projects depend on the tier, so another tier makes them anew, and so
+/// does another release.
 fn follow_tier(db: &Connection, tier: Tier) -> Result<(), rusqlite::Error> {
     let prepared = format!("{PREPARED} {}", tier.name());
     if meta(db, "prepared")?.as_deref() == Some(&prepared) {
         return Ok(());
     }
-    let ids: Vec<i64> = db.prepare("SELECT id FROM projects")?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let ids: Vec<i64> = db
+        .prepare("SELECT id FROM projects")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
     for id in ids {
         if let Some(project) = Project::by_id(db, id)? {
-            let updated: String = db.query_row("SELECT updated_at FROM projects WHERE id = ?1", [id], |row| row.get(0))?;
+            let updated: String =
+                db.query_row("SELECT updated_at FROM projects WHERE id = ?1", [id], |row| {
+                    row.get(0)
+                })?;
             project.save_attributes(db, &project.attributes(db)?, tier, &updated)?;
         }
     }
@@ -109,7 +139,9 @@ fn follow_tier(db: &Connection, tier: Tier) -> Result<(), rusqlite::Error> {
 
 fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> Result<(), rusqlite::Error> {
     // One that was revoked and is asked for again is as good as new.
-    let known = db.execute("UPDATE tokens SET revoked = 0 WHERE digest = ?1", [&access::digest(token)[..]])? > 0;
+    let known = db
+        .execute("UPDATE tokens SET revoked = 0 WHERE digest = ?1", [&access::digest(token)[..]])?
+        > 0;
     if !known {
         access::add_token(db, user, token, "sandbox", "api", None, now)?;
     }
@@ -176,7 +208,12 @@ fn add_group(call: &Call<'_>, group: &SeedGroup) -> Result<(), SeedError> {
 }
 
 /// The namespace with the full path, created with all above it as needed.
-fn namespace(call: &Call<'_>, path: &str, name: Option<&str>, visibility: Option<SeedVisibility>) -> Result<Namespace, SeedError> {
+fn namespace(
+    call: &Call<'_>,
+    path: &str,
+    name: Option<&str>,
+    visibility: Option<SeedVisibility>,
+) -> Result<Namespace, SeedError> {
     if let Some(known) = Namespace::by_path(call.db, path)? {
         return Ok(known);
     }
@@ -201,19 +238,24 @@ fn namespace(call: &Call<'_>, path: &str, name: Option<&str>, visibility: Option
 fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), SeedError> {
     let place = format!("project {}", seed.path);
     let Some((above, own)) = seed.path.rsplit_once('/') else {
-        return Err(SeedError::Refused { place, reason: "the path needs a group or user in front: `acme/shop`".to_owned() });
+        return Err(SeedError::Refused {
+            place,
+            reason: "the path needs a group or user in front: `acme/shop`".to_owned(),
+        });
     };
     if Project::by_path(call.db, &seed.path)?.is_none() {
         let namespace = namespace(call, above, None, None)?;
         let mut settings = seed.settings.clone();
         settings.insert("path".to_owned(), own.into());
         let settings = parameters(&settings).map_err(refused(&place))?;
-        let id = projects::insert(call, Route::Create, root, &namespace, &settings).map_err(refused(&place))?;
+        let id = projects::insert(call, Route::Create, root, &namespace, &settings)
+            .map_err(refused(&place))?;
         if let Some(project) = Project::by_id(call.db, id)? {
             projects::edit(call, &project, &settings).map_err(refused(&place))?;
         }
     }
-    let project = Project::by_path(call.db, &seed.path)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    let project =
+        Project::by_path(call.db, &seed.path)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     let id = project.id;
     let scope = Scope::Project(Box::new(project));
     for (number, fields) in seed.variables.iter().enumerate() {
@@ -235,7 +277,12 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     Ok(())
 }
 
-fn add_members(call: &Call<'_>, scope: &Scope, place: &str, seeds: &[SeedMember]) -> Result<(), SeedError> {
+fn add_members(
+    call: &Call<'_>,
+    scope: &Scope,
+    place: &str,
+    seeds: &[SeedMember],
+) -> Result<(), SeedError> {
     for seed in seeds {
         let place = format!("{place}, member {}", seed.user);
         let Some(user) = User::by_username(call.db, &seed.user)? else {
@@ -244,7 +291,8 @@ fn add_members(call: &Call<'_>, scope: &Scope, place: &str, seeds: &[SeedMember]
         let mut fields = Map::new();
         fields.insert("access_level".to_owned(), seed.access_level.0.into());
         fields.insert("expires_at".to_owned(), seed.expires_at.clone().into());
-        let add = parameters(&fields).and_then(|fields| members::plant(call, scope, &user, &fields));
+        let add =
+            parameters(&fields).and_then(|fields| members::plant(call, scope, &user, &fields));
         add.map_err(refused(&place))?;
     }
     Ok(())

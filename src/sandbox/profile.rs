@@ -1,8 +1,8 @@
 //! How an embedded service may differ from the faithful one: dialects and faults, for tests.
 //!
-//! Where neither the reference nor the real service settles a question, both answers are a dialect, and a client
-//! has to work with either. Faults are a list of single misfortunes, each tied to a call. Neither can be reached
-//! over the network.
+//! Where neither the reference nor the real service settles a question, both answers are a dialect,
+//! and a client has to work with either. Faults are a list of single misfortunes, each tied to a
+//! call. Neither can be reached over the network.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -28,13 +28,15 @@ pub struct Profile {
     pub shuffle_topics: bool,
     /// Every new project gets a bot among its members.
     pub bots_among_members: bool,
-    /// This project attribute is accepted with 200 and dropped. Name, path, visibility and avatar cannot be.
+    /// This project attribute is accepted with 200 and dropped. Name, path, visibility and avatar
+    /// cannot be.
     pub drop_attribute: Option<String>,
     /// The full form of a project has no attribute but those that the reference lists (1, 2.8).
     pub unlisted_attributes_hidden: bool,
     /// PUT of a variable needs no `value`, as newer releases have it.
     pub optional_variable_value: bool,
-    /// DELETE of a project only marks it; it can be restored until it is gone after this many days. Premium.
+    /// DELETE of a project only marks it; it can be restored until it is gone after this many days.
+    /// Premium.
     pub deletion_delay: Option<u32>,
     /// How long forks and imports take, by the sandbox's clock.
     pub import_delay: Duration,
@@ -44,11 +46,14 @@ pub struct Profile {
     pub gists: bool,
     /// Starring and unstarring answer 200 instead of 201.
     pub star_answers_ok: bool,
-    /// Importing members answers 201, as the real service does, instead of the reference's 200 (2, 4.4).
+    /// Importing members answers 201, as the real service does, instead of the reference's 200 (2,
+    /// 4.4).
     pub import_members_created: bool,
-    /// Archiving what is archived is 400, as releases from 18 on have it. The reference calls it idempotent.
+    /// Archiving what is archived is 400, as releases from 18 on have it. The reference calls it
+    /// idempotent.
     pub archive_twice_refused: bool,
-    /// Settings, hooks, members and push rules of an archived project are refused with 403, like its variables.
+    /// Settings, hooks, members and push rules of an archived project are refused with 403, like
+    /// its variables.
     pub archived_read_only: bool,
     /// Maintainers of a project may add owners to it.
     pub maintainer_grants_owner: bool,
@@ -66,23 +71,25 @@ pub struct Profile {
     pub raw_masks_plainly: bool,
     /// What the licence does not have is 403 instead of 404.
     pub unlicensed_forbidden: bool,
-    /// `requirements_access_level` cannot be public: the descriptions of the reference differ (2, 4.3).
+    /// `requirements_access_level` cannot be public: the descriptions of the reference differ (2,
+    /// 4.3).
     pub requirements_never_public: bool,
-    /// A project that was moved still answers at its former path, as releases before 16.4 do. Otherwise reading
-    /// redirects to its id, and writing is refused.
+    /// A project that was moved still answers at its former path, as releases before 16.4 do.
+    /// Otherwise reading redirects to its id, and writing is refused.
     pub former_paths_answer: bool,
-    /// What is written is kept in another spelling: URLs of hooks with their host in lower case and a `/` for an empty
-    /// path, names and descriptions without blanks at their ends.
+    /// What is written is kept in another spelling: URLs of hooks with their host in lower case and
+    /// a `/` for an empty path, names and descriptions without blanks at their ends.
     pub normalises: bool,
     /// Every refusal in JSON quotes the whole body of its request.
     pub echoes_input: bool,
-    /// Single misfortunes of connections; a [`Model`](super::Model), which has none, does not suffer them.
+    /// Single misfortunes of connections; a [`Model`](super::Model), which has none, does not
+    /// suffer them.
     pub faults: Vec<Fault>,
 }
 
 impl Profile {
-    /// Each way to answer a question that neither the reference nor the real service settles, or on which they
-    /// disagree: the name of the switch, and a profile with that switch alone.
+    /// Each way to answer a question that neither the reference nor the real service settles, or on
+    /// which they disagree: the name of the switch, and a profile with that switch alone.
     #[must_use]
     pub fn dialects() -> Vec<(&'static str, Self)> {
         let with = |set: fn(&mut Self)| {
@@ -92,7 +99,10 @@ impl Profile {
         };
         vec![
             ("absent_delete", with(|profile| profile.absent_delete = AbsentDelete::NotFound)),
-            ("absent_push_rule", with(|profile| profile.absent_push_rule = AbsentPushRule::NotFound)),
+            (
+                "absent_push_rule",
+                with(|profile| profile.absent_push_rule = AbsentPushRule::NotFound),
+            ),
             ("archive_twice_refused", with(|profile| profile.archive_twice_refused = true)),
             ("archived_read_only", with(|profile| profile.archived_read_only = true)),
             ("former_paths_answer", with(|profile| profile.former_paths_answer = true)),
@@ -108,7 +118,10 @@ impl Profile {
             ("raw_masks_plainly", with(|profile| profile.raw_masks_plainly = true)),
             ("requirements_never_public", with(|profile| profile.requirements_never_public = true)),
             ("star_answers_ok", with(|profile| profile.star_answers_ok = true)),
-            ("unlisted_attributes_hidden", with(|profile| profile.unlisted_attributes_hidden = true)),
+            (
+                "unlisted_attributes_hidden",
+                with(|profile| profile.unlisted_attributes_hidden = true),
+            ),
             ("unlicensed_forbidden", with(|profile| profile.unlicensed_forbidden = true)),
         ]
     }
@@ -192,7 +205,8 @@ impl Faults {
     pub(crate) fn strike(&self, method: &Method, target: &str) -> Option<Misfortune> {
         let mut struck = None;
         for (fault, seen) in self.list().iter_mut() {
-            let matches = fault.method.as_ref().is_none_or(|wanted| wanted == method) && target.contains(&fault.path_contains);
+            let matches = fault.method.as_ref().is_none_or(|wanted| wanted == method)
+                && target.contains(&fault.path_contains);
             if matches {
                 *seen += 1;
                 if (fault.nth == 0 || fault.nth == *seen) && struck.is_none() {

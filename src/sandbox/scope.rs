@@ -1,5 +1,5 @@
-//! Where something belongs: members, variables, tokens and invitations are those of a group or of a project, with the
-//! same operations for both.
+//! Where something belongs: members, variables, tokens and invitations are those of a group or of a
+//! project, with the same operations for both.
 
 use super::access::{MAINTAINER, OWNER, ids};
 use super::answer::Failure;
@@ -15,7 +15,8 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// The project of the call. Level 0 is for reading, which is for every user who sees the project.
+    /// The project of the call. Level 0 is for reading, which is for every user who sees the
+    /// project.
     pub(crate) fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
         let project = match level {
             0 => call.project_as(0)?,
@@ -57,7 +58,9 @@ impl Scope {
     pub(crate) fn groups(&self) -> Vec<i64> {
         match self {
             Self::Group(group) => ids(&group.traversal).collect(),
-            Self::Project(project) if project.namespace.is_group() => ids(&project.namespace.traversal).collect(),
+            Self::Project(project) if project.namespace.is_group() => {
+                ids(&project.namespace.traversal).collect()
+            }
             Self::Project(_) => Vec::new(),
         }
     }

@@ -125,12 +125,19 @@ impl<'de> Deserialize<'de> for SeedLevel {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         let known = match &value {
-            Value::Number(number) => access::LEVELS.iter().find(|(level, _)| number.as_i64() == Some(*level)),
-            Value::String(word) => access::LEVELS.iter().find(|(_, name)| name.eq_ignore_ascii_case(word)),
+            Value::Number(number) => {
+                access::LEVELS.iter().find(|(level, _)| number.as_i64() == Some(*level))
+            }
+            Value::String(word) => {
+                access::LEVELS.iter().find(|(_, name)| name.eq_ignore_ascii_case(word))
+            }
             _ => None,
         };
         known.map(|(level, _)| Self(*level)).ok_or_else(|| {
-            let text = format!("`access_level` is {value}, but has to be a role ({}) or its number", role_words().join(", "));
+            let text = format!(
+                "`access_level` is {value}, but has to be a role ({}) or its number",
+                role_words().join(", ")
+            );
             serde::de::Error::custom(text)
         })
     }
@@ -158,7 +165,8 @@ fn role_words() -> Vec<String> {
 pub struct SeedProject {
     /// The full path.
     pub path: String,
-    /// Attributes, in the service's own names: those that edit a project, and those that create one.
+    /// Attributes, in the service's own names: those that edit a project, and those that create
+    /// one.
     #[serde(default)]
     pub settings: Map<String, Value>,
     /// CI/CD variables, in the service's own field names.
@@ -229,7 +237,8 @@ mod tests {
     #[test]
     fn the_schema_describes_every_field_and_refuses_others() {
         let schema = schemars::schema_for!(Seed).to_value();
-        let mut objects: Vec<&Value> = schema["$defs"].as_object().expect("definitions").values().collect();
+        let mut objects: Vec<&Value> =
+            schema["$defs"].as_object().expect("definitions").values().collect();
         objects.push(&schema);
         let mut fields = 0;
         for object in objects {
@@ -245,7 +254,9 @@ mod tests {
 
     #[test]
     fn roles_are_words_or_numbers() {
-        for (written, level) in [(Value::from(30), 30), ("Maintainer".into(), 40), ("minimal access".into(), 5)] {
+        for (written, level) in
+            [(Value::from(30), 30), ("Maintainer".into(), 40), ("minimal access".into(), 5)]
+        {
             assert_eq!(serde_json::from_value(written).ok(), Some(SeedLevel(level)));
         }
         for wrong in [Value::from(31), "30".into(), "boss".into(), Value::Null, true.into()] {

@@ -1,8 +1,8 @@
 //! The listening side: connections with time limits, the Host check, the request log, faults.
 //!
-//! It reads a request to its end, within limits of time and size, and lets `dispatch` answer it in turn. Faults live
-//! here: some of them end the connection. Slow clients take neither the `places` of quick ones nor, by the bodies that
-//! are read (`intake`), all the memory.
+//! It reads a request to its end, within limits of time and size, and lets `dispatch` answer it in
+//! turn. Faults live here: some of them end the connection. Slow clients take neither the `places`
+//! of quick ones nor, by the bodies that are read (`intake`), all the memory.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -29,7 +29,8 @@ use super::places::{Place, Places};
 use super::profile::{Faults, Misfortune};
 use super::{Service, clock, dispatch, limit};
 
-/// How long a client may take to send the head of a request, and how long an idle connection is kept.
+/// How long a client may take to send the head of a request, and how long an idle connection is
+/// kept.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long a client may take nothing of its answer.
 const WRITE_TIME: Duration = Duration::from_secs(30);
@@ -55,8 +56,9 @@ pub(crate) struct Front {
     pub(crate) intake: Intake,
 }
 
-/// Who is at work: as many reads as there are processors, and one write. Others wait here, where waiting takes no
-/// thread and everybody comes to their turn; more threads would only push aside the one that has the database.
+/// Who is at work: as many reads as there are processors, and one write. Others wait here, where
+/// waiting takes no thread and everybody comes to their turn; more threads would only push aside
+/// the one that has the database.
 #[derive(Debug)]
 pub(crate) struct Turns {
     reads: Semaphore,
@@ -77,7 +79,8 @@ impl Default for Turns {
 }
 
 /// A body on its way out: whole, or breaking off.
-type Outgoing = Either<Full<Bytes>, StreamBody<Iter<std::array::IntoIter<io::Result<Frame<Bytes>>, 2>>>>;
+type Outgoing =
+    Either<Full<Bytes>, StreamBody<Iter<std::array::IntoIter<io::Result<Frame<Bytes>>, 2>>>>;
 
 /// The connection is to be closed without an answer.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +92,12 @@ pub(crate) async fn serve(listener: TcpListener, front: Arc<Front>, stop: watch:
     serve_in(Places::new(MOST_CONNECTIONS), listener, front, stop).await;
 }
 
-async fn serve_in(places: Arc<Places>, listener: TcpListener, front: Arc<Front>, mut stop: watch::Receiver<bool>) {
+async fn serve_in(
+    places: Arc<Places>,
+    listener: TcpListener,
+    front: Arc<Front>,
+    mut stop: watch::Receiver<bool>,
+) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -120,7 +128,12 @@ async fn accept(listener: &TcpListener, places: &Arc<Places>) -> io::Result<(Tcp
     Ok((stream, places.enter().await))
 }
 
-async fn converse(stream: TcpStream, place: Place, front: Arc<Front>, mut stop: watch::Receiver<bool>) {
+async fn converse(
+    stream: TcpStream,
+    place: Place,
+    front: Arc<Front>,
+    mut stop: watch::Receiver<bool>,
+) {
     let place = Arc::new(place);
     let own = Arc::clone(&place);
     let service = service_fn(move |request| {
@@ -133,8 +146,14 @@ async fn converse(stream: TcpStream, place: Place, front: Arc<Front>, mut stop: 
         }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_headers(MOST_HEADERS).max_buf_size(MOST_HEAD);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(Patient::new(stream, WRITE_TIME)), service));
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(MOST_HEAD);
+    let mut connection = std::pin::pin!(
+        builder.serve_connection(TokioIo::new(Patient::new(stream, WRITE_TIME)), service)
+    );
     tokio::select! {
         // An error here is the client's or a fault's; there is nobody left to tell.
         _ = connection.as_mut() => return,
@@ -145,7 +164,11 @@ async fn converse(stream: TcpStream, place: Place, front: Arc<Front>, mut stop: 
 }
 
 /// Answers one request, or drops the connection.
-async fn answer(front: &Front, place: &Place, request: Request<Incoming>) -> Result<Response<Outgoing>, Dropped> {
+async fn answer(
+    front: &Front,
+    place: &Place,
+    request: Request<Incoming>,
+) -> Result<Response<Outgoing>, Dropped> {
     let started = Instant::now();
     let id = front.service.chance.hex();
     let method = request.method().clone();
@@ -258,7 +281,10 @@ fn page_of_html() -> Response<Bytes> {
 fn truncated(response: Response<Bytes>) -> Response<Outgoing> {
     response.map(|body| {
         let half = Frame::data(body.slice(..body.len() / 2));
-        Either::Right(StreamBody::new(stream::iter([Ok(half), Err(io::ErrorKind::BrokenPipe.into())])))
+        Either::Right(StreamBody::new(stream::iter([
+            Ok(half),
+            Err(io::ErrorKind::BrokenPipe.into()),
+        ])))
     })
 }
 
@@ -286,8 +312,8 @@ impl Front {
     }
 }
 
-/// A path and query without what may be secret: parameters named like tokens, and, where the query may carry the
-/// fields of an object, everything but filters and paging.
+/// A path and query without what may be secret: parameters named like tokens, and, where the query
+/// may carry the fields of an object, everything but filters and paging.
 fn without_secrets(method: &Method, target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else {
         return target.to_owned();
@@ -330,7 +356,9 @@ mod tests {
         };
         let (_stop, stopped) = watch::channel(false);
         tokio::spawn(serve_in(Places::new(4), listener, Arc::new(front), stopped));
-        let withheld = b"POST /api/v4/projects HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{".as_slice();
+        let withheld =
+            b"POST /api/v4/projects HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+                .as_slice();
         let mut slow = Vec::new();
         for sent in [b"", b"GET /api".as_slice(), withheld, b""] {
             let mut stream = TcpStream::connect(address).await.expect("a connection");
@@ -338,11 +366,20 @@ mod tests {
             slow.push(stream);
         }
         let mut quick = TcpStream::connect(address).await.expect("a connection");
-        quick.write_all(b"GET /api/v4/version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.expect("sent");
+        quick
+            .write_all(
+                b"GET /api/v4/version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+            )
+            .await
+            .expect("sent");
         let mut text = String::new();
         quick.read_to_string(&mut text).await.expect("an answer");
         assert!(text.starts_with("HTTP/1.1 401 "), "{text}");
-        assert_eq!(slow[0].read(&mut [0; 1]).await.ok(), Some(0), "who has waited longest is sent away");
+        assert_eq!(
+            slow[0].read(&mut [0; 1]).await.ok(),
+            Some(0),
+            "who has waited longest is sent away"
+        );
     }
 
     #[test]
@@ -350,9 +387,17 @@ mod tests {
         for (method, target, logged) in [
             (Method::GET, "/projects?search=a&private_token=s", "/projects?search=a"),
             (Method::GET, "/projects?job%5Ftoken=s", "/projects"),
-            (Method::PUT, "/x?filter[environment_scope]=p&value=s", "/x?filter[environment_scope]=p"),
+            (
+                Method::PUT,
+                "/x?filter[environment_scope]=p&value=s",
+                "/x?filter[environment_scope]=p",
+            ),
             (Method::POST, "/x?key=a&value=s", "/x"),
-            (Method::DELETE, "/x?filter%5Benvironment_scope%5D=p", "/x?filter%5Benvironment_scope%5D=p"),
+            (
+                Method::DELETE,
+                "/x?filter%5Benvironment_scope%5D=p",
+                "/x?filter%5Benvironment_scope%5D=p",
+            ),
         ] {
             assert_eq!(without_secrets(&method, target), logged);
         }

@@ -23,7 +23,8 @@ pub(crate) struct Rights<'a> {
     pub(crate) time: Timestamp,
 }
 
-/// The two texts of an answer that follow from the attributes: members of a JSON object without its braces.
+/// The two texts of an answer that follow from the attributes: members of a JSON object without its
+/// braces.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     /// What the simple form has.
@@ -45,9 +46,14 @@ pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
         .collect()
 }
 
-/// Sets in `stored` what the call says. Attributes above the tier, or for administrators only, are dropped
-/// without a word, as the real service does.
-pub(crate) fn apply(route: Route, params: &Params, rights: Rights<'_>, stored: &mut Map<String, Value>) -> Result<(), Failure> {
+/// Sets in `stored` what the call says. Attributes above the tier, or for administrators only, are
+/// dropped without a word, as the real service does.
+pub(crate) fn apply(
+    route: Route,
+    params: &Params,
+    rights: Rights<'_>,
+    stored: &mut Map<String, Value>,
+) -> Result<(), Failure> {
     let accepted = || {
         ATTRIBUTES.iter().filter(|row| {
             row.accepted_on(route)
@@ -88,16 +94,22 @@ fn set(
 ) -> Result<(), Failure> {
     let new = match row.kind {
         Kind::Elsewhere | Kind::TwinOf(_) => return Ok(()),
-        Kind::Flag | Kind::Text(_) | Kind::Name(_) | Kind::Number(..) | Kind::OneOf(_) => match plain(row, name, value)? {
-            Some(_) if name == "mr_default_target_self" && !rights.fork => {
-                return Err(Failure::bad_request("mr_default_target_self is only for forks"));
+        Kind::Flag | Kind::Text(_) | Kind::Name(_) | Kind::Number(..) | Kind::OneOf(_) => {
+            match plain(row, name, value)? {
+                Some(_) if name == "mr_default_target_self" && !rights.fork => {
+                    return Err(Failure::bad_request("mr_default_target_self is only for forks"));
+                }
+                Some(new)
+                    if name == "requirements_access_level"
+                        && new == "public"
+                        && rights.profile.requirements_never_public =>
+                {
+                    return Err(Failure::no_valid_value(name));
+                }
+                Some(new) => new,
+                None => return Ok(()),
             }
-            Some(new) if name == "requirements_access_level" && new == "public" && rights.profile.requirements_never_public => {
-                return Err(Failure::no_valid_value(name));
-            }
-            Some(new) => new,
-            None => return Ok(()),
-        },
+        }
         Kind::Topics => match params.texts(name)? {
             Some(words) => topics(words)?,
             None => return Ok(()),
@@ -125,11 +137,15 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
             None => None,
         },
         Kind::Number(least, most, complaint) => match integer(name, value)? {
-            Some(number) if !(least..=most).contains(&number) => return Err(Failure::model(name, complaint)),
+            Some(number) if !(least..=most).contains(&number) => {
+                return Err(Failure::model(name, complaint));
+            }
             number => number.map(Value::from),
         },
         Kind::OneOf(values) => match text(name, value)? {
-            Some(text) if !values.contains(&text.as_str()) => return Err(Failure::no_valid_value(name)),
+            Some(text) if !values.contains(&text.as_str()) => {
+                return Err(Failure::no_valid_value(name));
+            }
             text => text.map(Value::from),
         },
         Kind::Topics | Kind::CleanupPolicy | Kind::TwinOf(_) | Kind::Elsewhere => None,
@@ -164,12 +180,15 @@ const POLICY: &[(&str, Option<&[&str]>)] = &[
 ];
 const KEPT_TAGS: [i64; 6] = [1, 5, 10, 25, 50, 100];
 
-/// Changes the keys of the policy that the call mentions. `name_regex` and `name_regex_delete` are one thing.
+/// Changes the keys of the policy that the call mentions. `name_regex` and `name_regex_delete` are
+/// one thing.
 fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<(), Failure> {
     let Value::Object(sent) = value else {
         return if value.is_null() { Ok(()) } else { Err(Failure::invalid(name)) };
     };
-    let not_listed = |key: &str| Failure::model(&format!("container_expiration_policy.{key}"), "is not included in the list");
+    let not_listed = |key: &str| {
+        Failure::model(&format!("container_expiration_policy.{key}"), "is not included in the list")
+    };
     for (key, values) in POLICY {
         let Some(value) = sent.get(*key) else { continue };
         let new = text(&format!("{name}[{key}]"), value)?;
@@ -201,7 +220,8 @@ fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<(), Failu
     Ok(())
 }
 
-/// The policy with its next run: one cadence after this time, whether it is enabled or not. Months have 30 days.
+/// The policy with its next run: one cadence after this time, whether it is enabled or not. Months
+/// have 30 days.
 fn scheduled(mut policy: Value, time: Timestamp) -> Value {
     let days = match policy["cadence"].as_str() {
         Some("7d") => 7,
@@ -210,7 +230,9 @@ fn scheduled(mut policy: Value, time: Timestamp) -> Value {
         Some("3month") => 90,
         _ => 1,
     };
-    policy["next_run_at"] = clock::spell(time.checked_add(SignedDuration::from_hours(24 * days)).unwrap_or(time)).into();
+    policy["next_run_at"] =
+        clock::spell(time.checked_add(SignedDuration::from_hours(24 * days)).unwrap_or(time))
+            .into();
     policy
 }
 
@@ -256,10 +278,13 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
     Shown { brief: members(brief), full: members(full) }
 }
 
-/// Takes the attributes that the reference does not list out of the full form that `text` has from `start` on.
+/// Takes the attributes that the reference does not list out of the full form that `text` has from
+/// `start` on.
 pub(crate) fn hide_unlisted(text: &mut Vec<u8>, start: usize) -> Result<(), serde_json::Error> {
     let mut object: Map<String, Value> = serde_json::from_slice(&text[start..])?;
-    object.retain(|key, _| !ATTRIBUTES.iter().any(|row| row.reads == Reads::Unlisted && row.name == key));
+    object.retain(|key, _| {
+        !ATTRIBUTES.iter().any(|row| row.reads == Reads::Unlisted && row.name == key)
+    });
     text.truncate(start);
     serde_json::to_writer(text, &object)
 }
@@ -278,7 +303,13 @@ mod tests {
 
     fn anybody() -> Rights<'static> {
         static FAITHFUL: LazyLock<Profile> = LazyLock::new(Profile::default);
-        Rights { tier: Tier::Ultimate, administrator: true, fork: true, profile: &FAITHFUL, time: Timestamp::UNIX_EPOCH }
+        Rights {
+            tier: Tier::Ultimate,
+            administrator: true,
+            fork: true,
+            profile: &FAITHFUL,
+            time: Timestamp::UNIX_EPOCH,
+        }
     }
 
     fn edited(body: &Value, rights: Rights<'_>) -> Result<Map<String, Value>, Failure> {
@@ -345,14 +376,20 @@ mod tests {
     #[test]
     fn wrong_values_are_refused_in_the_words_of_the_service() {
         for (body, expected) in [
-            (json!({"merge_method": "x"}), json!({"error": "merge_method does not have a valid value"})),
+            (
+                json!({"merge_method": "x"}),
+                json!({"error": "merge_method does not have a valid value"}),
+            ),
             (json!({"build_timeout": "x"}), json!({"error": "build_timeout is invalid"})),
             (json!({"lfs_enabled": "x"}), json!({"error": "lfs_enabled is invalid"})),
             (
                 json!({"container_expiration_policy_attributes": {"keep_n": "x"}}),
                 json!({"error": "container_expiration_policy_attributes[keep_n] is invalid"}),
             ),
-            (json!({"build_timeout": 1}), json!({"message": {"build_timeout": ["needs to be between 10 minutes and 1 month"]}})),
+            (
+                json!({"build_timeout": 1}),
+                json!({"message": {"build_timeout": ["needs to be between 10 minutes and 1 month"]}}),
+            ),
         ] {
             assert_eq!(edited(&body, anybody()).expect_err("refused").body, expected, "{body}");
         }
@@ -361,7 +398,8 @@ mod tests {
     #[test]
     fn what_the_tier_or_the_role_does_not_cover_is_dropped() {
         let free = Rights { tier: Tier::Free, ..anybody() };
-        let answer = edited(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
+        let answer =
+            edited(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
         assert!(!answer.contains_key("mirror") && !answer.contains_key("approvals_before_merge"));
         let plain = Rights { administrator: false, ..anybody() };
         let answer = edited(&json!({"repository_storage": "x"}), plain).expect("accepted");

@@ -1,7 +1,8 @@
 //! Projects as answers: the simple and the full form (reference 1, 2.8).
 //!
-//! A project's row holds the members that only writes change as JSON text. Here the rest is put in front of it:
-//! names and addresses, which depend on the host that the client used, and what depends on the caller.
+//! A project's row holds the members that only writes change as JSON text. Here the rest is put in
+//! front of it: names and addresses, which depend on the host that the client used, and what
+//! depends on the caller.
 
 use rusqlite::params;
 use serde::Serialize;
@@ -18,8 +19,8 @@ use super::store::namespace::Namespace;
 use super::store::project::Project;
 use super::store::user::User;
 
-/// A JSON object that is written member by member to the end of a text. A page has a hundred projects with sixty
-/// members each, so nothing is put together elsewhere first.
+/// A JSON object that is written member by member to the end of a text. A page has a hundred
+/// projects with sixty members each, so nothing is put together elsewhere first.
 struct Object<'a> {
     text: &'a mut Vec<u8>,
     empty: bool,
@@ -88,13 +89,18 @@ impl Wanted {
         Ok(Self {
             license: call.params.is_set("license")?,
             statistics: call.params.is_set("statistics")?,
-            custom_attributes: call.params.is_set("with_custom_attributes")? && call.is_administrator(),
+            custom_attributes: call.params.is_set("with_custom_attributes")?
+                && call.is_administrator(),
         })
     }
 }
 
 /// Writes the simple form to the end of a JSON text.
-pub(crate) fn simple(call: &Call<'_>, project: &Project, text: &mut Vec<u8>) -> Result<(), Failure> {
+pub(crate) fn simple(
+    call: &Call<'_>,
+    project: &Project,
+    text: &mut Vec<u8>,
+) -> Result<(), Failure> {
     let mut object = Object::open(text);
     simple_members(call, project, &mut object)?;
     object.close();
@@ -102,7 +108,12 @@ pub(crate) fn simple(call: &Call<'_>, project: &Project, text: &mut Vec<u8>) -> 
 }
 
 /// Writes the full form to the end of a JSON text.
-pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Wanted, text: &mut Vec<u8>) -> Result<(), Failure> {
+pub(crate) fn full(
+    call: &Call<'_>,
+    project: &Project,
+    wanted: Wanted,
+    text: &mut Vec<u8>,
+) -> Result<(), Failure> {
     let start = text.len();
     let mut object = Object::open(text);
     simple_members(call, project, &mut object)?;
@@ -113,13 +124,20 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Wanted, text: &mu
     object.value("forks_count", project.forks_count)?;
     match project.empty_repo {
         true => object.value("readme_url", Value::Null)?,
-        false => object.plain("readme_url", &[&call.base, "/", &project.full_path, "/-/blob/HEAD/README.md"]),
+        false => object
+            .plain("readme_url", &[&call.base, "/", &project.full_path, "/-/blob/HEAD/README.md"]),
     }
-    object.plain("container_registry_image_prefix", &[host(call), "/", &project.full_path.to_lowercase()]);
+    object.plain(
+        "container_registry_image_prefix",
+        &[host(call), "/", &project.full_path.to_lowercase()],
+    );
     object.plain("import_status", &[project.import_status_at(call.now())]);
     object.value("import_error", project.import_error.as_deref())?;
     links(call, project.id, object.object("_links"));
-    object.value("shared_with_groups", if project.shared { shared_with_groups(call, project)? } else { Vec::new() })?;
+    object.value(
+        "shared_with_groups",
+        if project.shared { shared_with_groups(call, project)? } else { Vec::new() },
+    )?;
     if let Some(user) = &call.caller {
         permissions(call, user, project, object.object("permissions"))?;
     }
@@ -134,13 +152,20 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Wanted, text: &mu
 }
 
 /// The members of the simple form.
-fn simple_members(call: &Call<'_>, project: &Project, object: &mut Object<'_>) -> Result<(), Failure> {
+fn simple_members(
+    call: &Call<'_>,
+    project: &Project,
+    object: &mut Object<'_>,
+) -> Result<(), Failure> {
     let host = host(call);
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     let (base, path) = (call.base.as_str(), project.full_path.as_str());
     object.value("id", project.id)?;
     object.value("name", &project.name)?;
-    object.value("name_with_namespace", format_args!("{} / {}", project.namespace.full_name, project.name))?;
+    object.value(
+        "name_with_namespace",
+        format_args!("{} / {}", project.namespace.full_name, project.name),
+    )?;
     object.plain("path", &[&project.path]);
     object.plain("path_with_namespace", &[path]);
     object.plain("created_at", &[&project.created_at]);
@@ -156,7 +181,11 @@ fn simple_members(call: &Call<'_>, project: &Project, object: &mut Object<'_>) -
 }
 
 /// What only some projects or callers have.
-fn optional_members(call: &Call<'_>, project: &Project, object: &mut Object<'_>) -> Result<(), Failure> {
+fn optional_members(
+    call: &Call<'_>,
+    project: &Project,
+    object: &mut Object<'_>,
+) -> Result<(), Failure> {
     if let Some(id) = project.namespace.owner_id {
         object.value("owner", owner(call, id, &project.namespace)?)?;
     }
@@ -176,7 +205,12 @@ fn optional_members(call: &Call<'_>, project: &Project, object: &mut Object<'_>)
 }
 
 /// What the call asks for.
-fn wanted_members(call: &Call<'_>, project: &Project, wanted: Wanted, object: &mut Object<'_>) -> Result<(), Failure> {
+fn wanted_members(
+    call: &Call<'_>,
+    project: &Project,
+    wanted: Wanted,
+    object: &mut Object<'_>,
+) -> Result<(), Failure> {
     if wanted.license {
         object.value("license_url", Value::Null)?;
         object.value("license", Value::Null)?;
@@ -189,7 +223,10 @@ fn wanted_members(call: &Call<'_>, project: &Project, wanted: Wanted, object: &m
         sizes.close();
     }
     if wanted.custom_attributes {
-        object.value("custom_attributes", custom_attributes::of(call.db, Holder::Project(project.id))?)?;
+        object.value(
+            "custom_attributes",
+            custom_attributes::of(call.db, Holder::Project(project.id))?,
+        )?;
     }
     Ok(())
 }
@@ -199,8 +236,8 @@ fn host<'a>(call: &'a Call<'_>) -> &'a str {
     call.base.split_once("://").map_or("", |(_, host)| host)
 }
 
-/// The owner of a personal namespace: the fields of the reference (1, 2.8), and those of a user, without which strict
-/// clients refuse the project.
+/// The owner of a personal namespace: the fields of the reference (1, 2.8), and those of a user,
+/// without which strict clients refuse the project.
 fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value, Failure> {
     let mut body = json!({ "id": id, "name": namespace.name, "created_at": namespace.created_at });
     if !call.service.profile.owner_in_brief
@@ -220,7 +257,8 @@ fn upstream_of(call: &Call<'_>, id: i64) -> Result<Option<Value>, Failure> {
     };
     let mut text = Vec::new();
     simple(call, &upstream, &mut text)?;
-    let mut brief: Value = serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))?;
+    let mut brief: Value =
+        serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))?;
     brief["forks_count"] = upstream.forks_count.into();
     brief["license_url"] = Value::Null;
     brief["license"] = Value::Null;
@@ -283,7 +321,12 @@ fn shared_with_groups(call: &Call<'_>, project: &Project) -> Result<Vec<Value>, 
 }
 
 /// The caller's direct and inherited roles, each null without one.
-fn permissions(call: &Call<'_>, caller: &User, project: &Project, mut object: Object<'_>) -> Result<(), Failure> {
+fn permissions(
+    call: &Call<'_>,
+    caller: &User,
+    project: &Project,
+    mut object: Object<'_>,
+) -> Result<(), Failure> {
     let direct = call.direct_level(caller, project.id)?;
     let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
     // The notification level is the usual one: nobody can change it here.
@@ -294,9 +337,9 @@ fn permissions(call: &Call<'_>, caller: &User, project: &Project, mut object: Ob
     Ok(())
 }
 
-/// The projects that somebody is a member of, for the `WHERE` of a list over projects `p`. `:user`, `:namespaces`
-/// (a JSON array of those with the role), `:least`, `:today`, and `:everybody` (whether what all users may see is
-/// to be found as well) are bound by the list.
+/// The projects that somebody is a member of, for the `WHERE` of a list over projects `p`. `:user`,
+/// `:namespaces` (a JSON array of those with the role), `:least`, `:today`, and `:everybody`
+/// (whether what all users may see is to be found as well) are bound by the list.
 pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
     OR p.namespace_id IN (SELECT id FROM namespaces WHERE owner_id = :user)
     OR p.namespace_id IN (SELECT value FROM json_each(:namespaces))
@@ -308,6 +351,8 @@ pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
 
 /// Marks that something happened in a project.
 pub(crate) fn touch(call: &Call<'_>, project: i64) -> Result<(), Failure> {
-    call.db.prepare_cached("UPDATE projects SET updated_at = ?2 WHERE id = ?1")?.execute(params![project, call.now()])?;
+    call.db
+        .prepare_cached("UPDATE projects SET updated_at = ?2 WHERE id = ?1")?
+        .execute(params![project, call.now()])?;
     Ok(())
 }

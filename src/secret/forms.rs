@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use crate::text;
 
-/// Shorter forms are not struck: they would hit innocent words. Types protect the secrets behind them.
+/// Shorter forms are not struck: they would hit innocent words. Types protect the secrets behind
+/// them.
 const SHORTEST: usize = 6;
 /// Shorter base64 forms are not struck, for the same reason: any word is base64.
 const SHORTEST_BASE64: usize = 8;
-/// A larger secret, in bytes, is known as it is and escaped only: its thirty encodings would take more memory than they are worth.
+/// A larger secret, in bytes, is known as it is and escaped only: its thirty encodings would take
+/// more memory than they are worth.
 const LARGEST_ENCODED: usize = 1 << 16;
 
 /// Every form of `secret` that is long enough to be told from innocent text.
@@ -21,7 +23,9 @@ pub(super) fn of(secret: &str) -> BTreeSet<String> {
             continue;
         }
         forms.extend(percent_encoded(whole));
-        forms.extend(["0123456789abcdef", "0123456789ABCDEF"].map(|digits| hex(whole.as_bytes(), digits)));
+        forms.extend(
+            ["0123456789abcdef", "0123456789ABCDEF"].map(|digits| hex(whole.as_bytes(), digits)),
+        );
         forms.extend(base64(whole.as_bytes()));
     }
     // A text of several lines may be shown line by line.
@@ -43,7 +47,8 @@ fn escaped(secret: &str) -> Vec<String> {
     [secret.to_owned(), json, html, debug].into_iter().chain(shown).collect()
 }
 
-/// As parts of URLs and of forms have it: senders differ in what they leave as it is, in how they write a blank and in the digits.
+/// As parts of URLs and of forms have it: senders differ in what they leave as it is, in how they
+/// write a blank and in the digits.
 fn percent_encoded(secret: &str) -> Vec<String> {
     // RFC 3986's unreserved characters, those of HTML forms, those of `encodeURIComponent`.
     let kept = ["-_.~", "*-._", "-_.~!*'()"];
@@ -66,21 +71,27 @@ fn hex(bytes: &[u8], digits: &str) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// In both alphabets of base64, wherever in a group of three bytes the secret starts. First what depends on nothing around it, then the
-/// same up to the end of the data, without padding and with it.
+/// In both alphabets of base64, wherever in a group of three bytes the secret starts. First what
+/// depends on nothing around it, then the same up to the end of the data, without padding and with
+/// it.
 fn base64(bytes: &[u8]) -> Vec<String> {
     const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let mut forms = Vec::new();
     for offset in 0..3 {
         let placed = [&[0; 2][..offset], bytes].concat();
-        // A character holds six bits, so that of the first ones some hold bits of what stands before.
+        // A character holds six bits, so that of the first ones some hold bits of what stands
+        // before.
         let first = (8 * offset).div_ceil(6);
         let (certain, all) = (8 * placed.len() / 6, (8 * placed.len()).div_ceil(6));
         for last in ["+/", "-_"] {
             let alphabet = [DIGITS, last].concat();
             let sextet = |at: usize| {
-                let bit = |bit: usize| placed.get(bit / 8).map_or(0, |byte| byte >> (7 - bit % 8) & 1);
-                char::from(alphabet.as_bytes()[(6 * at..6 * at + 6).fold(0, |value, at| value << 1 | usize::from(bit(at)))])
+                let bit =
+                    |bit: usize| placed.get(bit / 8).map_or(0, |byte| byte >> (7 - bit % 8) & 1);
+                char::from(
+                    alphabet.as_bytes()[(6 * at..6 * at + 6)
+                        .fold(0, |value, at| value << 1 | usize::from(bit(at)))],
+                )
             };
             let text: String = (first..all).map(sextet).collect();
             let padding = "=".repeat((4 - all % 4) % 4);
@@ -132,7 +143,8 @@ mod tests {
 
     #[test]
     fn base64_is_known_wherever_it_starts_and_ends() {
-        // The same letters before and behind, so that only the place changes: `xx…yy`, without its ends and at the end of the data.
+        // The same letters before and behind, so that only the place changes: `xx…yy`, without its
+        // ends and at the end of the data.
         let forms = of("p@ss>?~w0rd");
         for (encoded, url) in [
             ("cEBzcz4/fncwcmR5", "cEBzcz4_fncwcmR5"),         // SECRETy
@@ -141,11 +153,21 @@ mod tests {
             ("eHhwQHNzPj9+dzByZA==", "eHhwQHNzPj9-dzByZA=="), // xxSECRET
         ] {
             for encoded in [encoded, url] {
-                let struck = forms.iter().filter(|form| encoded.contains(form.as_str())).map(String::len).max();
-                assert!(struck.is_some_and(|length| length >= 13), "{encoded}: {struck:?} of {forms:?}");
+                let struck = forms
+                    .iter()
+                    .filter(|form| encoded.contains(form.as_str()))
+                    .map(String::len)
+                    .max();
+                assert!(
+                    struck.is_some_and(|length| length >= 13),
+                    "{encoded}: {struck:?} of {forms:?}"
+                );
             }
         }
-        assert!(forms.contains("cEBzcz4/fncwcmQ=") && forms.contains("cEBzcz4_fncwcmQ"), "{forms:?}");
+        assert!(
+            forms.contains("cEBzcz4/fncwcmQ=") && forms.contains("cEBzcz4_fncwcmQ"),
+            "{forms:?}"
+        );
     }
 
     #[test]

@@ -13,7 +13,8 @@ use super::forms;
 /// What stands in the place of a secret.
 pub const MARK: &str = "[secret]";
 
-/// How much of a form is looked for, in bytes; what follows is compared. A large file would else become a larger automaton.
+/// How much of a form is looked for, in bytes; what follows is compared. A large file would else
+/// become a larger automaton.
 const LOOKED_FOR: usize = 64;
 
 /// A set of secrets, in all their forms.
@@ -24,7 +25,8 @@ pub(super) struct Known {
     finder: OnceLock<Finder>,
 }
 
-/// Finds forms by their beginnings. Without an automaton, which can only be too large, everything is taken for secret.
+/// Finds forms by their beginnings. Without an automaton, which can only be too large, everything
+/// is taken for secret.
 #[derive(Clone)]
 struct Finder {
     automaton: Option<AhoCorasick>,
@@ -49,7 +51,10 @@ impl Known {
         let mut found: Vec<Range<usize>> = Vec::new();
         for beginning in automaton.find_overlapping_iter(text) {
             let rest = &text[beginning.end()..];
-            let more = forms[beginning.pattern()].iter().map(|(form, from)| agreeing(rest, &form[*from..])).max();
+            let more = forms[beginning.pattern()]
+                .iter()
+                .map(|(form, from)| agreeing(rest, &form[*from..]))
+                .max();
             found.push(beginning.start()..beginning.end() + more.unwrap_or(0));
         }
         found.sort_by_key(|range| range.start);
@@ -66,7 +71,8 @@ impl Known {
 
 impl Finder {
     fn new(forms: &BTreeSet<Arc<str>>) -> Self {
-        // The mark is one of them, so that a secret which is part of it is not struck from it, and striking twice is striking once.
+        // The mark is one of them, so that a secret which is part of it is not struck from it, and
+        // striking twice is striking once.
         let forms: Vec<Arc<str>> = forms.iter().cloned().chain([MARK.into()]).collect();
         let mut by_beginning: BTreeMap<&str, Vec<(Arc<str>, usize)>> = BTreeMap::new();
         for form in &forms {
@@ -76,7 +82,8 @@ impl Finder {
             }
             by_beginning.entry(&form[..end]).or_default().push((Arc::clone(form), end));
         }
-        let automaton = AhoCorasick::builder().match_kind(MatchKind::Standard).build(by_beginning.keys()).ok();
+        let automaton =
+            AhoCorasick::builder().match_kind(MatchKind::Standard).build(by_beginning.keys()).ok();
         Self { automaton, forms: by_beginning.into_values().collect() }
     }
 }
@@ -122,8 +129,12 @@ mod tests {
     fn a_secret_that_looks_like_the_mark_is_struck_once() {
         for secret in ["secret", "[secret]", "[secret", "secret]"] {
             let known = known([secret, "another one"]);
-            for text in [format!("is {secret}."), format!("is [secret]{secret}."), "is another one.".to_owned(), "is [secret].".to_owned()]
-            {
+            for text in [
+                format!("is {secret}."),
+                format!("is [secret]{secret}."),
+                "is another one.".to_owned(),
+                "is [secret].".to_owned(),
+            ] {
                 let once = struck(&known, &text);
                 assert_eq!(struck(&known, &once), once, "{secret}: {text}");
                 assert_eq!(once.replace(MARK, ""), "is .", "{secret}: {text}");

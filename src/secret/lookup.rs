@@ -8,7 +8,9 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::{Allowed, Reference, Secret, forms, is_reserved, known::Known, names::TOKEN_NAMES, struck};
+use super::{
+    Allowed, Reference, Secret, forms, is_reserved, known::Known, names::TOKEN_NAMES, struck,
+};
 
 /// The largest file that a manifest's reference may name, in MiB.
 const MAX_FILE: u64 = 1;
@@ -26,7 +28,9 @@ pub enum Missing {
     #[error("`{0}` is empty")]
     Empty(Reference),
     /// The name belongs to the CI system or to undrift.
-    #[error("environment variable `{0}` belongs to the CI system or to undrift and must not be a value")]
+    #[error(
+        "environment variable `{0}` belongs to the CI system or to undrift and must not be a value"
+    )]
     Reserved(String),
     /// Manifests may name only some environment variables, and this is none of them.
     #[error("environment variable `{0}` must not be a value: `--allow-env` does not allow it")]
@@ -50,7 +54,9 @@ impl Missing {
         match self {
             Self::Reserved(_) => "reserved-variable",
             Self::OwnToken(_) => "own-token",
-            Self::Env(_) | Self::Empty(_) | Self::NotAllowed(_) | Self::File { .. } => "missing-secret",
+            Self::Env(_) | Self::Empty(_) | Self::NotAllowed(_) | Self::File { .. } => {
+                "missing-secret"
+            }
         }
     }
 }
@@ -80,7 +86,8 @@ impl OwnToken {
     /// Whether `value` is the token, or holds it in whatever form.
     fn is_in(&self, value: &[u8]) -> bool {
         let value = String::from_utf8_lossy(value);
-        value.trim() == self.token.expose().trim() || self.forms.iter().any(|form| value.contains(form))
+        value.trim() == self.token.expose().trim()
+            || self.forms.iter().any(|form| value.contains(form))
     }
 
     fn is_from(&self, file: &Path) -> bool {
@@ -90,28 +97,38 @@ impl OwnToken {
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secrets").field("references", &self.found.keys().collect::<Vec<_>>()).finish_non_exhaustive()
+        f.debug_struct("Secrets")
+            .field("references", &self.found.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
     }
 }
 
 impl Secrets {
-    /// Looks up what manifests name: files below `root`, and names in `environment` but those that are reserved.
-    pub fn new(root: impl Into<PathBuf>, environment: impl IntoIterator<Item = (String, String)>) -> Self {
-        let environment = environment.into_iter().map(|(name, value)| (name, Secret(value))).collect();
+    /// Looks up what manifests name: files below `root`, and names in `environment` but those that
+    /// are reserved.
+    pub fn new(
+        root: impl Into<PathBuf>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        let environment =
+            environment.into_iter().map(|(name, value)| (name, Secret(value))).collect();
         Self { root: Some(root.into()), environment, ..Self::default() }
     }
 
-    /// Looks up what a person named on a command line: files wherever they are, and names in `environment`.
+    /// Looks up what a person named on a command line: files wherever they are, and names in
+    /// `environment`.
     pub fn of_command_line(environment: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { root: None, ..Self::new("", environment) }
     }
 
-    /// Never takes undrift's own `token` for a value, nor the `file` that it came from; and strikes it from text.
+    /// Never takes undrift's own `token` for a value, nor the `file` that it came from; and strikes
+    /// it from text.
     #[must_use]
     pub fn with_own_token(mut self, token: Secret, file: Option<&Path>) -> Self {
         let forms = forms::of(token.expose());
         self.also_redact(token.clone());
-        self.own = Some(OwnToken { token, forms, file: file.and_then(|file| file.canonicalize().ok()) });
+        self.own =
+            Some(OwnToken { token, forms, file: file.and_then(|file| file.canonicalize().ok()) });
         self
     }
 
@@ -160,14 +177,20 @@ impl Secrets {
         self.found.iter().filter_map(|(reference, found)| Some((reference, found.as_ref().err()?)))
     }
 
-    /// The bytes of a file to upload: regular and at most 10 MiB; inside the root, if there is one, no symbolic link, and at most 1 MiB.
+    /// The bytes of a file to upload: regular and at most 10 MiB; inside the root, if there is one,
+    /// no symbolic link, and at most 1 MiB.
     ///
     /// # Errors
-    /// [`Missing::File`] with what stands in the way; [`Missing::OwnToken`] if undrift's token is in it.
+    /// [`Missing::File`] with what stands in the way; [`Missing::OwnToken`] if undrift's token is
+    /// in it.
     pub fn read_file(&self, path: &str) -> Result<Vec<u8>, Missing> {
         let bytes = self.bytes(path)?;
         let reference = Reference::File(path.to_owned());
-        if self.is_own_token(&reference, &bytes) { Err(Missing::OwnToken(reference)) } else { Ok(bytes) }
+        if self.is_own_token(&reference, &bytes) {
+            Err(Missing::OwnToken(reference))
+        } else {
+            Ok(bytes)
+        }
     }
 
     /// Looks `reference` up. What was found is struck from text from now on, of use or not.
@@ -189,8 +212,13 @@ impl Secrets {
             }
             Reference::File(path) => {
                 let text = String::from_utf8(self.bytes(path)?);
-                let text = text.map_err(|_| Missing::File { path: path.clone(), why: "it is not UTF-8 text".into() })?;
-                let text = text.strip_suffix('\n').map_or(text.as_str(), |t| t.strip_suffix('\r').unwrap_or(t));
+                let text = text.map_err(|_| Missing::File {
+                    path: path.clone(),
+                    why: "it is not UTF-8 text".into(),
+                })?;
+                let text = text
+                    .strip_suffix('\n')
+                    .map_or(text.as_str(), |t| t.strip_suffix('\r').unwrap_or(t));
                 Ok(Secret::new(text))
             }
         }
@@ -208,13 +236,17 @@ impl Secrets {
     fn is_own_token(&self, reference: &Reference, value: &[u8]) -> bool {
         let Some(own) = &self.own else { return false };
         let root = self.root.as_deref().unwrap_or(Path::new(""));
-        own.is_in(value) || matches!(reference, Reference::File(path) if own.is_from(&root.join(path)))
+        own.is_in(value)
+            || matches!(reference, Reference::File(path) if own.is_from(&root.join(path)))
     }
 
-    /// Whether an environment variable may be a value at all. A person at a command line may name more than a manifest.
+    /// Whether an environment variable may be a value at all. A person at a command line may name
+    /// more than a manifest.
     fn check_name(&self, name: &str) -> Result<(), Missing> {
         match self.root {
-            None if TOKEN_NAMES.contains(&name) => Err(Missing::OwnToken(Reference::Env(name.to_owned()))),
+            None if TOKEN_NAMES.contains(&name) => {
+                Err(Missing::OwnToken(Reference::Env(name.to_owned())))
+            }
             None => Ok(()),
             Some(_) if is_reserved(name) => Err(Missing::Reserved(name.to_owned())),
             Some(_) if !self.allowed.holds(name) => Err(Missing::NotAllowed(name.to_owned())),
@@ -227,7 +259,8 @@ impl Secrets {
         self.known.find(text)
     }
 
-    /// `text` with every known secret struck out, as it is, escaped and encoded. Striking twice is the same as striking once.
+    /// `text` with every known secret struck out, as it is, escaped and encoded. Striking twice is
+    /// the same as striking once.
     pub fn redact(&self, text: &str) -> String {
         struck(text, &self.find(text))
     }
@@ -235,7 +268,9 @@ impl Secrets {
 
 fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
     let relative = Path::new(path);
-    if path.is_empty() || !relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
+    if path.is_empty()
+        || !relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir))
+    {
         return Err("it must be a path below the manifest folder, without `..`".into());
     }
     let mut full = root.to_owned();
@@ -279,8 +314,10 @@ mod tests {
     use super::{super::MARK, *};
 
     fn secrets(pairs: &[(&str, &str)]) -> Secrets {
-        let mut secrets = Secrets::new("/nowhere", pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
-        let references: Vec<_> = pairs.iter().map(|(n, _)| Reference::Env((*n).to_owned())).collect();
+        let mut secrets =
+            Secrets::new("/nowhere", pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
+        let references: Vec<_> =
+            pairs.iter().map(|(n, _)| Reference::Env((*n).to_owned())).collect();
         secrets.resolve(&references);
         secrets
     }
@@ -295,19 +332,34 @@ mod tests {
     fn a_secret_is_struck_out_in_every_form() {
         let secrets = secrets(&[("A", "p@ss \"w0rd\"/é")]);
         let base64 = "eHggcEBzcyAidzByZCIvw6kgeXk="; // of `xx SECRET yy`
-        for text in ["is p@ss \"w0rd\"/é", "?t=p%40ss%20%22w0rd%22%2F%C3%A9", r#"{"t":"p@ss \"w0rd\"/é"}"#, base64] {
+        for text in [
+            "is p@ss \"w0rd\"/é",
+            "?t=p%40ss%20%22w0rd%22%2F%C3%A9",
+            r#"{"t":"p@ss \"w0rd\"/é"}"#,
+            base64,
+        ] {
             let redacted = secrets.redact(text);
             assert!(redacted.contains("[secret]"), "{text} -> {redacted}");
-            assert!(!redacted.contains("w0rd") && !redacted.contains("InczByZ"), "{text} -> {redacted}");
+            assert!(
+                !redacted.contains("w0rd") && !redacted.contains("InczByZ"),
+                "{text} -> {redacted}"
+            );
         }
     }
 
     const TOKEN: &str = "glpat-token/of+undrift";
 
-    /// Why `reference` is missing below `folder`, where the environment holds `variables` and the token came from the file `token`.
-    fn refused(folder: &Path, reference: &Reference, variables: &[(&str, &str)]) -> Option<Missing> {
-        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let mut secrets = Secrets::new(folder, variables).with_own_token(Secret::new(TOKEN), Some(&folder.join("token")));
+    /// Why `reference` is missing below `folder`, where the environment holds `variables` and the
+    /// token came from the file `token`.
+    fn refused(
+        folder: &Path,
+        reference: &Reference,
+        variables: &[(&str, &str)],
+    ) -> Option<Missing> {
+        let variables =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let mut secrets = Secrets::new(folder, variables)
+            .with_own_token(Secret::new(TOKEN), Some(&folder.join("token")));
         secrets.resolve([reference]);
         assert_eq!(secrets.get(reference).is_some(), secrets.why_missing(reference).is_none());
         secrets.why_missing(reference).cloned()
@@ -330,8 +382,11 @@ mod tests {
         for value in ["glpat-token-of-another", "glpat-token", MARK] {
             assert_eq!(refused(folder.path(), &alias, &[("ADMIN", value)]), None, "{value}");
         }
-        let mut short = Secrets::new("/nowhere", [("ADMIN".to_owned(), "abc".to_owned()), ("OTHER".to_owned(), "abcd".to_owned())])
-            .with_own_token(Secret::new("abc"), None);
+        let mut short = Secrets::new(
+            "/nowhere",
+            [("ADMIN".to_owned(), "abc".to_owned()), ("OTHER".to_owned(), "abcd".to_owned())],
+        )
+        .with_own_token(Secret::new("abc"), None);
         short.resolve([&alias, &Reference::Env("OTHER".into())]);
         assert_eq!(
             short.missing().collect::<Vec<_>>(),
@@ -347,10 +402,17 @@ mod tests {
         std::fs::write(folder.path().join("token"), "rotated meanwhile\n").unwrap();
         std::fs::write(folder.path().join("sub/copy"), format!("token: {TOKEN}\n")).unwrap();
         std::fs::write(folder.path().join("sub/other"), "another\n").unwrap();
-        for (path, is_own) in [("token", true), ("./token", true), ("sub/copy", true), ("sub/other", false)] {
+        for (path, is_own) in
+            [("token", true), ("./token", true), ("sub/copy", true), ("sub/other", false)]
+        {
             let reference = Reference::File(path.into());
-            assert_eq!(refused(folder.path(), &reference, &[]), is_own.then(|| Missing::OwnToken(reference.clone())), "{path}");
-            let secrets = Secrets::new(folder.path(), []).with_own_token(Secret::new(TOKEN), Some(&folder.path().join("sub/../token")));
+            assert_eq!(
+                refused(folder.path(), &reference, &[]),
+                is_own.then(|| Missing::OwnToken(reference.clone())),
+                "{path}"
+            );
+            let secrets = Secrets::new(folder.path(), [])
+                .with_own_token(Secret::new(TOKEN), Some(&folder.path().join("sub/../token")));
             assert_eq!(secrets.read_file(path).is_err(), is_own, "an upload of {path}");
         }
     }
@@ -359,15 +421,24 @@ mod tests {
     fn manifests_name_only_what_is_theirs_and_allowed() {
         let nowhere = Path::new("/nowhere");
         for name in ["CI_JOB_TOKEN", "GITLAB_TOKEN", "UNDRIFT_TOKEN"] {
-            let refused = refused(nowhere, &Reference::Env(name.into()), &[(name, "a value of some length")]);
+            let refused =
+                refused(nowhere, &Reference::Env(name.into()), &[(name, "a value of some length")]);
             assert_eq!(refused, Some(Missing::Reserved(name.into())));
         }
-        let environment = || ["SHOP_KEY", "OTHER_KEY", "CI_KEY"].map(|name| (name.to_owned(), "a value of some length".to_owned()));
-        let mut secrets = Secrets::new(nowhere, environment()).allowing(Allowed::only(["SHOP_*", "CI_*"]).unwrap());
-        let references = ["SHOP_KEY", "OTHER_KEY", "CI_KEY"].map(|name| Reference::Env(name.into()));
+        let environment = || {
+            ["SHOP_KEY", "OTHER_KEY", "CI_KEY"]
+                .map(|name| (name.to_owned(), "a value of some length".to_owned()))
+        };
+        let mut secrets = Secrets::new(nowhere, environment())
+            .allowing(Allowed::only(["SHOP_*", "CI_*"]).unwrap());
+        let references =
+            ["SHOP_KEY", "OTHER_KEY", "CI_KEY"].map(|name| Reference::Env(name.into()));
         secrets.resolve(&references);
         let missing: Vec<_> = secrets.missing().map(|(_, missing)| missing.clone()).collect();
-        assert_eq!(missing, [Missing::Reserved("CI_KEY".into()), Missing::NotAllowed("OTHER_KEY".into())]);
+        assert_eq!(
+            missing,
+            [Missing::Reserved("CI_KEY".into()), Missing::NotAllowed("OTHER_KEY".into())]
+        );
         let mut secrets = Secrets::of_command_line(environment());
         secrets.resolve(&references);
         assert_eq!(secrets.missing().count(), 0, "a person may name them");
@@ -376,7 +447,8 @@ mod tests {
     #[test]
     fn what_is_of_no_use_is_struck_all_the_same() {
         let value = format!("machine gitlab.example.org password {TOKEN} login somebody-else");
-        let mut secrets = Secrets::new("/nowhere", [("NETRC".to_owned(), value.clone())]).with_own_token(Secret::new(TOKEN), None);
+        let mut secrets = Secrets::new("/nowhere", [("NETRC".to_owned(), value.clone())])
+            .with_own_token(Secret::new(TOKEN), None);
         secrets.resolve([&Reference::Env("NETRC".into())]);
         assert_eq!(secrets.redact(&format!("is {value}, {TOKEN}")), "is [secret], [secret]");
     }
@@ -396,7 +468,10 @@ mod tests {
         ];
         secrets.resolve([&env, &nothing, &newline, &space]);
         let missing: Vec<_> = secrets.missing().map(|(_, missing)| missing.to_string()).collect();
-        assert_eq!(missing, ["`env:EMPTY` is empty", "`file:newline` is empty", "`file:nothing` is empty"]);
+        assert_eq!(
+            missing,
+            ["`env:EMPTY` is empty", "`file:newline` is empty", "`file:nothing` is empty"]
+        );
         assert_eq!(secrets.get(&space).unwrap().expose(), " ");
     }
 

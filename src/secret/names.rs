@@ -2,18 +2,21 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// The beginnings of the names that belong to the CI system and to undrift. Some of them hold tokens.
+/// The beginnings of the names that belong to the CI system and to undrift. Some of them hold
+/// tokens.
 const RESERVED: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
 
 /// The environment variables that hold undrift's own token. No command line sends them anywhere.
-pub(super) const TOKEN_NAMES: [&str; 3] = ["UNDRIFT_TOKEN", "GITLAB_TOKEN", "UNDRIFT_SANDBOX_TOKEN"];
+pub(super) const TOKEN_NAMES: [&str; 3] =
+    ["UNDRIFT_TOKEN", "GITLAB_TOKEN", "UNDRIFT_SANDBOX_TOKEN"];
 
 /// Whether `name` belongs to the CI system or to undrift, so that no manifest may name it.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// The environment variables that manifests may name, besides what is reserved: some, by globs, or all.
+/// The environment variables that manifests may name, besides what is reserved: some, by globs, or
+/// all.
 #[derive(Clone, Debug, Default)]
 pub struct Allowed(Option<Vec<GlobMatcher>>);
 
@@ -42,7 +45,9 @@ mod tests {
 
     #[test]
     fn what_belongs_to_others_is_reserved() {
-        for name in ["CI_JOB_TOKEN", "GITLAB_USER_LOGIN", "UNDRIFT_TOKEN"].into_iter().chain(TOKEN_NAMES) {
+        for name in
+            ["CI_JOB_TOKEN", "GITLAB_USER_LOGIN", "UNDRIFT_TOKEN"].into_iter().chain(TOKEN_NAMES)
+        {
             assert!(is_reserved(name), "{name}");
         }
         for name in ["CI", "CIRCLE_TOKEN", "MY_CI_TOKEN", "GITLABTOKEN", "DEPLOY_TOKEN"] {
@@ -53,9 +58,13 @@ mod tests {
     #[test]
     fn globs_allow_what_they_match_and_nothing_else() {
         let allowed = Allowed::only(["SHOP_*", "{A,B}_TOKEN"]).unwrap();
-        let held = ["SHOP_KEY", "SHOP_", "shop_key", "MY_SHOP_KEY", "B_TOKEN", "C_TOKEN"].map(|name| allowed.holds(name));
+        let held = ["SHOP_KEY", "SHOP_", "shop_key", "MY_SHOP_KEY", "B_TOKEN", "C_TOKEN"]
+            .map(|name| allowed.holds(name));
         assert_eq!(held, [true, true, false, false, true, false]);
-        assert!(Allowed::default().holds("ANYTHING") && !Allowed::only([""; 0]).unwrap().holds("ANYTHING"));
+        assert!(
+            Allowed::default().holds("ANYTHING")
+                && !Allowed::only([""; 0]).unwrap().holds("ANYTHING")
+        );
         assert!(Allowed::only(["SHOP_["]).unwrap_err().starts_with("`SHOP_[`: "));
     }
 }

@@ -8,13 +8,16 @@ pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static s
         [b'0', b'o', ..] => 8,
         _ => 10,
     };
-    let unsigned = if radix == 10 { text.strip_prefix(['+', '-']).unwrap_or(text) } else { &text[2..] };
+    let unsigned =
+        if radix == 10 { text.strip_prefix(['+', '-']).unwrap_or(text) } else { &text[2..] };
     if !unsigned.is_empty() && unsigned.chars().all(|c| c.is_digit(radix)) {
         let signed = if text.starts_with('-') { text } else { unsigned };
         return i64::from_str_radix(signed, radix).map(|n| Some(n.into())).map_err(|_| TOO_LARGE);
     }
     match unsigned {
-        ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN" => return Err("not a number that the API knows"),
+        ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN" => {
+            return Err("not a number that the API knows");
+        }
         _ if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') => return Ok(None),
         _ => {}
     }

@@ -4,49 +4,71 @@ use std::borrow::Cow;
 
 use granit_parser::ErrorKind;
 
-/// Whether the error is a tab. The parser reports it where it last saw something else, which may be a line earlier.
+/// Whether the error is a tab. The parser reports it where it last saw something else, which may be
+/// a line earlier.
 pub(super) const fn is_tab(kind: &ErrorKind) -> bool {
-    matches!(kind, ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation | ErrorKind::TabInPlainScalar)
+    matches!(
+        kind,
+        ErrorKind::TabNotAllowed
+            | ErrorKind::TabInBlockIndentation
+            | ErrorKind::TabInIndentation
+            | ErrorKind::TabInPlainScalar
+    )
 }
 
-/// An error of syntax in words, and what usually lies behind it. The parser's own words never quote the text either.
+/// An error of syntax in words, and what usually lies behind it. The parser's own words never quote
+/// the text either.
 pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
     const BRACKET: Option<&str> = Some("close the bracket, or put a text that holds one in quotes");
     const INDENT: Option<&str> = Some("check the indentation");
     const QUOTE: Option<&str> = Some("close the quote");
     let (message, help) = match kind {
         kind if is_tab(kind) => ("tabs are not allowed in indentation", Some("indent with spaces")),
-        ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidSimpleKey | ErrorKind::SimpleKeyExpected => {
-            ("a `:` where there can be no key", Some("check the indentation, and put a text that holds `: ` in quotes"))
-        }
+        ErrorKind::MappingValueNotAllowed
+        | ErrorKind::InvalidSimpleKey
+        | ErrorKind::SimpleKeyExpected => (
+            "a `:` where there can be no key",
+            Some("check the indentation, and put a text that holds `: ` in quotes"),
+        ),
         ErrorKind::ExpectedBlockMappingKey => ("a key must be here", INDENT),
         ErrorKind::ExpectedBlockSequenceEntry => ("an entry with `- ` must be here", INDENT),
         ErrorKind::InvalidIndentation => ("an indentation that fits to nothing above", INDENT),
         ErrorKind::ExpectedFlowMappingSeparator => ("a `,` or `}` must be here", BRACKET),
         ErrorKind::ExpectedFlowSequenceSeparator => ("a `,` or `]` must be here", BRACKET),
-        ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofFlowSequence => ("a bracket that is never closed", BRACKET),
+        ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofFlowSequence => {
+            ("a bracket that is never closed", BRACKET)
+        }
         ErrorKind::MisplacedFlowCollectionEnd => ("a bracket that closes nothing", BRACKET),
         ErrorKind::UnclosedQuotedScalar => ("a quote that is never closed", QUOTE),
-        ErrorKind::InvalidQuotedScalarIndent => ("a quoted text that goes on with too little indentation", QUOTE),
-        ErrorKind::InvalidTrailingSingleQuotedScalar => {
-            ("more text after the quote that ends a text", Some("write a `'` inside single quotes twice, or put the text in double quotes"))
+        ErrorKind::InvalidQuotedScalarIndent => {
+            ("a quoted text that goes on with too little indentation", QUOTE)
         }
+        ErrorKind::InvalidTrailingSingleQuotedScalar => (
+            "more text after the quote that ends a text",
+            Some("write a `'` inside single quotes twice, or put the text in double quotes"),
+        ),
         ErrorKind::InvalidTrailingDoubleQuotedScalar => (
             "more text after the quote that ends a text",
             Some("write a `\"` inside double quotes as `\\\"`, or put the text in single quotes"),
         ),
-        ErrorKind::UnknownQuotedScalarEscape => {
-            ("an unknown escape in a text in double quotes", Some("put the text in single quotes: they keep a `\\` as it is"))
+        ErrorKind::UnknownQuotedScalarEscape => (
+            "an unknown escape in a text in double quotes",
+            Some("put the text in single quotes: they keep a `\\` as it is"),
+        ),
+        ErrorKind::UnclosedFlowCollection { open } => {
+            return (format!("`{open}` is never closed").into(), BRACKET);
         }
-        ErrorKind::UnclosedFlowCollection { open } => return (format!("`{open}` is never closed").into(), BRACKET),
-        ErrorKind::MismatchedFlowCollectionEnd { open, close } => return (format!("`{open}` is closed by `{close}`").into(), BRACKET),
+        ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
+            return (format!("`{open}` is closed by `{close}`").into(), BRACKET);
+        }
         ErrorKind::MissingAnchorOrAliasName => (
             "text that starts with `*` or `&` must be in quotes",
             Some("write `'*'` for a single star: without quotes it names a YAML alias"),
         ),
-        ErrorKind::UnexpectedCharacter { .. } => {
-            ("a character that no text can start with", Some("put the text in single quotes: they keep it as it is"))
-        }
+        ErrorKind::UnexpectedCharacter { .. } => (
+            "a character that no text can start with",
+            Some("put the text in single quotes: they keep it as it is"),
+        ),
         kind => return (kind.to_string().into(), None),
     };
     (message.into(), help)

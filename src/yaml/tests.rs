@@ -9,7 +9,11 @@ use super::*;
 
 fn good(text: &str) -> Json {
     let parsed = parse(text);
-    assert_eq!((parsed.faults, parsed.is_broken, parsed.documents.len()), (vec![], false, 1), "{text}");
+    assert_eq!(
+        (parsed.faults, parsed.is_broken, parsed.documents.len()),
+        (vec![], false, 1),
+        "{text}"
+    );
     parsed.documents[0].to_json()
 }
 
@@ -75,7 +79,11 @@ fn what_is_forbidden_has_a_code_and_leaves_the_rest_readable() {
         ("<<: 3", "syntax"),
     ] {
         let parsed = parse(text);
-        assert_eq!(parsed.faults.iter().map(|fault| fault.code).collect::<Vec<_>>(), [code], "{text}");
+        assert_eq!(
+            parsed.faults.iter().map(|fault| fault.code).collect::<Vec<_>>(),
+            [code],
+            "{text}"
+        );
         assert_eq!((parsed.is_broken, parsed.documents.len()), (false, 1), "{text}");
     }
 }
@@ -83,7 +91,10 @@ fn what_is_forbidden_has_a_code_and_leaves_the_rest_readable() {
 #[test]
 fn a_duplicate_shows_both_places_and_the_first_counts() {
     let parsed = parse("a: 1\nb: 2\na: 3\n");
-    assert_eq!((parsed.faults[0].span.clone(), parsed.faults[0].first.clone()), (10..11, Some(0..1)));
+    assert_eq!(
+        (parsed.faults[0].span.clone(), parsed.faults[0].first.clone()),
+        (10..11, Some(0..1))
+    );
     assert_eq!(parsed.documents[0].to_json(), json!({"a": 1, "b": 2}));
 }
 
@@ -91,13 +102,31 @@ fn a_duplicate_shows_both_places_and_the_first_counts() {
 fn broken_syntax_hides_no_other_document() {
     let parsed = parse("a: 1\n---\nb: [1, 2\n---\nc: 1\nc: 2\n---\nd: 'x\n");
     assert!(parsed.is_broken);
-    assert_eq!(parsed.documents.iter().map(Node::to_json).collect::<Vec<_>>(), [json!({"a": 1}), json!({"c": 1})]);
-    assert_eq!(parsed.faults.iter().map(|fault| fault.code).collect::<Vec<_>>(), ["syntax", "duplicate-key", "syntax"]);
+    assert_eq!(
+        parsed.documents.iter().map(Node::to_json).collect::<Vec<_>>(),
+        [json!({"a": 1}), json!({"c": 1})]
+    );
+    assert_eq!(
+        parsed.faults.iter().map(|fault| fault.code).collect::<Vec<_>>(),
+        ["syntax", "duplicate-key", "syntax"]
+    );
 }
 
 #[test]
 fn every_broken_text_is_a_fault() {
-    for text in ["a: [", "a: }", "a: b: c", "a:\n\t- x", "a: *b", "a: &b [*b]", "a: \"\\q\"", "- a\nb: c", "a: @x", "\u{0}", "a: \u{1b}"] {
+    for text in [
+        "a: [",
+        "a: }",
+        "a: b: c",
+        "a:\n\t- x",
+        "a: *b",
+        "a: &b [*b]",
+        "a: \"\\q\"",
+        "- a\nb: c",
+        "a: @x",
+        "\u{0}",
+        "a: \u{1b}",
+    ] {
         let parsed = parse(text);
         assert!(parsed.is_broken && !parsed.faults.is_empty(), "{text:?}");
     }
@@ -117,7 +146,12 @@ fn aliases_do_not_multiply() {
         writeln!(lists, "a{i}: &a{i} [{}]", vec![format!("*a{}", i - 1); 9].join(",")).unwrap();
     }
     let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 1000].join(","));
-    let nested = format!("{}{}{}", (0..60).map(|i| format!("&a{i} [")).collect::<String>(), "x,".repeat(100_000), "]".repeat(60));
+    let nested = format!(
+        "{}{}{}",
+        (0..60).map(|i| format!("&a{i} [")).collect::<String>(),
+        "x,".repeat(100_000),
+        "]".repeat(60)
+    );
     for text in [lists, long, nested] {
         assert_eq!(codes(&text), ["yaml-limit"]);
     }
@@ -132,7 +166,9 @@ fn depth_is_bounded() {
         assert_eq!(codes(&unit.repeat(100_000)), ["yaml-limit"], "{unit}");
     }
     // Aliases may not reach deeper than brackets.
-    let chain = |links: usize| (1..links).map(|i| format!("a{i}: &a{i} [*a{}]\n", i - 1)).collect::<String>();
+    let chain = |links: usize| {
+        (1..links).map(|i| format!("a{i}: &a{i} [*a{}]\n", i - 1)).collect::<String>()
+    };
     assert_eq!(codes(&format!("a0: &a0 []\n{}", chain(MAX_DEPTH))), [""; 0]);
     assert_eq!(codes(&format!("a0: &a0 []\n{}", chain(MAX_DEPTH + 1))), ["yaml-limit"]);
     let block: String = (0..200).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
@@ -144,7 +180,10 @@ fn a_node_knows_where_it_stands() {
     let text = "\u{feff}kind: Pröject\r\nspec:\r\n  topics: [a, \"b c\"]\r\n";
     let parsed = parse(text);
     let (key, topics) = parsed.documents[0].get("spec").unwrap().1.get("topics").unwrap();
-    assert_eq!((&text[key.span.clone()], &text[topics.items()[1].span.clone()]), ("topics", "\"b c\""));
+    assert_eq!(
+        (&text[key.span.clone()], &text[topics.items()[1].span.clone()]),
+        ("topics", "\"b c\"")
+    );
     assert_eq!(&text[parsed.documents[0].get("kind").unwrap().1.span.clone()], "Pröject");
 }
 
@@ -168,7 +207,8 @@ fn any_json() -> impl Strategy<Value = Json> {
     leaf.prop_recursive(4, 32, 5, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Json::from),
-            prop::collection::btree_map("[a-z ~#:-]{1,6}", inner, 0..5).prop_map(|map| map.into_iter().collect()),
+            prop::collection::btree_map("[a-z ~#:-]{1,6}", inner, 0..5)
+                .prop_map(|map| map.into_iter().collect()),
         ]
     })
 }

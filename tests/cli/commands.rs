@@ -18,7 +18,10 @@ groups: [{path: acme, members: [{user: root, access_level: owner}]}]
 
 /// A folder with a project that is not there yet.
 fn shop() -> Place {
-    Place::new().file("shop.yaml", SHOP).file("sandbox.yaml", SEED).file("sandbox.env", "SHOP_TOKEN='canary-0123456789'\n")
+    Place::new()
+        .file("shop.yaml", SHOP)
+        .file("sandbox.yaml", SEED)
+        .file("sandbox.env", "SHOP_TOKEN='canary-0123456789'\n")
 }
 
 fn exit_code(place: &Place, arguments: &str) -> i32 {
@@ -76,7 +79,11 @@ fn a_missing_secret_stops_apply_before_it_starts() {
     place.write("sandbox.env", "");
     insta::assert_snapshot!(place.run("apply --sandbox --yes"));
     assert_eq!(exit_code(&place, "plan --sandbox"), 0, "a plan works without");
-    assert_eq!(exit_code(&place, "apply --sandbox --yes --only acme/shop#settings"), 0, "so does a part that needs none");
+    assert_eq!(
+        exit_code(&place, "apply --sandbox --yes --only acme/shop#settings"),
+        0,
+        "so does a part that needs none"
+    );
 }
 
 #[test]
@@ -107,9 +114,14 @@ fn the_log_is_on_stderr_and_holds_no_secret() {
     let place = shop();
     let output = place.output("apply --sandbox --yes -vv");
     let log = String::from_utf8(output.stderr).unwrap();
-    assert!(log.contains("variable-create") && !log.contains("canary") && !log.contains("sandbox-"), "{log}");
+    assert!(
+        log.contains("variable-create") && !log.contains("canary") && !log.contains("sandbox-"),
+        "{log}"
+    );
     let wrong = Place::new().env("UNDRIFT_LOG", "undrift=deafening");
-    assert!(wrong.run("check").ends_with("help: write it like `undrift=debug`\n---- exit code 3\n"));
+    assert!(
+        wrong.run("check").ends_with("help: write it like `undrift=debug`\n---- exit code 3\n")
+    );
 }
 
 #[test]
@@ -122,21 +134,31 @@ fn values_for_the_sandbox_win_over_the_environment() {
 
 #[test]
 fn the_manifests_cannot_choose_the_service() {
-    let place = shop().file("undrift.yaml", "version: 1\nservice: {url: 'https://gitlab.example.org'}\n").env("UNDRIFT_TOKEN", "x");
+    let place = shop()
+        .file("undrift.yaml", "version: 1\nservice: {url: 'https://gitlab.example.org'}\n")
+        .env("UNDRIFT_TOKEN", "x");
     insta::assert_snapshot!(place.run("plan --url https://elsewhere.example.org"));
     assert_eq!(exit_code(&place, "plan"), 3, "nor does it supply the address");
 }
 
 #[test]
 fn check_needs_no_service() {
-    let place = shop().file("broken.yaml", "kind: Project\npath: acme/x\nsettings: {visiblity: private}\n");
-    insta::assert_snapshot!([place.run("check"), place.run("check shop.yaml"), place.run("check --out json=-")].join("\n"));
+    let place =
+        shop().file("broken.yaml", "kind: Project\npath: acme/x\nsettings: {visiblity: private}\n");
+    insta::assert_snapshot!(
+        [place.run("check"), place.run("check shop.yaml"), place.run("check --out json=-")]
+            .join("\n")
+    );
 }
 
 #[test]
 fn json_on_stdout_is_only_json() {
     let place = shop();
-    for (arguments, sort) in [("plan --sandbox", "plan"), ("drift --sandbox", "drift"), ("apply --sandbox --yes", "apply")] {
+    for (arguments, sort) in [
+        ("plan --sandbox", "plan"),
+        ("drift --sandbox", "drift"),
+        ("apply --sandbox --yes", "apply"),
+    ] {
         let output = place.output(&format!("{arguments} --out json=-"));
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["undrift"], sort);
@@ -149,7 +171,10 @@ fn json_on_stdout_is_only_json() {
 fn a_report_that_cannot_be_written_is_found_before_the_first_write() {
     let place = shop();
     let story = place.run("apply --sandbox --yes --out json=nowhere/report.json");
-    assert!(story.contains("cannot write `nowhere/report.json`") && story.ends_with("exit code 3\n"), "{story}");
+    assert!(
+        story.contains("cannot write `nowhere/report.json`") && story.ends_with("exit code 3\n"),
+        "{story}"
+    );
     assert_eq!(exit_code(&place, "plan --sandbox --exit-code"), 2, "nothing was applied");
 }
 
@@ -159,7 +184,8 @@ fn every_schema_is_written_and_compared() {
     assert_eq!(exit_code(&place, "schema --write schemas"), 0);
     assert_eq!(exit_code(&place, "schema --check schemas"), 0);
     for entry in std::fs::read_dir(place.path().join("schemas")).unwrap() {
-        let schema: Value = serde_json::from_str(&std::fs::read_to_string(entry.unwrap().path()).unwrap()).unwrap();
+        let schema: Value =
+            serde_json::from_str(&std::fs::read_to_string(entry.unwrap().path()).unwrap()).unwrap();
         jsonschema::validator_for(&schema).unwrap();
     }
     place.write("schemas/plan.schema.json", "{}\n");
@@ -169,18 +195,34 @@ fn every_schema_is_written_and_compared() {
 #[test]
 fn the_schemas_of_the_repository_are_as_generated() {
     let folder = concat!("schema --check ", env!("CARGO_MANIFEST_DIR"), "/schemas");
-    assert_eq!(Place::new().run(folder).lines().last(), Some("---- exit code 0"), "run `undrift schema --write schemas`");
+    assert_eq!(
+        Place::new().run(folder).lines().last(),
+        Some("---- exit code 0"),
+        "run `undrift schema --write schemas`"
+    );
 }
 
 #[test]
 fn help_and_pages_are_no_errors() {
     let place = Place::new();
-    for arguments in ["--help", "--version", "help plan", "apply --help", "man", "man --write man", "completions bash", "completions zsh"] {
+    for arguments in [
+        "--help",
+        "--version",
+        "help plan",
+        "apply --help",
+        "man",
+        "man --write man",
+        "completions bash",
+        "completions zsh",
+    ] {
         assert_eq!(exit_code(&place, arguments), 0, "{arguments}");
     }
     assert!(place.path().join("man/undrift-plan.1").exists());
     for shell in ["bash", "zsh"] {
-        assert!(place.run(&format!("completions {shell}")).contains("project-star"), "{shell} completes no operations");
+        assert!(
+            place.run(&format!("completions {shell}")).contains("project-star"),
+            "{shell} completes no operations"
+        );
     }
     insta::assert_snapshot!(place.run("--help"));
 }
@@ -192,6 +234,12 @@ fn a_reader_that_goes_away_is_no_error() {
     let mut command = place.command("schema manifest");
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let output = command.stdout(writer).stderr(std::process::Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    let output = command
+        .stdout(writer)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap()
+        .wait_with_output()
+        .unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }

@@ -46,7 +46,12 @@ impl Place {
     pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_undrift"));
         let variables = self.environment.iter().map(|(name, value)| (name, value));
-        command.args(arguments.split_whitespace()).current_dir(self.path()).env_clear().envs(variables).stdin(Stdio::null());
+        command
+            .args(arguments.split_whitespace())
+            .current_dir(self.path())
+            .env_clear()
+            .envs(variables)
+            .stdin(Stdio::null());
         command
     }
 
@@ -63,12 +68,17 @@ impl Place {
             text => format!("---- {name}\n{text}"),
         };
         let (stdout, stderr) = (stream("stdout", &output.stdout), stream("stderr", &output.stderr));
-        format!("$ undrift {arguments}\n{stdout}{stderr}---- exit code {}\n", output.status.code().unwrap())
+        format!(
+            "$ undrift {arguments}\n{stdout}{stderr}---- exit code {}\n",
+            output.status.code().unwrap()
+        )
     }
 
     fn normalised(&self, bytes: &[u8]) -> String {
         let text = std::str::from_utf8(bytes).expect("the output is UTF-8");
-        let text = text.replace(self.path().to_str().unwrap(), "[FOLDER]").replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
+        let text = text
+            .replace(self.path().to_str().unwrap(), "[FOLDER]")
+            .replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
         let text = replaced_after(&text, "127.0.0.1:", "[PORT]", |c| c.is_ascii_digit());
         replaced_after(&text, "sandbox-", "[TOKEN]", |c| c.is_ascii_hexdigit())
     }

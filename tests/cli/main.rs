@@ -1,7 +1,8 @@
 //! The command line from outside: the binary in an empty environment, in a folder of its own.
 //!
-//! A snapshot holds what a run wrote to stdout and to stderr, and its exit code. What differs from run to run is replaced: the folder,
-//! addresses, generated tokens and the version. `INSTA_UPDATE=always` writes the snapshots anew.
+//! A snapshot holds what a run wrote to stdout and to stderr, and its exit code. What differs from
+//! run to run is replaced: the folder, addresses, generated tokens and the version.
+//! `INSTA_UPDATE=always` writes the snapshots anew.
 #![cfg(feature = "sandbox")]
 
 mod call;

@@ -1,10 +1,12 @@
-//! Reports for machines: one is there after every run, it is of that run, and it says how that ended.
+//! Reports for machines: one is there after every run, it is of that run, and it says how that
+//! ended.
 
 use serde_json::Value;
 
 use crate::{harness::Place, sandbox::Server};
 
-const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {description: What we sell, visibility: public}\n";
+const SHOP: &str =
+    "kind: Project\npath: acme/shop\nsettings: {description: What we sell, visibility: public}\n";
 const SEED: &str = "groups: [{path: acme, visibility: public}]\nprojects: [{path: acme/shop}, {path: acme/other}]\n";
 
 fn shop() -> Place {
@@ -18,7 +20,9 @@ fn report(place: &Place, file: &str) -> Value {
 
 /// What there is in the folder besides what was put there.
 fn left(place: &Place) -> Vec<String> {
-    let entries = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let entries = std::fs::read_dir(place.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut left: Vec<_> = entries.filter(|name| name.contains("report")).collect();
     left.sort();
     left
@@ -46,29 +50,39 @@ fn every_run_leaves_its_own_report() {
         ("check broken", 3, "finished", "check"),
         ("plan broken --sandbox", 3, "failed", "plan"),
     ] {
-        let place = shop().file("broken/broken.yaml", broken).file("report.json", "{\"exit_code\": \"of another run\"}\n");
+        let place = shop()
+            .file("broken/broken.yaml", broken)
+            .file("report.json", "{\"exit_code\": \"of another run\"}\n");
         // Only what is in this folder is meant, and not what is below it.
-        let place = if arguments.contains("broken") { place } else { place.file("broken/broken.yaml", "") };
-        let run = place.run(&format!("{arguments} --out json=report.json --out json=report-2.json"));
+        let place =
+            if arguments.contains("broken") { place } else { place.file("broken/broken.yaml", "") };
+        let run =
+            place.run(&format!("{arguments} --out json=report.json --out json=report-2.json"));
         let report = self::report(&place, "report.json");
         assert_eq!(report, self::report(&place, "report-2.json"), "{run}");
         assert_eq!(left(&place), ["report-2.json", "report.json"], "{run}");
         assert!(run.ends_with(&format!("---- exit code {exit}\n")), "{run}");
-        let told = (report["undrift"].as_str().unwrap(), report["status"].as_str().unwrap(), report["exit_code"].as_i64().unwrap());
+        let told = (
+            report["undrift"].as_str().unwrap(),
+            report["status"].as_str().unwrap(),
+            report["exit_code"].as_i64().unwrap(),
+        );
         assert_eq!(told, (sort, status, exit), "{run}{report:#}");
         assert_eq!(report["error"].is_string(), status == "failed", "{run}{report:#}");
 
         // The service as it was before.
         let _ = std::fs::remove_dir_all(place.path().join(".undrift"));
         let output = place.output(&format!("{arguments} --out json=- --out json=-"));
-        let only: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        let only: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {output:?}"));
         assert_eq!(only["undrift"], sort, "{only:#}");
     }
 }
 
 #[test]
 fn a_failed_report_says_what_to_do_and_what_is_wrong_with_the_manifests() {
-    let place = shop().file("broken.yaml", "kind: Project\npath: acme/broken\nsettings: {visiblity: private}\n");
+    let place = shop()
+        .file("broken.yaml", "kind: Project\npath: acme/broken\nsettings: {visiblity: private}\n");
     place.output("plan --sandbox --out json=report.json");
     let report = report(&place, "report.json");
     assert_eq!(report["error"], "cannot use the manifests: 1 error");
@@ -80,7 +94,12 @@ fn a_failed_report_says_what_to_do_and_what_is_wrong_with_the_manifests() {
     place.output("plan shop.yaml --out json=report.json");
     let report = self::report(&place, "report.json");
     let help = report["help"].as_str().unwrap();
-    assert!(report["error"].is_string() && help.contains("--url") && report["diagnostics"] == serde_json::json!([]), "{report:#}");
+    assert!(
+        report["error"].is_string()
+            && help.contains("--url")
+            && report["diagnostics"] == serde_json::json!([]),
+        "{report:#}"
+    );
 }
 
 #[test]
@@ -90,20 +109,37 @@ fn a_report_of_a_service_that_refuses_says_so() {
     let run = place.run(&format!("apply --yes --out json=report.json --url {}", server.url));
     server.end("-TERM");
     let report = report(&place, "report.json");
-    assert!(run.ends_with("---- exit code 7\n") && report["exit_code"] == 7 && report["status"] == "failed", "{run}{report:#}");
+    assert!(
+        run.ends_with("---- exit code 7\n")
+            && report["exit_code"] == 7
+            && report["status"] == "failed",
+        "{run}{report:#}"
+    );
     assert!(!report.to_string().contains("canary"), "{report:#}");
 }
 
 #[test]
 fn what_cannot_be_written_is_found_before_anything_is_done() {
     let place = shop().file("report.json", "{}\n");
-    let run = place.run("apply --sandbox --yes --out json=report.json --out json=nowhere/report.json");
-    assert!(run.contains("error: cannot write `nowhere/report.json`: ") && run.ends_with("---- exit code 3\n"), "{run}");
+    let run =
+        place.run("apply --sandbox --yes --out json=report.json --out json=nowhere/report.json");
+    assert!(
+        run.contains("error: cannot write `nowhere/report.json`: ")
+            && run.ends_with("---- exit code 3\n"),
+        "{run}"
+    );
     let told = report(&place, "report.json");
-    assert_eq!((told["status"].as_str(), told["exit_code"].as_i64()), (Some("failed"), Some(3)), "{told:#}");
+    assert_eq!(
+        (told["status"].as_str(), told["exit_code"].as_i64()),
+        (Some("failed"), Some(3)),
+        "{told:#}"
+    );
     assert!(!place.path().join(".undrift").exists(), "the service was not even started");
     let run = place.run("plan --sandbox --out json=.");
-    assert!(run.contains("error: cannot write `.`: ") && run.ends_with("---- exit code 3\n"), "{run}");
+    assert!(
+        run.contains("error: cannot write `.`: ") && run.ends_with("---- exit code 3\n"),
+        "{run}"
+    );
 }
 
 #[cfg(target_os = "linux")]
@@ -113,16 +149,36 @@ fn a_report_that_is_lost_hides_no_more_telling_code() {
     let place = shop();
     let run = place.run(&format!("apply {open}"));
     let message = "error: cannot write `/dev/full`: No space left on device (os error 28)\n help: the changes were made; only the report is missing\n";
-    assert!(run.contains("applied: 1 done\n") && run.contains(message) && run.ends_with("---- exit code 3\n"), "{run}");
-    assert_eq!(report(&place, "report.json")["exit_code"], 3, "the other report says how the run ended");
+    assert!(
+        run.contains("applied: 1 done\n")
+            && run.contains(message)
+            && run.ends_with("---- exit code 3\n"),
+        "{run}"
+    );
+    assert_eq!(
+        report(&place, "report.json")["exit_code"],
+        3,
+        "the other report says how the run ended"
+    );
 
     // The name is taken, so that one of two steps fails.
     let place = shop().file("shop.yaml", "kind: Project\npath: acme/shop\nsettings: {name: other}\nvariables: [{key: A, value: b}]\n");
     let run = place.run(&format!("apply {open}"));
-    assert!(run.contains("partly applied: 1 done, 1 failed") && run.contains("some changes were made"), "{run}");
-    assert!(run.ends_with("---- exit code 6\n") && report(&place, "report.json")["exit_code"] == 6, "{run}");
+    assert!(
+        run.contains("partly applied: 1 done, 1 failed") && run.contains("some changes were made"),
+        "{run}"
+    );
+    assert!(
+        run.ends_with("---- exit code 6\n") && report(&place, "report.json")["exit_code"] == 6,
+        "{run}"
+    );
 
     let run = place.run("drift --sandbox --out json=/dev/full");
-    assert!(run.contains("cannot write `/dev/full`") && run.ends_with("---- exit code 3\n"), "{run}");
-    assert!(place.run("plan --sandbox --url x --out json=/dev/full").ends_with("---- exit code 3\n"));
+    assert!(
+        run.contains("cannot write `/dev/full`") && run.ends_with("---- exit code 3\n"),
+        "{run}"
+    );
+    assert!(
+        place.run("plan --sandbox --url x --out json=/dev/full").ends_with("---- exit code 3\n")
+    );
 }

@@ -13,7 +13,8 @@ use std::{
 
 use crate::harness::Place;
 
-const SHOP: &str = "kind: Project\npath: acme/shop\ncreate: true\nsettings: {description: What we sell}\n";
+const SHOP: &str =
+    "kind: Project\npath: acme/shop\ncreate: true\nsettings: {description: What we sell}\n";
 const SEED: &str = "groups: [{path: acme, members: [{user: root, access_level: owner}]}]\n";
 
 /// A running server and what it said at its start.
@@ -25,11 +26,20 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(place: &Place, arguments: &str) -> Self {
-        let mut child = place.command(&format!("sandbox {arguments}")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = place
+            .command(&format!("sandbox {arguments}"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("{line:?}")).to_owned();
+        let url = line
+            .trim()
+            .strip_prefix("listening on ")
+            .unwrap_or_else(|| panic!("{line:?}"))
+            .to_owned();
         Self { child, stdout, url }
     }
 
@@ -43,7 +53,9 @@ impl Server {
 }
 
 fn send(signal: &str, child: &Child) {
-    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success()
+    );
 }
 
 #[test]
@@ -52,7 +64,11 @@ fn a_server_says_where_it_is_and_ends_in_good_order() {
     for signal in ["-TERM", "-INT"] {
         let server = Server::start(&place, "");
         assert!(server.url.starts_with("http://127.0.0.1:"));
-        assert_eq!(server.end(signal), (String::new(), Some(0)), "a token that was given is not told");
+        assert_eq!(
+            server.end(signal),
+            (String::new(), Some(0)),
+            "a token that was given is not told"
+        );
     }
     let (rest, code) = Server::start(&Place::new(), "").end("-TERM");
     assert!(rest.starts_with("token: ") && code == Some(0), "{rest}");
@@ -60,23 +76,38 @@ fn a_server_says_where_it_is_and_ends_in_good_order() {
 
 #[test]
 fn a_server_for_all_addresses_answers_to_them_and_to_names_that_are_allowed() {
-    let server = Server::start(&Place::new(), "--listen 0.0.0.0:0 --allow-host box --allow-host other");
-    let port = server.url.strip_prefix("http://0.0.0.0:").unwrap_or_else(|| panic!("{}", server.url)).to_owned();
+    let server =
+        Server::start(&Place::new(), "--listen 0.0.0.0:0 --allow-host box --allow-host other");
+    let port = server
+        .url
+        .strip_prefix("http://0.0.0.0:")
+        .unwrap_or_else(|| panic!("{}", server.url))
+        .to_owned();
     let status = |host: &str| {
         let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
-        write!(stream, "GET /api/v4/version HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        write!(stream, "GET /api/v4/version HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
+            .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         text.split(' ').nth(1).map(str::to_owned)
     };
     let own = format!("0.0.0.0:{port}");
-    for (host, answered) in [(&*own, "401"), ("192.0.2.1:9000", "401"), ("box:80", "401"), ("Other", "401"), ("third", "403")] {
+    for (host, answered) in [
+        (&*own, "401"),
+        ("192.0.2.1:9000", "401"),
+        ("box:80", "401"),
+        ("Other", "401"),
+        ("third", "403"),
+    ] {
         assert_eq!(status(host).as_deref(), Some(answered), "{host}");
     }
     assert_eq!(server.end("-TERM").1, Some(0));
     for wrong in ["http://box", "box:80", "''"] {
         let refused = Place::new().run(&format!("sandbox --allow-host {wrong}"));
-        assert!(refused.contains("without scheme and port") && refused.ends_with("---- exit code 3\n"), "{refused}");
+        assert!(
+            refused.contains("without scheme and port") && refused.ends_with("---- exit code 3\n"),
+            "{refused}"
+        );
     }
 }
 
@@ -90,9 +121,12 @@ fn the_rules_that_it_follows_can_be_read() {
 #[test]
 fn a_server_is_planned_and_applied_to_as_any_service() {
     let place = Place::new().file("m/shop.yaml", SHOP).file("seed.yaml", SEED);
-    let place = place.env("UNDRIFT_SANDBOX_TOKEN", "chosen-token").env("UNDRIFT_TOKEN", "chosen-token");
+    let place =
+        place.env("UNDRIFT_SANDBOX_TOKEN", "chosen-token").env("UNDRIFT_TOKEN", "chosen-token");
     let server = Server::start(&place, "--seed seed.yaml --request-log log --data data.db");
-    let code = |arguments: &str| place.output(&format!("{arguments} m --url {}/api/v4/", server.url)).status.code();
+    let code = |arguments: &str| {
+        place.output(&format!("{arguments} m --url {}/api/v4/", server.url)).status.code()
+    };
     assert_eq!(code("plan --exit-code"), Some(2));
     assert_eq!(code("plan --max-requests 1"), Some(8), "the budget is spent");
     assert_eq!(code("apply --yes"), Some(0));
@@ -118,12 +152,21 @@ fn what_may_not_be_read_makes_a_run_incomplete() {
     let variables = "variables: [{key: MODE, value: fast}]\n";
     let place = Place::new().file("m/shop.yaml", &format!("{SHOP}{variables}"));
     let members = "members: [{user: dora, access_level: developer}]";
-    let seed = format!("users: [{{username: dora, token: token-of-dora}}]\nprojects: [{{path: acme/shop, {members}}}]\n");
+    let seed = format!(
+        "users: [{{username: dora, token: token-of-dora}}]\nprojects: [{{path: acme/shop, {members}}}]\n"
+    );
     let place = place.file("seed.yaml", &seed).env("UNDRIFT_TOKEN", "token-of-dora");
     let server = Server::start(&place, "--seed seed.yaml");
     let drift = place.run(&format!("drift m --url {}", server.url));
-    assert!(drift.contains("acme/shop#variables") && drift.contains("incomplete: 1 object could not be read completely"), "{drift}");
-    assert!(drift.ends_with("---- exit code 10\n"), "incomplete goes before the difference of the settings: {drift}");
+    assert!(
+        drift.contains("acme/shop#variables")
+            && drift.contains("incomplete: 1 object could not be read completely"),
+        "{drift}"
+    );
+    assert!(
+        drift.ends_with("---- exit code 10\n"),
+        "incomplete goes before the difference of the settings: {drift}"
+    );
     server.end("-TERM");
 }
 
@@ -145,8 +188,12 @@ impl Gatekeeper {
         thread::spawn(move || {
             for client in listener.incoming() {
                 let (client, server) = (client.unwrap(), TcpStream::connect(&service).unwrap());
-                let (mut back_from, mut back_to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-                thread::spawn(move || io::copy(&mut back_from, &mut back_to).and_then(|_| back_to.shutdown(Shutdown::Both)));
+                let (mut back_from, mut back_to) =
+                    (server.try_clone().unwrap(), client.try_clone().unwrap());
+                thread::spawn(move || {
+                    io::copy(&mut back_from, &mut back_to)
+                        .and_then(|_| back_to.shutdown(Shutdown::Both))
+                });
                 let gate = Arc::clone(&gate);
                 thread::spawn(move || pass(client, server, &gate));
             }
@@ -156,7 +203,11 @@ impl Gatekeeper {
 }
 
 /// Passes on what the client sends; the first `POST` waits at the gate.
-fn pass(mut client: TcpStream, mut server: TcpStream, gate: &Mutex<Option<(Sender<()>, Receiver<()>)>>) {
+fn pass(
+    mut client: TcpStream,
+    mut server: TcpStream,
+    gate: &Mutex<Option<(Sender<()>, Receiver<()>)>>,
+) {
     let mut bytes = [0; 1 << 16];
     while let Ok(length @ 1..) = client.read(&mut bytes) {
         if bytes.starts_with(b"POST ")
@@ -175,8 +226,10 @@ fn pass(mut client: TcpStream, mut server: TcpStream, gate: &Mutex<Option<(Sende
 fn an_interrupted_apply_finishes_its_calls_and_starts_no_more() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let variables = "variables: [{key: MODE, value: fast}]\n";
-        let place = Place::new().file("m/shop.yaml", &format!("{SHOP}{variables}")).file("seed.yaml", SEED);
-        let place = place.env("UNDRIFT_SANDBOX_TOKEN", "chosen-token").env("UNDRIFT_TOKEN", "chosen-token");
+        let place =
+            Place::new().file("m/shop.yaml", &format!("{SHOP}{variables}")).file("seed.yaml", SEED);
+        let place =
+            place.env("UNDRIFT_SANDBOX_TOKEN", "chosen-token").env("UNDRIFT_TOKEN", "chosen-token");
         let server = Server::start(&place, "--seed seed.yaml");
         let gate = Gatekeeper::before(&server.url);
         let mut command = place.command(&format!("apply m --yes --url {}", gate.url));
@@ -189,7 +242,10 @@ fn an_interrupted_apply_finishes_its_calls_and_starts_no_more() {
         gate.release.send(()).unwrap();
         let output = child.wait_with_output().unwrap();
         let report = String::from_utf8(output.stdout).unwrap();
-        assert!(report.contains("+ project  done\n  + variables/MODE@*  not started\n"), "{report}");
+        assert!(
+            report.contains("+ project  done\n  + variables/MODE@*  not started\n"),
+            "{report}"
+        );
         assert_eq!(output.status.code(), Some(code));
         let rest = place.output(&format!("apply m --yes --url {}", server.url));
         assert_eq!(rest.status.code(), Some(0), "another run finishes it");

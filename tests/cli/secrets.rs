@@ -1,4 +1,5 @@
-//! No secret in any output, whatever the command, however loud; and no write by a command that only looks.
+//! No secret in any output, whatever the command, however loud; and no write by a command that only
+//! looks.
 
 use serde_json::Value;
 
@@ -72,16 +73,28 @@ fn forms(secret: &str) -> Vec<String> {
     forms.push(secret.chars().rev().collect());
     forms.push(base64(secret.as_bytes()).trim_end_matches('=').to_owned());
     // Each part of an address is one that somebody could use.
-    forms.extend(secret.split(['/', '@', ':', '?', '=']).filter(|part| part.contains("canary")).map(str::to_owned));
+    forms.extend(
+        secret
+            .split(['/', '@', ':', '?', '='])
+            .filter(|part| part.contains("canary"))
+            .map(str::to_owned),
+    );
     forms
 }
 
 fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let group = |group: &[u8]| {
-        let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
+            << (8 * (3 - group.len()));
         (0..4)
-            .map(move |i| if i > group.len() { '=' } else { char::from(ALPHABET[(bits >> (18 - 6 * i) & 63) as usize]) })
+            .map(move |i| {
+                if i > group.len() {
+                    '='
+                } else {
+                    char::from(ALPHABET[(bits >> (18 - 6 * i) & 63) as usize])
+                }
+            })
             .collect::<String>()
     };
     bytes.chunks(3).map(group).collect()
@@ -104,21 +117,30 @@ fn no_canary_is_in_any_output() {
         "plan refused -vv",
         "apply refused -vv --yes",
     ] {
-        let url = if command.starts_with("check") { String::new() } else { format!("--url {}", server.url) };
+        let url = if command.starts_with("check") {
+            String::new()
+        } else {
+            format!("--url {}", server.url)
+        };
         let output = place.output(&format!("{command} {url}"));
-        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
         outputs.push((command.to_owned(), text));
     }
     server.end("-TERM");
     for file in ["plan.json", "apply.json", "log"] {
         outputs.push((file.to_owned(), std::fs::read_to_string(place.path().join(file)).unwrap()));
     }
-    let applied = &outputs.iter().find(|(name, _)| name.starts_with("apply m -vv --yes --out")).unwrap().1;
+    let applied =
+        &outputs.iter().find(|(name, _)| name.starts_with("apply m -vv --yes --out")).unwrap().1;
     assert!(applied.contains("hooks/ci  done"), "nothing was tried: {applied}");
     for (name, text) in &outputs {
         for (about, canary) in CANARIES {
             for form in forms(canary) {
-                assert!(!text.contains(&form), "{about} is in the output of `{name}` as `{form}`:\n{text}");
+                assert!(
+                    !text.contains(&form),
+                    "{about} is in the output of `{name}` as `{form}`:\n{text}"
+                );
             }
         }
     }
@@ -144,21 +166,29 @@ fn texts(json: &Value) -> Vec<&str> {
     }
 }
 
-/// A project whose description tells all of [`AWKWARD`], and a manifest that refers to them as `S0` and so on.
+/// A project whose description tells all of [`AWKWARD`], and a manifest that refers to them as `S0`
+/// and so on.
 fn awkward() -> Place {
     let settings = serde_json::json!({"description": AWKWARD.join(" and ")});
-    let seed = format!("groups: [{{path: acme}}]\nprojects: [{{path: acme/shop, settings: {settings}}}]\n");
-    let variables: Vec<_> = (0..AWKWARD.len()).map(|i| format!("{{key: K{i}, value: {{env: S{i}}}}}")).collect();
-    let variables = format!("variables: [{{key: KEY, value: {{env: KEY}}}}, {}]\n", variables.join(", "));
+    let seed = format!(
+        "groups: [{{path: acme}}]\nprojects: [{{path: acme/shop, settings: {settings}}}]\n"
+    );
+    let variables: Vec<_> =
+        (0..AWKWARD.len()).map(|i| format!("{{key: K{i}, value: {{env: S{i}}}}}")).collect();
+    let variables =
+        format!("variables: [{{key: KEY, value: {{env: KEY}}}}, {}]\n", variables.join(", "));
     let settings = "settings: {description: new, extra: {canary-key: {canary-key: 1}}}\n";
-    let place = Place::new().file("shop.yaml", &format!("kind: Project\npath: acme/shop\n{settings}{variables}"));
+    let place = Place::new()
+        .file("shop.yaml", &format!("kind: Project\npath: acme/shop\n{settings}{variables}"));
     let place = place.file("sandbox.yaml", &seed).env("KEY", "canary-key");
     AWKWARD.iter().enumerate().fold(place, |place, (i, secret)| place.env(&format!("S{i}"), secret))
 }
 
 fn assert_tells_nothing(json: &Value) {
-    let told: Vec<_> =
-        texts(json).into_iter().filter(|text| ["QUJDREVG", "quoted", "canary"].iter().any(|part| text.contains(part))).collect();
+    let told: Vec<_> = texts(json)
+        .into_iter()
+        .filter(|text| ["QUJDREVG", "quoted", "canary"].iter().any(|part| text.contains(part)))
+        .collect();
     assert_eq!(told, [""; 0], "{json:#}");
 }
 
@@ -169,25 +199,46 @@ fn a_report_is_what_it_is_whatever_the_secrets_are() {
         let report: Value = serde_json::from_slice(&place.output(command).stdout).unwrap();
         assert_tells_nothing(&report);
         let (step, variable) = (&report["steps"][0], &report["steps"][1]);
-        assert_eq!((step["address"]["full"].as_str(), step["action"].as_str()), (Some("acme/shop#settings"), Some("update")));
-        let description = step["changes"].as_array().unwrap().iter().find(|change| change["field"] == "description").unwrap();
+        assert_eq!(
+            (step["address"]["full"].as_str(), step["action"].as_str()),
+            (Some("acme/shop#settings"), Some("update"))
+        );
+        let description = step["changes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|change| change["field"] == "description")
+            .unwrap();
         let before = description["before"]["value"].as_str().unwrap();
         assert_eq!(before, ["[secret]"; AWKWARD.len()].join(" and "));
         assert_eq!(variable["action"], "create");
     }
-    let report: Value = serde_json::from_slice(&place.output("plan --sandbox --resend ** --out json=-").stdout).unwrap();
+    let report: Value =
+        serde_json::from_slice(&place.output("plan --sandbox --resend ** --out json=-").stdout)
+            .unwrap();
     let extra = &report["steps"][0]["changes"][0];
-    assert_eq!((extra["field"].as_str(), extra["after"]["value"].get("[secret]").is_some()), (Some("[secret]"), true), "{extra:#}");
+    assert_eq!(
+        (extra["field"].as_str(), extra["after"]["value"].get("[secret]").is_some()),
+        (Some("[secret]"), true),
+        "{extra:#}"
+    );
 }
 
 #[test]
 fn an_answer_is_what_it_is_whatever_the_secret_is() {
     let place = awkward();
     for i in 0..AWKWARD.len() {
-        let output = place.output(&format!("call project-edit id=acme/shop description=@env:S{i} --sandbox --yes"));
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+        let output = place.output(&format!(
+            "call project-edit id=acme/shop description=@env:S{i} --sandbox --yes"
+        ));
+        let answer: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
         assert_tells_nothing(&answer);
-        assert_eq!((answer["description"].as_str(), answer["path"].as_str()), (Some("[secret]"), Some("shop")), "{answer:#}");
+        assert_eq!(
+            (answer["description"].as_str(), answer["path"].as_str()),
+            (Some("[secret]"), Some("shop")),
+            "{answer:#}"
+        );
     }
 }
 
@@ -224,13 +275,22 @@ fn the_own_token_is_handed_out_under_no_name() {
         .env("ADMIN_TOKEN", TOKEN)
         .env("MIRROR", &format!("https://oauth2:{TOKEN}@mirror.example.org/x.git"));
     let server = Server::start(&place, "--seed seed.yaml --request-log log");
-    for (manifests, reference) in [("env", "env:ADMIN_TOKEN"), ("part", "env:MIRROR"), ("file", "file:token"), ("upload", "file:token.png")]
-    {
+    for (manifests, reference) in [
+        ("env", "env:ADMIN_TOKEN"),
+        ("part", "env:MIRROR"),
+        ("file", "file:token"),
+        ("upload", "file:token.png"),
+    ] {
         let arguments = format!("{manifests} --token-file file/token --url {}", server.url);
         let plan = place.run(&format!("plan {arguments}"));
-        assert!(plan.contains(&format!("({reference})\n")) && plan.ends_with("exit code 0\n"), "{plan}");
+        assert!(
+            plan.contains(&format!("({reference})\n")) && plan.ends_with("exit code 0\n"),
+            "{plan}"
+        );
         let apply = place.run(&format!("apply --yes {arguments}"));
-        let refused = format!("error[own-token]: `{reference}` holds undrift's own token and must not be a value");
+        let refused = format!(
+            "error[own-token]: `{reference}` holds undrift's own token and must not be a value"
+        );
         assert!(apply.contains(&refused) && apply.ends_with("---- exit code 3\n"), "{apply}");
         assert!(!plan.contains("canary") && !apply.contains("canary"), "{plan}{apply}");
     }
@@ -240,10 +300,17 @@ fn the_own_token_is_handed_out_under_no_name() {
 
 #[test]
 fn manifests_use_only_the_environment_variables_that_are_allowed() {
-    let variables = "variables: [{key: A, value: {env: SHOP_KEY}}, {key: B, value: {env: OTHER_KEY}}]\n";
+    let variables =
+        "variables: [{key: A, value: {env: SHOP_KEY}}, {key: B, value: {env: OTHER_KEY}}]\n";
     let place = || {
-        let place = Place::new().file("shop.yaml", &format!("kind: Project\npath: acme/shop\ncreate: true\n{variables}"));
-        place.file("sandbox.yaml", "groups: [{path: acme}]\n").env("SHOP_KEY", "canary-of-shop").env("OTHER_KEY", "canary-of-another")
+        let place = Place::new().file(
+            "shop.yaml",
+            &format!("kind: Project\npath: acme/shop\ncreate: true\n{variables}"),
+        );
+        place
+            .file("sandbox.yaml", "groups: [{path: acme}]\n")
+            .env("SHOP_KEY", "canary-of-shop")
+            .env("OTHER_KEY", "canary-of-another")
     };
     for (options, variable, refused) in [
         ("", None, None),
@@ -253,11 +320,20 @@ fn manifests_use_only_the_environment_variables_that_are_allowed() {
         ("", Some("SHOP_*\nOTHER_*"), None),
         ("--allow-env *", Some("A_*"), None),
     ] {
-        let place = variable.into_iter().fold(place(), |place, globs| place.env("UNDRIFT_ALLOW_ENV", globs));
+        let place = variable
+            .into_iter()
+            .fold(place(), |place, globs| place.env("UNDRIFT_ALLOW_ENV", globs));
         let story = place.run(&format!("apply --sandbox=:memory: --yes {options}"));
-        let message = refused.map(|name| format!("environment variable `{name}` must not be a value: `--allow-env` does not allow it"));
+        let message = refused.map(|name| {
+            format!(
+                "environment variable `{name}` must not be a value: `--allow-env` does not allow it"
+            )
+        });
         assert_eq!(story.ends_with("---- exit code 3\n"), refused.is_some(), "{story}");
-        assert!(message.is_none_or(|message| story.contains(&message)) && !story.contains("canary"), "{story}");
+        assert!(
+            message.is_none_or(|message| story.contains(&message)) && !story.contains("canary"),
+            "{story}"
+        );
     }
     let story = place().run("plan --sandbox --allow-env SHOP_[");
     assert!(story.starts_with("$ undrift plan --sandbox --allow-env SHOP_[\n---- stderr\nerror: --allow-env: `SHOP_[`: "), "{story}");

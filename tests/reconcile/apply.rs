@@ -9,36 +9,62 @@ use undrift::{
 use crate::world::{World, project, seed};
 
 fn ends(outcome: &crate::world::Outcome) -> Vec<(String, Ended)> {
-    outcome.applied.as_ref().unwrap().steps.iter().map(|step| (step.address.to_string(), step.outcome.clone())).collect()
+    outcome
+        .applied
+        .as_ref()
+        .unwrap()
+        .steps
+        .iter()
+        .map(|step| (step.address.to_string(), step.outcome.clone()))
+        .collect()
 }
 
 #[tokio::test]
 async fn what_somebody_else_did_is_not_done_again() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
-    world.declare(&[project("acme/shop", json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}))]);
+    world.declare(&[project(
+        "acme/shop",
+        json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}),
+    )]);
     let outcome = world
         .apply_between(async |world: &World| {
             world.call("PUT", "/projects/acme%2Fshop", Some(json!({"description": "new"}))).await;
         })
         .await
         .unwrap();
-    assert_eq!(ends(&outcome), [("acme/shop#settings".into(), Ended::Already), ("acme/shop#variables/A@*".into(), Ended::Done)]);
+    assert_eq!(
+        ends(&outcome),
+        [
+            ("acme/shop#settings".into(), Ended::Already),
+            ("acme/shop#variables/A@*".into(), Ended::Done)
+        ]
+    );
     assert!(outcome.applied.unwrap().is_complete());
 }
 
 #[tokio::test]
 async fn a_project_that_moved_is_left_alone_and_the_others_are_not() {
-    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/a"}), json!({"path": "acme/b"})])).await;
-    let sections = json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]});
+    let world = World::new(
+        Profile::default(),
+        seed(&[json!({"path": "acme/a"}), json!({"path": "acme/b"})]),
+    )
+    .await;
+    let sections =
+        json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]});
     world.declare(&[project("acme/a", sections.clone()), project("acme/b", sections)]);
     let outcome = world
         .apply_between(async |world: &World| {
-            world.call("PUT", "/projects/acme%2Fa", Some(json!({"description": "somebody else's"}))).await;
+            world
+                .call("PUT", "/projects/acme%2Fa", Some(json!({"description": "somebody else's"})))
+                .await;
         })
         .await
         .unwrap();
     let ends = ends(&outcome);
-    assert!(matches!(ends[0].1, Ended::ChangedMeanwhile(_)) && matches!(ends[1].1, Ended::Skipped(_)), "{ends:?}");
+    assert!(
+        matches!(ends[0].1, Ended::ChangedMeanwhile(_)) && matches!(ends[1].1, Ended::Skipped(_)),
+        "{ends:?}"
+    );
     assert_eq!((&ends[2].1, &ends[3].1), (&Ended::Done, &Ended::Done));
     assert_eq!(world.get("/projects/acme%2Fa").await["description"], "somebody else's");
     assert_eq!(world.get("/projects/acme%2Fa/variables").await, json!([]));
@@ -47,7 +73,10 @@ async fn a_project_that_moved_is_left_alone_and_the_others_are_not() {
 #[tokio::test]
 async fn a_project_that_cannot_be_read_again_did_not_move() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/a"})])).await;
-    world.declare(&[project("acme/a", json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}))]);
+    world.declare(&[project(
+        "acme/a",
+        json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}),
+    )]);
     let outcome = world
         .apply_between(async |world: &World| {
             world.sandbox.add_fault(undrift::sandbox::Fault {
@@ -60,12 +89,19 @@ async fn a_project_that_cannot_be_read_again_did_not_move() {
         .await
         .unwrap();
     let ends = ends(&outcome);
-    assert!(matches!(&ends[0].1, Ended::Failed(why) if why.message.starts_with("it could not be read again")), "{ends:?}");
-    assert!(matches!(&ends[1].1, Ended::Skipped(why) if why.message.contains("could not be read again")), "{ends:?}");
+    assert!(
+        matches!(&ends[0].1, Ended::Failed(why) if why.message.starts_with("it could not be read again")),
+        "{ends:?}"
+    );
+    assert!(
+        matches!(&ends[1].1, Ended::Skipped(why) if why.message.contains("could not be read again")),
+        "{ends:?}"
+    );
     assert_eq!(world.writes(), [] as [&str; 0]);
 }
 
-/// Another run makes the same between the last look and the write: the service refuses what is there already.
+/// Another run makes the same between the last look and the write: the service refuses what is
+/// there already.
 #[tokio::test]
 async fn what_another_run_made_first_is_there_already() {
     let declared = [
@@ -74,12 +110,18 @@ async fn what_another_run_made_first_is_there_already() {
         ("/push_rule", 422, json!({"push_rule": {"member_check": true}})),
     ];
     for (path, status, sections) in declared {
-        for (what, there) in
-            [(undrift::sandbox::Misfortune::StatusAfter(status), true), (undrift::sandbox::Misfortune::StatusBefore(status), false)]
-        {
+        for (what, there) in [
+            (undrift::sandbox::Misfortune::StatusAfter(status), true),
+            (undrift::sandbox::Misfortune::StatusBefore(status), false),
+        ] {
             let world = World::new(Profile::default(), seed(&[json!({"path": "acme/a"})])).await;
             world.declare(&[project("acme/a", sections.clone())]);
-            world.sandbox.add_fault(undrift::sandbox::Fault { method: Some(http::Method::POST), path_contains: path.into(), nth: 1, what });
+            world.sandbox.add_fault(undrift::sandbox::Fault {
+                method: Some(http::Method::POST),
+                path_contains: path.into(),
+                nth: 1,
+                what,
+            });
             let outcome = world.apply().await;
             let ends = ends(&outcome);
             assert_eq!(matches!(ends[0].1, Ended::Already), there, "{ends:?}");
@@ -90,9 +132,14 @@ async fn what_another_run_made_first_is_there_already() {
 
 #[tokio::test]
 async fn what_comes_after_a_revoked_token_was_not_started() {
-    // One more than are worked on at once, so that the last one's turn comes after the first refusal.
+    // One more than are worked on at once, so that the last one's turn comes after the first
+    // refusal.
     let paths: Vec<_> = (10..27).map(|n| format!("acme/p{n}")).collect();
-    let world = World::new(Profile::default(), seed(&paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>())).await;
+    let world = World::new(
+        Profile::default(),
+        seed(&paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>()),
+    )
+    .await;
     let declared = |path: &String| project(path, json!({"settings": {"description": "new"}}));
     world.declare(&paths.iter().map(declared).collect::<Vec<_>>());
     let outcome = world
@@ -113,7 +160,8 @@ async fn what_comes_after_a_revoked_token_was_not_started() {
 #[tokio::test]
 async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/b"})])).await;
-    // The service refuses to show in a public project what its group hides; here it refuses the name.
+    // The service refuses to show in a public project what its group hides; here it refuses the
+    // name.
     world.declare(
         &[
             project("acme/b", json!({"settings": {"description": "new"}})),
@@ -130,7 +178,10 @@ async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
     let ends = ends(&world.apply().await);
     assert_eq!(ends[0], ("acme/b#settings".into(), Ended::Done));
     assert!(matches!(&ends[1], (address, Ended::Failed(_)) if address == "acme/c"), "{ends:?}");
-    assert!(matches!(&ends[2].1, Ended::Skipped(why) if why.message.contains("`acme/c`")), "{ends:?}");
+    assert!(
+        matches!(&ends[2].1, Ended::Skipped(why) if why.message.contains("`acme/c`")),
+        "{ends:?}"
+    );
 }
 
 #[tokio::test]
@@ -140,8 +191,20 @@ async fn a_missing_project_user_or_secret_is_found_before_the_first_write() {
     for (document, code) in [
         (project("acme/none", json!({"settings": {"description": "x"}})), Some("missing-project")),
         (project("nowhere/none", json!({"create": true})), Some("missing-namespace")),
-        (project("acme/other", json!({"create": true, "members": [{"user": "nobody", "access_level": "guest"}]})), Some("unknown-user")),
-        (project("acme/third", json!({"create": true, "variables": [{"key": "A", "value": {"env": "NOT_SET"}}]})), None),
+        (
+            project(
+                "acme/other",
+                json!({"create": true, "members": [{"user": "nobody", "access_level": "guest"}]}),
+            ),
+            Some("unknown-user"),
+        ),
+        (
+            project(
+                "acme/third",
+                json!({"create": true, "variables": [{"key": "A", "value": {"env": "NOT_SET"}}]}),
+            ),
+            None,
+        ),
     ] {
         world.declare(&[fine.clone(), document]);
         let outcome = world.apply().await;
@@ -166,8 +229,18 @@ async fn every_step_is_told_of_when_it_starts_and_once_when_it_ends() {
         let told: Vec<_> = outcome.events.iter().filter(|event| about(event)).collect();
         // What closes a project comes after a look at all the rest, and is looked at by itself.
         match told[..] {
-            [Event::Verified { .. }, Event::Started { .. }, Event::Ended(_), Event::Verified { .. }] if step.closes => {}
-            [Event::Started { .. }, Event::Ended(_), Event::Verified { .. }, Event::Verified { .. }] if !step.closes => {}
+            [
+                Event::Verified { .. },
+                Event::Started { .. },
+                Event::Ended(_),
+                Event::Verified { .. },
+            ] if step.closes => {}
+            [
+                Event::Started { .. },
+                Event::Ended(_),
+                Event::Verified { .. },
+                Event::Verified { .. },
+            ] if !step.closes => {}
             _ => panic!("{}: {told:?}", step.address),
         }
     }
@@ -177,7 +250,13 @@ async fn every_step_is_told_of_when_it_starts_and_once_when_it_ends() {
 async fn what_the_plan_could_not_decide_keeps_nothing_else_from_being_done() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
     for push_events in [true, false] {
-        world.call("POST", "/projects/acme%2Fshop/hooks", Some(json!({"url": "https://a.example.org", "push_events": push_events}))).await;
+        world
+            .call(
+                "POST",
+                "/projects/acme%2Fshop/hooks",
+                Some(json!({"url": "https://a.example.org", "push_events": push_events})),
+            )
+            .await;
     }
     let declared = json!({"hooks": [{"url": "https://a.example.org", "push_events": true}, {"url": "https://b.example.org"}], "settings": {"description": "new"}});
     world.declare(&[project("acme/shop", declared)]);

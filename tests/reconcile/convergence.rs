@@ -1,4 +1,5 @@
-//! Every readable field of every kind, in every form: created, changed, cleared; in the faithful service and in hostile ones.
+//! Every readable field of every kind, in every form: created, changed, cleared; in the faithful
+//! service and in hostile ones.
 
 use serde_json::{Value as Json, json};
 use undrift::{
@@ -15,11 +16,15 @@ use crate::world::{World, project, seed};
 /// Fields that are tried elsewhere or cannot be tried alone, with the reason.
 const APART: &[(&str, &str)] = &[
     ("settings.mr_default_target_self", "the service accepts it for forks only"),
-    ("settings.default_branch", "it needs a repository; see `a_default_branch_is_set_with_the_readme`"),
+    (
+        "settings.default_branch",
+        "it needs a repository; see `a_default_branch_is_set_with_the_readme`",
+    ),
 ];
 
 /// Fields that never come back; they are sent and not compared.
-const NEVER_READ: &[&str] = &["hooks.name", "hooks.previously", "hooks.token", "settings.import_url"];
+const NEVER_READ: &[&str] =
+    &["hooks.name", "hooks.previously", "hooks.token", "settings.import_url"];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
@@ -48,7 +53,9 @@ fn sample(kind: &dyn Kind, spec: &Spec, form: Form) -> Json {
         // The real service takes 10 minutes to 1 month.
         ("settings", "build_timeout") => return pick(3600.into(), 7200.into()),
         ("hooks", "token") => return json!({"env": "HOOK_TOKEN"}),
-        ("hooks", "url") => return format!("https://{}.example.org/x", if first { "a" } else { "b" }).into(),
+        ("hooks", "url") => {
+            return format!("https://{}.example.org/x", if first { "a" } else { "b" }).into();
+        }
         ("hooks", "previously") => return json!(["https://a.example.org/x"]),
         ("hooks", "push_events_branch_filter") => return pick("main".into(), "release/*".into()),
         ("members", "access_level") => return pick("developer".into(), 40.into()),
@@ -59,7 +66,12 @@ fn sample(kind: &dyn Kind, spec: &Spec, form: Form) -> Json {
     }
     let schema = &spec.schema;
     if let Some(options) = schema["enum"].as_array() {
-        return options.iter().filter(|option| !option.is_null()).nth(usize::from(!first)).unwrap_or(&options[0]).clone();
+        return options
+            .iter()
+            .filter(|option| !option.is_null())
+            .nth(usize::from(!first))
+            .unwrap_or(&options[0])
+            .clone();
     }
     let types = [&schema["type"], &schema["type"][0]];
     match types.iter().find_map(|t| t.as_str()) {
@@ -89,7 +101,10 @@ fn documents(form: Form) -> Vec<(String, Json)> {
         for spec in kind.table().specs() {
             let name = format!("{}.{}", kind.section(), spec.name);
             let identity = kind.identity().contains(&spec.name.as_str()) && spec.name != "url";
-            if identity || APART.iter().any(|(apart, _)| *apart == name) || (form == Form::Clear && !spec.field.nullable) {
+            if identity
+                || APART.iter().any(|(apart, _)| *apart == name)
+                || (form == Form::Clear && !spec.field.nullable)
+            {
                 continue;
             }
             let mut entry = base(*kind);
@@ -116,7 +131,8 @@ async fn converges(profile: Profile, name: &str) {
     world.set("HOOK_TOKEN", "hook-token-value");
     world.set("VALUE", "value-from-environment");
     world.tweak = |settings| settings.limits.count = usize::MAX;
-    std::fs::write(world.root().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10]).unwrap();
+    std::fs::write(world.root().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10])
+        .unwrap();
     for form in [Form::Create, Form::Change, Form::Clear] {
         let documents = documents(form);
         world.declare(&documents.iter().map(|(_, document)| document.clone()).collect::<Vec<_>>());
@@ -130,16 +146,22 @@ async fn converges(profile: Profile, name: &str) {
             let single = spec.schema["enum"].as_array().is_some_and(|options| options.len() < 2);
             // Of a picture the service only shows that there is one.
             let unseen = field_name == "avatar" && form == Form::Change;
-            let same = matches!(field_name, "repository_storage" | "mirror_user_id") || single || unseen;
-            if form == Form::Create || (readable && !same && spec.field.read != Readback::IfPresent) {
+            let same =
+                matches!(field_name, "repository_storage" | "mirror_user_id") || single || unseen;
+            if form == Form::Create || (readable && !same && spec.field.read != Readback::IfPresent)
+            {
                 let path = document["path"].as_str().unwrap();
-                assert!(plan.steps.iter().any(|step| &*step.address.path == path), "{name}, {form:?}: {field} was not planned");
+                assert!(
+                    plan.steps.iter().any(|step| &*step.address.path == path),
+                    "{name}, {form:?}: {field} was not planned"
+                );
             }
         }
     }
 }
 
-/// The faithful service, each dialect, each case of the hostile profile on its own, and all of those together.
+/// The faithful service, each dialect, each case of the hostile profile on its own, and all of
+/// those together.
 fn profiles() -> Vec<(&'static str, Profile)> {
     let faithful = Profile::default;
     let mut profiles = vec![("faithful", faithful())];
@@ -175,7 +197,8 @@ fn every_field_of_every_kind_converges_in_every_form() {
     std::thread::scope(|scope| {
         for half in profiles.chunks(profiles.len().div_ceil(2)) {
             scope.spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                let runtime =
+                    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 for (name, profile) in half {
                     runtime.block_on(converges(profile.clone(), name));
                 }
@@ -194,23 +217,26 @@ fn what_never_comes_back_is_known_by_name() {
         .collect();
     never.sort();
     assert_eq!(never, NEVER_READ);
-    assert!(
-        KINDS.iter().all(|kind| kind
-            .table()
+    assert!(KINDS.iter().all(|kind| {
+        kind.table()
             .specs()
             .iter()
-            .all(|s| s.field.secrecy != Secrecy::Reference || s.field.read == Readback::Never))
-    );
+            .all(|s| s.field.secrecy != Secrecy::Reference || s.field.read == Readback::Never)
+    }));
 }
 
 #[tokio::test]
 async fn an_attribute_that_is_accepted_and_dropped_is_named() {
     let profile = Profile { drop_attribute: Some("merge_method".into()), ..Profile::default() };
     let world = World::new(profile, seed(&[json!({"path": "acme/shop"})])).await;
-    world.declare(&[project("acme/shop", json!({"settings": {"merge_method": "ff", "description": "kept"}}))]);
+    world.declare(&[project(
+        "acme/shop",
+        json!({"settings": {"merge_method": "ff", "description": "kept"}}),
+    )]);
     let applied = world.apply().await.applied.unwrap();
     assert!(!applied.is_complete());
-    let mismatches: Vec<_> = applied.mismatches.iter().map(|u| (u.address.to_string(), u.fields.clone())).collect();
+    let mismatches: Vec<_> =
+        applied.mismatches.iter().map(|u| (u.address.to_string(), u.fields.clone())).collect();
     assert_eq!(mismatches, [("acme/shop#settings".to_owned(), vec!["merge_method".to_owned()])]);
 }
 
@@ -245,22 +271,35 @@ async fn entries_come_and_go() {
         }),
     )]);
     world.converge("coming and going").await;
-    let keys = |list: Json, name: &str| list.as_array().unwrap().iter().map(|e| e[name].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    let keys = |list: Json, name: &str| {
+        list.as_array()
+            .unwrap()
+            .iter()
+            .map(|e| e[name].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
     let mut variables = keys(world.get("/projects/acme%2Fshop/variables").await, "key");
     variables.sort();
     assert_eq!(variables, ["KEEP", "NEW", "OLD"]);
-    assert_eq!(keys(world.get("/projects/acme%2Fshop/hooks").await, "url"), ["https://a.example.org"]);
+    assert_eq!(
+        keys(world.get("/projects/acme%2Fshop/hooks").await, "url"),
+        ["https://a.example.org"]
+    );
     assert_eq!(keys(world.get("/projects/acme%2Fshop/members").await, "username"), ["bob"]);
     assert_eq!(world.get("/projects/acme%2Fshop/push_rule").await, Json::Null);
 }
 
 #[tokio::test]
 async fn archived_projects_are_left_alone_opened_and_closed() {
-    let archived = json!({"path": "acme/old", "archived": true, "settings": {"description": "old"}});
-    let world = World::new(Profile::default(), seed(&[archived, json!({"path": "acme/new"})])).await;
+    let archived =
+        json!({"path": "acme/old", "archived": true, "settings": {"description": "old"}});
+    let world =
+        World::new(Profile::default(), seed(&[archived, json!({"path": "acme/new"})])).await;
     let documents = |old: Json| {
-        let new =
-            project("acme/new", json!({"archived": true, "settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}));
+        let new = project(
+            "acme/new",
+            json!({"archived": true, "settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}),
+        );
         [project("acme/old", old), new]
     };
     world.declare(&documents(json!({"archived": true, "settings": {"description": "changed"}})));
@@ -274,15 +313,28 @@ async fn archived_projects_are_left_alone_opened_and_closed() {
 
 #[tokio::test]
 async fn a_default_branch_waits_until_the_repository_has_a_branch() {
-    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/empty", "settings": {"description": "old"}})])).await;
+    let world = World::new(
+        Profile::default(),
+        seed(&[json!({"path": "acme/empty", "settings": {"description": "old"}})]),
+    )
+    .await;
     let with = |create: Json| json!({"create": create, "settings": {"default_branch": "trunk", "description": "new"}});
-    world.declare(&[project("acme/empty", with(json!(false))), project("acme/fresh", with(json!(true)))]);
-    let waiting = |plan: &Plan| plan.notes.iter().filter(|note| matches!(note.reason, Reason::Waits { .. })).count();
+    world.declare(&[
+        project("acme/empty", with(json!(false))),
+        project("acme/fresh", with(json!(true))),
+    ]);
+    let waiting = |plan: &Plan| {
+        plan.notes.iter().filter(|note| matches!(note.reason, Reason::Waits { .. })).count()
+    };
     let plan = world.converge("empty repositories").await;
     assert_eq!(waiting(&plan), 2, "{:#?}", plan.notes);
     for path in ["acme%2Fempty", "acme%2Ffresh"] {
         let found = world.get(&format!("/projects/{path}")).await;
-        assert_eq!((&found["description"], &found["default_branch"]), (&json!("new"), &Json::Null), "{path}");
+        assert_eq!(
+            (&found["description"], &found["default_branch"]),
+            (&json!("new"), &Json::Null),
+            "{path}"
+        );
     }
     assert_eq!(waiting(&world.plan().await), 2, "a note, and nothing to do");
     for branch in ["main", "trunk"] {

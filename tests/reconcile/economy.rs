@@ -41,38 +41,65 @@ async fn an_unchanged_plan_reads_each_thing_once_and_writes_nothing() {
 /// A list says itself where it ends: it is proven whole without a call beyond its pages.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_takes_as_many_calls_as_it_has_pages() {
-    for (count, cap, calls) in [(0, None, 1), (1, None, 1), (100, None, 1), (101, None, 2), (6, Some(3), 2), (7, Some(3), 3)] {
-        let variables: Vec<_> = (0..count).map(|i| json!({"key": format!("K{i}"), "value": "x"})).collect();
+    for (count, cap, calls) in [
+        (0, None, 1),
+        (1, None, 1),
+        (100, None, 1),
+        (101, None, 2),
+        (6, Some(3), 2),
+        (7, Some(3), 3),
+    ] {
+        let variables: Vec<_> =
+            (0..count).map(|i| json!({"key": format!("K{i}"), "value": "x"})).collect();
         let seed = seed(&[json!({"path": "acme/shop", "variables": variables})]);
         let world = World::new(Profile { page_cap: cap, ..Profile::default() }, seed).await;
         world.declare(&[project("acme/shop", json!({"variables": variables}))]);
         let plan = world.plan().await;
         assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 0), "{count}: {plan:#?}");
-        let lists = world.requests().iter().filter(|request| request.contains("/variables")).count();
+        let lists =
+            world.requests().iter().filter(|request| request.contains("/variables")).count();
         assert_eq!(lists, calls, "{count} variables in pages of {cap:?}: {:?}", world.requests());
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kind_that_is_not_declared_costs_nothing() {
-    let world = World::new(Profile::default(), seed(&(0..20).map(|i| json!({"path": format!("acme/p{i}")})).collect::<Vec<_>>())).await;
-    world.declare(&(0..20).map(|i| project(&format!("acme/p{i}"), json!({"settings": {"visibility": "private"}}))).collect::<Vec<_>>());
+    let world = World::new(
+        Profile::default(),
+        seed(&(0..20).map(|i| json!({"path": format!("acme/p{i}")})).collect::<Vec<_>>()),
+    )
+    .await;
+    world.declare(
+        &(0..20)
+            .map(|i| project(&format!("acme/p{i}"), json!({"settings": {"visibility": "private"}})))
+            .collect::<Vec<_>>(),
+    );
     world.plan().await;
     assert_eq!(world.requests().len(), 2, "who asks, and one page: {:?}", world.requests());
 }
 
 #[tokio::test]
 async fn one_project_of_many_is_read_alone() {
-    let world = World::new(Profile::default(), seed(&(0..250).map(|i| json!({"path": format!("acme/p{i}")})).collect::<Vec<_>>())).await;
+    let world = World::new(
+        Profile::default(),
+        seed(&(0..250).map(|i| json!({"path": format!("acme/p{i}")})).collect::<Vec<_>>()),
+    )
+    .await;
     let declare = |names: &[usize]| {
         world.declare(
-            &names.iter().map(|i| project(&format!("acme/p{i}"), json!({"settings": {"visibility": "private"}}))).collect::<Vec<_>>(),
+            &names
+                .iter()
+                .map(|i| {
+                    project(&format!("acme/p{i}"), json!({"settings": {"visibility": "private"}}))
+                })
+                .collect::<Vec<_>>(),
         );
     };
     declare(&[7]);
     world.plan().await;
     assert_eq!(world.requests().len(), 2);
-    // Two on the last of three pages: the first page tells that reading on costs as much as it saves.
+    // Two on the last of three pages: the first page tells that reading on costs as much as it
+    // saves.
     declare(&[248, 249]);
     world.plan().await;
     assert!(world.requests().len() <= 2 + 4, "{:?}", world.requests());
@@ -80,9 +107,15 @@ async fn one_project_of_many_is_read_alone() {
 
 #[tokio::test]
 async fn a_name_is_looked_up_once() {
-    let world = World::new(Profile::default(), seed(&(0..5).map(|i| json!({"path": format!("acme/p{i}")})).collect::<Vec<_>>())).await;
+    let world = World::new(
+        Profile::default(),
+        seed(&(0..5).map(|i| json!({"path": format!("acme/p{i}")})).collect::<Vec<_>>()),
+    )
+    .await;
     let members = json!({"members": [{"user": "Alice", "access_level": "guest"}]});
-    world.declare(&(0..5).map(|i| project(&format!("acme/p{i}"), members.clone())).collect::<Vec<_>>());
+    world.declare(
+        &(0..5).map(|i| project(&format!("acme/p{i}"), members.clone())).collect::<Vec<_>>(),
+    );
     let plan = world.plan().await;
     assert_eq!(plan.steps.len(), 5);
     let look_ups = world.requests().iter().filter(|request| request.contains("/users?")).count();
@@ -92,8 +125,17 @@ async fn a_name_is_looked_up_once() {
 #[tokio::test]
 async fn projects_of_many_groups_are_found_in_one_list() {
     let paths: Vec<_> = (0..30).map(|i| format!("group{i}/shop")).collect();
-    let world = World::new(Profile::default(), seed(&paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>())).await;
-    world.declare(&paths.iter().map(|path| project(path, json!({"settings": {"visibility": "private"}}))).collect::<Vec<_>>());
+    let world = World::new(
+        Profile::default(),
+        seed(&paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>()),
+    )
+    .await;
+    world.declare(
+        &paths
+            .iter()
+            .map(|path| project(path, json!({"settings": {"visibility": "private"}})))
+            .collect::<Vec<_>>(),
+    );
     let plan = world.plan().await;
     assert_eq!((plan.projects, plan.steps.len(), plan.problems.len()), (30, 0, 0));
     assert_eq!(world.requests().len(), 2, "who asks, and one page: {:?}", world.requests());
@@ -103,7 +145,8 @@ async fn projects_of_many_groups_are_found_in_one_list() {
 #[tokio::test]
 async fn projects_of_a_person_are_found_in_the_persons_list() {
     let paths = ["bob/one", "bob/two", "bob/three"];
-    let world = World::new(Profile::default(), seed(&paths.map(|path| json!({"path": path})))).await;
+    let world =
+        World::new(Profile::default(), seed(&paths.map(|path| json!({"path": path})))).await;
     let members = json!({"members": [{"user": "carol", "access_level": "guest"}], "unlisted": {"members": "delete"}});
     world.declare(&paths.map(|path| project(path, members.clone())));
     let plan = world.converge("a person's projects").await;
@@ -112,10 +155,15 @@ async fn projects_of_a_person_are_found_in_the_persons_list() {
         "the owner is left alone: {:#?}",
         plan.steps
     );
-    assert!(world.requests().iter().any(|request| request.contains("/users/bob/projects")), "{:?}", world.requests());
+    assert!(
+        world.requests().iter().any(|request| request.contains("/users/bob/projects")),
+        "{:?}",
+        world.requests()
+    );
 }
 
-/// A caller who is no administrator sees every entry only from a certain role on, so its role has to be known before a list counts.
+/// A caller who is no administrator sees every entry only from a certain role on, so its role has
+/// to be known before a list counts.
 #[tokio::test]
 async fn a_maintainer_without_the_rights_of_an_administrator_is_enough() {
     let mut seed = seed(&["a", "b"].map(|name| json!({"path": format!("acme/{name}"), "members": [{"user": "bob", "access_level": 40}]})));
@@ -130,7 +178,11 @@ async fn a_maintainer_without_the_rights_of_an_administrator_is_enough() {
     let steps: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
     assert_eq!(steps, ["acme/a#variables/A@*"]);
     let unread: Vec<_> = plan.incomplete.iter().map(|scope| scope.address.to_string()).collect();
-    assert_eq!(unread, ["acme/b#members", "acme/b#variables"], "a developer may not see all of them");
+    assert_eq!(
+        unread,
+        ["acme/b#members", "acme/b#variables"],
+        "a developer may not see all of them"
+    );
 }
 
 #[tokio::test]
@@ -138,8 +190,15 @@ async fn nobody_is_looked_up_for_members_that_could_not_be_read() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
     let what = Misfortune::StatusBefore(403);
     world.sandbox.add_fault(Fault { method: None, path_contains: "/members".into(), nth: 0, what });
-    world.declare(&[project("acme/shop", json!({"members": [{"user": "alice", "access_level": "guest"}]}))]);
+    world.declare(&[project(
+        "acme/shop",
+        json!({"members": [{"user": "alice", "access_level": "guest"}]}),
+    )]);
     let plan = world.plan().await;
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1));
-    assert!(!world.requests().iter().any(|request| request.contains("/users?")), "{:?}", world.requests());
+    assert!(
+        !world.requests().iter().any(|request| request.contains("/users?")),
+        "{:?}",
+        world.requests()
+    );
 }

@@ -42,18 +42,28 @@ fn scenario() -> (Json, Vec<Json>) {
     (seed(&[here]), documents)
 }
 
-/// What is wrong with the state of the service: an object that nobody asked for, or one too many or too few.
+/// What is wrong with the state of the service: an object that nobody asked for, or one too many or
+/// too few.
 async fn wrong(world: &World) -> Vec<String> {
     let mut wrong = Vec::new();
     let names = async |path: &str, name: &str| -> Vec<String> {
         let list = world.get(path).await;
-        let mut names: Vec<_> = list.as_array().into_iter().flatten().map(|e| e[name].as_str().unwrap().to_owned()).collect();
+        let mut names: Vec<_> = list
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|e| e[name].as_str().unwrap().to_owned())
+            .collect();
         names.sort();
         names
     };
     for (path, name, want) in [
         ("/projects/acme%2Fhere/variables", "key", &["ADD", "CHANGE", "KEEP", "KEEP2"][..]),
-        ("/projects/acme%2Fhere/hooks", "url", &["https://ci.example.org", "https://keep.example.org", "https://new.example.org"]),
+        (
+            "/projects/acme%2Fhere/hooks",
+            "url",
+            &["https://ci.example.org", "https://keep.example.org", "https://new.example.org"],
+        ),
         ("/projects/acme%2Fhere/members", "username", &["bob", "carol"]),
         ("/projects/acme%2Fnew/variables", "key", &["A"]),
         ("/projects/acme%2Fnew/hooks", "url", &["https://ci.example.org"]),
@@ -71,7 +81,8 @@ async fn wrong(world: &World) -> Vec<String> {
     wrong
 }
 
-/// The calls of a run without faults, each once, as a method and a part of its path that tells it from others.
+/// The calls of a run without faults, each once, as a method and a part of its path that tells it
+/// from others.
 async fn calls() -> BTreeSet<(String, String)> {
     let (seed, documents) = scenario();
     let world = World::new(Profile::default(), seed).await;
@@ -87,9 +98,19 @@ async fn calls() -> BTreeSet<(String, String)> {
 }
 
 /// Runs with one fault, then once more without; returns what the first run said.
-async fn with_fault(method: &str, path: &str, nth: u32, what: &Misfortune) -> (Result<Outcome, undrift::api::ApiError>, World) {
+async fn with_fault(
+    method: &str,
+    path: &str,
+    nth: u32,
+    what: &Misfortune,
+) -> (Result<Outcome, undrift::api::ApiError>, World) {
     let (seed, documents) = scenario();
-    let fault = Fault { method: Some(method.parse().unwrap()), path_contains: path.to_owned(), nth, what: what.clone() };
+    let fault = Fault {
+        method: Some(method.parse().unwrap()),
+        path_contains: path.to_owned(),
+        nth,
+        what: what.clone(),
+    };
     let world = World::new(Profile { faults: vec![fault], ..Profile::default() }, seed).await;
     world.declare(&documents);
     let outcome = world.try_apply().await;
@@ -147,7 +168,14 @@ async fn each_write_that_loses_its_answer_once_is_done_once() {
 /// A read that fails for good never looks like absence, and the run says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_that_fails_for_good_is_said() {
-    let reads = ["/projects/1/variables", "/projects/1/hooks", "/projects/1/members", "/projects/1/push_rule", "/users", "/namespaces"];
+    let reads = [
+        "/projects/1/variables",
+        "/projects/1/hooks",
+        "/projects/1/members",
+        "/projects/1/push_rule",
+        "/users",
+        "/namespaces",
+    ];
     for path in reads {
         for what in [
             Misfortune::StatusBefore(500),
@@ -160,19 +188,26 @@ async fn a_read_that_fails_for_good_is_said() {
             let about = format!("{what:?} on GET {path}");
             match outcome {
                 Ok(outcome) => {
-                    let complete = outcome.plan.incomplete.is_empty() && outcome.plan.problems.is_empty();
+                    let complete =
+                        outcome.plan.incomplete.is_empty() && outcome.plan.problems.is_empty();
                     assert!(!complete, "{about}: {:#?}", outcome.plan.steps);
                 }
                 Err(error) => assert!(!error.to_string().is_empty(), "{about}"),
             }
-            let strange =
-                world.writes().into_iter().filter(|write| path.starts_with("/projects/1") && write.contains(&format!("/api/v4{path}")));
-            assert_eq!(strange.collect::<Vec<_>>(), [] as [&str; 0], "{about}: nothing is written where nothing was read");
+            let strange = world.writes().into_iter().filter(|write| {
+                path.starts_with("/projects/1") && write.contains(&format!("/api/v4{path}"))
+            });
+            assert_eq!(
+                strange.collect::<Vec<_>>(),
+                [] as [&str; 0],
+                "{about}: nothing is written where nothing was read"
+            );
         }
     }
 }
 
-/// The run ends without a word after any of its writes, whether the last one was answered or not; the next run finishes the work.
+/// The run ends without a word after any of its writes, whether the last one was answered or not;
+/// the next run finishes the work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_is_killed_anywhere_is_finished_by_the_next() {
     let (_, documents) = scenario();
@@ -190,7 +225,9 @@ async fn a_run_that_is_killed_anywhere_is_finished_by_the_next() {
             () = async { while world.writes().len() < writes { tokio::task::yield_now().await } } => {}
         }
         let second = world.apply().await;
-        let applied = second.applied.unwrap_or_else(|| panic!("killed after {writes} writes: {:#?}", second.plan));
+        let applied = second
+            .applied
+            .unwrap_or_else(|| panic!("killed after {writes} writes: {:#?}", second.plan));
         assert!(applied.is_complete(), "killed after {writes} writes: {applied:#?}");
         assert_eq!(wrong(&world).await, [] as [&str; 0], "killed after {writes} writes");
     }

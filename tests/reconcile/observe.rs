@@ -9,36 +9,56 @@ fn addresses<'a>(of: impl IntoIterator<Item = &'a undrift::address::Address>) ->
     of.into_iter().map(ToString::to_string).collect()
 }
 
-/// The service takes a path of digits for an id. A group that is called so is found by its path all the same.
+/// The service takes a path of digits for an id. A group that is called so is found by its path all
+/// the same.
 #[tokio::test]
 async fn a_group_is_found_by_its_path_and_never_by_a_number() {
     let world = World::new(Profile::default(), seed(&[])).await;
     let id = world.get("/groups/acme").await["id"].to_string();
     let path = format!("{id}/new");
-    world.declare(&[project(&path, json!({"create": true, "variables": [{"key": "A", "value": "x"}]}))]);
+    world.declare(&[project(
+        &path,
+        json!({"create": true, "variables": [{"key": "A", "value": "x"}]}),
+    )]);
     let plan = world.plan().await;
-    assert_eq!(plan.problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), ["missing-namespace"], "{plan:#?}");
-    world.call("POST", "/groups", Some(json!({"name": id, "path": id, "visibility": "private"}))).await;
+    assert_eq!(
+        plan.problems.iter().map(|problem| problem.code).collect::<Vec<_>>(),
+        ["missing-namespace"],
+        "{plan:#?}"
+    );
+    world
+        .call("POST", "/groups", Some(json!({"name": id, "path": id, "visibility": "private"})))
+        .await;
     world.converge("a group called like the id of another").await;
     assert_eq!(world.get("/projects?search=new").await[0]["path_with_namespace"], path.as_str());
 }
 
-/// A failed look-up concerns the section that names the person, and is not tried again for each of those who name them.
+/// A failed look-up concerns the section that names the person, and is not tried again for each of
+/// those who name them.
 #[tokio::test]
 async fn a_person_who_cannot_be_looked_up_holds_up_one_section_of_each_project() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/other"})])).await;
     let members = json!([{"user": "alice", "access_level": "developer"}]);
-    let declared = (0..9).map(|i| project(&format!("acme/new{i}"), json!({"create": true, "members": members})));
-    let other = project("acme/other", json!({"settings": {"description": "z"}, "members": members}));
+    let declared = (0..9)
+        .map(|i| project(&format!("acme/new{i}"), json!({"create": true, "members": members})));
+    let other =
+        project("acme/other", json!({"settings": {"description": "z"}, "members": members}));
     world.declare(&declared.chain([other]).collect::<Vec<_>>());
     let what = Misfortune::StatusBefore(403);
     world.sandbox.add_fault(Fault { method: None, path_contains: "/users?".into(), nth: 0, what });
     let plan = world.plan().await;
     let steps = addresses(plan.steps.iter().map(|step| &step.address));
     assert_eq!(steps.len(), 10);
-    assert!(steps.contains(&"acme/other#settings".to_owned()) && steps.contains(&"acme/new8".to_owned()), "{steps:?}");
+    assert!(
+        steps.contains(&"acme/other#settings".to_owned())
+            && steps.contains(&"acme/new8".to_owned()),
+        "{steps:?}"
+    );
     let incomplete = addresses(plan.incomplete.iter().map(|scope| &scope.address));
-    assert!(incomplete.len() == 10 && incomplete.iter().all(|address| address.ends_with("#members")), "{incomplete:?}");
+    assert!(
+        incomplete.len() == 10 && incomplete.iter().all(|address| address.ends_with("#members")),
+        "{incomplete:?}"
+    );
     assert_eq!(plan.incomplete[0].reason.status, Some(403));
     let look_ups = world.requests().iter().filter(|request| request.contains("/users?")).count();
     assert_eq!(look_ups, 1, "{:?}", world.requests());
@@ -47,24 +67,34 @@ async fn a_person_who_cannot_be_looked_up_holds_up_one_section_of_each_project()
 #[tokio::test]
 async fn a_project_that_is_marked_for_deletion_is_named_as_such() {
     let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
-    let world = World::new(profile, seed(&["a", "b"].map(|name| json!({"path": format!("acme/{name}")})))).await;
+    let world =
+        World::new(profile, seed(&["a", "b"].map(|name| json!({"path": format!("acme/{name}")}))))
+            .await;
     world.call("DELETE", "/projects/acme%2Fa", None).await;
     let sections = json!({"create": true, "settings": {"description": "new"}});
     world.declare(&[project("acme/a", sections.clone()), project("acme/b", sections)]);
     let plan = world.plan().await;
     assert_eq!(addresses(plan.steps.iter().map(|step| &step.address)), ["acme/b#settings"]);
     let [problem] = &plan.problems[..] else { panic!("{:#?}", plan.problems) };
-    assert_eq!((problem.code, problem.address.to_string()), ("deleted-project", "acme/a".to_owned()));
+    assert_eq!(
+        (problem.code, problem.address.to_string()),
+        ("deleted-project", "acme/a".to_owned())
+    );
     assert!(problem.help.as_ref().unwrap().contains("project-restore"), "{problem:?}");
 }
 
 /// Whoever runs into a switch that is off somewhere is not blocked everywhere.
 #[tokio::test]
 async fn what_is_forbidden_in_some_projects_is_not_forbidden_in_all() {
-    let settings = |on: bool| json!({"builds_access_level": if on { "enabled" } else { "disabled" }});
-    let projects: Vec<_> = (0..9).map(|i| json!({"path": format!("acme/p{i}"), "settings": settings(i > 6)})).collect();
+    let settings =
+        |on: bool| json!({"builds_access_level": if on { "enabled" } else { "disabled" }});
+    let projects: Vec<_> = (0..9)
+        .map(|i| json!({"path": format!("acme/p{i}"), "settings": settings(i > 6)}))
+        .collect();
     let world = World::new(Profile::default(), seed(&projects)).await;
-    let declared = (0..9).map(|i| project(&format!("acme/p{i}"), json!({"variables": [{"key": "A", "value": "1"}]})));
+    let declared = (0..9).map(|i| {
+        project(&format!("acme/p{i}"), json!({"variables": [{"key": "A", "value": "1"}]}))
+    });
     world.declare(&declared.collect::<Vec<_>>());
     let plan = world.plan().await;
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (2, 7), "{:#?}", plan.incomplete);

@@ -13,7 +13,9 @@ use std::{
 use futures_util::future::BoxFuture;
 use serde_json::{Value as Json, json};
 use undrift::{
-    api::{self, ApiError, Clock, HttpOptions, HttpTransport, Random, ReadClient, Service, WriteClient},
+    api::{
+        self, ApiError, Clock, HttpOptions, HttpTransport, Random, ReadClient, Service, WriteClient,
+    },
     apply::{Applied, Apply, Event},
     manifest::{self, Desired, Surroundings},
     observe::Observer,
@@ -93,24 +95,41 @@ impl World {
     }
 
     pub(crate) fn desired(&self) -> Desired {
-        let loaded = manifest::load(&self.root(), &Surroundings { folder: self.root(), today: jiff::civil::date(2030, 1, 1) });
-        loaded.desired.unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default())))
+        let loaded = manifest::load(
+            &self.root(),
+            &Surroundings { folder: self.root(), today: jiff::civil::date(2030, 1, 1) },
+        );
+        loaded.desired.unwrap_or_else(|| {
+            panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default()))
+        })
     }
 
-    pub(crate) async fn connect(&self, desired: &Desired) -> Result<(Observer, Settings), ApiError> {
+    pub(crate) async fn connect(
+        &self,
+        desired: &Desired,
+    ) -> Result<(Observer, Settings), ApiError> {
         self.connect_as(self.sandbox.token(), desired).await
     }
 
-    pub(crate) async fn connect_as(&self, token: &str, desired: &Desired) -> Result<(Observer, Settings), ApiError> {
+    pub(crate) async fn connect_as(
+        &self,
+        token: &str,
+        desired: &Desired,
+    ) -> Result<(Observer, Settings), ApiError> {
         let mut secrets = Secrets::new(self.root(), self.environment.clone());
-        let references: Vec<_> = desired.references().map(|(_, _, reference)| reference.clone()).collect();
+        let references: Vec<_> =
+            desired.references().map(|(_, _, reference)| reference.clone()).collect();
         secrets.resolve(&references);
         let token = Secret::new(token);
         secrets.also_redact(token.clone());
         let secrets = Arc::new(secrets);
         let service = Service::parse(&self.sandbox.url(), false).unwrap();
         let transport = HttpTransport::new(&service, &token, &HttpOptions::default()).unwrap();
-        let settings = api::Settings { clock: Arc::new(Hasty::default()), random: Arc::new(Half), ..api::Settings::default() };
+        let settings = api::Settings {
+            clock: Arc::new(Hasty::default()),
+            random: Arc::new(Half),
+            ..api::Settings::default()
+        };
         let client = ReadClient::new(service, Arc::new(transport), secrets.clone(), settings);
         let observer = Observer::connect(client).await?;
         let mut settings = Settings {
@@ -125,10 +144,19 @@ impl World {
         Ok((observer, settings))
     }
 
-    pub(crate) async fn plan_with(&self, observer: &Observer, desired: &Desired, settings: &Settings) -> Result<Plan, ApiError> {
+    pub(crate) async fn plan_with(
+        &self,
+        observer: &Observer,
+        desired: &Desired,
+        settings: &Settings,
+    ) -> Result<Plan, ApiError> {
         let mut plan = Plan::default();
         let projects: Vec<_> = desired.projects.iter().collect();
-        observer.all(&projects, &settings.selection, 16, |project, live| plan.add(plan::project(project, &live, settings))).await?;
+        observer
+            .all(&projects, &settings.selection, 16, |project, live| {
+                plan.add(plan::project(project, &live, settings))
+            })
+            .await?;
         Ok(plan.sorted())
     }
 
@@ -152,16 +180,28 @@ impl World {
     }
 
     /// The same, with something that happens between plan and apply.
-    pub(crate) async fn apply_between(&self, between: impl AsyncFnOnce(&Self)) -> Result<Outcome, ApiError> {
+    pub(crate) async fn apply_between(
+        &self,
+        between: impl AsyncFnOnce(&Self),
+    ) -> Result<Outcome, ApiError> {
         let desired = self.desired();
         let (observer, settings) = self.connect(&desired).await?;
         let plan = self.plan_with(&observer, &desired, &settings).await?;
         between(self).await;
-        if !plan.problems.is_empty() || !plan.refusals.is_empty() || settings.secrets.missing().next().is_some() {
+        if !plan.problems.is_empty()
+            || !plan.refusals.is_empty()
+            || settings.secrets.missing().next().is_some()
+        {
             return Ok(Outcome { plan, applied: None, events: Vec::new() });
         }
         let writer = WriteClient::new(observer.client().clone());
-        let apply = Apply { desired: &desired, observer: &observer, writer: &writer, settings: &settings, ahead: 16 };
+        let apply = Apply {
+            desired: &desired,
+            observer: &observer,
+            writer: &writer,
+            settings: &settings,
+            ahead: 16,
+        };
         let events = Mutex::new(Vec::new());
         let applied = apply.run(&plan, |event| events.lock().unwrap().push(event)).await;
         Ok(Outcome { plan, applied: Some(applied), events: events.into_inner().unwrap() })
@@ -170,9 +210,14 @@ impl World {
     /// Applies and requires that everything is as declared afterwards.
     pub(crate) async fn converge(&self, about: &str) -> Plan {
         let outcome = self.apply().await;
-        assert!(outcome.plan.problems.is_empty() && outcome.plan.refusals.is_empty(), "{about}: {:#?}", outcome.plan);
+        assert!(
+            outcome.plan.problems.is_empty() && outcome.plan.refusals.is_empty(),
+            "{about}: {:#?}",
+            outcome.plan
+        );
         let applied = outcome.applied.unwrap();
-        let failed: Vec<_> = applied.steps.iter().filter(|step| !step.outcome.is_success()).collect();
+        let failed: Vec<_> =
+            applied.steps.iter().filter(|step| !step.outcome.is_success()).collect();
         assert!(applied.is_complete(), "{about}: {failed:#?} {:#?}", applied.mismatches);
         let again = self.plan().await;
         assert!(again.steps.is_empty(), "{about}, planned again: {:#?}", again.steps);
@@ -182,7 +227,8 @@ impl World {
 
     /// The requests so far, as `METHOD path`, those that are no part of the API left out.
     pub(crate) fn requests(&self) -> Vec<String> {
-        let log = std::fs::read_to_string(self.folder.path().join("requests.jsonl")).unwrap_or_default();
+        let log =
+            std::fs::read_to_string(self.folder.path().join("requests.jsonl")).unwrap_or_default();
         let line = |line: &str| {
             let line: Json = serde_json::from_str(line).unwrap();
             format!("{} {}", line["method"].as_str().unwrap(), line["path"].as_str().unwrap())
@@ -203,7 +249,9 @@ impl World {
     pub(crate) async fn call(&self, method: &str, path: &str, body: Option<Json>) -> Json {
         let client = reqwest_client();
         let url = format!("{}/api/v4{path}", self.sandbox.url());
-        let mut request = client.request(method.parse().unwrap(), url).header("PRIVATE-TOKEN", self.sandbox.token());
+        let mut request = client
+            .request(method.parse().unwrap(), url)
+            .header("PRIVATE-TOKEN", self.sandbox.token());
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
@@ -215,14 +263,17 @@ impl World {
 /// A plain client that needs no system certificates.
 fn reqwest_client() -> reqwest::Client {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
     let tls = tls.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
     reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build().unwrap()
 }
 
 /// A seed with one public group, some users, and `projects`.
 pub(crate) fn seed(projects: &[Json]) -> Json {
-    let users: Vec<_> = ["alice", "bob", "carol", "dave"].iter().map(|name| json!({"username": name})).collect();
+    let users: Vec<_> =
+        ["alice", "bob", "carol", "dave"].iter().map(|name| json!({"username": name})).collect();
     json!({
         "tier": "ultimate",
         "users": users,

@@ -16,13 +16,61 @@ async fn stars_change_once() {
     let world = World::usual().await;
     world
         .check(vec![
-            (fact("star"), "dan", "POST", kept(format!("{SHOP}/star")), NO, 201, json!({"star_count": 1})),
+            (
+                fact("star"),
+                "dan",
+                "POST",
+                kept(format!("{SHOP}/star")),
+                NO,
+                201,
+                json!({"star_count": 1}),
+            ),
             (fact("star-twice"), "dan", "POST", kept(format!("{SHOP}/star")), NO, 304, NO),
-            (fact("starrers"), "dan", "GET", kept(format!("{SHOP}/starrers")), NO, 200, json!([{"user": {"username": "dan"}}])),
-            (fact("starred-projects"), "dan", "GET", "/users/dan/starred_projects", NO, 200, json!([{"path": "shop"}])),
-            (fact("starred-projects"), "dan", "GET", "/projects?starred=true", NO, 200, json!([{"path": "shop"}])),
-            (fact("starred-projects"), "stranger", "GET", "/users/dan/starred_projects", NO, 200, json!([])),
-            (fact("star"), "dan", "POST", kept(format!("{SHOP}/unstar")), NO, 201, json!({"star_count": 0})),
+            (
+                fact("starrers"),
+                "dan",
+                "GET",
+                kept(format!("{SHOP}/starrers")),
+                NO,
+                200,
+                json!([{"user": {"username": "dan"}}]),
+            ),
+            (
+                fact("starred-projects"),
+                "dan",
+                "GET",
+                "/users/dan/starred_projects",
+                NO,
+                200,
+                json!([{"path": "shop"}]),
+            ),
+            (
+                fact("starred-projects"),
+                "dan",
+                "GET",
+                "/projects?starred=true",
+                NO,
+                200,
+                json!([{"path": "shop"}]),
+            ),
+            (
+                fact("starred-projects"),
+                "stranger",
+                "GET",
+                "/users/dan/starred_projects",
+                NO,
+                200,
+                json!([]),
+            ),
+            (
+                fact("star"),
+                "dan",
+                "POST",
+                kept(format!("{SHOP}/unstar")),
+                NO,
+                201,
+                json!({"star_count": 0}),
+            ),
             (fact("star-twice"), "dan", "POST", kept(format!("{SHOP}/unstar")), NO, 304, NO),
             (fact("authentication"), "", "POST", kept(format!("{SHOP}/star")), NO, 401, NO),
         ])
@@ -133,7 +181,15 @@ async fn a_private_project_is_forked_by_those_who_read_its_code() {
     world
         .check(vec![
             (fact("group"), "olive", "POST", "/groups", hidden, 201, NO),
-            (fact("fork-target"), "rita", "POST", fork, json!({"namespace": "hidden"}), 404, json!({"message": "404 Namespace Not Found"})),
+            (
+                fact("fork-target"),
+                "rita",
+                "POST",
+                fork,
+                json!({"namespace": "hidden"}),
+                404,
+                json!({"message": "404 Namespace Not Found"}),
+            ),
             (fact("fork-guest"), "gus", "POST", fork, NO, 404, json!({"message": "404 Not Found"})),
             (fact("fork-guest"), "gus", "POST", "/projects/acme%2Fsite/fork", NO, 201, NO),
             (fact("fork-guest"), "rita", "POST", fork, NO, 201, NO),
@@ -144,11 +200,18 @@ async fn a_private_project_is_forked_by_those_who_read_its_code() {
 #[tokio::test]
 async fn a_list_of_forks_tells_where_they_come_from() {
     let world = World::usual().await;
-    let from =
-        json!([{"forked_from_project": {"path_with_namespace": "acme/shop"}, "permissions": {"project_access": {"access_level": 50}}}]);
+    let from = json!([{"forked_from_project": {"path_with_namespace": "acme/shop"}, "permissions": {"project_access": {"access_level": 50}}}]);
     world
         .check(vec![
-            (fact("member-add"), "mia", "POST", "/projects/1/members", json!({"user_id": 7, "access_level": 30}), 201, NO),
+            (
+                fact("member-add"),
+                "mia",
+                "POST",
+                "/projects/1/members",
+                json!({"user_id": 7, "access_level": 30}),
+                201,
+                NO,
+            ),
             (fact("fork"), "stranger", "POST", "/projects/1/fork", NO, 201, NO),
             (fact("fork-list"), "stranger", "GET", "/projects/1/forks", NO, 200, from),
         ])
@@ -158,7 +221,11 @@ async fn a_list_of_forks_tells_where_they_come_from() {
 #[tokio::test]
 async fn groups_are_invited_to_projects() {
     let world = World::usual().await;
-    let ops = world.call("stranger", "POST", "/groups", &json!({"name": "ops", "path": "ops"})).await.body["id"].clone();
+    let ops = world
+        .call("stranger", "POST", "/groups", &json!({"name": "ops", "path": "ops"}))
+        .await
+        .body["id"]
+        .clone();
     world.call("stranger", "PUT", "/groups/ops", &json!({"visibility": "public"})).await;
     let share = kept(format!("{SHOP}/share"));
     let link = kept(format!("{SHOP}/share/{ops}"));
@@ -223,7 +290,11 @@ async fn uploads_give_links() {
     let image = upload("../../dk.png").await;
     assert_eq!(image.status, 201, "{}", fact("upload"));
     let url = image.body["url"].as_str().expect("an address");
-    assert!(url.starts_with("/uploads/") && url.ends_with("/dk.png") && url.len() == "/uploads//dk.png".len() + 32);
+    assert!(
+        url.starts_with("/uploads/")
+            && url.ends_with("/dk.png")
+            && url.len() == "/uploads//dk.png".len() + 32
+    );
     assert_eq!(image.body["markdown"], format!("![dk]({url})"), "{}", fact("upload"));
     assert_eq!(image.body["full_path"], format!("/acme/shop{url}"), "{}", fact("upload"));
     assert_eq!(upload("a b](x).txt").await.body["alt"], "a_b__x_.txt", "{}", fact("upload-names"));
@@ -257,15 +328,71 @@ async fn small_actions_answer() {
                 json!({"message": "404 Project Not Found"}),
             ),
             (fact("role"), "dan", "POST", copy, NO, 403, NO),
-            (fact("housekeeping"), "mia", "POST", kept(format!("{SHOP}/housekeeping")), NO, 201, NO),
+            (
+                fact("housekeeping"),
+                "mia",
+                "POST",
+                kept(format!("{SHOP}/housekeeping")),
+                NO,
+                201,
+                NO,
+            ),
             (fact("role"), "dan", "POST", kept(format!("{SHOP}/housekeeping")), NO, 403, NO),
-            (fact("restore-unmarked"), "olive", "POST", kept(format!("{SHOP}/restore")), NO, 400, NO),
-            (fact("languages"), "dan", "GET", kept(format!("{SHOP}/languages")), NO, 200, json!({})),
-            (fact("project-groups"), "dan", "GET", kept(format!("{SHOP}/groups")), NO, 200, json!([{"full_path": "acme"}])),
-            (fact("project-users"), "dan", "GET", kept(format!("{SHOP}/users?search=MIA")), NO, 200, json!([{"username": "mia"}])),
-            (fact("transfer-locations"), "olive", "GET", kept(format!("{SHOP}/transfer_locations")), NO, 200, json!([])),
+            (
+                fact("restore-unmarked"),
+                "olive",
+                "POST",
+                kept(format!("{SHOP}/restore")),
+                NO,
+                400,
+                NO,
+            ),
+            (
+                fact("languages"),
+                "dan",
+                "GET",
+                kept(format!("{SHOP}/languages")),
+                NO,
+                200,
+                json!({}),
+            ),
+            (
+                fact("project-groups"),
+                "dan",
+                "GET",
+                kept(format!("{SHOP}/groups")),
+                NO,
+                200,
+                json!([{"full_path": "acme"}]),
+            ),
+            (
+                fact("project-users"),
+                "dan",
+                "GET",
+                kept(format!("{SHOP}/users?search=MIA")),
+                NO,
+                200,
+                json!([{"username": "mia"}]),
+            ),
+            (
+                fact("transfer-locations"),
+                "olive",
+                "GET",
+                kept(format!("{SHOP}/transfer_locations")),
+                NO,
+                200,
+                json!([]),
+            ),
             (fact("unseen"), "", "GET", kept(format!("{SHOP}/users")), NO, 404, NO),
-            (fact("group"), "olive", "POST", "/groups", json!({"name": "new", "path": "new"}), 201, NO),
+            (
+                fact("group"),
+                "olive",
+                "POST",
+                "/groups",
+                json!({"name": "new", "path": "new"}),
+                201,
+                NO,
+            ),
             (
                 fact("transfer-locations"),
                 "olive",
@@ -284,10 +411,42 @@ async fn small_actions_answer() {
                 200,
                 json!({"path_with_namespace": "new/shop"}),
             ),
-            (fact("transfer-to-group"), "olive", "POST", "/groups/acme/projects/new%2Fshop", NO, 403, NO),
-            (fact("transfer-to-group"), ROOT, "POST", "/groups/acme/projects/new%2Fshop", NO, 201, json!({"full_path": "acme"})),
-            (fact("transfer-to-group"), ROOT, "POST", "/groups/acme/projects/acme%2Fshop", NO, 400, NO),
-            (fact("transfer-to-group"), ROOT, "POST", "/groups/new/projects/acme%2Fshop", NO, 201, NO),
+            (
+                fact("transfer-to-group"),
+                "olive",
+                "POST",
+                "/groups/acme/projects/new%2Fshop",
+                NO,
+                403,
+                NO,
+            ),
+            (
+                fact("transfer-to-group"),
+                ROOT,
+                "POST",
+                "/groups/acme/projects/new%2Fshop",
+                NO,
+                201,
+                json!({"full_path": "acme"}),
+            ),
+            (
+                fact("transfer-to-group"),
+                ROOT,
+                "POST",
+                "/groups/acme/projects/acme%2Fshop",
+                NO,
+                400,
+                NO,
+            ),
+            (
+                fact("transfer-to-group"),
+                ROOT,
+                "POST",
+                "/groups/new/projects/acme%2Fshop",
+                NO,
+                201,
+                NO,
+            ),
             (
                 fact("repository-file"),
                 "olive",
@@ -314,7 +473,9 @@ async fn small_actions_answer() {
 async fn memberships_are_managed_for_a_whole_hierarchy() {
     let world = World::usual().await;
     let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
-    world.call("olive", "POST", "/groups", &json!({"name": "sub", "path": "sub", "parent_id": acme})).await;
+    world
+        .call("olive", "POST", "/groups", &json!({"name": "sub", "path": "sub", "parent_id": acme}))
+        .await;
     world
         .check(vec![
             (
@@ -375,7 +536,8 @@ async fn memberships_are_managed_for_a_whole_hierarchy() {
 #[tokio::test]
 async fn groups_and_users_have_custom_attributes_too() {
     let world = World::usual().await;
-    for (list, one, other) in [("/groups", "/groups/acme", "olive"), ("/users", "/users/4", "dan")] {
+    for (list, one, other) in [("/groups", "/groups/acme", "olive"), ("/users", "/users/4", "dan")]
+    {
         let place = kept(format!("{one}/custom_attributes"));
         let team = kept(format!("{place}/team"));
         let found = kept(format!("{list}?custom_attributes[team]=x"));
@@ -385,9 +547,33 @@ async fn groups_and_users_have_custom_attributes_too() {
                 (fact("role"), other, "PUT", team, json!({"value": "x"}), 403, NO),
                 (fact("custom-attributes"), ROOT, "GET", place, NO, 200, json!([])),
                 (fact("custom-attributes"), ROOT, "GET", found, NO, 200, json!([])),
-                (fact("custom-attributes"), ROOT, "PUT", team, json!({"value": "y"}), 200, json!({"key": "team", "value": "y"})),
-                (fact("custom-attributes"), ROOT, "PUT", team, json!({"value": "x"}), 200, json!({"value": "x"})),
-                (fact("custom-attributes"), ROOT, "GET", place, NO, 200, json!([{"key": "team", "value": "x"}])),
+                (
+                    fact("custom-attributes"),
+                    ROOT,
+                    "PUT",
+                    team,
+                    json!({"value": "y"}),
+                    200,
+                    json!({"key": "team", "value": "y"}),
+                ),
+                (
+                    fact("custom-attributes"),
+                    ROOT,
+                    "PUT",
+                    team,
+                    json!({"value": "x"}),
+                    200,
+                    json!({"value": "x"}),
+                ),
+                (
+                    fact("custom-attributes"),
+                    ROOT,
+                    "GET",
+                    place,
+                    NO,
+                    200,
+                    json!([{"key": "team", "value": "x"}]),
+                ),
                 (fact("custom-attributes"), ROOT, "GET", found, NO, 200, json!([{"id": own}])),
                 (fact("custom-attributes"), ROOT, "DELETE", team, NO, 204, NO),
                 (fact("custom-attributes"), ROOT, "GET", team, NO, 404, NO),
@@ -404,10 +590,34 @@ async fn custom_attributes_are_for_administrators() {
     world
         .check(vec![
             (fact("role"), "olive", "PUT", place, json!({"value": "high"}), 403, NO),
-            (fact("custom-attributes"), ROOT, "PUT", place, json!({"value": "high"}), 200, json!({"key": "cost", "value": "high"})),
+            (
+                fact("custom-attributes"),
+                ROOT,
+                "PUT",
+                place,
+                json!({"value": "high"}),
+                200,
+                json!({"key": "cost", "value": "high"}),
+            ),
             (fact("custom-attributes"), ROOT, "GET", place, NO, 200, json!({"value": "high"})),
-            (fact("custom-attributes"), ROOT, "GET", list, NO, 200, json!([{"id": 1, "custom_attributes": [{"value": "high"}]}])),
-            (fact("custom-attributes"), ROOT, "GET", "/projects?custom_attributes[cost]=low", NO, 200, json!([])),
+            (
+                fact("custom-attributes"),
+                ROOT,
+                "GET",
+                list,
+                NO,
+                200,
+                json!([{"id": 1, "custom_attributes": [{"value": "high"}]}]),
+            ),
+            (
+                fact("custom-attributes"),
+                ROOT,
+                "GET",
+                "/projects?custom_attributes[cost]=low",
+                NO,
+                200,
+                json!([]),
+            ),
             (
                 fact("custom-attributes"),
                 "olive",
@@ -429,7 +639,17 @@ async fn custom_attributes_are_for_administrators() {
 async fn gists_need_their_flag() {
     let world = World::usual().await;
     let body = json!({"personal_access_token": "s"});
-    world.check(vec![(fact("gists-flag"), "dan", "POST", "/import/extgit/gists", body, 404, json!({"message": "404 Not Found"}))]).await;
+    world
+        .check(vec![(
+            fact("gists-flag"),
+            "dan",
+            "POST",
+            "/import/extgit/gists",
+            body,
+            404,
+            json!({"message": "404 Not Found"}),
+        )])
+        .await;
 }
 
 #[tokio::test]
@@ -440,7 +660,15 @@ async fn imports_go_by_the_real_names_of_the_hosts_too() {
                         "bitbucket_server_project": "K", "bitbucket_server_repo": "repo"});
     world
         .check(vec![
-            (fact("import-names"), "dan", "POST", "/import/github", hosted, 201, json!({"full_path": "acme/in"})),
+            (
+                fact("import-names"),
+                "dan",
+                "POST",
+                "/import/github",
+                hosted,
+                201,
+                json!({"full_path": "acme/in"}),
+            ),
             (
                 fact("import-names"),
                 "dan",
@@ -450,7 +678,15 @@ async fn imports_go_by_the_real_names_of_the_hosts_too() {
                 404,
                 json!({"message": "404 Project Not Found"}),
             ),
-            (fact("import-names"), "dan", "POST", "/import/bitbucket_server", server, 201, json!({"full_path": "dan/repo"})),
+            (
+                fact("import-names"),
+                "dan",
+                "POST",
+                "/import/bitbucket_server",
+                server,
+                201,
+                json!({"full_path": "dan/repo"}),
+            ),
         ])
         .await;
 }

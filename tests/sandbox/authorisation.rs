@@ -8,7 +8,8 @@ use super::facts::fact;
 use super::operations::operations;
 
 /// The callers; each but the first is a user whose token is the name.
-const CALLERS: [&str; 9] = ["", "stranger", "guest", "reporter", "developer", "maintainer", "owner", ROOT, "blocked"];
+const CALLERS: [&str; 9] =
+    ["", "stranger", "guest", "reporter", "developer", "maintainer", "owner", ROOT, "blocked"];
 
 /// Where a call goes: the caller has the role of the caller's name in `own` alone.
 const PLACES: [&str; 3] = ["own", "foreign", "open"];
@@ -29,7 +30,8 @@ enum Verdict {
 /// What `caller` should get from an operation that is for `need`, in `place`.
 fn expected(need: &str, caller: &str, place: &str) -> Verdict {
     let rank = |name: &str| CALLERS.iter().position(|known| *known == name).expect("a role");
-    let seen = place == "open" || caller == ROOT || (place == "own" && rank(caller) >= rank("guest"));
+    let seen =
+        place == "open" || caller == ROOT || (place == "own" && rank(caller) >= rank("guest"));
     match caller {
         "blocked" => Verdict::Forbidden,
         "" if need != "anyone" => Verdict::Unauthorized,
@@ -44,7 +46,8 @@ fn expected(need: &str, caller: &str, place: &str) -> Verdict {
 }
 
 fn verdict(got: &Got) -> Verdict {
-    let unseen = ["404 Project Not Found", "404 Group Not Found"].map(|text| json!({"message": text}));
+    let unseen =
+        ["404 Project Not Found", "404 Group Not Found"].map(|text| json!({"message": text}));
     match got.status {
         401 => Verdict::Unauthorized,
         403 => Verdict::Forbidden,
@@ -65,7 +68,8 @@ async fn world() -> World {
             })
         })
         .collect();
-    let members: Vec<Value> = roles.iter().map(|role| json!({"user": role, "access_level": role})).collect();
+    let members: Vec<Value> =
+        roles.iter().map(|role| json!({"user": role, "access_level": role})).collect();
     let seed = json!({
         "tier": "ultimate",
         "users": users,
@@ -101,15 +105,28 @@ async fn everybody_gets_what_their_role_allows_and_no_more() {
                     Some(("/groups", rest)) => format!("/groups/{place}{rest}"),
                     _ => continue,
                 };
-                // Nobody and nothing has these ids, so that no call takes something away that a later one needs;
-                // where another project is named, it is one that the caller sees.
+                // Nobody and nothing has these ids, so that no call takes something away that a
+                // later one needs; where another project is named, it is one that the caller sees.
                 let other = if caller == ROOT || place == "open" { "3" } else { "1" };
-                let path = path.replace(":project_id", other).replace(":forked_from_id", other).replace(":key", "K");
-                let path: Vec<&str> = path.split('/').map(|part| if part.starts_with(':') { "999" } else { part }).collect();
+                let path = path
+                    .replace(":project_id", other)
+                    .replace(":forked_from_id", other)
+                    .replace(":key", "K");
+                let path: Vec<&str> = path
+                    .split('/')
+                    .map(|part| if part.starts_with(':') { "999" } else { part })
+                    .collect();
                 let path = path.join("/");
                 let got = world.call(caller, method, &path, &Value::Null).await;
                 let wanted = expected(need, caller, place);
-                assert_eq!(verdict(&got), wanted, "{}\n{caller:?} {method} {path}: {} {}", fact("role"), got.status, got.body);
+                assert_eq!(
+                    verdict(&got),
+                    wanted,
+                    "{}\n{caller:?} {method} {path}: {} {}",
+                    fact("role"),
+                    got.status,
+                    got.body
+                );
                 walked += 1;
             }
         }
@@ -120,7 +137,9 @@ async fn everybody_gets_what_their_role_allows_and_no_more() {
 #[tokio::test]
 async fn what_belongs_to_no_project_is_guarded_too() {
     let world = world().await;
-    for (need, method, path) in operations().into_iter().filter(|(_, _, path)| !path.contains("/:id")) {
+    for (need, method, path) in
+        operations().into_iter().filter(|(_, _, path)| !path.contains("/:id"))
+    {
         for caller in CALLERS {
             let path = path.replace(":user_id", "1");
             let got = world.call(caller, method, &path, &Value::Null).await;
@@ -131,7 +150,14 @@ async fn what_belongs_to_no_project_is_guarded_too() {
                 _ if need == "admin" && caller != ROOT => Verdict::Forbidden,
                 _ => Verdict::Passes,
             };
-            assert_eq!(verdict(&got), wanted, "{}\n{caller:?} {method} {path}: {} {}", fact("authentication"), got.status, got.body);
+            assert_eq!(
+                verdict(&got),
+                wanted,
+                "{}\n{caller:?} {method} {path}: {} {}",
+                fact("authentication"),
+                got.status,
+                got.body
+            );
         }
     }
 }

@@ -39,7 +39,11 @@ pub(crate) fn kept(path: String) -> &'static str {
 pub(crate) fn client() -> reqwest::Client {
     // No TLS is spoken here, but a client cannot be built without a provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().expect("a client")
+    reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .expect("a client")
 }
 
 impl World {
@@ -50,10 +54,15 @@ impl World {
 
     /// A sandbox in memory with this seed.
     pub(crate) async fn with(seed: Value) -> Self {
-        Self::start(Config { seed: Some(Seed::from_json(seed).expect("a seed")), ..Config::default() }).await
+        Self::start(Config {
+            seed: Some(Seed::from_json(seed).expect("a seed")),
+            ..Config::default()
+        })
+        .await
     }
 
-    /// The usual cast: one group with a project, and a user for each role. Their tokens are their names.
+    /// The usual cast: one group with a project, and a user for each role. Their tokens are their
+    /// names.
     pub(crate) async fn usual() -> Self {
         Self::with(usual_seed()).await
     }
@@ -68,7 +77,11 @@ impl World {
     /// A call with a JSON body, unless it is null.
     pub(crate) async fn call(&self, token: &str, method: &str, path: &str, body: &Value) -> Got {
         let request = self.request(token, method, path);
-        let request = if body.is_null() { request } else { request.header("content-type", "application/json").body(body.to_string()) };
+        let request = if body.is_null() {
+            request
+        } else {
+            request.header("content-type", "application/json").body(body.to_string())
+        };
         got(request.send().await.expect("an answer")).await
     }
 
@@ -76,14 +89,18 @@ impl World {
         self.call(token, "GET", path, &Value::Null).await
     }
 
-    /// Makes the calls of a table in order and compares status and body; a null body is not compared, and an
-    /// object has to be contained.
+    /// Makes the calls of a table in order and compares status and body; a null body is not
+    /// compared, and an object has to be contained.
     pub(crate) async fn check(&self, rows: Vec<Row>) {
         for (fact, token, method, path, body, status, expected) in rows {
             let got = self.call(token, method, path, &body).await;
             let place = format!("{fact}: {token} {method} {path} {body}");
             assert_eq!(got.status, status, "{place}\n{}", got.body);
-            assert!(contains(&got.body, &expected), "{place}\nexpected {expected}\ngot {}", got.body);
+            assert!(
+                contains(&got.body, &expected),
+                "{place}\nexpected {expected}\ngot {}",
+                got.body
+            );
         }
     }
 }
@@ -92,20 +109,31 @@ pub(crate) async fn got(response: Response) -> Got {
     let status = response.status().as_u16();
     let headers = response.headers().clone();
     let text = response.text().await.expect("a body");
-    Got { status, headers, body: serde_json::from_str(&text).unwrap_or(if text.is_empty() { Value::Null } else { Value::String(text) }) }
+    Got {
+        status,
+        headers,
+        body: serde_json::from_str(&text).unwrap_or(if text.is_empty() {
+            Value::Null
+        } else {
+            Value::String(text)
+        }),
+    }
 }
 
 /// Whether `whole` has everything that `part` says.
 pub(crate) fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (_, Value::Null) => true,
-        (Value::Object(whole), Value::Object(part)) => part.iter().all(|(key, value)| match (whole.get(key), value) {
-            (Some(found), Value::Null) => found.is_null(),
-            (Some(found), _) => contains(found, value),
-            (None, _) => false,
-        }),
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(key, value)| match (whole.get(key), value) {
+                (Some(found), Value::Null) => found.is_null(),
+                (Some(found), _) => contains(found, value),
+                (None, _) => false,
+            })
+        }
         (Value::Array(whole), Value::Array(part)) => {
-            whole.len() == part.len() && whole.iter().zip(part).all(|(whole, part)| contains(whole, part))
+            whole.len() == part.len()
+                && whole.iter().zip(part).all(|(whole, part)| contains(whole, part))
         }
         _ => whole == part,
     }

@@ -1,4 +1,5 @@
-//! Each dialect answers the other way. That the faithful service answers as its rule says is tested elsewhere.
+//! Each dialect answers the other way. That the faithful service answers as its rule says is tested
+//! elsewhere.
 
 use serde_json::{Value, json};
 use undrift::sandbox::{Config, Profile, Seed, Tier};
@@ -20,18 +21,50 @@ fn calls(switch: &str) -> Vec<Row> {
     let member = json!({"user_id": 7, "access_level": 20, "expires_at": "2999-01-31"});
     match switch {
         "absent_delete" => vec![
-            (fact("hook-delete-absent"), "mia", "DELETE", HOOK, NO, 404, json!({"message": "404 Not found"})),
-            (fact("push-rule-delete-absent"), "mia", "DELETE", RULE, NO, 404, json!({"message": "404 Push Rule Not Found"})),
+            (
+                fact("hook-delete-absent"),
+                "mia",
+                "DELETE",
+                HOOK,
+                NO,
+                404,
+                json!({"message": "404 Not found"}),
+            ),
+            (
+                fact("push-rule-delete-absent"),
+                "mia",
+                "DELETE",
+                RULE,
+                NO,
+                404,
+                json!({"message": "404 Push Rule Not Found"}),
+            ),
         ],
         "absent_push_rule" => vec![(fact("push-rule-none"), "mia", "GET", RULE, NO, 404, NO)],
         "archive_twice_refused" => vec![
             (fact("archive"), "olive", "POST", "/projects/1/archive", NO, 201, NO),
-            (fact("archive-twice"), "olive", "POST", "/projects/1/archive", NO, 400, json!({"message": "Project is already archived."})),
+            (
+                fact("archive-twice"),
+                "olive",
+                "POST",
+                "/projects/1/archive",
+                NO,
+                400,
+                json!({"message": "Project is already archived."}),
+            ),
         ],
         "archived_read_only" => vec![
             (fact("archive"), "olive", "POST", "/projects/1/archive", NO, 201, NO),
             (fact("archived-writable"), "olive", "PUT", SHOP, json!({"description": "x"}), 403, NO),
-            (fact("archived-writable"), "olive", "POST", HOOKS, json!({"url": "https://x.example"}), 403, NO),
+            (
+                fact("archived-writable"),
+                "olive",
+                "POST",
+                HOOKS,
+                json!({"url": "https://x.example"}),
+                403,
+                NO,
+            ),
             (fact("archived-writable"), "olive", "DELETE", "/projects/1/members/4", NO, 403, NO),
         ],
         "former_paths_answer" => vec![
@@ -39,11 +72,27 @@ fn calls(switch: &str) -> Vec<Row> {
             (fact("project-moved"), "mia", "GET", SHOP, NO, 200, json!({"path": "store"})),
         ],
         "import_members_created" => {
-            vec![(fact("import-members"), "mia", "POST", "/projects/1/import_project_members/2", NO, 201, json!({"status": "success"}))]
+            vec![(
+                fact("import-members"),
+                "mia",
+                "POST",
+                "/projects/1/import_project_members/2",
+                NO,
+                201,
+                json!({"status": "success"}),
+            )]
         }
         "last_owner_bad_request" => vec![
             (fact("last-owner"), "olive", "DELETE", "/groups/acme/members/2", NO, 400, NO),
-            (fact("last-owner"), "olive", "PUT", "/groups/acme/members/2", json!({"access_level": 30}), 400, NO),
+            (
+                fact("last-owner"),
+                "olive",
+                "PUT",
+                "/groups/acme/members/2",
+                json!({"access_level": 30}),
+                400,
+                NO,
+            ),
             (fact("last-owner"), "olive", "DELETE", "/groups/acme/billable_members/2", NO, 400, NO),
         ],
         "later_errors" => vec![
@@ -65,7 +114,15 @@ fn calls(switch: &str) -> Vec<Row> {
                 404,
                 json!({"message": "404 Push rule Not Found"}),
             ),
-            (fact("push-rule-defaults"), "mia", "POST", RULE, json!({"member_check": true}), 201, NO),
+            (
+                fact("push-rule-defaults"),
+                "mia",
+                "POST",
+                RULE,
+                json!({"member_check": true}),
+                201,
+                NO,
+            ),
             (
                 fact("push-rule-exists"),
                 "mia",
@@ -90,33 +147,121 @@ fn calls(switch: &str) -> Vec<Row> {
             (fact("fork-relation-right"), "mia", "DELETE", "/projects/1/fork", NO, 204, NO),
         ],
         "owner_in_brief" => {
-            vec![(fact("project-owner"), "dan", "POST", "/projects", json!({"path": "mine"}), 201, json!({"owner": {"id": 4}}))]
+            vec![(
+                fact("project-owner"),
+                "dan",
+                "POST",
+                "/projects",
+                json!({"path": "mine"}),
+                201,
+                json!({"owner": {"id": 4}}),
+            )]
         }
         "optional_variable_value" => vec![
-            (fact("variable-shape"), "mia", "POST", VARIABLES, json!({"key": "A", "value": "v"}), 201, NO),
-            (fact("variable-value-required"), "mia", "PUT", VARIABLE, json!({"raw": true}), 200, json!({"value": "v", "raw": true})),
+            (
+                fact("variable-shape"),
+                "mia",
+                "POST",
+                VARIABLES,
+                json!({"key": "A", "value": "v"}),
+                201,
+                NO,
+            ),
+            (
+                fact("variable-value-required"),
+                "mia",
+                "PUT",
+                VARIABLE,
+                json!({"raw": true}),
+                200,
+                json!({"value": "v", "raw": true}),
+            ),
         ],
         "put_clears_expiry" => vec![
             (fact("member-add"), "mia", "POST", "/projects/1/members", member, 201, NO),
-            (fact("member-expiry-kept"), "mia", "PUT", STRANGER, json!({"access_level": 20}), 200, json!({"expires_at": null})),
+            (
+                fact("member-expiry-kept"),
+                "mia",
+                "PUT",
+                STRANGER,
+                json!({"access_level": 20}),
+                200,
+                json!({"expires_at": null}),
+            ),
         ],
         "put_resets_omitted_flags" => vec![
-            (fact("variable-shape"), "mia", "POST", VARIABLES, json!({"key": "A", "value": "v", "raw": true}), 201, NO),
-            (fact("variable-update"), "mia", "PUT", VARIABLE, json!({"value": "v"}), 200, json!({"raw": false})),
-            (fact("hook-defaults"), "mia", "POST", HOOKS, json!({"url": "https://x.example", "issues_events": true}), 201, NO),
-            (fact("hook-update"), "mia", "PUT", HOOK, json!({"url": "https://x.example"}), 200, json!({"issues_events": false})),
+            (
+                fact("variable-shape"),
+                "mia",
+                "POST",
+                VARIABLES,
+                json!({"key": "A", "value": "v", "raw": true}),
+                201,
+                NO,
+            ),
+            (
+                fact("variable-update"),
+                "mia",
+                "PUT",
+                VARIABLE,
+                json!({"value": "v"}),
+                200,
+                json!({"raw": false}),
+            ),
+            (
+                fact("hook-defaults"),
+                "mia",
+                "POST",
+                HOOKS,
+                json!({"url": "https://x.example", "issues_events": true}),
+                201,
+                NO,
+            ),
+            (
+                fact("hook-update"),
+                "mia",
+                "PUT",
+                HOOK,
+                json!({"url": "https://x.example"}),
+                200,
+                json!({"issues_events": false}),
+            ),
         ],
         "raw_masks_plainly" => {
             let variable = json!({"key": "M", "value": "$expanded", "masked": true, "raw": true});
-            vec![(fact("variable-masked-raw"), "mia", "POST", VARIABLES, variable, 400, json!({"message": {"value": ["is invalid"]}}))]
+            vec![(
+                fact("variable-masked-raw"),
+                "mia",
+                "POST",
+                VARIABLES,
+                variable,
+                400,
+                json!({"message": {"value": ["is invalid"]}}),
+            )]
         }
         "requirements_never_public" => {
             let body = json!({"requirements_access_level": "public"});
             vec![(fact("requirements-public"), "mia", "PUT", SHOP, body, 400, NO)]
         }
-        "star_answers_ok" => vec![(fact("star"), "mia", "POST", "/projects/1/star", NO, 200, json!({"star_count": 1}))],
+        "star_answers_ok" => vec![(
+            fact("star"),
+            "mia",
+            "POST",
+            "/projects/1/star",
+            NO,
+            200,
+            json!({"star_count": 1}),
+        )],
         "unlisted_attributes_hidden" => {
-            vec![(fact("project-unlisted"), "mia", "PUT", SHOP, json!({"monitor_access_level": "private"}), 200, NO)]
+            vec![(
+                fact("project-unlisted"),
+                "mia",
+                "PUT",
+                SHOP,
+                json!({"monitor_access_level": "private"}),
+                200,
+                NO,
+            )]
         }
         "unlicensed_forbidden" => vec![(fact("push-rule-tier"), "mia", "GET", RULE, NO, 403, NO)],
         other => panic!("the dialect {other} has no test"),
@@ -128,7 +273,8 @@ async fn every_dialect_answers_the_other_way() {
     for (switch, profile) in Profile::dialects() {
         let tier = if switch == "unlicensed_forbidden" { Tier::Free } else { Tier::Ultimate };
         let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
-        let world = World::start(Config { seed, profile, tier: Some(tier), ..Config::default() }).await;
+        let world =
+            World::start(Config { seed, profile, tier: Some(tier), ..Config::default() }).await;
         world.check(calls(switch)).await;
     }
 }
@@ -138,7 +284,10 @@ async fn what_the_reference_does_not_list_is_hidden_in_a_dialect() {
     let profile = Profile { unlisted_attributes_hidden: true, ..Profile::default() };
     let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
     let world = World::start(Config { seed, profile, ..Config::default() }).await;
-    let project = world.call("mia", "PUT", SHOP, &json!({"monitor_access_level": "private", "lfs_enabled": false})).await.body;
+    let project = world
+        .call("mia", "PUT", SHOP, &json!({"monitor_access_level": "private", "lfs_enabled": false}))
+        .await
+        .body;
     assert_eq!(project["lfs_enabled"], false);
     assert_eq!(project.get("monitor_access_level"), None, "{}", fact("project-unlisted"));
 }
@@ -159,7 +308,15 @@ async fn the_faithful_service_answers_the_first_way() {
                 200,
                 json!({"requirements_access_level": "public"}),
             ),
-            (fact("requirements-public"), "mia", "GET", SHOP, NO, 200, json!({"requirements_access_level": "public"})),
+            (
+                fact("requirements-public"),
+                "mia",
+                "GET",
+                SHOP,
+                NO,
+                200,
+                json!({"requirements_access_level": "public"}),
+            ),
         ])
         .await;
     let owner = world.get("dan", "/projects/dan%2Fmine").await.body["owner"].clone();
@@ -178,5 +335,10 @@ async fn the_owner_has_three_fields_in_a_dialect() {
     let world = World::start(Config { seed, profile, ..Config::default() }).await;
     let created = world.get(ROOT, "/users/4").await.body["created_at"].clone();
     let project = world.call("dan", "POST", "/projects", &json!({"path": "mine"})).await.body;
-    assert_eq!(project["owner"], json!({"id": 4, "name": "dan", "created_at": created}), "{}", fact("project-owner"));
+    assert_eq!(
+        project["owner"],
+        json!({"id": 4, "name": "dan", "created_at": created}),
+        "{}",
+        fact("project-owner")
+    );
 }

@@ -8,7 +8,10 @@ pub(crate) use undrift::sandbox::Fact;
 
 /// A rule by its name.
 pub(crate) fn fact(name: &str) -> &'static Fact {
-    FACTS.iter().find(|fact| fact.name == name).unwrap_or_else(|| panic!("no rule is called {name}"))
+    FACTS
+        .iter()
+        .find(|fact| fact.name == name)
+        .unwrap_or_else(|| panic!("no rule is called {name}"))
 }
 
 /// The names in calls of [`fact`], from the text of these tests.
@@ -26,9 +29,13 @@ fn tested() -> BTreeSet<String> {
 #[test]
 fn every_rule_is_tested_and_every_test_names_a_rule() {
     // What this file says about calls is not a call.
-    let tested: BTreeSet<String> = tested().into_iter().filter(|name| name.starts_with(char::is_alphabetic)).collect();
+    let tested: BTreeSet<String> =
+        tested().into_iter().filter(|name| name.starts_with(char::is_alphabetic)).collect();
     let known: BTreeSet<String> = FACTS.iter().map(|fact| fact.name.to_owned()).collect();
     let untested: Vec<_> = known.difference(&tested).collect();
     let unknown: Vec<_> = tested.difference(&known).collect();
-    assert!(untested.is_empty() && unknown.is_empty(), "without a test: {untested:?}; not in the table: {unknown:?}");
+    assert!(
+        untested.is_empty() && unknown.is_empty(),
+        "without a test: {untested:?}; not in the table: {unknown:?}"
+    );
 }

@@ -10,21 +10,38 @@ const DAN: &str = "/groups/acme/members/4";
 
 /// The members of an answer by their names.
 fn names(list: &Value) -> Vec<&str> {
-    list.as_array().expect("a list").iter().filter_map(|member| member["username"].as_str()).collect()
+    list.as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|member| member["username"].as_str())
+        .collect()
 }
 
 #[tokio::test]
 async fn members_are_listed_by_their_state() {
-    for (tier, waiting, active) in [("premium", vec!["dan"], false), ("free", vec!["olive", "mia", "dan", "rita", "gus"], true)] {
+    for (tier, waiting, active) in [
+        ("premium", vec!["dan"], false),
+        ("free", vec!["olive", "mia", "dan", "rita", "gus"], true),
+    ] {
         let mut seed = usual_seed();
         seed["tier"] = json!(tier);
         let world = World::with(seed).await;
         world.call("olive", "PUT", &format!("{DAN}/state"), &json!({"state": "awaiting"})).await;
         for place in [ACME, "/projects/acme%2Fshop/members"] {
             let narrowed = world.get("olive", &format!("{place}/all?state=awaiting")).await.body;
-            assert_eq!(names(&narrowed), waiting, "{}: {tier} {place}", fact("member-state-filter"));
+            assert_eq!(
+                names(&narrowed),
+                waiting,
+                "{}: {tier} {place}",
+                fact("member-state-filter")
+            );
             let others = world.get("olive", &format!("{place}/all?state=active")).await.body;
-            assert_eq!(names(&others).contains(&"dan"), active, "{}: {tier} {place}", fact("member-state-filter"));
+            assert_eq!(
+                names(&others).contains(&"dan"),
+                active,
+                "{}: {tier} {place}",
+                fact("member-state-filter")
+            );
             let all = world.get("olive", &format!("{place}/all")).await.body;
             assert!(names(&all).contains(&"dan"), "{}: {tier} {place}", fact("members-all"));
         }
@@ -40,7 +57,11 @@ async fn members_are_listed_by_their_state() {
             )])
             .await;
         let users = world.get("olive", "/projects/acme%2Fshop/users").await.body;
-        assert!(!names(&users).contains(&"dan"), "{}: a member who waits is no user of a project", fact("member-state"));
+        assert!(
+            !names(&users).contains(&"dan"),
+            "{}: a member who waits is no user of a project",
+            fact("member-state")
+        );
     }
 }
 
@@ -48,20 +69,39 @@ async fn members_are_listed_by_their_state() {
 async fn an_active_membership_outranks_one_that_waits() {
     let world = World::usual().await;
     world.call("olive", "PUT", &format!("{DAN}/state"), &json!({"state": "awaiting"})).await;
-    world.call("olive", "POST", "/projects/acme%2Fshop/members", &json!({"user_id": 4, "access_level": 30})).await;
+    world
+        .call(
+            "olive",
+            "POST",
+            "/projects/acme%2Fshop/members",
+            &json!({"user_id": 4, "access_level": 30}),
+        )
+        .await;
     world.call("olive", "PUT", DAN, &json!({"access_level": 50})).await;
     let all = "/projects/acme%2Fshop/members/all/4";
-    world.check(vec![(fact("members-all"), "olive", "GET", all, NO, 200, json!({"access_level": 30}))]).await;
+    world
+        .check(vec![(
+            fact("members-all"),
+            "olive",
+            "GET",
+            all,
+            NO,
+            200,
+            json!({"access_level": 30}),
+        )])
+        .await;
 }
 
 #[tokio::test]
 async fn a_member_has_the_fields_of_the_reference() {
-    const FIELDS: &str = "access_level avatar_url created_at created_by expires_at id name state username web_url";
+    const FIELDS: &str =
+        "access_level avatar_url created_at created_by expires_at id name state username web_url";
     let world = World::usual().await;
     let added = world.call("olive", "POST", ACME, &json!({"user_id": 7, "access_level": 30})).await;
     let one = kept(format!("{ACME}/7"));
     let fields = |body: &Value| {
-        let mut names: Vec<&str> = body.as_object().expect("an object").keys().map(String::as_str).collect();
+        let mut names: Vec<&str> =
+            body.as_object().expect("an object").keys().map(String::as_str).collect();
         names.sort_unstable();
         names.join(" ")
     };
@@ -69,7 +109,12 @@ async fn a_member_has_the_fields_of_the_reference() {
     assert_eq!(fields(&world.get("olive", one).await.body), FIELDS, "{}", fact("member-fields"));
     for method in ["POST", "DELETE"] {
         let got = world.call("olive", method, &format!("{one}/override"), &NO).await;
-        assert_eq!(fields(&got.body).replace("override ", ""), FIELDS, "{}: {method}", fact("member-fields"));
+        assert_eq!(
+            fields(&got.body).replace("override ", ""),
+            FIELDS,
+            "{}: {method}",
+            fact("member-fields")
+        );
     }
     let seats = world.get("olive", &format!("{ACME}?show_seat_info=true")).await.body;
     assert_eq!(seats[0]["is_using_seat"], true, "{}", fact("member-seats"));
@@ -98,13 +143,21 @@ async fn tasks_and_their_project_need_each_other() {
         }
         body
     };
-    let refused = |more: Value, text: &str| (fact("member-tasks"), "olive", "POST", ACME, add(more), 400, json!({"error": text}));
+    let refused = |more: Value, text: &str| {
+        (fact("member-tasks"), "olive", "POST", ACME, add(more), 400, json!({"error": text}))
+    };
     world
         .check(vec![
-            refused(json!({"tasks_to_be_done": ["ci", "tea"], "tasks_project_id": 1}), "tasks_to_be_done does not have a valid value"),
+            refused(
+                json!({"tasks_to_be_done": ["ci", "tea"], "tasks_project_id": 1}),
+                "tasks_to_be_done does not have a valid value",
+            ),
             refused(json!({"tasks_to_be_done": ["ci"]}), "tasks_project_id is missing"),
             refused(json!({"tasks_project_id": 1}), "tasks_to_be_done is missing"),
-            refused(json!({"tasks_to_be_done": "code", "tasks_project_id": "x"}), "tasks_project_id is invalid"),
+            refused(
+                json!({"tasks_to_be_done": "code", "tasks_project_id": "x"}),
+                "tasks_project_id is invalid",
+            ),
             (
                 fact("member-tasks"),
                 "olive",
@@ -122,12 +175,30 @@ async fn tasks_and_their_project_need_each_other() {
 async fn parameters_are_checked_before_anything_is_looked_for() {
     let world = World::usual().await;
     let bad = |method: &'static str, path: &'static str, body: Value, name: &str| {
-        (fact("parameter-type"), "olive", method, path, body, 400, json!({"error": format!("{name} is invalid")}))
+        (
+            fact("parameter-type"),
+            "olive",
+            method,
+            path,
+            body,
+            400,
+            json!({"error": format!("{name} is invalid")}),
+        )
     };
     world
         .check(vec![
-            bad("DELETE", "/groups/acme/members/7", json!({"skip_subresources": "x"}), "skip_subresources"),
-            bad("DELETE", "/projects/1/members/7", json!({"unassign_issuables": "x"}), "unassign_issuables"),
+            bad(
+                "DELETE",
+                "/groups/acme/members/7",
+                json!({"skip_subresources": "x"}),
+                "skip_subresources",
+            ),
+            bad(
+                "DELETE",
+                "/projects/1/members/7",
+                json!({"unassign_issuables": "x"}),
+                "unassign_issuables",
+            ),
             bad("PUT", "/groups/acme/members/x/approve", NO, "member_id"),
             (
                 fact("member-level-required"),
@@ -168,13 +239,30 @@ async fn billable_members_are_searched_and_sorted() {
     world.call("olive", "POST", ACME, &json!({"user_id": id, "access_level": 5})).await;
     for list in ["billable_members?search", "members?query", "members/all?query"] {
         let found = world.get("olive", &format!("/groups/acme/{list}=POST@ann.example")).await.body;
-        assert_eq!(names(&found), ["ann"], "{}: {list}, by the e-mail address", fact("member-list"));
+        assert_eq!(
+            names(&found),
+            ["ann"],
+            "{}: {list}, by the e-mail address",
+            fact("member-list")
+        );
         let found = world.get("olive", &format!("/groups/acme/{list}=local")).await.body;
-        assert_eq!(names(&found), [""; 0], "{}: {list}, by what is in every e-mail address", fact("member-list"));
+        assert_eq!(
+            names(&found),
+            [""; 0],
+            "{}: {list}, by what is in every e-mail address",
+            fact("member-list")
+        );
     }
     let seat = world.get("olive", "/groups/acme/billable_members?search=ann").await.body[0].clone();
-    let (day, time) = (seat["last_activity_on"].as_str().expect("a day"), seat["last_login_at"].as_str().expect("a time"));
-    assert!(day.len() == 10 && time.starts_with(day), "{}: {day} {time}", fact("billable-activity"));
+    let (day, time) = (
+        seat["last_activity_on"].as_str().expect("a day"),
+        seat["last_login_at"].as_str().expect("a time"),
+    );
+    assert!(
+        day.len() == 10 && time.starts_with(day),
+        "{}: {day} {time}",
+        fact("billable-activity")
+    );
     for (sort, first) in [
         ("access_level_asc", "ann"),
         ("access_level_desc", "olive"),
@@ -187,7 +275,8 @@ async fn billable_members_are_searched_and_sorted() {
         ("last_activity_on_desc", "ann"),
         ("last_activity_on_asc", "olive"),
     ] {
-        let sorted = world.get("olive", &format!("/groups/acme/billable_members?sort={sort}")).await.body;
+        let sorted =
+            world.get("olive", &format!("/groups/acme/billable_members?sort={sort}")).await.body;
         assert_eq!(sorted[0]["username"], first, "{}: {sort}", fact("billable"));
     }
 }
@@ -206,11 +295,25 @@ async fn members_of_invited_groups_are_billable() {
     }))
     .await;
     let night = world.get(ROOT, "/groups/ops%2Fnight").await.body["id"].clone();
-    world.call(ROOT, "POST", "/projects/1/share", &json!({"group_id": night, "group_access": 20})).await;
-    let seat = |user: &str, kind: &str, removable: bool| json!({"username": user, "membership_type": kind, "removable": removable});
-    let seats = json!([seat("eve", "group_invite", false), seat("bob", "group_invite", false), seat("ann", "group_member", true)]);
     world
-        .check(vec![(fact("billable-invited"), "ann", "GET", "/groups/acme/billable_members?sort=access_level_asc", NO, 200, seats)])
+        .call(ROOT, "POST", "/projects/1/share", &json!({"group_id": night, "group_access": 20}))
+        .await;
+    let seat = |user: &str, kind: &str, removable: bool| json!({"username": user, "membership_type": kind, "removable": removable});
+    let seats = json!([
+        seat("eve", "group_invite", false),
+        seat("bob", "group_invite", false),
+        seat("ann", "group_member", true)
+    ]);
+    world
+        .check(vec![(
+            fact("billable-invited"),
+            "ann",
+            "GET",
+            "/groups/acme/billable_members?sort=access_level_asc",
+            NO,
+            200,
+            seats,
+        )])
         .await;
 }
 
@@ -225,8 +328,24 @@ async fn people_without_an_account_are_pending() {
     world
         .check(vec![
             (fact("role"), "mia", "POST", group, invite("new@example.org"), 403, NO),
-            (fact("invitations"), "olive", "POST", group, invite("new@example.org"), 201, json!({"status": "success"})),
-            (fact("invitations"), "olive", "POST", project, invite("other@example.org"), 201, json!({"status": "success"})),
+            (
+                fact("invitations"),
+                "olive",
+                "POST",
+                group,
+                invite("new@example.org"),
+                201,
+                json!({"status": "success"}),
+            ),
+            (
+                fact("invitations"),
+                "olive",
+                "POST",
+                project,
+                invite("other@example.org"),
+                201,
+                json!({"status": "success"}),
+            ),
             (
                 fact("invitations"),
                 "olive",
@@ -236,8 +355,24 @@ async fn people_without_an_account_are_pending() {
                 201,
                 refused("NEW@example.org", "Invite email has already been taken"),
             ),
-            (fact("invitations"), "olive", "POST", group, invite("new"), 201, refused("new", "Invite email is invalid")),
-            (fact("invitations"), "olive", "GET", group, NO, 200, json!([{"invite_email": "new@example.org", "access_level": 30}])),
+            (
+                fact("invitations"),
+                "olive",
+                "POST",
+                group,
+                invite("new"),
+                201,
+                refused("new", "Invite email is invalid"),
+            ),
+            (
+                fact("invitations"),
+                "olive",
+                "GET",
+                group,
+                NO,
+                200,
+                json!([{"invite_email": "new@example.org", "access_level": 30}]),
+            ),
         ])
         .await;
     let people = world.get("olive", pending).await.body;
@@ -249,21 +384,71 @@ async fn people_without_an_account_are_pending() {
     world
         .check(vec![
             (fact("approve"), "olive", "PUT", kept(format!("{ACME}/{id}/approve")), NO, 204, NO),
-            (fact("pending"), "olive", "GET", pending, NO, 200, json!([{"approved": true}, {"approved": false}])),
-            (fact("invitations"), "olive", "DELETE", kept(format!("{project}/other@example.org")), NO, 204, NO),
-            (fact("invitations"), "olive", "DELETE", kept(format!("{project}/other@example.org")), NO, 404, NO),
+            (
+                fact("pending"),
+                "olive",
+                "GET",
+                pending,
+                NO,
+                200,
+                json!([{"approved": true}, {"approved": false}]),
+            ),
+            (
+                fact("invitations"),
+                "olive",
+                "DELETE",
+                kept(format!("{project}/other@example.org")),
+                NO,
+                204,
+                NO,
+            ),
+            (
+                fact("invitations"),
+                "olive",
+                "DELETE",
+                kept(format!("{project}/other@example.org")),
+                NO,
+                404,
+                NO,
+            ),
         ])
         .await;
-    assert_eq!(world.get("olive", ACME).await.body, before, "{}: nobody has an account yet", fact("invitations"));
+    assert_eq!(
+        world.get("olive", ACME).await.body,
+        before,
+        "{}: nobody has an account yet",
+        fact("invitations")
+    );
     let account = json!({"username": "nina", "name": "Nina", "email": "New@example.org", "password": "not-used-1"});
     let nina = world.call(ROOT, "POST", "/users", &account).await.body;
     world
         .check(vec![
-            (fact("invitations"), "olive", "GET", kept(format!("{ACME}/{}", nina["id"])), NO, 200, json!({"access_level": 30})),
+            (
+                fact("invitations"),
+                "olive",
+                "GET",
+                kept(format!("{ACME}/{}", nina["id"])),
+                NO,
+                200,
+                json!({"access_level": 30}),
+            ),
             (fact("pending"), "olive", "GET", pending, NO, 200, json!([])),
-            (fact("invitations"), "olive", "POST", project, invite("new@example.org"), 201, json!({"status": "success"})),
+            (
+                fact("invitations"),
+                "olive",
+                "POST",
+                project,
+                invite("new@example.org"),
+                201,
+                json!({"status": "success"}),
+            ),
         ])
         .await;
     let member = kept(format!("/projects/acme%2Fshop/members/{}", nina["id"]));
-    assert_eq!(world.get("olive", member).await.status, 200, "{}: whoever has an account is a member at once", fact("invitations"));
+    assert_eq!(
+        world.get("olive", member).await.status,
+        200,
+        "{}: whoever has an account is a member at once",
+        fact("invitations")
+    );
 }

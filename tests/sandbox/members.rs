@@ -17,9 +17,22 @@ async fn id(world: &World, user: &str) -> i64 {
 #[tokio::test]
 async fn everybody_has_an_avatar() {
     let world = World::usual().await;
-    let address = format!("{}/uploads/-/system/user/avatar/{}/avatar.png", world.running.url(), id(&world, "dan").await);
-    for path in ["/groups/acme/members?query=dan", "/projects/acme%2Fshop/users?search=dan", "/users?username=dan"] {
-        assert_eq!(world.get("mia", path).await.body[0]["avatar_url"], json!(address), "{}: {path}", fact("user-avatar"));
+    let address = format!(
+        "{}/uploads/-/system/user/avatar/{}/avatar.png",
+        world.running.url(),
+        id(&world, "dan").await
+    );
+    for path in [
+        "/groups/acme/members?query=dan",
+        "/projects/acme%2Fshop/users?search=dan",
+        "/users?username=dan",
+    ] {
+        assert_eq!(
+            world.get("mia", path).await.body[0]["avatar_url"],
+            json!(address),
+            "{}: {path}",
+            fact("user-avatar")
+        );
     }
 }
 
@@ -28,15 +41,31 @@ async fn nobody_learns_of_members_without_a_token() {
     let world = World::usual().await;
     let olive = id(&world, "olive").await;
     let refused = json!({"message": "401 Unauthorized"});
-    for place in ["/groups/acme", "/projects/acme%2Fsite", SHOP.trim_end_matches("/members"), "/groups/nothing"] {
+    for place in [
+        "/groups/acme",
+        "/projects/acme%2Fsite",
+        SHOP.trim_end_matches("/members"),
+        "/groups/nothing",
+    ] {
         for list in ["members", "members/all"] {
-            let (list, one) = (kept(format!("{place}/{list}")), kept(format!("{place}/{list}/{olive}")));
+            let (list, one) =
+                (kept(format!("{place}/{list}")), kept(format!("{place}/{list}/{olive}")));
             let row = |path| (fact("member-anonymous"), "", "GET", path, NO, 401, refused.clone());
             world.check(vec![row(list), row(one)]).await;
         }
     }
     let seen = json!([{"username": "olive"}, {"username": "mia"}, {"username": "dan"}, {"username": "rita"}, {"username": "gus"}]);
-    world.check(vec![(fact("member-anonymous"), "stranger", "GET", "/projects/acme%2Fsite/members/all", NO, 200, seen)]).await;
+    world
+        .check(vec![(
+            fact("member-anonymous"),
+            "stranger",
+            "GET",
+            "/projects/acme%2Fsite/members/all",
+            NO,
+            200,
+            seen,
+        )])
+        .await;
 }
 
 #[tokio::test]
@@ -160,7 +189,15 @@ async fn groups_keep_an_owner_and_clean_up_below() {
             (fact("member-higher"), "mia", "PUT", owner, json!({"access_level": 40}), 403, NO),
             (fact("last-owner"), "olive", "PUT", owner, json!({"access_level": 40}), 403, NO),
             (fact("last-owner"), "olive", "DELETE", owner, NO, 403, NO),
-            (fact("member-add"), "olive", "POST", SHOP, json!({"user_id": dan, "access_level": 40}), 201, NO),
+            (
+                fact("member-add"),
+                "olive",
+                "POST",
+                SHOP,
+                json!({"user_id": dan, "access_level": 40}),
+                201,
+                NO,
+            ),
             (fact("member-remove"), "olive", "DELETE", member, NO, 204, NO),
             (fact("member-remove"), "olive", "GET", below, NO, 404, NO),
         ])
@@ -225,8 +262,24 @@ async fn a_personal_project_keeps_its_owner() {
             (fact("personal-owner"), "dan", "GET", own, NO, 200, json!({"access_level": 50})),
             (fact("last-owner"), "dan", "DELETE", own, NO, 403, NO),
             (fact("last-owner"), ROOT, "PUT", own, json!({"access_level": 30}), 403, NO),
-            (fact("user-projects"), ROOT, "GET", "/users/dan/projects", NO, 200, json!([{"path": "mine"}])),
-            (fact("user-unknown"), ROOT, "GET", "/users/nobody/projects", NO, 404, json!({"message": "404 User Not Found"})),
+            (
+                fact("user-projects"),
+                ROOT,
+                "GET",
+                "/users/dan/projects",
+                NO,
+                200,
+                json!([{"path": "mine"}]),
+            ),
+            (
+                fact("user-unknown"),
+                ROOT,
+                "GET",
+                "/users/nobody/projects",
+                NO,
+                404,
+                json!({"message": "404 User Not Found"}),
+            ),
         ])
         .await;
 }
@@ -265,19 +318,107 @@ async fn groups_and_namespaces_can_be_found() {
                 201,
                 json!({"full_path": "acme/sub", "full_name": "acme / Sub"}),
             ),
-            (fact("role"), "mia", "POST", "/groups", json!({"name": "Sub", "path": "two", "parent_id": acme}), 403, NO),
-            (fact("unseen"), "stranger", "GET", "/groups/own", NO, 404, json!({"message": "404 Group Not Found"})),
+            (
+                fact("role"),
+                "mia",
+                "POST",
+                "/groups",
+                json!({"name": "Sub", "path": "two", "parent_id": acme}),
+                403,
+                NO,
+            ),
+            (
+                fact("unseen"),
+                "stranger",
+                "GET",
+                "/groups/own",
+                NO,
+                404,
+                json!({"message": "404 Group Not Found"}),
+            ),
             (fact("group"), "mia", "GET", "/groups?search=own", NO, 200, json!([{"path": "own"}])),
-            (fact("group"), "stranger", "GET", "/groups?search=acme", NO, 200, json!([{"path": "acme"}])),
-            (fact("group"), "stranger", "GET", "/groups?search=acme&all_available=false", NO, 200, json!([])),
-            (fact("group"), "gus", "GET", "/groups?search=acme&all_available=false", NO, 200, json!([{"path": "acme"}])),
+            (
+                fact("group"),
+                "stranger",
+                "GET",
+                "/groups?search=acme",
+                NO,
+                200,
+                json!([{"path": "acme"}]),
+            ),
+            (
+                fact("group"),
+                "stranger",
+                "GET",
+                "/groups?search=acme&all_available=false",
+                NO,
+                200,
+                json!([]),
+            ),
+            (
+                fact("group"),
+                "gus",
+                "GET",
+                "/groups?search=acme&all_available=false",
+                NO,
+                200,
+                json!([{"path": "acme"}]),
+            ),
             (fact("group"), ROOT, "GET", "/groups?search=acme&owned=true", NO, 200, json!([])),
-            (fact("group"), "olive", "GET", "/groups/acme/subgroups", NO, 200, json!([{"path": "sub"}])),
-            (fact("namespace"), "mia", "GET", named, NO, 200, json!({"kind": "group", "full_path": "acme"})),
-            (fact("namespace"), "mia", "GET", "/namespaces/nothing", NO, 404, json!({"message": "404 Namespace Not Found"})),
-            (fact("group-rename"), "olive", "PUT", "/groups/acme", json!({"path": "apex"}), 200, json!({"full_path": "apex"})),
-            (fact("group-rename"), "olive", "GET", "/groups/apex%2Fsub", NO, 200, json!({"full_path": "apex/sub"})),
-            (fact("group-rename"), "olive", "GET", "/projects/apex%2Fshop", NO, 200, json!({"path_with_namespace": "apex/shop"})),
+            (
+                fact("group"),
+                "olive",
+                "GET",
+                "/groups/acme/subgroups",
+                NO,
+                200,
+                json!([{"path": "sub"}]),
+            ),
+            (
+                fact("namespace"),
+                "mia",
+                "GET",
+                named,
+                NO,
+                200,
+                json!({"kind": "group", "full_path": "acme"}),
+            ),
+            (
+                fact("namespace"),
+                "mia",
+                "GET",
+                "/namespaces/nothing",
+                NO,
+                404,
+                json!({"message": "404 Namespace Not Found"}),
+            ),
+            (
+                fact("group-rename"),
+                "olive",
+                "PUT",
+                "/groups/acme",
+                json!({"path": "apex"}),
+                200,
+                json!({"full_path": "apex"}),
+            ),
+            (
+                fact("group-rename"),
+                "olive",
+                "GET",
+                "/groups/apex%2Fsub",
+                NO,
+                200,
+                json!({"full_path": "apex/sub"}),
+            ),
+            (
+                fact("group-rename"),
+                "olive",
+                "GET",
+                "/projects/apex%2Fshop",
+                NO,
+                200,
+                json!({"path_with_namespace": "apex/shop"}),
+            ),
             (fact("group"), "olive", "DELETE", "/groups/apex%2Fsub", NO, 202, NO),
             (fact("group"), "olive", "GET", "/groups/apex%2Fsub", NO, 404, NO),
         ])
@@ -303,7 +444,17 @@ async fn a_group_shows_its_projects() {
     .await;
     let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
     for project in ["/projects/ops%2Flent/share", "/projects/ops%2Fshown/share"] {
-        world.check(vec![(fact("share"), "ann", "POST", project, json!({"group_id": acme, "group_access": 30}), 201, NO)]).await;
+        world
+            .check(vec![(
+                fact("share"),
+                "ann",
+                "POST",
+                project,
+                json!({"group_id": acme, "group_access": 30}),
+                201,
+                NO,
+            )])
+            .await;
     }
     let own = json!([{"path": "open", "merge_method": "ff"}, {"path": "hidden"}]);
     let all = json!({"projects": own, "shared_projects": [{"path": "shown"}, {"path": "lent"}]});
@@ -311,10 +462,26 @@ async fn a_group_shows_its_projects() {
     world
         .check(vec![
             (fact("group-projects"), "ann", "GET", "/groups/acme", NO, 200, all.clone()),
-            (fact("group-projects"), "ann", "GET", "/groups/acme?with_projects=true&owned=true&search=x", NO, 200, all.clone()),
+            (
+                fact("group-projects"),
+                "ann",
+                "GET",
+                "/groups/acme?with_projects=true&owned=true&search=x",
+                NO,
+                200,
+                all.clone(),
+            ),
             (fact("group-projects"), "bob", "GET", "/groups/acme", NO, 200, open.clone()),
             (fact("group-projects"), "", "GET", "/groups/acme", NO, 200, open),
-            (fact("group-projects"), "ann", "PUT", "/groups/acme", json!({"description": "d"}), 200, all),
+            (
+                fact("group-projects"),
+                "ann",
+                "PUT",
+                "/groups/acme",
+                json!({"description": "d"}),
+                200,
+                all,
+            ),
             (
                 fact("group-projects"),
                 "ann",
@@ -335,7 +502,8 @@ async fn a_group_shows_its_projects() {
             ),
         ])
         .await;
-    let made = world.call("ann", "POST", "/groups", &json!({"name": "New", "path": "new"})).await.body;
+    let made =
+        world.call("ann", "POST", "/groups", &json!({"name": "New", "path": "new"})).await.body;
     let without = world.get("ann", "/groups/acme?with_projects=false").await.body;
     for (body, how) in [(made, "POST"), (without, "with_projects=false")] {
         assert!(body["shared_with_groups"].is_array(), "{how}: {body}");
@@ -350,15 +518,55 @@ async fn clients_learn_who_they_are() {
     let world = World::usual().await;
     world
         .check(vec![
-            (fact("user"), "mia", "GET", "/user", NO, 200, json!({"username": "mia", "two_factor_enabled": false, "identities": []})),
-            (fact("authentication"), "", "GET", "/user", NO, 401, json!({"message": "401 Unauthorized"})),
+            (
+                fact("user"),
+                "mia",
+                "GET",
+                "/user",
+                NO,
+                200,
+                json!({"username": "mia", "two_factor_enabled": false, "identities": []}),
+            ),
+            (
+                fact("authentication"),
+                "",
+                "GET",
+                "/user",
+                NO,
+                401,
+                json!({"message": "401 Unauthorized"}),
+            ),
             (fact("authentication"), "wrong", "GET", "/version", NO, 401, NO),
-            (fact("user-anonymous"), "", "GET", "/users/3", NO, 403, json!({"message": "403 Forbidden - Not authorized!"})),
+            (
+                fact("user-anonymous"),
+                "",
+                "GET",
+                "/users/3",
+                NO,
+                403,
+                json!({"message": "403 Forbidden - Not authorized!"}),
+            ),
             (fact("user-anonymous"), "", "GET", "/users/999", NO, 403, NO),
             (fact("user-anonymous"), "dan", "GET", "/users/3", NO, 200, json!({"username": "mia"})),
             (fact("version"), "mia", "GET", "/version", NO, 200, json!({"version": "15.8.0-ee"})),
-            (fact("version"), ROOT, "GET", "/license", NO, 200, json!({"plan": "ultimate", "expired": false})),
-            (fact("version"), "mia", "GET", "/personal_access_tokens/self", NO, 200, json!({"active": true, "scopes": ["api"]})),
+            (
+                fact("version"),
+                ROOT,
+                "GET",
+                "/license",
+                NO,
+                200,
+                json!({"plan": "ultimate", "expired": false}),
+            ),
+            (
+                fact("version"),
+                "mia",
+                "GET",
+                "/personal_access_tokens/self",
+                NO,
+                200,
+                json!({"active": true, "scopes": ["api"]}),
+            ),
             (
                 fact("user-create"),
                 ROOT,
@@ -391,9 +599,21 @@ async fn clients_learn_who_they_are() {
             (fact("authentication"), "stranger", "GET", "/user", NO, 401, NO),
         ])
         .await;
-    let made = world.call(ROOT, "POST", "/users/3/personal_access_tokens", &json!({"name": "ci", "scopes": ["read_api"]})).await;
+    let made = world
+        .call(
+            ROOT,
+            "POST",
+            "/users/3/personal_access_tokens",
+            &json!({"name": "ci", "scopes": ["read_api"]}),
+        )
+        .await;
     let token = made.body["token"].as_str().expect("a token");
     assert_eq!(world.get(token, "/user").await.body["username"], "mia", "{}", fact("token-scope"));
     let refused = world.call(token, "POST", "/projects", &json!({"path": "x"})).await;
-    assert_eq!((refused.status, &refused.body["error"]), (403, &json!("insufficient_scope")), "{}", fact("token-scope"));
+    assert_eq!(
+        (refused.status, &refused.body["error"]),
+        (403, &json!("insufficient_scope")),
+        "{}",
+        fact("token-scope")
+    );
 }

@@ -15,18 +15,27 @@ const VARIABLES: &str = "/projects/acme%2Fshop/variables";
 /// Conditions that repeat themselves, from this second on.
 fn conditions(second: i64) -> Conditions {
     let time = jiff::Timestamp::from_second(second).expect("a time");
-    Conditions { clock: Clock::new(move || time), chance: Chance::seeded(second.unsigned_abs()), ..Conditions::default() }
+    Conditions {
+        clock: Clock::new(move || time),
+        chance: Chance::seeded(second.unsigned_abs()),
+        ..Conditions::default()
+    }
 }
 
 fn usual(second: i64) -> Model {
-    Model::new(&Seed::from_json(usual_seed()).expect("a seed"), ROOT, conditions(second)).expect("a model")
+    Model::new(&Seed::from_json(usual_seed()).expect("a seed"), ROOT, conditions(second))
+        .expect("a model")
 }
 
 /// Makes a call as `root`; its status and body.
 fn call(model: &Model, method: &str, path: &str, body: &Value) -> (u16, Value) {
-    let request = Request::builder().method(method).uri(format!("/api/v4{path}")).header("private-token", ROOT);
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("/api/v4{path}"))
+        .header("private-token", ROOT);
     let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
-    let response = model.answer(request.header("content-type", "application/json").body(body).expect("a request"));
+    let response = model
+        .answer(request.header("content-type", "application/json").body(body).expect("a request"));
     (response.status().as_u16(), serde_json::from_slice(response.body()).unwrap_or_default())
 }
 
@@ -58,11 +67,16 @@ fn a_run_leaves_nothing_behind() {
     change(&model);
     let (changed, after) = (model.image().expect("an image"), model.dump().expect("a dump"));
     assert!(before != after);
-    for (image, held) in [(&prepared, &before), (&prepared, &before), (&changed, &after), (&prepared, &before)] {
+    for (image, held) in
+        [(&prepared, &before), (&prepared, &before), (&changed, &after), (&prepared, &before)]
+    {
         model.reset(image, conditions(1_900_000_000)).expect("reset");
         assert!(&model.dump().expect("a dump") == held);
         let refused = call(&model, "POST", HOOKS, &json!({"url": "no url"}));
-        assert!(refused.0 == 422 && &model.dump().expect("a dump") == held, "a refused call changes nothing");
+        assert!(
+            refused.0 == 422 && &model.dump().expect("a dump") == held,
+            "a refused call changes nothing"
+        );
         assert_eq!(call(&model, "PUT", SHOP, &json!({"description": "newer"})).0, 200);
         let other = Model::from_image(image, conditions(0)).expect("a model");
         assert!(&other.dump().expect("a dump") == held, "an image stays what it was");
@@ -85,10 +99,17 @@ fn the_same_run_comes_to_the_same_end() {
 fn each_run_has_conditions_of_its_own() {
     let mut model = usual(1_900_000_000);
     let image = model.image().expect("an image");
-    let profile = Profile { absent_delete: undrift::sandbox::AbsentDelete::NotFound, ..Profile::default() };
-    for (profile, status) in [(Profile::default(), 204), (profile, 404), (Profile::default(), 204)] {
+    let profile =
+        Profile { absent_delete: undrift::sandbox::AbsentDelete::NotFound, ..Profile::default() };
+    for (profile, status) in [(Profile::default(), 204), (profile, 404), (Profile::default(), 204)]
+    {
         model.reset(&image, Conditions { profile, ..conditions(2_000_000_000) }).expect("reset");
-        assert_eq!(call(&model, "DELETE", &format!("{HOOKS}/9"), &Value::Null).0, status, "{}", fact("hook-delete-absent"));
+        assert_eq!(
+            call(&model, "DELETE", &format!("{HOOKS}/9"), &Value::Null).0,
+            status,
+            "{}",
+            fact("hook-delete-absent")
+        );
         let made = call(&model, "POST", HOOKS, &json!({"url": "https://a.example/"})).1;
         assert_eq!(made["created_at"], "2033-05-18T03:33:20.000Z");
     }
@@ -101,7 +122,9 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
     let dump = model.dump().expect("a dump");
     let row = |table: &str, column: &str, value: Value| {
         let mut rows = dump[table].as_array().into_iter().flatten();
-        rows.find(|row| row[column] == value).cloned().unwrap_or_else(|| panic!("no {column} {value} in {table}"))
+        rows.find(|row| row[column] == value)
+            .cloned()
+            .unwrap_or_else(|| panic!("no {column} {value} in {table}"))
     };
     let shop = row("projects", "full_path", "acme/shop".into());
     assert_eq!((&shop["attributes"]["description"], &shop["archived"]), (&json!("new"), &json!(0)));
@@ -177,33 +200,70 @@ fn a_body_beyond_the_limit_is_refused() {
 #[test]
 fn a_service_may_keep_another_spelling() {
     let profile = Profile { normalises: true, ..Profile::default() };
-    let model = Model::from_image(&usual(0).image().expect("an image"), Conditions { profile, ..conditions(0) }).expect("a model");
+    let model = Model::from_image(
+        &usual(0).image().expect("an image"),
+        Conditions { profile, ..conditions(0) },
+    )
+    .expect("a model");
     for (method, path, sent, kept) in [
-        ("POST", HOOKS, json!({"url": "https://Hook.Example"}), json!({"url": "https://hook.example/"})),
-        ("PUT", "/projects/acme%2Fshop/hooks/1", json!({"url": "https://OTHER.example?A"}), json!({"url": "https://other.example/?A"})),
-        ("PUT", SHOP, json!({"description": " a b \n", "name": " Shop"}), json!({"description": "a b", "name": "Shop"})),
-        ("POST", "/projects", json!({"name": "New ", "description": "x "}), json!({"description": "x", "name": "New"})),
+        (
+            "POST",
+            HOOKS,
+            json!({"url": "https://Hook.Example"}),
+            json!({"url": "https://hook.example/"}),
+        ),
+        (
+            "PUT",
+            "/projects/acme%2Fshop/hooks/1",
+            json!({"url": "https://OTHER.example?A"}),
+            json!({"url": "https://other.example/?A"}),
+        ),
+        (
+            "PUT",
+            SHOP,
+            json!({"description": " a b \n", "name": " Shop"}),
+            json!({"description": "a b", "name": "Shop"}),
+        ),
+        (
+            "POST",
+            "/projects",
+            json!({"name": "New ", "description": "x "}),
+            json!({"description": "x", "name": "New"}),
+        ),
     ] {
         let (_, got) = call(&model, method, path, &sent);
         let kept = kept.as_object().into_iter().flatten();
-        assert!(kept.clone().all(|(name, value)| got[name] == *value), "{method} {path} {sent}: {got}");
+        assert!(
+            kept.clone().all(|(name, value)| got[name] == *value),
+            "{method} {path} {sent}: {got}"
+        );
     }
 }
 
 #[test]
 fn a_service_may_quote_what_was_sent() {
     let profile = Profile { echoes_input: true, ..Profile::default() };
-    let model = Model::from_image(&usual(0).image().expect("an image"), Conditions { profile, ..conditions(0) }).expect("a model");
+    let model = Model::from_image(
+        &usual(0).image().expect("an image"),
+        Conditions { profile, ..conditions(0) },
+    )
+    .expect("a model");
     for (method, path, body) in [
         ("POST", VARIABLES, json!({"key": "A", "value": "geheim", "masked": true})),
         ("POST", VARIABLES, json!({"value": "geheim"})),
-        ("PUT", "/projects/acme%2Fshop/hooks/9", json!({"url": "https://a.example", "token": "geheim"})),
+        (
+            "PUT",
+            "/projects/acme%2Fshop/hooks/9",
+            json!({"url": "https://a.example", "token": "geheim"}),
+        ),
         ("POST", "/nothing", json!({"value": "geheim"})),
         ("PATCH", SHOP, json!({"value": "geheim"})),
     ] {
         let (status, answer) = call(&model, method, path, &body);
         let words = answer.get("message").or(answer.get("error")).expect("words").clone();
-        let quoted = [&words, &words["base"][0]].iter().any(|words| words.as_str().is_some_and(|text| text.ends_with(&body.to_string())));
+        let quoted = [&words, &words["base"][0]]
+            .iter()
+            .any(|words| words.as_str().is_some_and(|text| text.ends_with(&body.to_string())));
         assert!((400..500).contains(&status) && quoted, "{method} {path}: {status} {answer}");
     }
     let (_, fine) = call(&model, "POST", VARIABLES, &json!({"key": "A", "value": "v"}));

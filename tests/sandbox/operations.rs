@@ -9,9 +9,10 @@ use super::facts::fact;
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
 
-/// The operations of the reference, each with who may call it: `anyone` who sees the thing, also without a token; a
-/// `user` who sees it; a member with at least that role; the owner of a `root` group, where others get 400; `admin`.
-/// The reference says so in chapter 1, section 5; where it is silent the roles are the real service's.
+/// The operations of the reference, each with who may call it: `anyone` who sees the thing, also
+/// without a token; a `user` who sees it; a member with at least that role; the owner of a `root`
+/// group, where others get 400; `admin`. The reference says so in chapter 1, section 5; where it is
+/// silent the roles are the real service's.
 const OPERATIONS: &str = "
     maintainer GET    /projects/:id/variables
     maintainer GET    /projects/:id/variables/:key
@@ -105,16 +106,20 @@ async fn every_operation_of_the_reference_is_there() {
     for (_, method, path) in operations {
         let path = path.replace(":key", "K").replace(":id", "1").replace(":user_id", "1");
         let path = path.replace(":group_id", "1").replace(":project_id", "1");
-        let path = path.replace(":member_id", "1").replace(":hook_id", "1").replace(":forked_from_id", "1");
-        // Without a caller, an operation refuses or answers; only a missing one is unknown to the router.
+        let path = path
+            .replace(":member_id", "1")
+            .replace(":hook_id", "1")
+            .replace(":forked_from_id", "1");
+        // Without a caller, an operation refuses or answers; only a missing one is unknown to the
+        // router.
         let got = world.call("", method, &path, &NO).await;
         assert_ne!(got.status, 405, "{method} {path}");
         assert_ne!(got.body, json!({"error": "404 Not Found"}), "{method} {path}");
     }
 }
 
-/// Reading and writing what somebody may not see is all the same: not found, with the words for a thing that is
-/// not there.
+/// Reading and writing what somebody may not see is all the same: not found, with the words for a
+/// thing that is not there.
 #[tokio::test]
 async fn a_stranger_finds_nothing_anywhere() {
     let world = World::with(json!({
@@ -126,20 +131,37 @@ async fn a_stranger_finds_nothing_anywhere() {
     let mut tried = 0;
     for (_, method, path) in operations() {
         let (path, expected) = match path.split_once("/:id") {
-            Some(("/projects", rest)) => (format!("/projects/secret%2Fthing{rest}"), "404 Project Not Found"),
+            Some(("/projects", rest)) => {
+                (format!("/projects/secret%2Fthing{rest}"), "404 Project Not Found")
+            }
             Some(("/groups", rest)) => (format!("/groups/secret{rest}"), "404 Group Not Found"),
             _ => continue,
         };
-        let path = path.replace(":key", "K").replace(":hook_id", "1").replace(":user_id", "1").replace(":member_id", "1");
-        let path = path.replace(":group_id", "1").replace(":project_id", "1").replace(":forked_from_id", "1");
+        let path = path
+            .replace(":key", "K")
+            .replace(":hook_id", "1")
+            .replace(":user_id", "1")
+            .replace(":member_id", "1");
+        let path = path
+            .replace(":group_id", "1")
+            .replace(":project_id", "1")
+            .replace(":forked_from_id", "1");
         let body = json!({"value": "v", "url": "https://x.example", "name": "n", "state": "active", "access_level": 10});
         let body = if method == "GET" { NO } else { body };
         for token in ["stranger", ""] {
             let got = world.call(token, method, &path, &body).await;
             let refused = got.status == 404 && got.body == json!({"message": expected});
             // Without a token it is the missing token that may be said first.
-            let anonymous = token.is_empty() && got.status == 401 && got.body == json!({"message": "401 Unauthorized"});
-            assert!(refused || anonymous, "{}: {token} {method} {path}: {} {}", fact("unseen"), got.status, got.body);
+            let anonymous = token.is_empty()
+                && got.status == 401
+                && got.body == json!({"message": "401 Unauthorized"});
+            assert!(
+                refused || anonymous,
+                "{}: {token} {method} {path}: {} {}",
+                fact("unseen"),
+                got.status,
+                got.body
+            );
         }
         tried += 1;
     }
@@ -185,14 +207,18 @@ async fn hostile_values_are_the_clients_fault() {
             let mut body = good.clone();
             body[name] = value.clone();
             for (_, method, path) in &operations {
-                // All combinations would take a minute; this takes every nineteenth, which still meets each
-                // operation and each parameter with many values.
+                // All combinations would take a minute; this takes every nineteenth, which still
+                // meets each operation and each parameter with many values.
                 turn += 1;
                 if turn % 19 != 0 || (*method, *path) == ("DELETE", "/projects/:id") {
                     continue;
                 }
-                let there = path.replace("/projects/:id", "/projects/2").replace("/groups/:id", "/groups/acme");
-                let odd = path.split('/').map(|part| if part.starts_with(':') { "%27%00%2e%2e%2f%F0%9F" } else { part });
+                let there = path
+                    .replace("/projects/:id", "/projects/2")
+                    .replace("/groups/:id", "/groups/acme");
+                let odd = path
+                    .split('/')
+                    .map(|part| if part.starts_with(':') { "%27%00%2e%2e%2f%F0%9F" } else { part });
                 for path in [odd.collect::<Vec<_>>().join("/"), there] {
                     let got = world.call(ROOT, method, &path, &body).await;
                     assert!(got.status < 500, "{method} {path} {body}: {}", got.body);
@@ -200,6 +226,7 @@ async fn hostile_values_are_the_clients_fault() {
             }
         }
     }
-    let one = world.call(ROOT, "PUT", SHOP, &json!({"description": "'; DROP TABLE projects; --"})).await;
+    let one =
+        world.call(ROOT, "PUT", SHOP, &json!({"description": "'; DROP TABLE projects; --"})).await;
     assert_eq!(one.body["description"], "'; DROP TABLE projects; --", "{}", one.body);
 }

@@ -28,7 +28,11 @@ async fn five() -> World {
 }
 
 fn ids(body: &Value) -> Vec<i64> {
-    body.as_array().expect("a list").iter().map(|item| item["id"].as_i64().expect("an id")).collect()
+    body.as_array()
+        .expect("a list")
+        .iter()
+        .map(|item| item["id"].as_i64().expect("an id"))
+        .collect()
 }
 
 #[tokio::test]
@@ -47,31 +51,49 @@ async fn pages_carry_all_their_headers() {
     ] {
         assert_eq!(page.header(name), value, "{}: {name}", fact("page-headers"));
     }
-    assert!(!page.header("x-request-id").is_empty() && !page.header("x-runtime").is_empty(), "{}", fact("response-headers"));
+    assert!(
+        !page.header("x-request-id").is_empty() && !page.header("x-runtime").is_empty(),
+        "{}",
+        fact("response-headers")
+    );
     let link = page.header("link");
     let host = world.running.url();
     for rel in ["prev", "next", "first", "last"] {
         assert!(link.contains(&format!("rel=\"{rel}\"")), "{}: {link}", fact("page-headers"));
     }
     assert!(
-        link.contains(&format!("<{host}/api/v4/projects?sort=asc&page=3&per_page=2>; rel=\"next\"")),
+        link.contains(&format!(
+            "<{host}/api/v4/projects?sort=asc&page=3&per_page=2>; rel=\"next\""
+        )),
         "{}: {link}",
         fact("page-link-host")
     );
 
     let last = world.get(ROOT, "/projects?per_page=2&page=3").await;
-    assert_eq!((last.header("x-next-page"), last.body.as_array().map(Vec::len)), ("", Some(1)), "{}", fact("page-headers"));
+    assert_eq!(
+        (last.header("x-next-page"), last.body.as_array().map(Vec::len)),
+        ("", Some(1)),
+        "{}",
+        fact("page-headers")
+    );
     let head = world.request(ROOT, "HEAD", "/projects?per_page=2").send().await.expect("an answer");
     assert_eq!(head.headers()["x-total"], "5", "{}", fact("head"));
 }
 
 #[tokio::test]
 async fn a_list_that_is_too_long_to_count_ends_where_it_ends() {
-    let projects: Vec<_> = (0..10_100).map(|number| json!({"path": format!("acme/p{number}")})).collect();
+    let projects: Vec<_> =
+        (0..10_100).map(|number| json!({"path": format!("acme/p{number}")})).collect();
     let world = World::with(json!({"groups": [{"path": "acme"}], "projects": projects})).await;
     for (number, next) in [(100, "101"), (101, "")] {
-        let page = world.get(ROOT, &format!("/projects?per_page=100&simple=true&page={number}")).await;
-        assert_eq!((page.body.as_array().map(Vec::len), page.header("x-total")), (Some(100), ""), "{}", fact("page-headers"));
+        let page =
+            world.get(ROOT, &format!("/projects?per_page=100&simple=true&page={number}")).await;
+        assert_eq!(
+            (page.body.as_array().map(Vec::len), page.header("x-total")),
+            (Some(100), ""),
+            "{}",
+            fact("page-headers")
+        );
         assert_eq!(page.header("x-next-page"), next, "{}", fact("page-headers"));
     }
 }
@@ -83,7 +105,8 @@ async fn keyset_pages_end_with_an_empty_one() {
         world.call(ROOT, "POST", &format!("/projects/{project}/star"), &NO).await;
     }
     for list in ["/projects", "/users/root/starred_projects"] {
-        let (mut next, mut seen) = (format!("{list}?pagination=keyset&order_by=id&sort=asc&per_page=2"), Vec::new());
+        let (mut next, mut seen) =
+            (format!("{list}?pagination=keyset&order_by=id&sort=asc&per_page=2"), Vec::new());
         loop {
             let page = world.get(ROOT, &next).await;
             assert!(page.header("x-total").is_empty(), "{}", fact("keyset-end"));
@@ -145,7 +168,12 @@ async fn keyset_pages_end_with_an_empty_one() {
             ),
         ])
         .await;
-    assert_eq!(world.get(ROOT, "/projects?per_page=1000").await.header("x-per-page"), "100", "{}", fact("page-parameters"));
+    assert_eq!(
+        world.get(ROOT, "/projects?per_page=1000").await.header("x-per-page"),
+        "100",
+        "{}",
+        fact("page-parameters")
+    );
 }
 
 #[tokio::test]
@@ -191,12 +219,20 @@ async fn a_private_profile_hides_the_lists_of_a_user() {
     world.call("una", "POST", "/projects", &json!({"name": "own", "visibility": "public"})).await;
     let una = world.get("una", "/user").await.body["id"].clone();
     for private in [true, false] {
-        let set = world.call(ROOT, "PUT", &format!("/users/{una}"), &json!({"private_profile": private})).await;
+        let set = world
+            .call(ROOT, "PUT", &format!("/users/{una}"), &json!({"private_profile": private}))
+            .await;
         assert_eq!(set.body["private_profile"], private, "{}", fact("private-profile"));
         for (list, found) in [("/users/una/projects", 6), ("/users/una/starred_projects", 1)] {
-            for (caller, hidden) in [("", private), ("mem", private), ("una", false), (ROOT, false)] {
+            for (caller, hidden) in [("", private), ("mem", private), ("una", false), (ROOT, false)]
+            {
                 let expected: &[i64] = if hidden { &[] } else { &[found] };
-                assert_eq!(ids(&world.get(caller, list).await.body), expected, "{}: {caller} {list}", fact("private-profile"));
+                assert_eq!(
+                    ids(&world.get(caller, list).await.body),
+                    expected,
+                    "{}: {caller} {list}",
+                    fact("private-profile")
+                );
             }
         }
     }
@@ -209,25 +245,46 @@ async fn each_list_takes_its_own_parameters() {
         world.call("una", "POST", &format!("/projects/{project}/star"), &NO).await;
     }
     let starred = "/users/una/starred_projects";
-    for ignored in
-        ["id_after=1", "id_before=2", "topic=b", "topic_id=1", "imported=true", "with_programming_language=x", "last_activity_after=x"]
-    {
+    for ignored in [
+        "id_after=1",
+        "id_before=2",
+        "topic=b",
+        "topic_id=1",
+        "imported=true",
+        "with_programming_language=x",
+        "last_activity_after=x",
+    ] {
         let got = world.get("una", &format!("{starred}?{ignored}")).await;
         assert_eq!(ids(&got.body), [2, 1], "{}: {ignored}", fact("project-list-parameters"));
     }
     let got = world.get("una", &format!("{starred}?search=acme&search_namespaces=true")).await;
     assert_eq!(got.body, json!([]), "{}", fact("project-list-parameters"));
     for list in [starred, "/users/una/projects", "/projects/1/forks"] {
-        for order in ["similarity", "repository_size", "storage_size", "packages_size", "wiki_size"] {
+        for order in ["similarity", "repository_size", "storage_size", "packages_size", "wiki_size"]
+        {
             let got = world.get(ROOT, &format!("{list}?order_by={order}&search=a")).await;
             assert_eq!(got.status, 400, "{}: {list} {order}", fact("project-list-parameters"));
-            assert_eq!(world.get(ROOT, &format!("/projects?order_by={order}&search=a")).await.status, 200, "{order}");
+            assert_eq!(
+                world.get(ROOT, &format!("/projects?order_by={order}&search=a")).await.status,
+                200,
+                "{order}"
+            );
         }
         let got = world.get(ROOT, &format!("{list}?min_access_level=33")).await;
-        assert_eq!(got.body, json!({"error": "min_access_level does not have a valid value"}), "{}: {list}", fact("parameter-values"));
+        assert_eq!(
+            got.body,
+            json!({"error": "min_access_level does not have a valid value"}),
+            "{}: {list}",
+            fact("parameter-values")
+        );
     }
     let got = world.get(ROOT, "/projects/1/groups?shared_min_access_level=33").await;
-    assert_eq!(got.body, json!({"error": "shared_min_access_level does not have a valid value"}), "{}", fact("parameter-values"));
+    assert_eq!(
+        got.body,
+        json!({"error": "shared_min_access_level does not have a valid value"}),
+        "{}",
+        fact("parameter-values")
+    );
 }
 
 /// The fields of the simple form (reference 1, 2.8).

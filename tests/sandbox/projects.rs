@@ -163,20 +163,33 @@ async fn a_custom_template_is_a_project_or_any_name() {
     let invalid = |name: &str| json!({"error": format!("{name} is invalid")});
     let no_repository = json!({"message": {"base": ["not a git repository"]}});
     let premium = [
-        (json!({"template_project_id": 2, "template_name": "preferred less"}), 201, json!({"empty_repo": false, "default_branch": "main"})),
+        (
+            json!({"template_project_id": 2, "template_name": "preferred less"}),
+            201,
+            json!({"empty_repo": false, "default_branch": "main"}),
+        ),
         (json!({"template_name": "ours"}), 201, json!({"empty_repo": false})),
         (json!({"template_project_id": 1}), 400, unknown("1")),
         (json!({"template_project_id": 99}), 400, unknown("99")),
         (json!({"template_project_id": 2, "initialize_with_readme": true}), 400, no_repository),
         (json!({"template_project_id": "x"}), 400, invalid("template_project_id")),
-        (json!({"group_with_project_templates_id": "x"}), 400, invalid("group_with_project_templates_id")),
+        (
+            json!({"group_with_project_templates_id": "x"}),
+            400,
+            invalid("group_with_project_templates_id"),
+        ),
     ];
-    let free =
-        [(json!({"template_project_id": 2}), 201, json!({"empty_repo": true})), (json!({"template_name": "ours"}), 400, unknown("ours"))];
+    let free = [
+        (json!({"template_project_id": 2}), 201, json!({"empty_repo": true})),
+        (json!({"template_name": "ours"}), 400, unknown("ours")),
+    ];
     for (tier, rows) in [(Tier::Premium, premium.to_vec()), (Tier::Free, free.to_vec())] {
-        let world =
-            World::start(Config { seed: Some(Seed::from_json(usual_seed()).expect("a seed")), tier: Some(tier), ..Config::default() })
-                .await;
+        let world = World::start(Config {
+            seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
+            tier: Some(tier),
+            ..Config::default()
+        })
+        .await;
         let rows = rows.into_iter().enumerate().map(|(number, (mut body, status, expected))| {
             body["path"] = format!("t{number}").into();
             body["use_custom_template"] = true.into();
@@ -194,12 +207,36 @@ async fn who_sees_and_changes_a_project() {
     world
         .check(vec![
             (fact("unseen"), "stranger", "GET", SHOP, NO, 404, unseen.clone()),
-            (fact("unseen"), "stranger", "PUT", SHOP, json!({"description": "x"}), 404, unseen.clone()),
+            (
+                fact("unseen"),
+                "stranger",
+                "PUT",
+                SHOP,
+                json!({"description": "x"}),
+                404,
+                unseen.clone(),
+            ),
             (fact("unseen"), "", "GET", SHOP, NO, 404, unseen.clone()),
             (fact("path-case"), "mia", "GET", "/projects/ACME%2fShop", NO, 200, json!({"id": 1})),
             (fact("unseen"), "mia", "GET", "/projects/999", NO, 404, unseen.clone()),
-            (fact("unknown-route"), "mia", "GET", "/projects/acme/shop", NO, 404, json!({"error": "404 Not Found"})),
-            (fact("authentication"), "nobody", "GET", SHOP, NO, 401, json!({"message": "401 Unauthorized"})),
+            (
+                fact("unknown-route"),
+                "mia",
+                "GET",
+                "/projects/acme/shop",
+                NO,
+                404,
+                json!({"error": "404 Not Found"}),
+            ),
+            (
+                fact("authentication"),
+                "nobody",
+                "GET",
+                SHOP,
+                NO,
+                401,
+                json!({"message": "401 Unauthorized"}),
+            ),
             (fact("blocked-user"), "blocked", "GET", SHOP, NO, 403, NO),
             (
                 fact("project-public"),
@@ -210,15 +247,71 @@ async fn who_sees_and_changes_a_project() {
                 200,
                 json!({"name": "site", "visibility": "public", "merge_method": "merge"}),
             ),
-            (fact("role"), "dan", "PUT", SHOP, json!({"description": "x"}), 403, json!({"message": "403 Forbidden"})),
-            (fact("project-edit"), "mia", "PUT", SHOP, json!({"description": "x"}), 200, json!({"description": "x"})),
-            (fact("visibility-right"), "mia", "PUT", SHOP, json!({"visibility": "internal"}), 403, NO),
-            (fact("visibility-right"), "mia", "PUT", SHOP, json!({"visibility": "private"}), 200, NO),
-            (fact("visibility-right"), "olive", "PUT", SHOP, json!({"visibility": "internal"}), 200, json!({"visibility": "internal"})),
-            (fact("permissions"), "stranger", "GET", SHOP, NO, 200, json!({"permissions": {"project_access": null}})),
+            (
+                fact("role"),
+                "dan",
+                "PUT",
+                SHOP,
+                json!({"description": "x"}),
+                403,
+                json!({"message": "403 Forbidden"}),
+            ),
+            (
+                fact("project-edit"),
+                "mia",
+                "PUT",
+                SHOP,
+                json!({"description": "x"}),
+                200,
+                json!({"description": "x"}),
+            ),
+            (
+                fact("visibility-right"),
+                "mia",
+                "PUT",
+                SHOP,
+                json!({"visibility": "internal"}),
+                403,
+                NO,
+            ),
+            (
+                fact("visibility-right"),
+                "mia",
+                "PUT",
+                SHOP,
+                json!({"visibility": "private"}),
+                200,
+                NO,
+            ),
+            (
+                fact("visibility-right"),
+                "olive",
+                "PUT",
+                SHOP,
+                json!({"visibility": "internal"}),
+                200,
+                json!({"visibility": "internal"}),
+            ),
+            (
+                fact("permissions"),
+                "stranger",
+                "GET",
+                SHOP,
+                NO,
+                200,
+                json!({"permissions": {"project_access": null}}),
+            ),
             (fact("project-edit-nothing"), "mia", "PUT", SHOP, json!({"unknown": 1}), 400, NO),
             (fact("role"), "mia", "DELETE", SHOP, NO, 403, NO),
-            (fact("project-delete"), "olive", "DELETE", SHOP, NO, 202, json!({"message": "202 Accepted"})),
+            (
+                fact("project-delete"),
+                "olive",
+                "DELETE",
+                SHOP,
+                NO,
+                202,
+                json!({"message": "202 Accepted"}),
+            ),
             (fact("project-delete"), "olive", "GET", SHOP, NO, 404, unseen),
         ])
         .await;
@@ -230,12 +323,24 @@ async fn permissions_are_those_of_a_caller() {
     let anonymous = world.get("", "/projects/acme%2Fsite").await.body;
     assert_eq!(anonymous.get("permissions"), None, "{}", fact("permissions-anonymous"));
     let none = json!({"permissions": {"project_access": null, "group_access": null}});
-    world.check(vec![(fact("permissions"), "stranger", "GET", "/projects/acme%2Fsite", NO, 200, none)]).await;
+    world
+        .check(vec![(
+            fact("permissions"),
+            "stranger",
+            "GET",
+            "/projects/acme%2Fsite",
+            NO,
+            200,
+            none,
+        )])
+        .await;
 }
 
 #[tokio::test]
 async fn nothing_is_more_visible_than_its_group() {
-    let world = World::with(json!({"groups": [{"path": "inner"}], "projects": [{"path": "inner/a"}]})).await;
+    let world =
+        World::with(json!({"groups": [{"path": "inner"}], "projects": [{"path": "inner/a"}]}))
+            .await;
     world
         .check(vec![(
             fact("visibility-group"),
@@ -252,11 +357,15 @@ async fn nothing_is_more_visible_than_its_group() {
 #[tokio::test]
 async fn parameters_come_in_every_form() {
     let world = World::usual().await;
-    let send = async |request: reqwest::RequestBuilder| got(request.send().await.expect("an answer")).await;
+    let send = async |request: reqwest::RequestBuilder| {
+        got(request.send().await.expect("an answer")).await
+    };
     let form = world
         .request("mia", "PUT", SHOP)
         .header("content-type", "application/x-www-form-urlencoded")
-        .body("topics[]=b&topics[]=a&lfs_enabled=0&container_expiration_policy_attributes[keep_n]=5");
+        .body(
+            "topics[]=b&topics[]=a&lfs_enabled=0&container_expiration_policy_attributes[keep_n]=5",
+        );
     let answer = send(form).await;
     assert_eq!(answer.status, 200, "{}\n{}", fact("parameter-forms"), answer.body);
     assert_eq!(answer.body["topics"], json!(["a", "b"]), "{}", fact("topics-sorted"));
@@ -264,7 +373,8 @@ async fn parameters_come_in_every_form() {
     assert_eq!(answer.body["lfs_enabled"], json!(false));
     assert_eq!(answer.body["container_expiration_policy"]["keep_n"], json!(5));
 
-    let query = send(world.request("mia", "PUT", &format!("{SHOP}?topics=x,y&description=d"))).await;
+    let query =
+        send(world.request("mia", "PUT", &format!("{SHOP}?topics=x,y&description=d"))).await;
     assert_eq!(query.body["topics"], json!(["x", "y"]), "{}", fact("parameter-forms"));
 
     let part = reqwest::multipart::Part::bytes(b"not really".to_vec()).file_name("../logo.png");
@@ -272,7 +382,12 @@ async fn parameters_come_in_every_form() {
     let answer = send(world.request("mia", "PUT", SHOP).multipart(upload)).await;
     let address = format!("{}/uploads/-/system/project/avatar/1/logo.png", world.running.url());
     assert_eq!(answer.body["avatar_url"], json!(address), "{}", fact("avatar"));
-    assert_eq!(answer.body["path"], "shop", "{}: clients replace what they hold with the answer", fact("avatar"));
+    assert_eq!(
+        answer.body["path"],
+        "shop",
+        "{}: clients replace what they hold with the answer",
+        fact("avatar")
+    );
     let answer = world.call("mia", "PUT", SHOP, &json!({"avatar": ""})).await;
     assert_eq!(answer.body["avatar_url"], Value::Null, "{}", fact("avatar"));
 
@@ -281,18 +396,31 @@ async fn parameters_come_in_every_form() {
     let bearer = world.request("", "GET", SHOP).header("authorization", "Bearer mia");
     assert_eq!(send(bearer).await.status, 200, "{}", fact("token-spellings"));
     let blank = |path| send(world.request("", "GET", path).header("private-token", ""));
-    assert_eq!(blank("/projects").await.body, world.get("", "/projects").await.body, "{}", fact("token-blank"));
+    assert_eq!(
+        blank("/projects").await.body,
+        world.get("", "/projects").await.body,
+        "{}",
+        fact("token-blank")
+    );
     assert_eq!(blank("/user").await.status, 401, "{}", fact("token-blank"));
     let sudo = send(world.request(ROOT, "GET", "/user?sudo=dan")).await;
     assert_eq!(sudo.body["username"], "dan", "{}", fact("sudo"));
-    assert_eq!(send(world.request("mia", "GET", "/user?sudo=dan")).await.status, 403, "{}", fact("sudo"));
+    assert_eq!(
+        send(world.request("mia", "GET", "/user?sudo=dan")).await.status,
+        403,
+        "{}",
+        fact("sudo")
+    );
 }
 
 #[tokio::test]
 async fn a_free_tier_drops_what_it_does_not_have() {
-    let world =
-        World::start(Config { tier: Some(Tier::Free), seed: Some(Seed::from_json(usual_seed()).expect("a seed")), ..Config::default() })
-            .await;
+    let world = World::start(Config {
+        tier: Some(Tier::Free),
+        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
+        ..Config::default()
+    })
+    .await;
     world
         .check(vec![(
             fact("tier-attributes"),
@@ -314,12 +442,25 @@ async fn a_free_tier_drops_what_it_does_not_have() {
     ] {
         assert!(project.get(name).is_none(), "{}: {name}", fact("tier-attributes"));
     }
-    let list = world.get("mia", "/projects?repository_checksum_failed=true&wiki_checksum_failed=true").await.body;
+    let list = world
+        .get("mia", "/projects?repository_checksum_failed=true&wiki_checksum_failed=true")
+        .await
+        .body;
     assert_ne!(list, json!([]), "{}: filters above the tier too", fact("tier-attributes"));
     let rule = world.get("mia", &format!("{SHOP}/push_rule")).await;
-    assert_eq!((rule.status, rule.body), (404, json!({"message": "404 Not Found"})), "{}", fact("push-rule-tier"));
+    assert_eq!(
+        (rule.status, rule.body),
+        (404, json!({"message": "404 Not Found"})),
+        "{}",
+        fact("push-rule-tier")
+    );
     let restored = world.call("olive", "POST", &format!("{SHOP}/restore"), &NO).await;
-    assert_eq!((restored.status, restored.body), (404, json!({"message": "404 Not Found"})), "{}", fact("hidden"));
+    assert_eq!(
+        (restored.status, restored.body),
+        (404, json!({"message": "404 Not Found"})),
+        "{}",
+        fact("hidden")
+    );
 }
 
 #[tokio::test]
@@ -357,12 +498,27 @@ async fn a_cleanup_runs_one_cadence_after_its_policy_was_set() {
     let clock = Clock::new(|| "2030-01-31T12:00:00Z".parse().expect("a time"));
     let world = World::start(Config { clock, ..Config::default() }).await;
     let made = world.call(ROOT, "POST", "/projects", &json!({"name": "p"})).await.body;
-    assert_eq!(made["container_expiration_policy"]["next_run_at"], "2030-02-01T12:00:00.000Z", "{}", fact("cleanup-next-run"));
-    for (cadence, next) in [("7d", "2030-02-07"), ("14d", "2030-02-14"), ("1month", "2030-03-02"), ("3month", "2030-05-01")] {
+    assert_eq!(
+        made["container_expiration_policy"]["next_run_at"],
+        "2030-02-01T12:00:00.000Z",
+        "{}",
+        fact("cleanup-next-run")
+    );
+    for (cadence, next) in [
+        ("7d", "2030-02-07"),
+        ("14d", "2030-02-14"),
+        ("1month", "2030-03-02"),
+        ("3month", "2030-05-01"),
+    ] {
         let body = json!({"container_expiration_policy_attributes": {"cadence": cadence}});
         let edited = world.call(ROOT, "PUT", "/projects/1", &body).await.body;
         let expected = format!("{next}T12:00:00.000Z");
-        assert_eq!(edited["container_expiration_policy"]["next_run_at"], json!(expected), "{}", fact("cleanup-next-run"));
+        assert_eq!(
+            edited["container_expiration_policy"]["next_run_at"],
+            json!(expected),
+            "{}",
+            fact("cleanup-next-run")
+        );
     }
 }
 
@@ -371,7 +527,15 @@ async fn a_moved_project_says_where_it_is() {
     let world = World::usual().await;
     world
         .check(vec![
-            (fact("project-edit"), "mia", "PUT", SHOP, json!({"path": "store"}), 200, json!({"path_with_namespace": "acme/store"})),
+            (
+                fact("project-edit"),
+                "mia",
+                "PUT",
+                SHOP,
+                json!({"path": "store"}),
+                200,
+                json!({"path_with_namespace": "acme/store"}),
+            ),
             (
                 fact("project-moved"),
                 "mia",
@@ -381,8 +545,24 @@ async fn a_moved_project_says_where_it_is() {
                 405,
                 json!({"message": "Non GET methods are not allowed for moved projects"}),
             ),
-            (fact("unseen"), "stranger", "GET", SHOP, NO, 404, json!({"message": "404 Project Not Found"})),
-            (fact("group-rename"), "olive", "PUT", "/groups/acme", json!({"path": "apex"}), 200, NO),
+            (
+                fact("unseen"),
+                "stranger",
+                "GET",
+                SHOP,
+                NO,
+                404,
+                json!({"message": "404 Project Not Found"}),
+            ),
+            (
+                fact("group-rename"),
+                "olive",
+                "PUT",
+                "/groups/acme",
+                json!({"path": "apex"}),
+                200,
+                NO,
+            ),
         ])
         .await;
     for (old, new) in [
@@ -392,11 +572,27 @@ async fn a_moved_project_says_where_it_is() {
     ] {
         let got = world.get("mia", old).await;
         let place = format!("{}/api/v4{new}", world.running.url());
-        assert_eq!((got.status, got.header("location")), (301, place.as_str()), "{}: {old}", fact("project-moved"));
+        assert_eq!(
+            (got.status, got.header("location")),
+            (301, place.as_str()),
+            "{}: {old}",
+            fact("project-moved")
+        );
     }
-    let again = world.call(ROOT, "POST", "/groups", &json!({"name": "acme", "path": "acme"})).await.body["id"].clone();
-    let made = world.call(ROOT, "POST", "/projects", &json!({"path": "shop", "namespace_id": again})).await;
-    assert_eq!(world.get(ROOT, SHOP).await.body["id"], made.body["id"], "{}", fact("project-moved"));
+    let again = world
+        .call(ROOT, "POST", "/groups", &json!({"name": "acme", "path": "acme"}))
+        .await
+        .body["id"]
+        .clone();
+    let made = world
+        .call(ROOT, "POST", "/projects", &json!({"path": "shop", "namespace_id": again}))
+        .await;
+    assert_eq!(
+        world.get(ROOT, SHOP).await.body["id"],
+        made.body["id"],
+        "{}",
+        fact("project-moved")
+    );
 }
 
 #[tokio::test]
@@ -407,14 +603,23 @@ async fn the_default_branch_has_to_be_there() {
     let place = "/projects/acme%2Fread";
     let branches = "/projects/acme%2Fread/repository/branches";
     let file = json!({"branch": "next", "content": "x", "commit_message": "m"});
-    let missing = json!({"message": {"base": ["Could not change HEAD: branch 'next' does not exist"]}});
+    let missing =
+        json!({"message": {"base": ["Could not change HEAD: branch 'next' does not exist"]}});
     let to = |branch: &str| json!({ "default_branch": branch });
     world
         .check(vec![
             (fact("default-branch"), "mia", "POST", "/projects", made, 201, to("main")),
             (fact("default-branch"), "mia", "PUT", place, to("main"), 200, to("main")),
             (fact("default-branch"), "mia", "PUT", place, to("next"), 400, missing),
-            (fact("repository-file"), "mia", "POST", "/projects/acme%2Fread/repository/files/a", file, 201, json!({"branch": "next"})),
+            (
+                fact("repository-file"),
+                "mia",
+                "POST",
+                "/projects/acme%2Fread/repository/files/a",
+                file,
+                201,
+                json!({"branch": "next"}),
+            ),
             (fact("default-branch"), "mia", "PUT", place, to("next"), 200, to("next")),
             (
                 fact("branches"),
@@ -425,7 +630,15 @@ async fn the_default_branch_has_to_be_there() {
                 200,
                 json!([{"name": "main", "default": false}, {"name": "next", "default": true}]),
             ),
-            (fact("branches"), "mia", "GET", "/projects/acme%2Fread/repository/branches/next", NO, 200, json!({"default": true})),
+            (
+                fact("branches"),
+                "mia",
+                "GET",
+                "/projects/acme%2Fread/repository/branches/next",
+                NO,
+                200,
+                json!({"default": true}),
+            ),
             (
                 fact("branches"),
                 "mia",
@@ -435,7 +648,15 @@ async fn the_default_branch_has_to_be_there() {
                 404,
                 json!({"message": "404 Branch Not Found"}),
             ),
-            (fact("branches"), "mia", "GET", "/projects/acme%2Fshop/repository/branches", NO, 200, json!([])),
+            (
+                fact("branches"),
+                "mia",
+                "GET",
+                "/projects/acme%2Fshop/repository/branches",
+                NO,
+                200,
+                json!([]),
+            ),
             (fact("default-branch"), "mia", "PUT", place, to("main"), 200, to("main")),
         ])
         .await;

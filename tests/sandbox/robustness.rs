@@ -1,4 +1,5 @@
-//! Clients that are slow, greedy or broken. The time is paused: waiting takes none, so that limits of time show at once.
+//! Clients that are slow, greedy or broken. The time is paused: waiting takes none, so that limits
+//! of time show at once.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -8,7 +9,9 @@ use super::client::{ROOT, usual_seed};
 
 async fn sandbox() -> Running {
     let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
-    start(Config { seed, token: Some(ROOT.to_owned()), ..Config::default() }).await.expect("it starts")
+    start(Config { seed, token: Some(ROOT.to_owned()), ..Config::default() })
+        .await
+        .expect("it starts")
 }
 
 /// Sends these bytes and reads until the service closes the connection.
@@ -22,7 +25,9 @@ async fn answer(running: &Running, request: &str) -> String {
 }
 
 fn head(request_line: &str, more: &str) -> String {
-    format!("{request_line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nPRIVATE-TOKEN: {ROOT}\r\n{more}")
+    format!(
+        "{request_line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nPRIVATE-TOKEN: {ROOT}\r\n{more}"
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +56,12 @@ async fn slow_clients_hold_nobody_up() {
     let mut slow = Vec::new();
     for _ in 0..100 {
         let mut stream = TcpStream::connect(running.addr()).await.expect("a connection");
-        stream.write_all(b"POST /api/v4/projects HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{").await.expect("sent");
+        stream
+            .write_all(
+                b"POST /api/v4/projects HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+            )
+            .await
+            .expect("sent");
         slow.push(stream);
     }
     let text = answer(&running, &head("GET /api/v4/projects/1", "\r\n")).await;
@@ -64,7 +74,9 @@ async fn large_bodies_wait_for_each_other_and_small_ones_do_not() {
     let running = sandbox().await;
     let length = 10 * 1024 * 1024 - 1024;
     let upload = |length: usize| {
-        let more = format!("Content-Type: multipart/form-data; boundary=x\r\nContent-Length: {length}\r\n\r\n");
+        let more = format!(
+            "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: {length}\r\n\r\n"
+        );
         head("POST /api/v4/projects/1/uploads", &more)
     };
     let mut slow = Vec::new();
@@ -73,11 +85,16 @@ async fn large_bodies_wait_for_each_other_and_small_ones_do_not() {
         stream.write_all(upload(length).as_bytes()).await.expect("sent");
         slow.push(stream);
     }
-    let small = head("PUT /api/v4/projects/1", "Content-Type: application/json\r\nContent-Length: 19\r\n\r\n{\"description\":\"x\"}");
+    let small = head(
+        "PUT /api/v4/projects/1",
+        "Content-Type: application/json\r\nContent-Length: 19\r\n\r\n{\"description\":\"x\"}",
+    );
     let text = answer(&running, &small).await;
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
     let content = "x".repeat(100_000);
-    let body = format!("--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n{content}\r\n--x--\r\n");
+    let body = format!(
+        "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n{content}\r\n--x--\r\n"
+    );
     let text = answer(&running, &format!("{}{body}", upload(body.len()))).await;
     assert!(text.starts_with("HTTP/1.1 201"), "it comes to its turn: {text}");
 }
@@ -104,6 +121,11 @@ async fn what_is_too_long_or_too_deep_is_refused() {
     ];
     for (request, status) in rows {
         let text = answer(&running, &request).await;
-        assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{}\n{}", &request[..60], text.lines().next().unwrap_or_default());
+        assert!(
+            text.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{}\n{}",
+            &request[..60],
+            text.lines().next().unwrap_or_default()
+        );
     }
 }

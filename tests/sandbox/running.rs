@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use undrift::sandbox::{AbsentDelete, AbsentPushRule, Clock, Config, Data, Fault, Misfortune, Profile, RateLimits, Seed, Tier, start};
+use undrift::sandbox::{
+    AbsentDelete, AbsentPushRule, Clock, Config, Data, Fault, Misfortune, Profile, RateLimits,
+    Seed, Tier, start,
+};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
@@ -30,7 +33,12 @@ fn in_file(path: &Path) -> Config {
 fn clock_at(seconds: i64) -> (Clock, Arc<AtomicI64>) {
     let time = Arc::new(AtomicI64::new(seconds));
     let shown = Arc::clone(&time);
-    (Clock::new(move || jiff::Timestamp::from_second(shown.load(Ordering::SeqCst)).expect("a time")), time)
+    (
+        Clock::new(move || {
+            jiff::Timestamp::from_second(shown.load(Ordering::SeqCst)).expect("a time")
+        }),
+        time,
+    )
 }
 
 async fn with_profile(profile: Profile) -> World {
@@ -39,7 +47,12 @@ async fn with_profile(profile: Profile) -> World {
 
 async fn with_fault(method: Method, path_contains: &str, what: Misfortune) -> World {
     let world = World::usual().await;
-    world.running.add_fault(Fault { method: Some(method), path_contains: path_contains.to_owned(), nth: 1, what });
+    world.running.add_fault(Fault {
+        method: Some(method),
+        path_contains: path_contains.to_owned(),
+        nth: 1,
+        what,
+    });
     world
 }
 
@@ -62,9 +75,16 @@ async fn durable_data_is_flushed_at_each_commit() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");
     for durable in [true, false] {
-        let world = World::start(Config { seed: seed(usual_seed()), durable, ..in_file(&file) }).await;
+        let world =
+            World::start(Config { seed: seed(usual_seed()), durable, ..in_file(&file) }).await;
         assert_eq!(world.running.is_durable(), durable);
-        assert_eq!(world.call("mia", "PUT", SHOP, &json!({"description": durable.to_string()})).await.status, 200);
+        assert_eq!(
+            world
+                .call("mia", "PUT", SHOP, &json!({"description": durable.to_string()}))
+                .await
+                .status,
+            200
+        );
         world.running.stop().await;
     }
 }
@@ -85,7 +105,8 @@ async fn one_file_is_for_one_sandbox() {
 async fn a_file_that_is_no_database_is_refused_with_advice() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");
-    std::fs::write(&file, "this is certainly not a database, however long it may be").expect("written");
+    std::fs::write(&file, "this is certainly not a database, however long it may be")
+        .expect("written");
     let error = start(in_file(&file)).await.expect_err("refused");
     assert!(!error.is_in_use() && error.to_string().contains("delete it to start over"), "{error}");
 }
@@ -115,8 +136,14 @@ async fn a_seed_is_applied_once_and_a_changed_one_is_reported() {
 async fn a_seed_that_makes_no_sense_says_where() {
     for (bad, words) in [
         (json!({"projects": [{"path": "lonely"}]}), ["project lonely", "acme/shop"]),
-        (json!({"groups": [{"path": "a", "members": [{"user": "x", "access_level": 10}]}]}), ["member x", "no user `x`"]),
-        (json!({"projects": [{"path": "a/b", "hooks": [{"url": "https://x.example"}, {}]}]}), ["project a/b, hook 2", "Invalid url given"]),
+        (
+            json!({"groups": [{"path": "a", "members": [{"user": "x", "access_level": 10}]}]}),
+            ["member x", "no user `x`"],
+        ),
+        (
+            json!({"projects": [{"path": "a/b", "hooks": [{"url": "https://x.example"}, {}]}]}),
+            ["project a/b, hook 2", "Invalid url given"],
+        ),
         (
             json!({"projects": [{"path": "a/b", "settings": {"merge_method": "x"}}]}),
             ["project a/b", "merge_method does not have a valid value"],
@@ -130,7 +157,8 @@ async fn a_seed_that_makes_no_sense_says_where() {
         }
     }
     assert!(Seed::from_json(json!({"project": []})).is_err(), "unknown fields are refused");
-    let level = json!({"groups": [{"path": "a", "members": [{"user": "root", "access_level": "boss"}]}]});
+    let level =
+        json!({"groups": [{"path": "a", "members": [{"user": "root", "access_level": "boss"}]}]});
     let error = anyhow::Error::from(Seed::from_json(level).expect_err("refused"));
     assert!(format!("{error:#}").contains("`access_level` is \"boss\""), "{error:#}");
 }
@@ -157,7 +185,10 @@ async fn a_seed_fills_everything_it_names() {
     assert_eq!(rule["commit_message_regex"], "x");
     assert_eq!(world.get(ROOT, "/projects/1/hooks").await.body[0]["tag_push_events"], true);
     world.call(ROOT, "POST", "/projects/1/unarchive", &Value::Null).await;
-    assert_eq!(world.get(ROOT, "/projects/1/variables").await.body.as_array().map(Vec::len), Some(2));
+    assert_eq!(
+        world.get(ROOT, "/projects/1/variables").await.body.as_array().map(Vec::len),
+        Some(2)
+    );
 }
 
 #[tokio::test]
@@ -173,7 +204,8 @@ async fn bodies_have_limits() {
     let long = json!({"description": "x".repeat(1024 * 1024)});
     assert_eq!(world.call("mia", "PUT", SHOP, &long).await.status, 413);
     let deep = format!("{{\"topics\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
-    let request = world.request("mia", "PUT", SHOP).header("content-type", "application/json").body(deep);
+    let request =
+        world.request("mia", "PUT", SHOP).header("content-type", "application/json").body(deep);
     assert_eq!(request.send().await.expect("an answer").status(), 400);
 }
 
@@ -181,12 +213,18 @@ async fn bodies_have_limits() {
 async fn the_log_has_a_line_for_each_request_and_no_secret() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("requests.jsonl");
-    let world = World::start(Config { seed: seed(usual_seed()), request_log: Some(log.clone()), ..Config::default() }).await;
+    let world = World::start(Config {
+        seed: seed(usual_seed()),
+        request_log: Some(log.clone()),
+        ..Config::default()
+    })
+    .await;
     let variables = "/projects/acme%2Fshop/variables?value=geheim";
     world.call("mia", "POST", variables, &json!({"key": "A", "value": "geheim"})).await;
     let got = world.get("mia", "/projects?search=x&private_token=geheim").await;
     let text = std::fs::read_to_string(log).expect("a log");
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[0]["method"], "POST");
     assert_eq!(lines[0]["status"], 201);
@@ -219,10 +257,17 @@ async fn a_changed_url_resets_the_token_of_a_hook() {
         (json!({"url": first, "token": "b"}), Some("b")),
         (json!({"url": other, "token": "c"}), Some("c")),
     ];
-    let made = world.call("mia", "POST", HOOKS, &json!({"url": first})).await.body["id"].as_i64().expect("an id");
+    let made = world.call("mia", "POST", HOOKS, &json!({"url": first})).await.body["id"]
+        .as_i64()
+        .expect("an id");
     for (body, token) in rows {
         world.call("mia", "PUT", &format!("{HOOKS}/{made}"), &body).await;
-        assert_eq!(world.running.hook_token(made).as_deref(), token, "{}: {body}", fact("hook-token-reset"));
+        assert_eq!(
+            world.running.hook_token(made).as_deref(),
+            token,
+            "{}: {body}",
+            fact("hook-token-reset")
+        );
     }
 }
 
@@ -240,7 +285,11 @@ async fn the_tier_of_the_last_start_stays() {
         let world = World::start(Config { tier, seed, ..in_file(&file) }).await;
         assert_eq!(world.running.tier(), answered);
         let project = world.get("mia", SHOP).await.body;
-        assert_eq!(project.get("mirror").is_some(), answered >= Tier::Premium, "prepared answers follow the tier");
+        assert_eq!(
+            project.get("mirror").is_some(),
+            answered >= Tier::Premium,
+            "prepared answers follow the tier"
+        );
         world.running.stop().await;
     }
 }
@@ -252,7 +301,10 @@ async fn a_token_that_was_revoked_works_again_when_the_sandbox_is_started_with_i
     for _ in 0..2 {
         let world = World::start(in_file(&file)).await;
         assert_eq!(world.get(ROOT, "/user").await.status, 200);
-        assert_eq!(world.call(ROOT, "DELETE", "/personal_access_tokens/self", &Value::Null).await.status, 204);
+        assert_eq!(
+            world.call(ROOT, "DELETE", "/personal_access_tokens/self", &Value::Null).await.status,
+            204
+        );
         let refused = world.get(ROOT, "/user").await;
         assert_eq!((refused.status, &refused.body["error"]), (401, &json!("invalid_token")));
         world.running.stop().await;
@@ -276,7 +328,8 @@ async fn dialects_change_answers() {
     .await;
     let page = world.get("mia", "/projects?per_page=50").await;
     assert_eq!((page.body.as_array().map(Vec::len), page.header("x-per-page")), (Some(1), "1"));
-    let project = world.call("mia", "PUT", SHOP, &json!({"description": "x", "topics": "a,b"})).await;
+    let project =
+        world.call("mia", "PUT", SHOP, &json!({"description": "x", "topics": "a,b"})).await;
     assert_eq!(project.status, 200);
     assert_eq!(project.body["topics"], json!(["b", "a"]));
     assert!(project.body.get("description").is_none(), "dropped, and null is left out");
@@ -287,7 +340,10 @@ async fn dialects_change_answers() {
     let bot = format!("/projects/acme%2Fshop/members/{}", bot["id"]);
     assert_eq!(world.call("olive", "DELETE", &bot, &Value::Null).await.status, 403);
     assert_eq!(world.get("mia", "/projects/acme%2Fshop/push_rule").await.status, 404);
-    assert_eq!(world.call("mia", "DELETE", "/projects/acme%2Fshop/push_rule", &Value::Null).await.status, 404);
+    assert_eq!(
+        world.call("mia", "DELETE", "/projects/acme%2Fshop/push_rule", &Value::Null).await.status,
+        404
+    );
     let url = "https://x.example/";
     let hook = world.call("mia", "POST", HOOKS, &json!({"url": url, "issues_events": true})).await;
     let hook = format!("{HOOKS}/{}", hook.body["id"]);
@@ -312,7 +368,10 @@ async fn faults_strike_before_or_after_the_commit() {
     ];
     for (what, status, hooks) in rows {
         let world = with_fault(Method::POST, "/hooks", what.clone()).await;
-        let request = world.request("mia", "POST", HOOKS).header("content-type", "application/json").body(body.to_string());
+        let request = world
+            .request("mia", "POST", HOOKS)
+            .header("content-type", "application/json")
+            .body(body.to_string());
         let found = match request.send().await {
             // A body that breaks off only shows when it is read.
             Ok(response) => {
@@ -331,11 +390,18 @@ async fn faults_strike_before_or_after_the_commit() {
 async fn a_marked_project_is_gone_after_its_days() {
     let (clock, seconds) = clock_at(1_900_000_000);
     let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
-    let world = World::start(Config { seed: seed(usual_seed()), profile, clock, ..Config::default() }).await;
+    let world =
+        World::start(Config { seed: seed(usual_seed()), profile, clock, ..Config::default() })
+            .await;
     assert_eq!(world.call("olive", "DELETE", SHOP, &Value::Null).await.status, 202);
     for (days, status) in [(6, 200), (7, 404)] {
         seconds.store(1_900_000_000 + days * 24 * 3600, Ordering::SeqCst);
-        assert_eq!(world.get("olive", SHOP).await.status, status, "{} {days}", fact("project-restore"));
+        assert_eq!(
+            world.get("olive", SHOP).await.status,
+            status,
+            "{} {days}",
+            fact("project-restore")
+        );
     }
     assert_eq!(world.get("olive", "/projects/2").await.status, 200, "what is not marked stays");
 }
@@ -344,25 +410,46 @@ async fn a_marked_project_is_gone_after_its_days() {
 async fn the_clock_finishes_imports() {
     let (clock, seconds) = clock_at(1_900_000_000);
     let profile = Profile { import_delay: Duration::from_secs(60), ..Profile::default() };
-    let world = World::start(Config { seed: seed(usual_seed()), profile, clock, ..Config::default() }).await;
+    let world =
+        World::start(Config { seed: seed(usual_seed()), profile, clock, ..Config::default() })
+            .await;
     world.call("dan", "POST", "/projects/2/fork", &Value::Null).await;
     for (later, status) in [(59, "scheduled"), (60, "finished")] {
         seconds.store(1_900_000_000 + later, Ordering::SeqCst);
-        assert_eq!(world.get("dan", "/projects/dan%2Fsite").await.body["import_status"], status, "{}", fact("fork"));
+        assert_eq!(
+            world.get("dan", "/projects/dan%2Fsite").await.body["import_status"],
+            status,
+            "{}",
+            fact("fork")
+        );
     }
 }
 
 #[tokio::test]
 async fn the_clock_ends_what_runs_in_the_background() {
     let (clock, seconds) = clock_at(1_900_000_000);
-    let lasting =
-        Profile { import_delay: Duration::from_secs(60), housekeeping_lease: Duration::from_secs(5), gists: true, ..Profile::default() };
-    let world = World::start(Config { seed: seed(usual_seed()), profile: lasting, clock, ..Config::default() }).await;
-    for (later, housekeeping, gists) in [(0, 201, 202), (4, 409, 422), (5, 201, 422), (59, 201, 422), (60, 409, 202)] {
+    let lasting = Profile {
+        import_delay: Duration::from_secs(60),
+        housekeeping_lease: Duration::from_secs(5),
+        gists: true,
+        ..Profile::default()
+    };
+    let world = World::start(Config {
+        seed: seed(usual_seed()),
+        profile: lasting,
+        clock,
+        ..Config::default()
+    })
+    .await;
+    for (later, housekeeping, gists) in
+        [(0, 201, 202), (4, 409, 422), (5, 201, 422), (59, 201, 422), (60, 409, 202)]
+    {
         seconds.store(1_900_000_000 + later, Ordering::SeqCst);
         let tidied = world.call("olive", "POST", "/projects/1/housekeeping", &Value::Null).await;
         assert_eq!(tidied.status, housekeeping, "{} after {later} s", fact("housekeeping"));
-        let imported = world.call("olive", "POST", "/import/extgit/gists", &json!({"personal_access_token": "s"})).await;
+        let imported = world
+            .call("olive", "POST", "/import/extgit/gists", &json!({"personal_access_token": "s"}))
+            .await;
         assert_eq!(imported.status, gists, "{} after {later} s", fact("gists"));
     }
 }
@@ -371,24 +458,50 @@ async fn the_clock_ends_what_runs_in_the_background() {
 async fn too_many_requests_are_refused_in_two_ways() {
     let (clock, seconds) = clock_at(1_900_000_020);
     let rate_limits = RateLimits { user: Some(3), operation: Some(2) };
-    let world = World::start(Config { seed: seed(usual_seed()), rate_limits, clock, ..Config::default() }).await;
+    let world =
+        World::start(Config { seed: seed(usual_seed()), rate_limits, clock, ..Config::default() })
+            .await;
     let mut answers = Vec::new();
     for _ in 0..4 {
         answers.push(world.get("mia", SHOP).await);
     }
     let [first, second, third, fourth] = &answers[..] else { panic!("four answers") };
-    for (got, observed, remaining) in [(first, "1", "2"), (second, "2", "1"), (third, "3", "0"), (fourth, "4", "0")] {
-        let told = ["ratelimit-observed", "ratelimit-remaining", "ratelimit-limit", "ratelimit-reset", "ratelimit-name"]
-            .map(|name| got.header(name));
-        assert_eq!(told, [observed, remaining, "3", "1900000080", "throttle_authenticated_api"], "{}", fact("rate-limit-headers"));
+    for (got, observed, remaining) in
+        [(first, "1", "2"), (second, "2", "1"), (third, "3", "0"), (fourth, "4", "0")]
+    {
+        let told = [
+            "ratelimit-observed",
+            "ratelimit-remaining",
+            "ratelimit-limit",
+            "ratelimit-reset",
+            "ratelimit-name",
+        ]
+        .map(|name| got.header(name));
+        assert_eq!(
+            told,
+            [observed, remaining, "3", "1900000080", "throttle_authenticated_api"],
+            "{}",
+            fact("rate-limit-headers")
+        );
     }
     assert_eq!((first.status, second.status), (200, 200));
     let text = json!({"message": {"error": "This endpoint has been requested too many times. Try again later."}});
-    assert_eq!((third.status, &third.body, third.header("retry-after")), (429, &text, "60"), "{}", fact("rate-limit-operation"));
+    assert_eq!(
+        (third.status, &third.body, third.header("retry-after")),
+        (429, &text, "60"),
+        "{}",
+        fact("rate-limit-operation")
+    );
     let plain = Value::from("Retry later\n");
     assert_eq!((fourth.status, &fourth.body), (429, &plain), "{}", fact("rate-limit"));
-    let told = ["retry-after", "content-type", "ratelimit-resettime"].map(|name| fourth.header(name));
-    assert_eq!(told, ["60", "text/plain", "Sun, 17 Mar 2030 17:48:00 GMT"], "{}", fact("rate-limit"));
+    let told =
+        ["retry-after", "content-type", "ratelimit-resettime"].map(|name| fourth.header(name));
+    assert_eq!(
+        told,
+        ["60", "text/plain", "Sun, 17 Mar 2030 17:48:00 GMT"],
+        "{}",
+        fact("rate-limit")
+    );
     assert_eq!(world.get("dan", SHOP).await.status, 200, "others have an allowance of their own");
     seconds.fetch_add(60, Ordering::SeqCst);
     assert_eq!(world.get("mia", SHOP).await.status, 200);
@@ -405,19 +518,43 @@ async fn a_deleted_project_can_be_restored_where_deletion_waits() {
     let marked = world.get("olive", SHOP).await.body;
     assert!(marked["marked_for_deletion_on"].is_string());
     let restored = world.call("olive", "POST", &format!("{SHOP}/restore"), &Value::Null).await;
-    assert_eq!((restored.status, restored.body.get("marked_for_deletion_on")), (201, Some(&Value::Null)), "{}", fact("project-restore"));
+    assert_eq!(
+        (restored.status, restored.body.get("marked_for_deletion_on")),
+        (201, Some(&Value::Null)),
+        "{}",
+        fact("project-restore")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conditional_delete_leaves_what_changed() {
     let world = World::usual().await;
     world.call("olive", "POST", HOOKS, &json!({"url": "https://x.example/"})).await;
-    world.call("olive", "POST", "/projects/acme%2Fshop/members", &json!({"user_id": 7, "access_level": 30})).await;
-    let things = [("/projects/acme%2Fshop/hooks/1", 204), ("/projects/acme%2Fshop/members/7", 204), (SHOP, 202)];
+    world
+        .call(
+            "olive",
+            "POST",
+            "/projects/acme%2Fshop/members",
+            &json!({"user_id": 7, "access_level": 30}),
+        )
+        .await;
+    let things = [
+        ("/projects/acme%2Fshop/hooks/1", 204),
+        ("/projects/acme%2Fshop/members/7", 204),
+        (SHOP, 202),
+    ];
     for (path, gone) in things {
-        for (bound, status) in [("Thu, 01 Jan 2015 00:00:00 GMT", 412), ("Tue, 01 Jan 2999 00:00:00 GMT", gone)] {
-            let request = world.request("olive", "DELETE", path).header("if-unmodified-since", bound);
-            assert_eq!(request.send().await.expect("an answer").status(), status, "{}: {path} {bound}", fact("conditional-delete"));
+        for (bound, status) in
+            [("Thu, 01 Jan 2015 00:00:00 GMT", 412), ("Tue, 01 Jan 2999 00:00:00 GMT", gone)]
+        {
+            let request =
+                world.request("olive", "DELETE", path).header("if-unmodified-since", bound);
+            assert_eq!(
+                request.send().await.expect("an answer").status(),
+                status,
+                "{}: {path} {bound}",
+                fact("conditional-delete")
+            );
         }
     }
 }

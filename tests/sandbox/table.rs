@@ -1,5 +1,5 @@
-//! Each operation of the reference once, by the administrator: its status, the keys that the reference names, and
-//! what it changed.
+//! Each operation of the reference once, by the administrator: its status, the keys that the
+//! reference names, and what it changed.
 
 use std::time::Duration;
 
@@ -13,11 +13,13 @@ use super::projects::FULL;
 
 const NO: Value = Value::Null;
 
-// Shapes by their section in chapter 1 of the reference; where it shows none, those of the real service.
+// Shapes by their section in chapter 1 of the reference; where it shows none, those of the real
+// service.
 const VARIABLE: &str = "key value variable_type protected masked raw environment_scope";
 const MEMBER: &str = "id username name state avatar_url web_url created_at expires_at access_level";
 const SEAT: &str = "id username name state avatar_url web_url last_activity_on membership_type removable created_at last_login_at";
-const SEAT_OF: &str = "id source_id source_full_name source_members_url created_at expires_at access_level";
+const SEAT_OF: &str =
+    "id source_id source_full_name source_members_url created_at expires_at access_level";
 const PENDING: &str = "id name username email avatar_url web_url approved invited";
 const IMPORT: &str = "id name full_path full_name";
 const CANCELED: &str = "id name full_path full_name import_source import_status human_import_status_name provider_link";
@@ -33,14 +35,15 @@ const STARRER: &str = "starred_since user";
 const UPLOAD: &str = "alt url full_path markdown";
 const SHARE: &str = "id project_id group_id group_access expires_at";
 
-/// A path that is read after the operation, with the status and a part of the body that show its effect.
+/// A path that is read after the operation, with the status and a part of the body that show its
+/// effect.
 type Effect = (&'static str, u16, Value);
 
 /// No effect to look for: the operation reads, or what it changed is in its answer only.
 const READS: Effect = ("", 0, Value::Null);
 
-/// One call: which operation it is (blank for one that only prepares another), its path and body; the status, keys
-/// and part of the body of its answer; and its effect.
+/// One call: which operation it is (blank for one that only prepares another), its path and body;
+/// the status, keys and part of the body of its answer; and its effect.
 type Step = (&'static str, &'static str, Value, u16, &'static str, Value, Effect);
 
 /// Projects 1 and 2 are there at first; users 2 to 8, of whom 7 is a member of nothing.
@@ -72,8 +75,24 @@ fn variables() -> Vec<Step> {
             json!({"masked": false}),
             (one, 200, json!({"value": "v"})),
         ),
-        ("GET /projects/:id/variables", "/projects/1/variables", NO, 200, VARIABLE, json!([{"key": "K"}]), READS),
-        ("GET /projects/:id/variables/:key", one, NO, 200, VARIABLE, json!({"environment_scope": "*"}), READS),
+        (
+            "GET /projects/:id/variables",
+            "/projects/1/variables",
+            NO,
+            200,
+            VARIABLE,
+            json!([{"key": "K"}]),
+            READS,
+        ),
+        (
+            "GET /projects/:id/variables/:key",
+            one,
+            NO,
+            200,
+            VARIABLE,
+            json!({"environment_scope": "*"}),
+            READS,
+        ),
         (
             "PUT /projects/:id/variables/:key",
             one,
@@ -91,12 +110,36 @@ fn hooks_and_push_rule() -> Vec<Step> {
     let (hook, rule) = ("/projects/1/hooks/1", "/projects/1/push_rule");
     let (url, other) = (json!({"url": "https://a.example"}), json!({"url": "https://b.example"}));
     vec![
-        ("POST /projects/:id/hooks", "/projects/1/hooks", url.clone(), 201, HOOK, url.clone(), (hook, 200, url.clone())),
+        (
+            "POST /projects/:id/hooks",
+            "/projects/1/hooks",
+            url.clone(),
+            201,
+            HOOK,
+            url.clone(),
+            (hook, 200, url.clone()),
+        ),
         ("GET /projects/:id/hooks", "/projects/1/hooks", NO, 200, HOOK, json!([url]), READS),
         ("GET /projects/:id/hooks/:hook_id", hook, NO, 200, HOOK, url, READS),
-        ("PUT /projects/:id/hooks/:hook_id", hook, other.clone(), 200, HOOK, other.clone(), (hook, 200, other)),
+        (
+            "PUT /projects/:id/hooks/:hook_id",
+            hook,
+            other.clone(),
+            200,
+            HOOK,
+            other.clone(),
+            (hook, 200, other),
+        ),
         ("DELETE /projects/:id/hooks/:hook_id", hook, NO, 204, "", NO, (hook, 404, NO)),
-        ("POST /projects/:id/push_rule", rule, json!({"member_check": true}), 201, RULE, NO, (rule, 200, json!({"member_check": true}))),
+        (
+            "POST /projects/:id/push_rule",
+            rule,
+            json!({"member_check": true}),
+            201,
+            RULE,
+            NO,
+            (rule, 200, json!({"member_check": true})),
+        ),
         ("GET /projects/:id/push_rule", rule, NO, 200, RULE, json!({"project_id": 1}), READS),
         (
             "PUT /projects/:id/push_rule",
@@ -123,11 +166,51 @@ fn members_of_a_project() -> Vec<Step> {
             NO,
             (one, 200, json!({"access_level": 20})),
         ),
-        ("GET /projects/:id/members", "/projects/1/members", NO, 200, MEMBER, json!([{"id": 7}]), READS),
-        ("GET /projects/:id/members/all", "/projects/1/members/all?user_ids=2,7", NO, 200, MEMBER, json!([{"id": 2}, {"id": 7}]), READS),
-        ("GET /projects/:id/members/:user_id", one, NO, 200, MEMBER, json!({"username": "stranger"}), READS),
-        ("GET /projects/:id/members/all/:user_id", "/projects/1/members/all/3", NO, 200, MEMBER, json!({"access_level": 40}), READS),
-        ("PUT /projects/:id/members/:user_id", one, json!({"access_level": 30}), 200, MEMBER, NO, (one, 200, json!({"access_level": 30}))),
+        (
+            "GET /projects/:id/members",
+            "/projects/1/members",
+            NO,
+            200,
+            MEMBER,
+            json!([{"id": 7}]),
+            READS,
+        ),
+        (
+            "GET /projects/:id/members/all",
+            "/projects/1/members/all?user_ids=2,7",
+            NO,
+            200,
+            MEMBER,
+            json!([{"id": 2}, {"id": 7}]),
+            READS,
+        ),
+        (
+            "GET /projects/:id/members/:user_id",
+            one,
+            NO,
+            200,
+            MEMBER,
+            json!({"username": "stranger"}),
+            READS,
+        ),
+        (
+            "GET /projects/:id/members/all/:user_id",
+            "/projects/1/members/all/3",
+            NO,
+            200,
+            MEMBER,
+            json!({"access_level": 40}),
+            READS,
+        ),
+        (
+            "PUT /projects/:id/members/:user_id",
+            one,
+            json!({"access_level": 30}),
+            200,
+            MEMBER,
+            NO,
+            (one, 200, json!({"access_level": 30})),
+        ),
         ("DELETE /projects/:id/members/:user_id", one, NO, 204, "", NO, (one, 404, NO)),
     ]
 }
@@ -144,11 +227,51 @@ fn members_of_a_group() -> Vec<Step> {
             NO,
             ("/projects/1/members/all/7", 200, json!({"access_level": 20})),
         ),
-        ("GET /groups/:id/members", "/groups/acme/members?query=stranger", NO, 200, MEMBER, json!([{"id": 7}]), READS),
-        ("GET /groups/:id/members/all", "/groups/acme/members/all?user_ids=2,7", NO, 200, MEMBER, json!([{"id": 2}, {"id": 7}]), READS),
-        ("GET /groups/:id/members/:user_id", one, NO, 200, MEMBER, json!({"username": "stranger"}), READS),
-        ("GET /groups/:id/members/all/:user_id", "/groups/acme/members/all/3", NO, 200, MEMBER, json!({"access_level": 40}), READS),
-        ("PUT /groups/:id/members/:user_id", one, json!({"access_level": 30}), 200, MEMBER, NO, (one, 200, json!({"access_level": 30}))),
+        (
+            "GET /groups/:id/members",
+            "/groups/acme/members?query=stranger",
+            NO,
+            200,
+            MEMBER,
+            json!([{"id": 7}]),
+            READS,
+        ),
+        (
+            "GET /groups/:id/members/all",
+            "/groups/acme/members/all?user_ids=2,7",
+            NO,
+            200,
+            MEMBER,
+            json!([{"id": 2}, {"id": 7}]),
+            READS,
+        ),
+        (
+            "GET /groups/:id/members/:user_id",
+            one,
+            NO,
+            200,
+            MEMBER,
+            json!({"username": "stranger"}),
+            READS,
+        ),
+        (
+            "GET /groups/:id/members/all/:user_id",
+            "/groups/acme/members/all/3",
+            NO,
+            200,
+            MEMBER,
+            json!({"access_level": 40}),
+            READS,
+        ),
+        (
+            "PUT /groups/:id/members/:user_id",
+            one,
+            json!({"access_level": 30}),
+            200,
+            MEMBER,
+            NO,
+            (one, 200, json!({"access_level": 30})),
+        ),
         (
             "POST /groups/:id/members/:user_id/override",
             "/groups/acme/members/7/override",
@@ -184,10 +307,42 @@ fn hierarchy() -> Vec<Step> {
             json!({"success": true}),
             (pending, 200, json!([{"username": "dan"}])),
         ),
-        ("GET /groups/:id/pending_members", pending, NO, 200, PENDING, json!([{"approved": false, "invited": false}]), READS),
-        ("PUT /groups/:id/members/:member_id/approve", "/groups/acme/members/4/approve", NO, 204, "", NO, (pending, 200, json!([]))),
-        ("", state, json!({"state": "awaiting"}), 200, "", NO, (pending, 200, json!([{"username": "dan"}]))),
-        ("POST /groups/:id/members/approve_all", "/groups/acme/members/approve_all", NO, 204, "", NO, (pending, 200, json!([]))),
+        (
+            "GET /groups/:id/pending_members",
+            pending,
+            NO,
+            200,
+            PENDING,
+            json!([{"approved": false, "invited": false}]),
+            READS,
+        ),
+        (
+            "PUT /groups/:id/members/:member_id/approve",
+            "/groups/acme/members/4/approve",
+            NO,
+            204,
+            "",
+            NO,
+            (pending, 200, json!([])),
+        ),
+        (
+            "",
+            state,
+            json!({"state": "awaiting"}),
+            200,
+            "",
+            NO,
+            (pending, 200, json!([{"username": "dan"}])),
+        ),
+        (
+            "POST /groups/:id/members/approve_all",
+            "/groups/acme/members/approve_all",
+            NO,
+            204,
+            "",
+            NO,
+            (pending, 200, json!([])),
+        ),
         ("GET /groups/:id/billable_members", seats, NO, 200, SEAT, json!([{"id": 5}]), READS),
         (
             "GET /groups/:id/billable_members/:user_id/memberships",
@@ -198,7 +353,15 @@ fn hierarchy() -> Vec<Step> {
             json!([{"access_level": {"string_value": "Reporter", "integer_value": 20}}]),
             READS,
         ),
-        ("DELETE /groups/:id/billable_members/:user_id", "/groups/acme/billable_members/5", NO, 204, "", NO, (seats, 200, json!([]))),
+        (
+            "DELETE /groups/:id/billable_members/:user_id",
+            "/groups/acme/billable_members/5",
+            NO,
+            204,
+            "",
+            NO,
+            (seats, 200, json!([])),
+        ),
     ]
 }
 
@@ -214,8 +377,24 @@ fn reads() -> Vec<Step> {
             json!({"path_with_namespace": "acme/shop"}),
             READS,
         ),
-        ("GET /projects/:id/users", "/projects/1/users?search=mia", NO, 200, USER, json!([{"username": "mia"}]), READS),
-        ("GET /projects/:id/groups", "/projects/1/groups", NO, 200, GROUP, json!([{"full_path": "acme"}]), READS),
+        (
+            "GET /projects/:id/users",
+            "/projects/1/users?search=mia",
+            NO,
+            200,
+            USER,
+            json!([{"username": "mia"}]),
+            READS,
+        ),
+        (
+            "GET /projects/:id/groups",
+            "/projects/1/groups",
+            NO,
+            200,
+            GROUP,
+            json!([{"full_path": "acme"}]),
+            READS,
+        ),
         ("GET /projects/:id/languages", "/projects/1/languages", NO, 200, "", json!({}), READS),
     ]
 }
@@ -224,15 +403,79 @@ fn actions() -> Vec<Step> {
     let one = "/projects/1";
     let starred = "/users/root/starred_projects";
     vec![
-        ("POST /projects/:id/star", "/projects/1/star", NO, 201, SIMPLE, json!({"star_count": 1}), (starred, 200, json!([{"id": 1}]))),
-        ("GET /users/:user_id/starred_projects", starred, NO, 200, SIMPLE, json!([{"id": 1}]), READS),
-        ("GET /projects/:id/starrers", "/projects/1/starrers", NO, 200, STARRER, json!([{"user": {"username": "root"}}]), READS),
-        ("POST /projects/:id/unstar", "/projects/1/unstar", NO, 201, SIMPLE, json!({"star_count": 0}), (starred, 200, json!([]))),
-        ("POST /projects/:id/archive", "/projects/1/archive", NO, 201, SIMPLE, NO, (one, 200, json!({"archived": true}))),
-        ("POST /projects/:id/unarchive", "/projects/1/unarchive", NO, 201, SIMPLE, NO, (one, 200, json!({"archived": false}))),
-        ("POST /projects/:id/uploads", "/projects/1/uploads", NO, 201, UPLOAD, json!({"alt": "note.txt"}), READS),
+        (
+            "POST /projects/:id/star",
+            "/projects/1/star",
+            NO,
+            201,
+            SIMPLE,
+            json!({"star_count": 1}),
+            (starred, 200, json!([{"id": 1}])),
+        ),
+        (
+            "GET /users/:user_id/starred_projects",
+            starred,
+            NO,
+            200,
+            SIMPLE,
+            json!([{"id": 1}]),
+            READS,
+        ),
+        (
+            "GET /projects/:id/starrers",
+            "/projects/1/starrers",
+            NO,
+            200,
+            STARRER,
+            json!([{"user": {"username": "root"}}]),
+            READS,
+        ),
+        (
+            "POST /projects/:id/unstar",
+            "/projects/1/unstar",
+            NO,
+            201,
+            SIMPLE,
+            json!({"star_count": 0}),
+            (starred, 200, json!([])),
+        ),
+        (
+            "POST /projects/:id/archive",
+            "/projects/1/archive",
+            NO,
+            201,
+            SIMPLE,
+            NO,
+            (one, 200, json!({"archived": true})),
+        ),
+        (
+            "POST /projects/:id/unarchive",
+            "/projects/1/unarchive",
+            NO,
+            201,
+            SIMPLE,
+            NO,
+            (one, 200, json!({"archived": false})),
+        ),
+        (
+            "POST /projects/:id/uploads",
+            "/projects/1/uploads",
+            NO,
+            201,
+            UPLOAD,
+            json!({"alt": "note.txt"}),
+            READS,
+        ),
         ("POST /projects/:id/housekeeping", "/projects/1/housekeeping", NO, 201, "", NO, READS),
-        ("PUT /projects/:id", one, json!({"description": "d"}), 200, SIMPLE, NO, (one, 200, json!({"description": "d"}))),
+        (
+            "PUT /projects/:id",
+            one,
+            json!({"description": "d"}),
+            200,
+            SIMPLE,
+            NO,
+            (one, 200, json!({"description": "d"})),
+        ),
     ]
 }
 
@@ -250,8 +493,24 @@ fn links() -> Vec<Step> {
             NO,
             shared(json!([{"group_id": 10}])),
         ),
-        ("DELETE /projects/:id/share/:group_id", "/projects/1/share/10", NO, 204, "", NO, shared(json!([]))),
-        ("GET /projects/:id/transfer_locations", "/projects/1/transfer_locations", NO, 200, GROUP, json!([{"full_path": "ops"}]), READS),
+        (
+            "DELETE /projects/:id/share/:group_id",
+            "/projects/1/share/10",
+            NO,
+            204,
+            "",
+            NO,
+            shared(json!([])),
+        ),
+        (
+            "GET /projects/:id/transfer_locations",
+            "/projects/1/transfer_locations",
+            NO,
+            200,
+            GROUP,
+            json!([{"full_path": "ops"}]),
+            READS,
+        ),
         (
             "POST /projects/:id/fork",
             "/projects/1/fork",
@@ -261,9 +520,25 @@ fn links() -> Vec<Step> {
             json!({"import_status": "scheduled"}),
             (forks, 200, json!([{"id": 3}])),
         ),
-        ("GET /projects/:id/forks", forks, NO, 200, SIMPLE, json!([{"forked_from_project": {"id": 1}}]), READS),
+        (
+            "GET /projects/:id/forks",
+            forks,
+            NO,
+            200,
+            SIMPLE,
+            json!([{"forked_from_project": {"id": 1}}]),
+            READS,
+        ),
         ("DELETE /projects/:id/fork", "/projects/3/fork", NO, 204, "", NO, (forks, 200, json!([]))),
-        ("POST /projects/:id/fork/:forked_from_id", "/projects/3/fork/1", NO, 201, SIMPLE, NO, (forks, 200, json!([{"id": 3}]))),
+        (
+            "POST /projects/:id/fork/:forked_from_id",
+            "/projects/3/fork/1",
+            NO,
+            201,
+            SIMPLE,
+            NO,
+            (forks, 200, json!([{"id": 3}])),
+        ),
         ("", "/projects/2/members", json!({"user_id": 7, "access_level": 20}), 201, "", NO, READS),
         (
             "POST /projects/:id/import_project_members/:project_id",
@@ -298,7 +573,15 @@ fn life() -> Vec<Step> {
             NO,
             ("/projects/dan%2Fown", 200, json!({"owner": {"id": 4}})),
         ),
-        ("GET /users/:user_id/projects", "/users/dan/projects", NO, 200, SIMPLE, json!([{"path": "own"}]), READS),
+        (
+            "GET /users/:user_id/projects",
+            "/users/dan/projects",
+            NO,
+            200,
+            SIMPLE,
+            json!([{"path": "own"}]),
+            READS,
+        ),
         (
             "DELETE /projects/:id",
             one,
@@ -308,7 +591,15 @@ fn life() -> Vec<Step> {
             json!({"message": "202 Accepted"}),
             (one, 200, json!({"marked_for_deletion_at": "2030-01-01"})),
         ),
-        ("POST /projects/:id/restore", "/projects/root%2Fnew/restore", NO, 201, SIMPLE, NO, (one, 200, json!({"path": "new"}))),
+        (
+            "POST /projects/:id/restore",
+            "/projects/root%2Fnew/restore",
+            NO,
+            201,
+            SIMPLE,
+            NO,
+            (one, 200, json!({"path": "new"})),
+        ),
     ]
 }
 
@@ -336,7 +627,15 @@ fn imports() -> Vec<Step> {
             NO,
             (one, 200, json!({"import_status": "canceled"})),
         ),
-        ("POST /import/extgit/gists", "/import/extgit/gists", json!({"personal_access_token": "x"}), 202, "", NO, READS),
+        (
+            "POST /import/extgit/gists",
+            "/import/extgit/gists",
+            json!({"personal_access_token": "x"}),
+            202,
+            "",
+            NO,
+            READS,
+        ),
         (
             "POST /import/extserver",
             "/import/extserver",
@@ -352,8 +651,10 @@ fn imports() -> Vec<Step> {
 #[tokio::test]
 async fn each_operation_does_what_the_reference_says() {
     let steps = steps();
-    let mut covered: Vec<&str> = steps.iter().map(|step| step.0).filter(|operation| !operation.is_empty()).collect();
-    let mut expected: Vec<String> = operations().into_iter().map(|(_, method, path)| format!("{method} {path}")).collect();
+    let mut covered: Vec<&str> =
+        steps.iter().map(|step| step.0).filter(|operation| !operation.is_empty()).collect();
+    let mut expected: Vec<String> =
+        operations().into_iter().map(|(_, method, path)| format!("{method} {path}")).collect();
     covered.sort_unstable();
     expected.sort_unstable();
     assert_eq!(covered, expected, "each operation has one row");
@@ -361,7 +662,12 @@ async fn each_operation_does_what_the_reference_says() {
     let time = "2030-01-01T00:00:00Z".parse().expect("a time");
     let world = World::start(Config {
         seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        profile: Profile { gists: true, deletion_delay: Some(7), import_delay: Duration::from_secs(60), ..Profile::default() },
+        profile: Profile {
+            gists: true,
+            deletion_delay: Some(7),
+            import_delay: Duration::from_secs(60),
+            ..Profile::default()
+        },
         clock: undrift::sandbox::Clock::new(move || time),
         ..Config::default()
     })
@@ -370,7 +676,8 @@ async fn each_operation_does_what_the_reference_says() {
         let answer = call(&world, operation, path, &body).await;
         assert_eq!(answer.status, status, "{operation} {path} {body}\n{}", answer.body);
         let item = answer.body.get(0).unwrap_or(&answer.body);
-        let missing: Vec<&str> = keys.split_whitespace().filter(|key| item.get(key).is_none()).collect();
+        let missing: Vec<&str> =
+            keys.split_whitespace().filter(|key| item.get(key).is_none()).collect();
         assert!(missing.is_empty(), "{operation}: {missing:?} are missing in {}", answer.body);
         assert!(contains(&answer.body, &part), "{operation}: expected {part}\ngot {}", answer.body);
         if status == 204 {
@@ -379,7 +686,11 @@ async fn each_operation_does_what_the_reference_says() {
         if !shown.is_empty() {
             let after = world.get(ROOT, shown).await;
             assert_eq!(after.status, shown_status, "{operation}, then {shown}\n{}", after.body);
-            assert!(contains(&after.body, &effect), "{operation}, then {shown}: expected {effect}\ngot {}", after.body);
+            assert!(
+                contains(&after.body, &effect),
+                "{operation}, then {shown}: expected {effect}\ngot {}",
+                after.body
+            );
         }
     }
     assert_eq!(world.get(ROOT, "/projects/1/push_rule").await.body, NO, "the push rule is gone");
@@ -395,7 +706,13 @@ async fn call(world: &World, operation: &str, path: &str, body: &Value) -> Got {
     if path.ends_with("/uploads") {
         let part = reqwest::multipart::Part::bytes(b"x".to_vec()).file_name("note.txt");
         let form = reqwest::multipart::Form::new().part("file", part);
-        return got(world.request(ROOT, method, path).multipart(form).send().await.expect("an answer")).await;
+        return got(world
+            .request(ROOT, method, path)
+            .multipart(form)
+            .send()
+            .await
+            .expect("an answer"))
+        .await;
     }
     world.call(ROOT, method, path, body).await
 }

@@ -1,8 +1,9 @@
 //! Schedules that are played before all others: attacks on undrift, and what the simulator found.
 //!
-//! Release 0.1.0 was attacked through a proxy that damages, delays, loses and repeats. What got through is listed here, each with what came of
-//! it and where that is shown: a file of `tests/simulator/schedules/`, or a test. What is not between undrift and the service, but in the plan,
-//! has no file.
+//! Release 0.1.0 was attacked through a proxy that damages, delays, loses and repeats. What got
+//! through is listed here, each with what came of it and where that is shown: a file of
+//! `tests/simulator/schedules/`, or a test. What is not between undrift and the service, but in the
+//! plan, has no file.
 //!
 //! | attack | then | now | shown by |
 //! |---|---|---|---|
@@ -79,10 +80,16 @@ pub(crate) fn keep(schedule: &Schedule) -> PathBuf {
 
 /// All that are kept, by name.
 pub(crate) fn all() -> Vec<(PathBuf, Schedule)> {
-    let mut files: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(!files.is_empty());
-    files.into_iter().map(|file| (file.clone(), serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap())).collect()
+    files
+        .into_iter()
+        .map(|file| {
+            (file.clone(), serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap())
+        })
+        .collect()
 }
 
 #[test]
@@ -92,6 +99,12 @@ fn a_schedule_that_failed_once_holds() {
         let played = simulator.play(&schedule);
         assert!(played.violations.is_empty(), "{}: {:#?}", file.display(), played.violations);
         // What does not come to pass any more shows nothing.
-        assert_eq!(played.struck.len(), schedule.faults.len(), "{}: {:?}", file.display(), played.struck);
+        assert_eq!(
+            played.struck.len(),
+            schedule.faults.len(),
+            "{}: {:?}",
+            file.display(),
+            played.struck
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! A simulator of everything that can go wrong between undrift and the service.
 //!
-//! Behind the client's transport, clock and chance stands the sandbox's own model, called in memory on a clock that only moves when everybody
-//! waits. A [`schedule`] says what goes wrong at which request; a run of undrift, what it leaves behind, a clean run after it and a plan after
-//! that are held against the rules of the [`oracle`]. The same schedule gives the same run, byte for byte.
+//! Behind the client's transport, clock and chance stands the sandbox's own model, called in memory
+//! on a clock that only moves when everybody waits. A [`schedule`] says what goes wrong at which
+//! request; a run of undrift, what it leaves behind, a clean run after it and a plan after that are
+//! held against the rules of the [`oracle`]. The same schedule gives the same run, byte for byte.
 //!
 //! ```text
 //! cargo test --profile simulator --test simulator                              what CI runs
@@ -10,8 +11,9 @@
 //! UNDRIFT_EXHAUSTIVE=all cargo test --profile simulator --test simulator every    each fault at each request of each scenario
 //! ```
 //!
-//! A schedule that fails is made as small as it can be, and written to `tests/simulator/schedules/`; those are played on every run. [`kept`]
-//! lists the attacks that they stand for.
+//! A schedule that fails is made as small as it can be, and written to
+//! `tests/simulator/schedules/`; those are played on every run. [`kept`] lists the attacks that
+//! they stand for.
 
 #![cfg(feature = "sandbox")]
 #![expect(clippy::print_stdout, reason = "figures and traces are what it is run for")]
@@ -44,7 +46,8 @@ use truth::Truth;
 
 /// How many random schedules are played unless somebody says otherwise.
 const SEEDS: usize = 100;
-/// In how many scenarios, the smallest, every fault is tried at every request unless somebody says otherwise.
+/// In how many scenarios, the smallest, every fault is tried at every request unless somebody says
+/// otherwise.
 const EXHAUSTIVE: usize = 1;
 
 /// What came of a schedule.
@@ -70,23 +73,38 @@ struct Simulator {
 
 impl Simulator {
     fn new() -> Self {
-        let prepared: Vec<_> = scenario::all().into_iter().map(scenario::Scenario::prepare).collect();
+        let prepared: Vec<_> =
+            scenario::all().into_iter().map(scenario::Scenario::prepare).collect();
         let names = prepared.iter().map(|prepared| prepared.scenario.name).collect();
-        let mut dialects: BTreeMap<_, _> = Profile::dialects().into_iter().map(|(name, profile)| (name.to_owned(), profile)).collect();
+        let mut dialects: BTreeMap<_, _> = Profile::dialects()
+            .into_iter()
+            .map(|(name, profile)| (name.to_owned(), profile))
+            .collect();
         let faithful = Profile::default;
         dialects.insert("faithful".to_owned(), faithful());
         dialects.insert("pages of 3".to_owned(), Profile { page_cap: Some(3), ..faithful() });
-        dialects.insert("nulls dropped".to_owned(), Profile { drop_null_keys: true, unknown_extra_keys: true, ..faithful() });
-        dialects.insert("bots".to_owned(), Profile { bots_among_members: true, shuffle_topics: true, ..faithful() });
+        dialects.insert(
+            "nulls dropped".to_owned(),
+            Profile { drop_null_keys: true, unknown_extra_keys: true, ..faithful() },
+        );
+        dialects.insert(
+            "bots".to_owned(),
+            Profile { bots_among_members: true, shuffle_topics: true, ..faithful() },
+        );
         dialects.insert("normalises".to_owned(), Profile { normalises: true, ..faithful() });
         dialects.insert("echoes".to_owned(), Profile { echoes_input: true, ..faithful() });
-        let scenarios = prepared.into_iter().map(|prepared| (prepared.scenario.name, prepared)).collect();
+        let scenarios =
+            prepared.into_iter().map(|prepared| (prepared.scenario.name, prepared)).collect();
         Self { scenarios, names, dialects, struck: Mutex::default() }
     }
 
     /// Plays a schedule to its end.
     fn play(&self, schedule: &Schedule) -> Played {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
         let prepared = Arc::clone(&self.scenarios[schedule.scenario.as_str()]);
         let profile = self.dialects[&schedule.dialect].clone();
         runtime.block_on(async {
@@ -115,24 +133,37 @@ impl Simulator {
             let state = world.state();
             let mut trace = DefaultHasher::new();
             for sent in &state.sent {
-                (sent.number, sent.at, sent.arrived, sent.method, &sent.target, &sent.names).hash(&mut trace);
+                (sent.number, sent.at, sent.arrived, sent.method, &sent.target, &sent.names)
+                    .hash(&mut trace);
             }
-            for ran in [first.as_ref(), second.as_ref(), Some(&clean), Some(&again)].into_iter().flatten() {
+            for ran in
+                [first.as_ref(), second.as_ref(), Some(&clean), Some(&again)].into_iter().flatten()
+            {
                 (ran.exit, &ran.output).hash(&mut trace);
             }
             if std::env::var_os("UNDRIFT_VERBOSE").is_some() {
                 tell_all(&world, &state, &evidence);
             }
             let sent = || state.sent.iter().filter(|sent| sent.who == Who::First);
-            let writes = sent().filter(|sent| sent.method != "GET").map(|sent| sent.number).collect();
-            let course = Course { scenario: schedule.scenario.clone(), requests: sent().count(), writes };
-            let struck = state.struck.iter().map(|place| schedule.faults[*place].1.name()).collect();
+            let writes =
+                sent().filter(|sent| sent.method != "GET").map(|sent| sent.number).collect();
+            let course =
+                Course { scenario: schedule.scenario.clone(), requests: sent().count(), writes };
+            let struck =
+                state.struck.iter().map(|place| schedule.faults[*place].1.name()).collect();
             Played { violations, trace: trace.finish(), course, struck }
         })
     }
 
     fn calm(&self, scenario: &str) -> Schedule {
-        Schedule { scenario: scenario.to_owned(), dialect: "faithful".to_owned(), seed: 7, skew: 0, deadline: None, faults: Vec::new() }
+        Schedule {
+            scenario: scenario.to_owned(),
+            dialect: "faithful".to_owned(),
+            seed: 7,
+            skew: 0,
+            deadline: None,
+            faults: Vec::new(),
+        }
     }
 
     /// Each scenario if nothing goes wrong.
@@ -159,7 +190,10 @@ impl Simulator {
                         played.fetch_add(1, Ordering::Relaxed);
                         let outcome = self.play(&schedule);
                         let mut struck = self.struck.lock().unwrap();
-                        outcome.struck.into_iter().for_each(|name| *struck.entry(name).or_default() += 1);
+                        outcome
+                            .struck
+                            .into_iter()
+                            .for_each(|name| *struck.entry(name).or_default() += 1);
                         drop(struck);
                         if !outcome.violations.is_empty() {
                             failed.lock().unwrap().push(schedule);
@@ -176,13 +210,28 @@ impl Simulator {
 
     /// Makes a failing schedule small, keeps it, and says what is wrong.
     fn tell(&self, schedule: &Schedule) -> ! {
-        let rules =
-            |schedule: &Schedule| self.play(schedule).violations.into_iter().map(|violation| violation.rule).collect::<BTreeSet<_>>();
+        let rules = |schedule: &Schedule| {
+            self.play(schedule)
+                .violations
+                .into_iter()
+                .map(|violation| violation.rule)
+                .collect::<BTreeSet<_>>()
+        };
         let broken = rules(schedule);
         let small = schedule::shrink(schedule, |candidate| !rules(candidate).is_disjoint(&broken));
         let file = kept::keep(&small);
-        let violations: Vec<_> = self.play(&small).violations.iter().map(|v| format!("{}: {}", v.rule, v.what)).collect();
-        panic!("{}\n{}\nkept in {}", serde_json::to_string(&small).unwrap(), violations.join("\n"), file.display());
+        let violations: Vec<_> = self
+            .play(&small)
+            .violations
+            .iter()
+            .map(|v| format!("{}: {}", v.rule, v.what))
+            .collect();
+        panic!(
+            "{}\n{}\nkept in {}",
+            serde_json::to_string(&small).unwrap(),
+            violations.join("\n"),
+            file.display()
+        );
     }
 }
 
@@ -191,7 +240,10 @@ fn tell_all(world: &World, state: &service::State, evidence: &Evidence<'_>) {
     println!("{}", serde_json::to_string(&world.schedule).unwrap());
     for sent in &state.sent {
         let answer = if sent.answered { "" } else { " (no answer)" };
-        println!("{:?} {} {:?} {:?} {} {}{answer}", sent.who, sent.number, sent.at, sent.arrived, sent.method, sent.target);
+        println!(
+            "{:?} {} {:?} {:?} {} {}{answer}",
+            sent.who, sent.number, sent.at, sent.arrived, sent.method, sent.target
+        );
     }
     println!("{:?}", state.foreign);
     for ran in [evidence.first, evidence.second, Some(evidence.clean), Some(evidence.again)] {
@@ -199,7 +251,8 @@ fn tell_all(world: &World, state: &service::State, evidence: &Evidence<'_>) {
     }
 }
 
-/// The first run of a simulation, and the second if one started. The first is `None` if it was killed.
+/// The first run of a simulation, and the second if one started. The first is `None` if it was
+/// killed.
 async fn both(world: &Arc<World>) -> (Option<undrift::Ran>, Option<undrift::Ran>) {
     let first = async {
         tokio::select! {
@@ -265,7 +318,10 @@ fn every_single_fault_at_every_request_is_survived() {
     });
     let schedules: Vec<_> = schedules.collect();
     let played = simulator.all_hold(schedules.into_iter());
-    println!("{played} runs: each of {} faults at each request of {scenarios} scenarios", faults.len());
+    println!(
+        "{played} runs: each of {} faults at each request of {scenarios} scenarios",
+        faults.len()
+    );
 }
 
 #[test]
@@ -279,7 +335,11 @@ fn random_schedules_are_survived() {
     println!("{played} random schedules, {} faults came to pass", struck.values().sum::<u64>());
     // With fewer, the dice decide.
     if seeds >= 5_000 {
-        let never: Vec<_> = Fault::all().iter().map(Fault::name).filter(|name| !struck.contains_key(name)).collect();
+        let never: Vec<_> = Fault::all()
+            .iter()
+            .map(Fault::name)
+            .filter(|name| !struck.contains_key(name))
+            .collect();
         assert!(never.is_empty(), "never came to pass: {never:?}");
     }
 }
@@ -288,7 +348,11 @@ fn random_schedules_are_survived() {
 fn the_same_schedule_gives_the_same_run() {
     let simulator = Simulator::new();
     for schedule in simulator.random(0).take(SEEDS) {
-        assert_eq!(simulator.play(&schedule).trace, simulator.play(&schedule).trace, "{schedule:?}");
+        assert_eq!(
+            simulator.play(&schedule).trace,
+            simulator.play(&schedule).trace,
+            "{schedule:?}"
+        );
     }
 }
 
@@ -304,15 +368,21 @@ fn every_planted_bug_is_found() {
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some(bug) = ::undrift::planted::Bug::ALL.get(usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap()) {
-                    let mut played = (0..PATIENCE).zip(simulator.random(0)).map(|(number, schedule)| {
-                        let violations = bug.during(|| simulator.play(&schedule)).violations;
-                        (number + 1, schedule, violations)
-                    });
+                while let Some(bug) = ::undrift::planted::Bug::ALL
+                    .get(usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap())
+                {
+                    let mut played =
+                        (0..PATIENCE).zip(simulator.random(0)).map(|(number, schedule)| {
+                            let violations = bug.during(|| simulator.play(&schedule)).violations;
+                            (number + 1, schedule, violations)
+                        });
                     match played.find(|(_, _, violations)| !violations.is_empty()) {
                         Some((number, schedule, violations)) => {
                             let first = &violations[0];
-                            println!("{bug:?}: run {number}, {}: {}: {}", schedule.scenario, first.rule, first.what);
+                            println!(
+                                "{bug:?}: run {number}, {}: {}: {}",
+                                schedule.scenario, first.rule, first.what
+                            );
                         }
                         None => missed.lock().unwrap().push(bug),
                     }

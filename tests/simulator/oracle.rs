@@ -1,6 +1,7 @@
 //! What has to hold of every run, whatever went wrong.
 //!
-//! The oracle sees the truth before and after, all requests, and what the run said; it never asks undrift.
+//! The oracle sees the truth before and after, all requests, and what the run said; it never asks
+//! undrift.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -71,11 +72,16 @@ impl Evidence<'_> {
         self.world.schedule.faults.iter().any(|(_, planned)| fault(planned))
     }
 
-    /// No declared hook is there twice. Of two runs at once both may see that it is not there; the next one removes the copy.
+    /// No declared hook is there twice. Of two runs at once both may see that it is not there; the
+    /// next one removes the copy.
     fn no_duplicate(&self, state: &State, found: &mut Vec<Violation>) {
         let before = self.before.twice(self.documents());
         let two_at_once = self.second.is_some();
-        let all = [("after the run", self.after), ("when all had settled", self.settled), ("after a clean run", self.healed)];
+        let all = [
+            ("after the run", self.after),
+            ("when all had settled", self.settled),
+            ("after a clean run", self.healed),
+        ];
         let skipped = match two_at_once {
             false => 0,
             // Somebody archived it, and then nobody looks any more.
@@ -84,8 +90,14 @@ impl Evidence<'_> {
         };
         for (when, truth) in all.into_iter().skip(skipped) {
             let twice = truth.twice(self.documents());
-            for (hook, count) in twice.iter().filter(|(hook, count)| before.get(*hook).is_none_or(|were| were < count)) {
-                found.push(Violation { rule: "no duplicate", what: format!("{count} times {hook} {when}") });
+            for (hook, count) in twice
+                .iter()
+                .filter(|(hook, count)| before.get(*hook).is_none_or(|were| were < count))
+            {
+                found.push(Violation {
+                    rule: "no duplicate",
+                    what: format!("{count} times {hook} {when}"),
+                });
             }
         }
     }
@@ -96,17 +108,29 @@ impl Evidence<'_> {
         let before: BTreeSet<_> = self.before.undeclared(documents);
         let touched = |act: &Act| !matches!(act, Act::AddVariable | Act::AddHook | Act::AddMember);
         let somebody_else = state.foreign.iter().any(|(_, act)| touched(act));
-        for truth in [self.after, self.settled, self.healed].into_iter().filter(|_| !somebody_else) {
+        for truth in [self.after, self.settled, self.healed].into_iter().filter(|_| !somebody_else)
+        {
             let after = truth.undeclared(documents);
             for lost in before.difference(&after) {
-                found.push(Violation { rule: "nothing else changed", what: format!("lost: {lost}") });
+                found.push(Violation {
+                    rule: "nothing else changed",
+                    what: format!("lost: {lost}"),
+                });
             }
-            let of_new = |line: &str| !self.before.0.keys().any(|path| line.starts_with(&format!("{path}#")));
-            let foreign = |line: &str| line.to_lowercase().contains("foreign") || line.contains("/dave ");
-            let gained = after.difference(&before).filter(|line| !line.starts_with(OF_DECLARED) && !of_new(line) && !foreign(line));
+            let of_new = |line: &str| {
+                !self.before.0.keys().any(|path| line.starts_with(&format!("{path}#")))
+            };
+            let foreign =
+                |line: &str| line.to_lowercase().contains("foreign") || line.contains("/dave ");
+            let gained = after
+                .difference(&before)
+                .filter(|line| !line.starts_with(OF_DECLARED) && !of_new(line) && !foreign(line));
             // A push rule that is created has values for what is not declared of it.
             for gained in gained.filter(|line| !line.contains("#push_rule/")) {
-                found.push(Violation { rule: "nothing else changed", what: format!("gained: {gained}") });
+                found.push(Violation {
+                    rule: "nothing else changed",
+                    what: format!("gained: {gained}"),
+                });
             }
         }
         for (when, act) in &state.foreign {
@@ -116,10 +140,9 @@ impl Evidence<'_> {
                 Act::AddHook => "foreign.example.org",
                 _ => continue,
             };
-            let later = state
-                .foreign
-                .iter()
-                .any(|(other, act)| other >= when && matches!(act, Act::RemoveVariable | Act::RemoveHook | Act::Delete));
+            let later = state.foreign.iter().any(|(other, act)| {
+                other >= when && matches!(act, Act::RemoveVariable | Act::RemoveHook | Act::Delete)
+            });
             let unlisted = documents.iter().any(|document| document.get("unlisted").is_some());
             let made = !self.before.0.is_empty();
             let there = self.healed.undeclared(documents).iter().any(|line| line.contains(kept));
@@ -127,13 +150,21 @@ impl Evidence<'_> {
                 && !later
                 && !unlisted
                 && !there
-                && !self.world.schedule.faults.iter().any(|(_, f)| matches!(f, Fault::Foreign(act) if act.is_lasting()))
+                && !self
+                    .world
+                    .schedule
+                    .faults
+                    .iter()
+                    .any(|(_, f)| matches!(f, Fault::Foreign(act) if act.is_lasting()))
             {
                 // It may have been refused, for example by an archived project.
-                let archived =
-                    self.before.0.values().any(|project| project.archived) || self.healed.0.values().any(|project| project.archived);
+                let archived = self.before.0.values().any(|project| project.archived)
+                    || self.healed.0.values().any(|project| project.archived);
                 if !archived {
-                    found.push(Violation { rule: "nothing else changed", what: format!("lost what somebody else added: {kept}") });
+                    found.push(Violation {
+                        rule: "nothing else changed",
+                        what: format!("lost what somebody else added: {kept}"),
+                    });
                 }
             }
         }
@@ -144,41 +175,63 @@ impl Evidence<'_> {
         for (ran, who) in [(self.first, Who::First), (self.second, Who::Second)] {
             let Some(ran) = ran else { continue };
             let mut unmet = self.after.unmet(self.documents());
-            unmet.retain(|what| !self.is_excused(what, who, state) && !is_noted(what, ran, &Reason::NotReturned));
+            unmet.retain(|what| {
+                !self.is_excused(what, who, state) && !is_noted(what, ran, &Reason::NotReturned)
+            });
             if ran.exit == 0 && !unmet.is_empty() {
-                found.push(Violation { rule: "honest exit", what: format!("{who:?} exits with 0 although not met: {unmet:?}") });
+                found.push(Violation {
+                    rule: "honest exit",
+                    what: format!("{who:?} exits with 0 although not met: {unmet:?}"),
+                });
             }
             let applied = ran.applied.as_ref();
-            for step in applied.into_iter().flat_map(|applied| &applied.steps).filter(|step| step.outcome.is_success()) {
-                let named = applied.is_some_and(|applied| applied.mismatches.iter().any(|mismatch| concerns(&mismatch.address, step)));
+            for step in applied
+                .into_iter()
+                .flat_map(|applied| &applied.steps)
+                .filter(|step| step.outcome.is_success())
+            {
+                let named = applied.is_some_and(|applied| {
+                    applied.mismatches.iter().any(|mismatch| concerns(&mismatch.address, step))
+                });
                 let bad: Vec<_> = unmet.iter().filter(|what| is_about(what, step)).collect();
                 if !named && !bad.is_empty() {
                     let outcome = if step.outcome == Outcome::Done { "done" } else { "already so" };
-                    found.push(Violation { rule: "honest steps", what: format!("{}: {outcome}, but {bad:?}", step.address) });
+                    found.push(Violation {
+                        rule: "honest steps",
+                        what: format!("{}: {outcome}, but {bad:?}", step.address),
+                    });
                 }
             }
         }
     }
 
-    /// Whether nobody could have known: somebody else did it after the run had looked for the last time, or the project is left alone because
-    /// somebody archived it.
+    /// Whether nobody could have known: somebody else did it after the run had looked for the last
+    /// time, or the project is left alone because somebody archived it.
     fn is_excused(&self, what: &str, who: Who, state: &State) -> bool {
         let archived = |(_, act): &(Duration, Act)| *act == Act::Archive;
         // What a service says is not there is taken for that where it may not be there.
         let lied = |fault: &Fault| *fault == Fault::NotFound(Missing::Thing);
         // A run that was ended may have got no further than the answers to its writes.
-        let cut = who == Who::First && (state.refused.is_some() || state.interrupted.is_some() || self.world.schedule.deadline.is_some());
-        if state.foreign.iter().any(archived) || (cut || section_of(what) == Some("push_rule")) && self.has(lied) {
+        let cut = who == Who::First
+            && (state.refused.is_some()
+                || state.interrupted.is_some()
+                || self.world.schedule.deadline.is_some());
+        if state.foreign.iter().any(archived)
+            || (cut || section_of(what) == Some("push_rule")) && self.has(lied)
+        {
             return true;
         }
         let section = section_of(what);
-        let project = format!("/projects/{}", what.split('#').next().unwrap_or_default().replace('/', "%2F"));
+        let project =
+            format!("/projects/{}", what.split('#').next().unwrap_or_default().replace('/', "%2F"));
         let reads = |sent: &&Sent| {
             let target = self.by_path(&sent.target);
             let path = target.split('?').next().unwrap_or_default();
             let own = match section {
                 Some("settings" | "archived") | None => path == project,
-                Some(section) => path.strip_prefix(&*project).is_some_and(|rest| rest.ends_with(section)),
+                Some(section) => {
+                    path.strip_prefix(&*project).is_some_and(|rest| rest.ends_with(section))
+                }
             };
             // A list is as its first page found it.
             let first = !sent.target.contains("page=") || sent.target.ends_with("page=1");
@@ -187,16 +240,22 @@ impl Evidence<'_> {
         // Once it is archived, by whichever run, a project is not looked at any more but for that.
         let closes = |sent: &&Sent| sent.method == "POST" && sent.target.ends_with("/archive");
         let closed = state.sent.iter().filter(closes).map(|sent| sent.arrived).min();
-        let open = |arrived: &Duration| closed.is_none_or(|closed| *arrived < closed) || section == Some("archived");
+        let open = |arrived: &Duration| {
+            closed.is_none_or(|closed| *arrived < closed) || section == Some("archived")
+        };
         let writes = |sent: &&Sent| sent.who == who && sent.method != "GET" && sent.answered;
         let looked = state.sent.iter().filter(reads).map(|sent| sent.arrived).filter(open).max();
-        let last = if cut { state.sent.iter().filter(writes).map(|sent| sent.at).min() } else { looked };
+        let last =
+            if cut { state.sent.iter().filter(writes).map(|sent| sent.at).min() } else { looked };
         let since = |when: Duration| last.is_none_or(|last| when >= last);
-        let other_run = |sent: &Sent| sent.who != who && sent.who != Who::Clean && sent.method != "GET" && since(sent.arrived);
+        let other_run = |sent: &Sent| {
+            sent.who != who && sent.who != Who::Clean && sent.method != "GET" && since(sent.arrived)
+        };
         state.foreign.iter().any(|(when, _)| since(*when)) || state.sent.iter().any(other_run)
     }
 
-    /// Every write is one that the plan of its run shows, to the thing and with the fields that it shows.
+    /// Every write is one that the plan of its run shows, to the thing and with the fields that it
+    /// shows.
     fn only_planned(&self, state: &State, found: &mut Vec<Violation>) {
         let killed = self.first.is_none();
         for (ran, who) in [(self.first, Who::First), (self.second, Who::Second)] {
@@ -204,15 +263,25 @@ impl Evidence<'_> {
                 continue; // Its plan went with it.
             }
             let shown = ran.and_then(|ran| ran.plan.as_ref()).map(writes).unwrap_or_default();
-            let shown: Vec<_> = shown.into_iter().map(|(method, path, names)| (method, self.by_path(&path), names)).collect();
+            let shown: Vec<_> = shown
+                .into_iter()
+                .map(|(method, path, names)| (method, self.by_path(&path), names))
+                .collect();
             for sent in state.sent.iter().filter(|sent| sent.who == who && sent.method != "GET") {
                 let target = self.by_path(&sent.target);
                 let fits = |names: &Vec<String>| sent.names.iter().all(|name| names.contains(name));
-                // The id of a project that came in this run, and went or was renamed, says nothing any more.
-                let gone = target.strip_prefix("/projects/").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+                // The id of a project that came in this run, and went or was renamed, says nothing
+                // any more.
+                let gone = target
+                    .strip_prefix("/projects/")
+                    .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
                 let gone = gone || target.starts_with("/projects/acme%2Frenamed");
-                let same = |path: &str| path == target || gone && path.split('/').skip(3).eq(target.split('/').skip(3));
-                if !shown.iter().any(|(method, path, names)| *method == sent.method && same(path) && fits(names)) {
+                let same = |path: &str| {
+                    path == target || gone && path.split('/').skip(3).eq(target.split('/').skip(3))
+                };
+                if !shown.iter().any(|(method, path, names)| {
+                    *method == sent.method && same(path) && fits(names)
+                }) {
                     let what = format!("{who:?}: {} {target} with {:?}", sent.method, sent.names);
                     found.push(Violation { rule: "only what the plan shows", what });
                 }
@@ -226,89 +295,143 @@ impl Evidence<'_> {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (id, tail) = rest.split_at(end);
         let all = [self.before, self.after, self.settled, self.healed];
-        let path = all.iter().flat_map(|truth| &truth.0).find(|(_, project)| project.id.to_string() == id).map(|(path, _)| path);
-        format!("/projects/{}{tail}", path.map_or_else(|| id.to_owned(), |path| path.replace('/', "%2F")))
+        let path = all
+            .iter()
+            .flat_map(|truth| &truth.0)
+            .find(|(_, project)| project.id.to_string() == id)
+            .map(|(path, _)| path);
+        format!(
+            "/projects/{}{tail}",
+            path.map_or_else(|| id.to_owned(), |path| path.replace('/', "%2F"))
+        )
     }
 
     fn secrets_kept(&self, found: &mut Vec<Violation>) {
-        let outputs = [self.first, self.second, Some(self.clean), Some(self.again)].into_iter().flatten().map(|ran| &ran.output);
-        let mut canaries: Vec<String> = SECRETS.iter().flat_map(|(_, secret)| secret.lines()).map(str::to_owned).collect();
+        let outputs = [self.first, self.second, Some(self.clean), Some(self.again)]
+            .into_iter()
+            .flatten()
+            .map(|ran| &ran.output);
+        let mut canaries: Vec<String> =
+            SECRETS.iter().flat_map(|(_, secret)| secret.lines()).map(str::to_owned).collect();
         canaries.extend([TOKEN, MAINTAINER, LIVE, "rotated-canary-99"].map(str::to_owned));
         for output in outputs {
             for canary in &canaries {
                 let encoded = base64::engine::general_purpose::STANDARD.encode(canary);
                 for form in [canary.as_str(), &encoded] {
                     if output.contains(form) {
-                        found.push(Violation { rule: "no secret in any output", what: form.to_owned() });
+                        found.push(Violation {
+                            rule: "no secret in any output",
+                            what: form.to_owned(),
+                        });
                     }
                 }
             }
         }
     }
 
-    /// Nothing is sent while the service asked not to, after an interruption, or with a token that was refused.
+    /// Nothing is sent while the service asked not to, after an interruption, or with a token that
+    /// was refused.
     fn obedient(&self, state: &State, found: &mut Vec<Violation>) {
         let first = || state.sent.iter().filter(|sent| sent.who == Who::First);
         for (from, to) in &state.pauses {
             for sent in first().filter(|sent| sent.at > *from && sent.at < *to) {
-                found.push(Violation { rule: "waits when asked to", what: format!("{} {} at {:?}", sent.method, sent.target, sent.at) });
+                found.push(Violation {
+                    rule: "waits when asked to",
+                    what: format!("{} {} at {:?}", sent.method, sent.target, sent.at),
+                });
             }
         }
-        for (rule, since) in [("stops at a signal", state.interrupted), ("stops at a 401", state.refused)] {
+        for (rule, since) in
+            [("stops at a signal", state.interrupted), ("stops at a 401", state.refused)]
+        {
             for sent in first().filter(|sent| since.is_some_and(|since| sent.at > since)) {
-                found.push(Violation { rule, what: format!("{} {} at {:?}", sent.method, sent.target, sent.at) });
+                found.push(Violation {
+                    rule,
+                    what: format!("{} {} at {:?}", sent.method, sent.target, sent.at),
+                });
             }
         }
         if first().count() > 5_000 {
-            found.push(Violation { rule: "comes to an end", what: format!("{} requests", first().count()) });
+            found.push(Violation {
+                rule: "comes to an end",
+                what: format!("{} requests", first().count()),
+            });
         }
     }
 
     /// An edit that repeats live values is not sent again without a look between.
     fn read_anew(&self, state: &State, found: &mut Vec<Violation>) {
-        // What an answer leaves out is not repeated, and an edit that repeats nothing may be sent again as it is.
+        // What an answer leaves out is not repeated, and an edit that repeats nothing may be sent
+        // again as it is.
         if self.has(|fault| matches!(fault, Fault::FieldsMissing | Fault::List(Damage::Bare))) {
             return;
         }
-        let repeating =
-            |sent: &Sent| sent.method == "PUT" && ["/variables/", "/hooks/", "/members/"].iter().any(|part| sent.target.contains(part));
-        let edits: Vec<_> = state.sent.iter().filter(|sent| sent.who == Who::First && repeating(sent)).collect();
+        let repeating = |sent: &Sent| {
+            sent.method == "PUT"
+                && ["/variables/", "/hooks/", "/members/"]
+                    .iter()
+                    .any(|part| sent.target.contains(part))
+        };
+        let edits: Vec<_> =
+            state.sent.iter().filter(|sent| sent.who == Who::First && repeating(sent)).collect();
         for (at, later) in edits.iter().enumerate() {
-            let Some(earlier) = edits[..at].iter().rfind(|earlier| earlier.target == later.target) else { continue };
+            let Some(earlier) = edits[..at].iter().rfind(|earlier| earlier.target == later.target)
+            else {
+                continue;
+            };
             let section = later.target.split('/').nth(3).unwrap_or_default();
-            let read =
-                |sent: &Sent| sent.method == "GET" && sent.target.contains(section) && sent.arrived > earlier.at && sent.arrived < later.at;
+            let read = |sent: &Sent| {
+                sent.method == "GET"
+                    && sent.target.contains(section)
+                    && sent.arrived > earlier.at
+                    && sent.arrived < later.at
+            };
             if !state.sent.iter().any(|sent| sent.who == Who::First && read(sent)) {
-                found.push(Violation { rule: "live values are as they are", what: format!("{} again at {:?}", later.target, later.at) });
+                found.push(Violation {
+                    rule: "live values are as they are",
+                    what: format!("{} again at {:?}", later.target, later.at),
+                });
             }
         }
     }
 
-    /// A run without faults, after all has settled, comes to what is declared, and the next one plans nothing.
+    /// A run without faults, after all has settled, comes to what is declared, and the next one
+    /// plans nothing.
     fn converges(&self, state: &State, found: &mut Vec<Violation>) {
         let lasting = state.foreign.iter().any(|(_, act)| act.is_lasting());
-        let guarded = !state.foreign.is_empty() && self.documents().iter().any(|document| document.get("unlisted").is_some());
+        let guarded = !state.foreign.is_empty()
+            && self.documents().iter().any(|document| document.get("unlisted").is_some());
         let missing = self.world.prepared.scenario.name == "missing";
         let mut unmet = self.healed.unmet(self.documents());
-        // What the service does not show is sent with a create and on request; a later run can only say that it cannot tell.
+        // What the service does not show is sent with a create and on request; a later run can only
+        // say that it cannot tell.
         unmet.retain(|what| !is_noted(what, self.again, &Reason::CannotVerify));
         // What somebody changed just before it was archived, or archived himself, is left as it is.
         let foreign = state.foreign.iter().any(|(_, act)| self.closed() || *act == Act::Archive);
         let left_alone = foreign || self.second.is_some() && self.closed();
         let expected = match self.clean.exit {
             0 => unmet.is_empty() || left_alone,
-            // What somebody else took away may not be enough to make it anew, such as a variable without its value.
+            // What somebody else took away may not be enough to make it anew, such as a variable
+            // without its value.
             3 => lasting || missing || !state.foreign.is_empty(),
             4 => guarded,
             _ => lasting,
         };
         if !expected {
-            let what = format!("a clean run exits with {}; not met: {unmet:?}; {}", self.clean.exit, tail(&self.clean.output));
+            let what = format!(
+                "a clean run exits with {}; not met: {unmet:?}; {}",
+                self.clean.exit,
+                tail(&self.clean.output)
+            );
             found.push(Violation { rule: "a clean run converges", what });
         }
         let steps = self.again.plan.as_ref().map_or(0, |plan| plan.steps.len());
         if self.clean.exit == 0 && (self.again.exit != 0 || steps > 0) {
-            let what = format!("planned again: exit {} with {steps} steps; {}", self.again.exit, tail(&self.again.output));
+            let what = format!(
+                "planned again: exit {} with {steps} steps; {}",
+                self.again.exit,
+                tail(&self.again.output)
+            );
             found.push(Violation { rule: "then nothing is planned", what });
         }
     }
@@ -323,13 +446,18 @@ fn tail(output: &str) -> String {
 /// Whether what is said of `address` is about `step` too.
 fn concerns(address: &undrift::address::Address, step: &StepResult) -> bool {
     address.path == step.address.path
-        && (address.section.is_none() || step.address.section.is_none() || address.section == step.address.section)
+        && (address.section.is_none()
+            || step.address.section.is_none()
+            || address.section == step.address.section)
 }
 
 /// Whether the run said that it could not compare this.
 fn is_noted(what: &str, ran: &Ran, reason: &Reason) -> bool {
-    let mut notes = ran.plan.iter().flat_map(|plan| &plan.notes).filter(|note| note.reason == *reason);
-    notes.any(|note| section_of(what) == note.address.section && what.starts_with(&*note.address.path))
+    let mut notes =
+        ran.plan.iter().flat_map(|plan| &plan.notes).filter(|note| note.reason == *reason);
+    notes.any(|note| {
+        section_of(what) == note.address.section && what.starts_with(&*note.address.path)
+    })
 }
 
 /// The section of an address of [`Truth::unmet`].

@@ -1,4 +1,5 @@
-//! What is there and what is declared: small organisations, each for one thing that a run has to do.
+//! What is there and what is declared: small organisations, each for one thing that a run has to
+//! do.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -43,7 +44,13 @@ pub(crate) struct Prepared {
 
 impl Scenario {
     fn new(name: &'static str, projects: &[Json], documents: &[Json]) -> Self {
-        Self { name, projects: projects.to_vec(), documents: documents.to_vec(), resend: &[], token: TOKEN }
+        Self {
+            name,
+            projects: projects.to_vec(),
+            documents: documents.to_vec(),
+            resend: &[],
+            token: TOKEN,
+        }
     }
 
     fn seed(&self) -> Json {
@@ -51,7 +58,8 @@ impl Scenario {
             "bob" => json!({"username": name, "token": MAINTAINER}),
             _ => json!({"username": name}),
         });
-        let members = json!([{"user": "root", "access_level": 50}, {"user": "bob", "access_level": 40}]);
+        let members =
+            json!([{"user": "root", "access_level": 50}, {"user": "bob", "access_level": 40}]);
         json!({
             "tier": "ultimate",
             "users": users,
@@ -64,11 +72,21 @@ impl Scenario {
         let folder = tempfile::tempdir().unwrap();
         let text: Vec<_> = self.documents.iter().map(Json::to_string).collect();
         std::fs::write(folder.path().join("all.yaml"), text.join("\n---\n")).unwrap();
-        std::fs::write(folder.path().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10]).unwrap();
-        let loaded =
-            manifest::load(folder.path(), &manifest::Surroundings { folder: folder.path().into(), today: jiff::civil::date(2030, 1, 1) });
-        let desired = loaded.desired.unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default())));
-        let mut model = Model::new(&Seed::from_json(self.seed()).unwrap(), TOKEN, Conditions::default()).unwrap();
+        std::fs::write(folder.path().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10])
+            .unwrap();
+        let loaded = manifest::load(
+            folder.path(),
+            &manifest::Surroundings {
+                folder: folder.path().into(),
+                today: jiff::civil::date(2030, 1, 1),
+            },
+        );
+        let desired = loaded.desired.unwrap_or_else(|| {
+            panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default()))
+        });
+        let mut model =
+            Model::new(&Seed::from_json(self.seed()).unwrap(), TOKEN, Conditions::default())
+                .unwrap();
         let image = model.image().unwrap();
         Arc::new(Prepared { scenario: self, desired, image, folder })
     }
@@ -128,8 +146,12 @@ fn all_kinds() -> Json {
 /// Every scenario; the five smallest come first.
 pub(crate) fn all() -> Vec<Scenario> {
     let hook = |url: &str| json!({"url": url});
-    let hooks = |range: std::ops::Range<usize>| range.map(|i| hook(&format!("https://h{i:02}.example.org/"))).collect::<Vec<_>>();
-    let variables = |range: std::ops::Range<usize>| range.map(|i| variable(&format!("K{i:03}"), "v")).collect::<Vec<_>>();
+    let hooks = |range: std::ops::Range<usize>| {
+        range.map(|i| hook(&format!("https://h{i:02}.example.org/"))).collect::<Vec<_>>()
+    };
+    let variables = |range: std::ops::Range<usize>| {
+        range.map(|i| variable(&format!("K{i:03}"), "v")).collect::<Vec<_>>()
+    };
     let create = |mut sections: Json| {
         sections["create"] = true.into();
         sections
@@ -144,51 +166,117 @@ pub(crate) fn all() -> Vec<Scenario> {
         new(
             "one-hook",
             &[there(json!({}))],
-            &[declared(json!({"hooks": [{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}]}))],
+            &[declared(
+                json!({"hooks": [{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}]}),
+            )],
         ),
-        new("one-variable", &[there(json!({}))], &[declared(json!({"variables": [{"key": "A", "value": {"env": "VALUE"}}]}))]),
-        new("one-setting", &[there(json!({"settings": {"description": "old"}}))], &[declared(json!({"settings": {"description": "new"}}))]),
-        new("one-flag", &[there(json!({"variables": [live]}))], &[declared(json!({"variables": [{"key": "A", "protected": true}]}))]),
-        new("archive", &[there(json!({}))], &[declared(json!({"settings": {"description": "last words"}, "archived": true}))]),
-        new("nothing", &[there(json!({"variables": [variable("A", "v")]}))], &[declared(json!({"variables": [variable("A", "v")]}))]),
-        new("member-add", &[there(json!({}))], &[declared(json!({"members": [{"user": "alice", "access_level": "developer"}]}))]),
+        new(
+            "one-variable",
+            &[there(json!({}))],
+            &[declared(json!({"variables": [{"key": "A", "value": {"env": "VALUE"}}]}))],
+        ),
+        new(
+            "one-setting",
+            &[there(json!({"settings": {"description": "old"}}))],
+            &[declared(json!({"settings": {"description": "new"}}))],
+        ),
+        new(
+            "one-flag",
+            &[there(json!({"variables": [live]}))],
+            &[declared(json!({"variables": [{"key": "A", "protected": true}]}))],
+        ),
+        new(
+            "archive",
+            &[there(json!({}))],
+            &[declared(json!({"settings": {"description": "last words"}, "archived": true}))],
+        ),
+        new(
+            "nothing",
+            &[there(json!({"variables": [variable("A", "v")]}))],
+            &[declared(json!({"variables": [variable("A", "v")]}))],
+        ),
+        new(
+            "member-add",
+            &[there(json!({}))],
+            &[declared(json!({"members": [{"user": "alice", "access_level": "developer"}]}))],
+        ),
         new(
             "member-change",
-            &[there(json!({"members": [{"user": "alice", "access_level": 30, "expires_at": "2099-01-31"}]}))],
+            &[there(
+                json!({"members": [{"user": "alice", "access_level": 30, "expires_at": "2099-01-31"}]}),
+            )],
             &[declared(json!({"members": [{"user": "alice", "access_level": "maintainer"}]}))],
         ),
         new(
             "member-remove",
-            &[there(json!({"members": [{"user": "alice", "access_level": 30}, {"user": "carol", "access_level": 20}]}))],
+            &[there(
+                json!({"members": [{"user": "alice", "access_level": 30}, {"user": "carol", "access_level": 20}]}),
+            )],
             &[declared(json!({"members": [{"user": "alice", "state": "absent"}]}))],
         ),
-        new("push-rule-add", &[there(json!({}))], &[declared(json!({"push_rule": {"commit_message_regex": "^b", "max_file_size": 5}}))]),
+        new(
+            "push-rule-add",
+            &[there(json!({}))],
+            &[declared(json!({"push_rule": {"commit_message_regex": "^b", "max_file_size": 5}}))],
+        ),
         new(
             "push-rule-change",
             &[there(json!({"push_rule": {"commit_message_regex": "^a"}}))],
             &[declared(json!({"push_rule": {"commit_message_regex": "^b"}}))],
         ),
-        new("push-rule-remove", &[there(json!({"push_rule": {"member_check": true}}))], &[declared(json!({"push_rule": null}))]),
-        new("unarchive", &[there(json!({"archived": true}))], &[declared(json!({"archived": false, "settings": {"description": "new"}}))]),
-        new("create", &[], &[declared(create(json!({"settings": {"description": "new", "visibility": "private"}})))]),
+        new(
+            "push-rule-remove",
+            &[there(json!({"push_rule": {"member_check": true}}))],
+            &[declared(json!({"push_rule": null}))],
+        ),
+        new(
+            "unarchive",
+            &[there(json!({"archived": true}))],
+            &[declared(json!({"archived": false, "settings": {"description": "new"}}))],
+        ),
+        new(
+            "create",
+            &[],
+            &[declared(create(
+                json!({"settings": {"description": "new", "visibility": "private"}}),
+            ))],
+        ),
         new("create-all", &[], &[declared(create(all_kinds()))]),
         new(
             "create-and-archive",
             &[],
-            &[declared(archived(create(json!({"settings": {"description": "old"}, "variables": [variable("A", "v")]}))))],
+            &[declared(archived(create(
+                json!({"settings": {"description": "old"}, "variables": [variable("A", "v")]}),
+            )))],
         ),
         new(
             "create-for-user",
             &[],
-            &[declared_at("alice/own", create(json!({"settings": {"merge_trains_enabled": true, "ci_default_git_depth": 7}})))],
+            &[declared_at(
+                "alice/own",
+                create(
+                    json!({"settings": {"merge_trains_enabled": true, "ci_default_git_depth": 7}}),
+                ),
+            )],
         ),
         new(
             "create-two",
             &[],
-            &[declared(create(all_kinds())), declared_at("beta/site", create(json!({"variables": [variable("B", "v")]})))],
+            &[
+                declared(create(all_kinds())),
+                declared_at("beta/site", create(json!({"variables": [variable("B", "v")]}))),
+            ],
         ),
-        new("change-all", &[there(json!({"variables": [live], "push_rule": {"commit_message_regex": "^a"}}))], &[declared(all_kinds())]),
-        new("change-all-and-archive", &[there(json!({"variables": [variable("A", "old")]}))], &[declared(archived(all_kinds()))]),
+        new(
+            "change-all",
+            &[there(json!({"variables": [live], "push_rule": {"commit_message_regex": "^a"}}))],
+            &[declared(all_kinds())],
+        ),
+        new(
+            "change-all-and-archive",
+            &[there(json!({"variables": [variable("A", "old")]}))],
+            &[declared(archived(all_kinds()))],
+        ),
         new(
             "remove-some",
             &[there(json!({
@@ -225,10 +313,20 @@ pub(crate) fn all() -> Vec<Scenario> {
             &[there(
                 json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "v"}, variable("B", "v"), variable("C", "v")]}),
             )],
-            &[declared(json!({"variables": [{"key": "A", "environment_scope": "prod", "state": "absent"}, variable("A", "v")]}))],
+            &[declared(
+                json!({"variables": [{"key": "A", "environment_scope": "prod", "state": "absent"}, variable("A", "v")]}),
+            )],
         ),
-        new("twenty-hooks", &[there(json!({"hooks": hooks(0..18)}))], &[declared(json!({"hooks": hooks(0..20)}))]),
-        new("two-pages", &[there(json!({"variables": variables(0..110)}))], &[declared(json!({"variables": variables(0..112)}))]),
+        new(
+            "twenty-hooks",
+            &[there(json!({"hooks": hooks(0..18)}))],
+            &[declared(json!({"hooks": hooks(0..20)}))],
+        ),
+        new(
+            "two-pages",
+            &[there(json!({"variables": variables(0..110)}))],
+            &[declared(json!({"variables": variables(0..112)}))],
+        ),
         new(
             "hook-moved",
             &[there(json!({"hooks": [{"url": "https://old.example.org/x", "push_events": true}]}))],
@@ -244,39 +342,63 @@ pub(crate) fn all() -> Vec<Scenario> {
         new(
             "hook-copies",
             &[there(json!({"hooks": hooks(0..6)}))],
-            &[declared(json!({"hooks": [{"url": "https://h00.example.org/", "issues_events": true}]}))],
+            &[declared(
+                json!({"hooks": [{"url": "https://h00.example.org/", "issues_events": true}]}),
+            )],
         ),
-        new("picture", &[there(json!({}))], &[declared(json!({"settings": {"avatar": {"file": "logo.png"}, "description": "new"}}))]),
+        new(
+            "picture",
+            &[there(json!({}))],
+            &[declared(
+                json!({"settings": {"avatar": {"file": "logo.png"}, "description": "new"}}),
+            )],
+        ),
         new(
             "file-variable",
             &[there(json!({}))],
-            &[declared(json!({"variables": [{"key": "F", "value": {"env": "MULTILINE"}, "variable_type": "file"}]}))],
+            &[declared(
+                json!({"variables": [{"key": "F", "value": {"env": "MULTILINE"}, "variable_type": "file"}]}),
+            )],
         ),
         new(
             "three-projects",
-            &[there(json!({})), with_path("acme/site", json!({})), with_path("beta/tool", json!({}))],
+            &[
+                there(json!({})),
+                with_path("acme/site", json!({})),
+                with_path("beta/tool", json!({})),
+            ],
             &[
                 declared(json!({"settings": {"description": "new"}, "hooks": hooks(0..1)})),
                 declared_at("acme/site", json!({"variables": variables(0..2)})),
-                declared_at("beta/tool", json!({"members": [{"user": "dave", "access_level": "guest"}]})),
+                declared_at(
+                    "beta/tool",
+                    json!({"members": [{"user": "dave", "access_level": "guest"}]}),
+                ),
             ],
         ),
         new(
             "missing",
             &[there(json!({}))],
-            &[declared(json!({"settings": {"description": "new"}})), declared_at("acme/none", json!({"variables": []}))],
+            &[
+                declared(json!({"settings": {"description": "new"}})),
+                declared_at("acme/none", json!({"variables": []})),
+            ],
         ),
     ];
     let mut resend = Scenario::new(
         "resend",
         &[there(json!({"hooks": [{"url": "https://h.example.org/x", "token": "old"}]}))],
-        &[declared(json!({"hooks": [{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}]}))],
+        &[declared(
+            json!({"hooks": [{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}]}),
+        )],
     );
     resend.resend = &["**#hooks"];
     let mut maintainer = Scenario::new(
         "maintainer",
         &[there(json!({"variables": [live]}))],
-        &[declared(json!({"variables": [variable("B", "v"), {"key": "A", "protected": true}], "hooks": hooks(0..1)}))],
+        &[declared(
+            json!({"variables": [variable("B", "v"), {"key": "A", "protected": true}], "hooks": hooks(0..1)}),
+        )],
     );
     maintainer.token = MAINTAINER;
     all.extend([resend, maintainer]);

@@ -1,6 +1,8 @@
-//! What goes wrong, and when: a schedule of faults, made by hand, by a seed, or for every request in turn.
+//! What goes wrong, and when: a schedule of faults, made by hand, by a seed, or for every request
+//! in turn.
 //!
-//! A [`Schedule`] is all that a run depends on. It is data, so a failing one can be made smaller, kept as a file, and played again.
+//! A [`Schedule`] is all that a run depends on. It is data, so a failing one can be made smaller,
+//! kept as a file, and played again.
 
 use serde::{Deserialize, Serialize};
 
@@ -195,7 +197,8 @@ impl Act {
         Self::Delete,
     ];
 
-    /// Whether the project is then another one, so that what is declared cannot be reached by running again.
+    /// Whether the project is then another one, so that what is declared cannot be reached by
+    /// running again.
     pub(crate) const fn is_lasting(self) -> bool {
         matches!(self, Self::Archive | Self::Rename | Self::Delete)
     }
@@ -205,19 +208,47 @@ impl Fault {
     /// Every fault that a single request can suffer, each with numbers that matter.
     pub(crate) fn all() -> Vec<Self> {
         use Fault::*;
-        let mut all = vec![NotSent, DropBefore, DropAfter, Truncated, Empty, Html, HtmlAfter, Object, Locked, Revoked, Forbidden, Refused];
-        all.extend([ForbiddenFromHere, Redirect, FieldsMissing, Second, Interrupt, KillBefore, KillAfter]);
+        let mut all = vec![
+            NotSent, DropBefore, DropAfter, Truncated, Empty, Html, HtmlAfter, Object, Locked,
+            Revoked, Forbidden, Refused,
+        ];
+        all.extend([
+            ForbiddenFromHere,
+            Redirect,
+            FieldsMissing,
+            Second,
+            Interrupt,
+            KillBefore,
+            KillAfter,
+        ]);
         all.extend([1, 3, 20, 60].map(Late));
         all.extend([10, 30, 59].map(Slow));
         all.extend([10, 30, 70, 200].map(SlowAnswer));
         all.extend([500, 502, 504].map(StatusBefore));
         all.extend([500, 503].map(StatusAfter));
         use Throttle::*;
-        all.extend([Seconds(2), Seconds(40), Date(7), Reset(5), Silent, Absurd, Nonsense].map(Throttled));
-        all.extend([Missing::Project, Missing::Thing, Missing::Route, Missing::Feature].map(NotFound));
+        all.extend(
+            [Seconds(2), Seconds(40), Date(7), Reset(5), Silent, Absurd, Nonsense].map(Throttled),
+        );
+        all.extend(
+            [Missing::Project, Missing::Thing, Missing::Route, Missing::Feature].map(NotFound),
+        );
         use Damage::*;
         all.extend(
-            [NoRows, Short, Bare, Repeated, PageBefore, TotalMore, TotalLess, NextSkips, LinkElsewhere, OtherPage, NoHeaders].map(List),
+            [
+                NoRows,
+                Short,
+                Bare,
+                Repeated,
+                PageBefore,
+                TotalMore,
+                TotalLess,
+                NextSkips,
+                LinkElsewhere,
+                OtherPage,
+                NoHeaders,
+            ]
+            .map(List),
         );
         all.extend(Act::ALL.map(Foreign));
         all
@@ -282,13 +313,16 @@ pub(crate) struct Course {
 pub(crate) fn random(seed: u64, courses: &[Course], dialects: &[String]) -> Schedule {
     let mut numbers = Numbers::new(seed);
     let Course { scenario, requests, writes } = numbers.pick(courses).clone();
-    let dialect = if numbers.below(3) == 0 { numbers.pick(dialects).clone() } else { "faithful".to_owned() };
+    let dialect =
+        if numbers.below(3) == 0 { numbers.pick(dialects).clone() } else { "faithful".to_owned() };
     let all = Fault::all();
     let count = [1, 1, 2, 2, 3, 5][numbers.below(6)];
     let mut faults: Vec<_> = (0..count)
         .map(|_| {
             // Writes have most to lose. A run gets longer by its faults.
-            let write = (numbers.below(3) == 0).then(|| numbers.below(writes.len())).and_then(|at| writes.get(at).copied());
+            let write = (numbers.below(3) == 0)
+                .then(|| numbers.below(writes.len()))
+                .and_then(|at| writes.get(at).copied());
             let at = write.unwrap_or_else(|| numbers.below(requests + requests / 2 + 2));
             (at, numbers.pick(&all).clone())
         })
@@ -349,9 +383,22 @@ fn a_schedule_is_data() {
 
 #[test]
 fn a_bad_schedule_is_made_as_small_as_it_can_be() {
-    let faults = vec![(0, Fault::Html), (3, Fault::DropAfter), (4, Fault::Locked), (9, Fault::Second)];
-    let schedule = Schedule { scenario: "x".into(), dialect: "y".into(), seed: 1, skew: 3, deadline: Some(1), faults };
-    let small = shrink(&schedule, |schedule| schedule.faults.iter().any(|(_, fault)| *fault == Fault::DropAfter));
+    let faults =
+        vec![(0, Fault::Html), (3, Fault::DropAfter), (4, Fault::Locked), (9, Fault::Second)];
+    let schedule = Schedule {
+        scenario: "x".into(),
+        dialect: "y".into(),
+        seed: 1,
+        skew: 3,
+        deadline: Some(1),
+        faults,
+    };
+    let small = shrink(&schedule, |schedule| {
+        schedule.faults.iter().any(|(_, fault)| *fault == Fault::DropAfter)
+    });
     let faults = vec![(3, Fault::DropAfter)];
-    assert_eq!(small, Schedule { dialect: "faithful".into(), skew: 0, deadline: None, faults, ..schedule });
+    assert_eq!(
+        small,
+        Schedule { dialect: "faithful".into(), skew: 0, deadline: None, faults, ..schedule }
+    );
 }

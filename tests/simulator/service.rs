@@ -1,5 +1,5 @@
-//! The service and the way to it: the sandbox's model behind the client's transport, on a clock that only moves when everybody waits, with
-//! whatever a schedule says going wrong.
+//! The service and the way to it: the sandbox's model behind the client's transport, on a clock
+//! that only moves when everybody waits, with whatever a schedule says going wrong.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value as Json, json};
 use tokio::{sync::Notify, time::Instant};
 use undrift::{
-    api::{BodyError, Clock, Content, Failure, Part, Phase, Random, ReadClient, SendError, Transport, WireRequest, WireResponse},
+    api::{
+        BodyError, Clock, Content, Failure, Part, Phase, Random, ReadClient, SendError, Transport,
+        WireRequest, WireResponse,
+    },
     operation::Method,
     sandbox::{self, Chance, Conditions, Model, Profile},
 };
@@ -100,14 +103,28 @@ impl World {
         let skew = schedule.skew;
         let clock = move || {
             let seconds = i64::try_from(EPOCH).unwrap() + skew;
-            jiff::Timestamp::new(seconds, 0).unwrap() + jiff::SignedDuration::try_from(start.elapsed()).unwrap()
+            jiff::Timestamp::new(seconds, 0).unwrap()
+                + jiff::SignedDuration::try_from(start.elapsed()).unwrap()
         };
         let chance = Chance::seeded(schedule.seed);
-        let conditions = Conditions { clock: sandbox::Clock::new(clock), chance, profile, ..Conditions::default() };
+        let conditions = Conditions {
+            clock: sandbox::Clock::new(clock),
+            chance,
+            profile,
+            ..Conditions::default()
+        };
         let model = Model::from_image(&prepared.image, conditions).unwrap();
         let state = State { numbers: Some(Numbers::new(schedule.seed)), ..State::default() };
         let (killed, second) = (Notify::new(), Notify::new());
-        Arc::new(Self { prepared, schedule, model: Arc::new(model), start, state: Mutex::new(state), killed, second })
+        Arc::new(Self {
+            prepared,
+            schedule,
+            model: Arc::new(model),
+            start,
+            state: Mutex::new(state),
+            killed,
+            second,
+        })
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -124,8 +141,14 @@ impl World {
 
     /// A call of an administrator that goes past undrift.
     pub(crate) fn call(&self, method: &str, path: &str, body: &Json) -> Json {
-        let request = http::Request::builder().method(method).uri(format!("/api/v4{path}")).header("private-token", TOKEN);
-        let request = request.header("content-type", "application/json").body(body.to_string().into()).unwrap();
+        let request = http::Request::builder()
+            .method(method)
+            .uri(format!("/api/v4{path}"))
+            .header("private-token", TOKEN);
+        let request = request
+            .header("content-type", "application/json")
+            .body(body.to_string().into())
+            .unwrap();
         serde_json::from_slice(self.model.answer(request).body()).unwrap_or_default()
     }
 
@@ -142,18 +165,52 @@ impl World {
             let rows = self.call("GET", &format!("{project}/variables"), &Json::Null);
             rows[0]["environment_scope"].as_str().unwrap_or("*").replace('*', "%2A")
         };
-        let variable = || format!("{project}/variables/{}?filter%5Benvironment_scope%5D={}", first("variables", "key"), scope());
+        let variable = || {
+            format!(
+                "{project}/variables/{}?filter%5Benvironment_scope%5D={}",
+                first("variables", "key"),
+                scope()
+            )
+        };
         let nothing = json!({});
         match act {
-            Act::Settings => self.call("PUT", &project, &json!({"description": "somebody else's", "merge_method": "rebase_merge"})),
-            Act::AddVariable => self.call("POST", &format!("{project}/variables"), &json!({"key": "FOREIGN", "value": "x"})),
-            Act::RotateVariable => self.call("PUT", &variable(), &json!({"value": "rotated-canary-99"})),
+            Act::Settings => self.call(
+                "PUT",
+                &project,
+                &json!({"description": "somebody else's", "merge_method": "rebase_merge"}),
+            ),
+            Act::AddVariable => self.call(
+                "POST",
+                &format!("{project}/variables"),
+                &json!({"key": "FOREIGN", "value": "x"}),
+            ),
+            Act::RotateVariable => {
+                self.call("PUT", &variable(), &json!({"value": "rotated-canary-99"}))
+            }
             Act::RemoveVariable => self.call("DELETE", &variable(), &nothing),
-            Act::AddHook => self.call("POST", &format!("{project}/hooks"), &json!({"url": "https://foreign.example.org/"})),
-            Act::RemoveHook => self.call("DELETE", &format!("{project}/hooks/{}", first("hooks", "id")), &nothing),
-            Act::AddMember => self.call("POST", &format!("{project}/members"), &json!({"user_id": 5, "access_level": 20})),
-            Act::DemoteMember => self.call("PUT", &format!("{project}/members/{}", first("members", "id")), &json!({"access_level": 20})),
-            Act::PushRule => self.call("PUT", &format!("{project}/push_rule"), &json!({"commit_message_regex": "^other"})),
+            Act::AddHook => self.call(
+                "POST",
+                &format!("{project}/hooks"),
+                &json!({"url": "https://foreign.example.org/"}),
+            ),
+            Act::RemoveHook => {
+                self.call("DELETE", &format!("{project}/hooks/{}", first("hooks", "id")), &nothing)
+            }
+            Act::AddMember => self.call(
+                "POST",
+                &format!("{project}/members"),
+                &json!({"user_id": 5, "access_level": 20}),
+            ),
+            Act::DemoteMember => self.call(
+                "PUT",
+                &format!("{project}/members/{}", first("members", "id")),
+                &json!({"access_level": 20}),
+            ),
+            Act::PushRule => self.call(
+                "PUT",
+                &format!("{project}/push_rule"),
+                &json!({"commit_message_regex": "^other"}),
+            ),
             Act::Archive => self.call("POST", &format!("{project}/archive"), &nothing),
             Act::Unarchive => self.call("POST", &format!("{project}/unarchive"), &nothing),
             Act::Rename => self.call("PUT", &project, &json!({"path": "renamed"})),
@@ -166,7 +223,8 @@ impl World {
 pub(crate) struct Wire {
     pub(crate) world: Arc<World>,
     pub(crate) who: Who,
-    /// The client that sends through it, to interrupt it; for as long as the run lasts, because each holds the other.
+    /// The client that sends through it, to interrupt it; for as long as the run lasts, because
+    /// each holds the other.
     pub(crate) client: Mutex<Option<ReadClient>>,
 }
 
@@ -188,11 +246,17 @@ impl Wire {
     async fn exchange(&self, request: WireRequest) -> Reply {
         let world = &self.world;
         let (number, place) = self.note(&request);
-        let (there, back) = world.draw(|numbers| (1 + numbers.next() % 30, 1 + numbers.next() % 30));
+        let (there, back) =
+            world.draw(|numbers| (1 + numbers.next() % 30, 1 + numbers.next() % 30));
         tokio::time::sleep(Duration::from_millis(there)).await;
         world.state().sent[place].arrived = world.now();
         let mut fault = None;
-        let due = world.schedule.faults.iter().enumerate().filter(|(_, (at, _))| self.who == Who::First && *at == number);
+        let due = world
+            .schedule
+            .faults
+            .iter()
+            .enumerate()
+            .filter(|(_, (at, _))| self.who == Who::First && *at == number);
         for (place, (_, due)) in due {
             world.state().struck.push(place);
             match due {
@@ -207,7 +271,9 @@ impl Wire {
                 }
                 Fault::KillBefore => return self.die().await,
                 Fault::Revoked => world.state().revoked = true,
-                Fault::ForbiddenFromHere => world.state().forbidden.push(path_of(&request.target).to_owned()),
+                Fault::ForbiddenFromHere => {
+                    world.state().forbidden.push(path_of(&request.target).to_owned())
+                }
                 other => fault = fault.or(Some(other)),
             }
         }
@@ -232,11 +298,29 @@ impl Wire {
         }
         let names = match &request.content {
             Content::Empty => Vec::new(),
-            Content::Json(json) => serde_json::from_slice::<Json>(json).unwrap().as_object().unwrap().keys().cloned().collect(),
-            Content::Form(parts) => parts.iter().map(|part| part.name.split('[').next().unwrap().to_owned()).collect(),
+            Content::Json(json) => serde_json::from_slice::<Json>(json)
+                .unwrap()
+                .as_object()
+                .unwrap()
+                .keys()
+                .cloned()
+                .collect(),
+            Content::Form(parts) => {
+                parts.iter().map(|part| part.name.split('[').next().unwrap().to_owned()).collect()
+            }
         };
-        let (method, target, at) = (request.method.as_str(), request.target.clone(), self.world.now());
-        state.sent.push(Sent { who: self.who, number, at, arrived: at, answered: false, method, target, names });
+        let (method, target, at) =
+            (request.method.as_str(), request.target.clone(), self.world.now());
+        state.sent.push(Sent {
+            who: self.who,
+            number,
+            at,
+            arrived: at,
+            answered: false,
+            method,
+            target,
+            names,
+        });
         (number, state.sent.len() - 1)
     }
 
@@ -247,7 +331,8 @@ impl Wire {
         if self.who == Who::First && response.status == 401 {
             state.refused.get_or_insert(now);
         }
-        let wait = response.headers.get("x-pause").and_then(|wait| wait.to_str().ok()?.parse().ok());
+        let wait =
+            response.headers.get("x-pause").and_then(|wait| wait.to_str().ok()?.parse().ok());
         if let Some(wait) = wait.filter(|_| self.who == Who::First) {
             state.pauses.push((now, now + Duration::from_secs(wait)));
         }
@@ -273,7 +358,9 @@ impl Wire {
         let patience = request.timeout.min(request.idle);
         let limit = |seconds: &u64| Duration::from_secs(*seconds).min(patience);
         match fault {
-            Fault::NotSent => Err(SendError::new(Phase::NotSent, Failure::Network, "connection refused")),
+            Fault::NotSent => {
+                Err(SendError::new(Phase::NotSent, Failure::Network, "connection refused"))
+            }
             Fault::DropBefore => broken(),
             Fault::DropAfter => {
                 self.answer(request);
@@ -300,12 +387,16 @@ impl Wire {
                 tokio::time::sleep(limit(seconds)).await;
                 Ok(answer)
             }
-            Fault::StatusBefore(status) => Ok(said(*status, &json!({"message": format!("{status} failed")}))),
+            Fault::StatusBefore(status) => {
+                Ok(said(*status, &json!({"message": format!("{status} failed")})))
+            }
             Fault::StatusAfter(status) => {
                 self.answer(request);
                 Ok(said(*status, &json!({"message": format!("{status} failed")})))
             }
-            Fault::Truncated => Ok(WireResponse { body: Err(BodyError::Cut), ..self.answer(request) }),
+            Fault::Truncated => {
+                Ok(WireResponse { body: Err(BodyError::Cut), ..self.answer(request) })
+            }
             Fault::Empty => Ok(WireResponse { body: Ok(Bytes::new()), ..self.answer(request) }),
             Fault::Html => Ok(html()),
             Fault::HtmlAfter => {
@@ -315,7 +406,10 @@ impl Wire {
             Fault::Object => Ok(said(self.answer(request).status, &json!({}))),
             Fault::Throttled(throttle) => Ok(self.throttled(*throttle)),
             Fault::Locked => Ok(said(409, &json!({"message": "409 Conflict: Resource lock"}))),
-            Fault::Refused => Ok(said(400, &json!({"message": {"base": [format!("'{}' is invalid", quotation(request))]}}))),
+            Fault::Refused => Ok(said(
+                400,
+                &json!({"message": {"base": [format!("'{}' is invalid", quotation(request))]}}),
+            )),
             Fault::Forbidden => Ok(said(403, &json!({"message": "403 Forbidden"}))),
             Fault::NotFound(missing) => Ok(match missing {
                 Missing::Project => said(404, &json!({"message": "404 Project Not Found"})),
@@ -325,7 +419,10 @@ impl Wire {
             }),
             Fault::Redirect => {
                 let mut response = said(302, &json!({}));
-                response.headers.insert("location", HeaderValue::from_static("https://elsewhere.example/api/v4/projects/1"));
+                response.headers.insert(
+                    "location",
+                    HeaderValue::from_static("https://elsewhere.example/api/v4/projects/1"),
+                );
                 Ok(response)
             }
             Fault::List(damage) => Ok(self.damaged(*damage, request)),
@@ -334,9 +431,12 @@ impl Wire {
                 self.answer(request);
                 self.die().await
             }
-            Fault::Foreign(_) | Fault::Second | Fault::Interrupt | Fault::KillBefore | Fault::Revoked | Fault::ForbiddenFromHere => {
-                Ok(self.answer(request))
-            }
+            Fault::Foreign(_)
+            | Fault::Second
+            | Fault::Interrupt
+            | Fault::KillBefore
+            | Fault::Revoked
+            | Fault::ForbiddenFromHere => Ok(self.answer(request)),
         }
     }
 
@@ -365,20 +465,33 @@ impl Wire {
     }
 
     fn throttled(&self, throttle: Throttle) -> WireResponse {
-        let mut response = said(429, &json!({"message": {"error": "This endpoint has been requested too many times."}}));
+        let mut response = said(
+            429,
+            &json!({"message": {"error": "This endpoint has been requested too many times."}}),
+        );
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH) + self.world.now();
         let now = if self.world.schedule.skew < 0 {
             now - Duration::from_secs(self.world.schedule.skew.unsigned_abs())
         } else {
             now + Duration::from_secs(self.world.schedule.skew.unsigned_abs())
         };
-        let seconds = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs().to_string();
+        let seconds = |time: SystemTime| {
+            time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs().to_string()
+        };
         let (name, value, pause) = match throttle {
             Throttle::Seconds(wait) => ("retry-after", wait.to_string(), wait),
-            Throttle::Date(wait) => ("retry-after", httpdate::fmt_http_date(now + Duration::from_secs(wait)), wait - 1),
-            Throttle::Reset(wait) => ("ratelimit-reset", seconds(now + Duration::from_secs(wait)), wait - 1),
+            Throttle::Date(wait) => {
+                ("retry-after", httpdate::fmt_http_date(now + Duration::from_secs(wait)), wait - 1)
+            }
+            Throttle::Reset(wait) => {
+                ("ratelimit-reset", seconds(now + Duration::from_secs(wait)), wait - 1)
+            }
             Throttle::Silent => {
-                return WireResponse { body: Ok(Bytes::from_static(b"Retry later\n")), headers: HeaderMap::new(), status: 429 };
+                return WireResponse {
+                    body: Ok(Bytes::from_static(b"Retry later\n")),
+                    headers: HeaderMap::new(),
+                    status: 429,
+                };
             }
             Throttle::Absurd => ("retry-after", "86400".to_owned(), 0),
             Throttle::Nonsense => ("retry-after", "-soon".to_owned(), 0),
@@ -398,20 +511,31 @@ impl Wire {
         let path = path_of(&request.target).to_owned();
         let before = self.world.state().pages.insert(path, Json::Array(rows.clone()));
         let headers = &mut response.headers;
-        let number = |headers: &HeaderMap, name: &str| headers.get(name).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
-        let mut set = |name: &'static str, value: u64| drop(headers.insert(name, value.to_string().parse().unwrap()));
+        let number = |headers: &HeaderMap, name: &str| {
+            headers.get(name).and_then(|v| v.to_str().ok()?.parse::<u64>().ok())
+        };
+        let mut set = |name: &'static str, value: u64| {
+            drop(headers.insert(name, value.to_string().parse().unwrap()))
+        };
         match damage {
             Damage::NoRows => rows.clear(),
             Damage::Short => drop(rows.pop()),
             Damage::Bare => {
                 let last = rows.last_mut().and_then(Json::as_object_mut);
-                last.into_iter().for_each(|row| row.retain(|name, _| matches!(name.as_str(), "id" | "key")));
+                last.into_iter()
+                    .for_each(|row| row.retain(|name, _| matches!(name.as_str(), "id" | "key")));
             }
             Damage::Repeated => rows.extend(rows.first().cloned()),
-            Damage::PageBefore => rows = before.and_then(|page| page.as_array().cloned()).unwrap_or(rows),
+            Damage::PageBefore => {
+                rows = before.and_then(|page| page.as_array().cloned()).unwrap_or(rows)
+            }
             Damage::TotalMore | Damage::TotalLess => {
                 if let Some(total) = number(headers, "x-total") {
-                    let wrong = if damage == Damage::TotalMore { total + 1 } else { total.saturating_sub(1) };
+                    let wrong = if damage == Damage::TotalMore {
+                        total + 1
+                    } else {
+                        total.saturating_sub(1)
+                    };
                     headers.insert("x-total", wrong.to_string().parse().unwrap());
                 }
             }
@@ -425,9 +549,17 @@ impl Wire {
             }
             Damage::OtherPage => set("x-page", 7),
             Damage::NoHeaders => {
-                ["link", "x-page", "x-per-page", "x-next-page", "x-prev-page", "x-total", "x-total-pages"]
-                    .into_iter()
-                    .for_each(|name| drop(headers.remove(name)));
+                [
+                    "link",
+                    "x-page",
+                    "x-per-page",
+                    "x-next-page",
+                    "x-prev-page",
+                    "x-total",
+                    "x-total-pages",
+                ]
+                .into_iter()
+                .for_each(|name| drop(headers.remove(name)));
             }
         }
         response.body = Ok(Json::Array(rows).to_string().into());
@@ -436,7 +568,9 @@ impl Wire {
 
     /// An answer of which every object lacks three of its fields.
     fn without_fields(&self, mut response: WireResponse) -> WireResponse {
-        let Some(mut body) = response.body.as_ref().ok().and_then(|body| serde_json::from_slice::<Json>(body).ok()) else {
+        let Some(mut body) =
+            response.body.as_ref().ok().and_then(|body| serde_json::from_slice::<Json>(body).ok())
+        else {
             return response;
         };
         let objects: Vec<&mut Json> = match &mut body {
@@ -481,8 +615,12 @@ fn carry_out(model: &Model, token: &str, request: &WireRequest) -> WireResponse 
     let builder = builder.header("host", "service.example").header("private-token", token);
     let built = match &request.content {
         Content::Empty => builder.body(Bytes::new()),
-        Content::Json(json) => builder.header("content-type", "application/json").body(json.clone()),
-        Content::Form(parts) => builder.header("content-type", "multipart/form-data; boundary=Xy").body(multipart(parts)),
+        Content::Json(json) => {
+            builder.header("content-type", "application/json").body(json.clone())
+        }
+        Content::Form(parts) => builder
+            .header("content-type", "multipart/form-data; boundary=Xy")
+            .body(multipart(parts)),
     };
     let (parts, body) = model.answer(built.unwrap()).into_parts();
     WireResponse { status: parts.status.as_u16(), headers: parts.headers, body: Ok(body) }
@@ -491,8 +629,15 @@ fn carry_out(model: &Model, token: &str, request: &WireRequest) -> WireResponse 
 fn multipart(parts: &[Part]) -> Bytes {
     let mut body = Vec::new();
     for part in parts {
-        let file = part.file_name.as_ref().map(|name| format!("; filename=\"{name}\"")).unwrap_or_default();
-        body.extend_from_slice(format!("--Xy\r\nContent-Disposition: form-data; name=\"{}\"{file}\r\n\r\n", part.name).as_bytes());
+        let file = part
+            .file_name
+            .as_ref()
+            .map(|name| format!("; filename=\"{name}\""))
+            .unwrap_or_default();
+        body.extend_from_slice(
+            format!("--Xy\r\nContent-Disposition: form-data; name=\"{}\"{file}\r\n\r\n", part.name)
+                .as_bytes(),
+        );
         body.extend_from_slice(&part.value);
         body.extend_from_slice(b"\r\n");
     }
@@ -509,7 +654,11 @@ fn said(status: u16, body: &Json) -> WireResponse {
 fn html() -> WireResponse {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("text/html"));
-    WireResponse { status: 200, headers, body: Ok(Bytes::from_static(b"<html><body>Sign in</body></html>")) }
+    WireResponse {
+        status: 200,
+        headers,
+        body: Ok(Bytes::from_static(b"<html><body>Sign in</body></html>")),
+    }
 }
 
 /// The clock of a run: that of the simulation.

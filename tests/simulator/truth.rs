@@ -1,4 +1,5 @@
-//! What is true of the service, read past rights, limits and dialects, and held against what is declared without any of undrift's own code.
+//! What is true of the service, read past rights, limits and dialects, and held against what is
+//! declared without any of undrift's own code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,13 +29,17 @@ pub(crate) struct Project {
 impl Truth {
     pub(crate) fn of(model: &Model) -> Self {
         let dump = model.dump().unwrap();
-        let rows = |table: &str| dump[table].as_array().unwrap().iter().map(|row| row.as_object().unwrap().clone());
+        let rows = |table: &str| {
+            dump[table].as_array().unwrap().iter().map(|row| row.as_object().unwrap().clone())
+        };
         let text = |row: &Object, column: &str| row[column].as_str().unwrap_or_default().to_owned();
-        let users: BTreeMap<_, _> = rows("users").map(|row| (row["id"].as_u64(), text(&row, "username"))).collect();
+        let users: BTreeMap<_, _> =
+            rows("users").map(|row| (row["id"].as_u64(), text(&row, "username"))).collect();
         let mut projects = BTreeMap::new();
         for row in rows("projects") {
             let mut settings = row["attributes"].as_object().cloned().unwrap_or_default();
-            settings.extend(["name", "visibility"].map(|name| (name.to_owned(), row[name].clone())));
+            settings
+                .extend(["name", "visibility"].map(|name| (name.to_owned(), row[name].clone())));
             let own = |table: &str| {
                 let id = row["id"].clone();
                 rows(table).filter(move |other| other["project_id"] == id)
@@ -42,12 +47,18 @@ impl Truth {
             settings.insert("avatar".to_owned(), own("avatars").next().is_some().into());
             let flag = |row: &Object, name: &str| (row[name] == 1).into();
             let variable = |row: Object| {
-                let mut fields: Object = ["value", "variable_type"].map(|name| (name.to_owned(), row[name].clone())).into_iter().collect();
-                fields.extend(["protected", "masked", "raw"].map(|name| (name.to_owned(), flag(&row, name))));
+                let mut fields: Object = ["value", "variable_type"]
+                    .map(|name| (name.to_owned(), row[name].clone()))
+                    .into_iter()
+                    .collect();
+                fields.extend(
+                    ["protected", "masked", "raw"].map(|name| (name.to_owned(), flag(&row, name))),
+                );
                 ((text(&row, "key"), text(&row, "environment_scope")), fields)
             };
             let member = |row: Object| {
-                let fields = ["access_level", "expires_at"].map(|name| (name.to_owned(), row[name].clone()));
+                let fields =
+                    ["access_level", "expires_at"].map(|name| (name.to_owned(), row[name].clone()));
                 (users[&row["user_id"].as_u64()].clone(), fields.into_iter().collect())
             };
             let hook = |row: Object| {
@@ -60,9 +71,14 @@ impl Truth {
                 archived: row["archived"] == 1,
                 settings,
                 variables: own("variables").map(variable).collect(),
-                members: own("members").filter(|row| !row["user_id"].is_null()).map(member).collect(),
+                members: own("members")
+                    .filter(|row| !row["user_id"].is_null())
+                    .map(member)
+                    .collect(),
                 hooks: own("hooks").map(hook).collect(),
-                push_rule: own("push_rules").next().map(|row| row["settings"].as_object().cloned().unwrap_or_default()),
+                push_rule: own("push_rules")
+                    .next()
+                    .map(|row| row["settings"].as_object().cloned().unwrap_or_default()),
             };
             projects.insert(text(&row, "full_path"), project);
         }
@@ -75,18 +91,23 @@ impl Truth {
         for document in documents {
             let path = document["path"].as_str().unwrap();
             match self.0.get(path) {
-                Some(project) => unmet.extend(project.unmet(document).into_iter().map(|part| format!("{path}#{part}"))),
+                Some(project) => unmet.extend(
+                    project.unmet(document).into_iter().map(|part| format!("{path}#{part}")),
+                ),
                 None => drop(unmet.insert(path.to_owned())),
             }
         }
         unmet
     }
 
-    /// Everything that `documents` do not declare, with its value. What a section of which everything else is to go has besides is left out.
-    /// Fields of declared entries that are not declared themselves begin with [`OF_DECLARED`].
+    /// Everything that `documents` do not declare, with its value. What a section of which
+    /// everything else is to go has besides is left out. Fields of declared entries that are not
+    /// declared themselves begin with [`OF_DECLARED`].
     pub(crate) fn undeclared(&self, documents: &[Json]) -> BTreeSet<String> {
         let none = json!({});
-        let of = |path: &str| documents.iter().find(|document| document["path"] == path).unwrap_or(&none);
+        let of = |path: &str| {
+            documents.iter().find(|document| document["path"] == path).unwrap_or(&none)
+        };
         self.0.iter().flat_map(|(path, project)| project.undeclared(path, of(path))).collect()
     }
 
@@ -95,7 +116,9 @@ impl Truth {
         let mut twice = BTreeMap::new();
         for (path, project) in &self.0 {
             let document = documents.iter().find(|document| document["path"] == path.as_str());
-            for entry in document.and_then(|document| document["hooks"].as_array()).into_iter().flatten() {
+            for entry in
+                document.and_then(|document| document["hooks"].as_array()).into_iter().flatten()
+            {
                 let url = resolved(&entry["url"]);
                 let there = project.hooks.iter().filter(|hook| hook["url"] == url).count();
                 if there > 1 {
@@ -113,7 +136,10 @@ pub(crate) const OF_DECLARED: &str = "~ ";
 /// A declared value, with the secret that it stands for.
 fn resolved(value: &Json) -> Json {
     match value["env"].as_str() {
-        Some(name) => SECRETS.iter().find(|(known, _)| *known == name).map_or(Json::Null, |(_, secret)| (*secret).into()),
+        Some(name) => SECRETS
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map_or(Json::Null, |(_, secret)| (*secret).into()),
         None => value.clone(),
     }
 }
@@ -129,18 +155,22 @@ fn level(value: &Json) -> Json {
     }
 }
 
-/// Whether what is there is what is declared. Nothing and empty text are the same, and the order of lists does not matter.
+/// Whether what is there is what is declared. Nothing and empty text are the same, and the order of
+/// lists does not matter.
 fn same(declared: &Json, live: Option<&Json>) -> bool {
     let empty = |value: &Json| value.is_null() || value == "";
     match (declared, live.unwrap_or(&Json::Null)) {
-        (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().all(|item| b.contains(item)),
+        (Json::Array(a), Json::Array(b)) => {
+            a.len() == b.len() && a.iter().all(|item| b.contains(item))
+        }
         (declared, live) => declared == live || empty(declared) && empty(live),
     }
 }
 
 /// Whether every declared field of an entry, but those that tell which one it is, is there.
 fn fields_met(entry: &Json, live: &Object, identity: &[&str]) -> bool {
-    let declared = entry.as_object().unwrap().iter().filter(|(name, _)| !identity.contains(&name.as_str()));
+    let declared =
+        entry.as_object().unwrap().iter().filter(|(name, _)| !identity.contains(&name.as_str()));
     declared.into_iter().all(|(name, value)| match name.as_str() {
         "access_level" => level(value) == live[name],
         _ => same(&resolved(value), live.get(name)),
@@ -169,7 +199,11 @@ impl Project {
             }
         };
         for (name, value) in document["settings"].as_object().into_iter().flatten() {
-            let met = if name == "avatar" { self.settings[name] == true } else { same(value, self.settings.get(name)) };
+            let met = if name == "avatar" {
+                self.settings[name] == true
+            } else {
+                same(value, self.settings.get(name))
+            };
             require(met, format!("settings/{name}"));
         }
         if let Some(archived) = document["archived"].as_bool() {
@@ -178,20 +212,38 @@ impl Project {
         for entry in entries(document, "variables") {
             let key = identity(entry);
             let live = self.variables.get(&key);
-            let met = if entry["state"] == "absent" { live.is_none() } else { live.is_some_and(|live| fields_met(entry, live, &VARIABLE)) };
+            let met = if entry["state"] == "absent" {
+                live.is_none()
+            } else {
+                live.is_some_and(|live| fields_met(entry, live, &VARIABLE))
+            };
             require(met, format!("variables/{}@{}", key.0, key.1));
         }
         for entry in entries(document, "members") {
             let user = entry["user"].as_str().unwrap();
             let live = self.members.get(user);
-            let met = if entry["state"] == "absent" { live.is_none() } else { live.is_some_and(|live| fields_met(entry, live, &MEMBER)) };
+            let met = if entry["state"] == "absent" {
+                live.is_none()
+            } else {
+                live.is_some_and(|live| fields_met(entry, live, &MEMBER))
+            };
             require(met, format!("members/{user}"));
         }
         for entry in entries(document, "hooks") {
             let url = resolved(&entry["url"]);
             let there: Vec<_> = self.hooks.iter().filter(|hook| hook["url"] == url).collect();
-            let met = if entry["state"] == "absent" { there.is_empty() } else { there.len() == 1 && fields_met(entry, there[0], &HOOK) };
-            require(met, format!("hooks/{}", entry["name"].as_str().or(entry["url"].as_str()).unwrap_or("env:CHAT_URL")));
+            let met = if entry["state"] == "absent" {
+                there.is_empty()
+            } else {
+                there.len() == 1 && fields_met(entry, there[0], &HOOK)
+            };
+            require(
+                met,
+                format!(
+                    "hooks/{}",
+                    entry["name"].as_str().or(entry["url"].as_str()).unwrap_or("env:CHAT_URL")
+                ),
+            );
         }
         if let Some(rule) = document.get("push_rule") {
             let met = match (rule, &self.push_rule) {
@@ -221,16 +273,37 @@ impl Project {
             }
         }
         let declared: Vec<_> = entries(document, "variables").map(identity).collect();
-        for (key, value) in self.variables.iter().filter(|(key, _)| kept("variables") && !declared.contains(key)) {
-            rest.push(format!("{path}#variables/{}@{} = {}", key.0, key.1, Json::Object(value.clone())));
+        for (key, value) in
+            self.variables.iter().filter(|(key, _)| kept("variables") && !declared.contains(key))
+        {
+            rest.push(format!(
+                "{path}#variables/{}@{} = {}",
+                key.0,
+                key.1,
+                Json::Object(value.clone())
+            ));
         }
         for entry in entries(document, "variables").filter(|entry| entry["state"] != "absent") {
-            for (name, value) in self.variables.get(&identity(entry)).into_iter().flatten().filter(|(name, _)| entry.get(name).is_none()) {
-                rest.push(format!("{OF_DECLARED}{path}#variables/{}/{name} = {value}", entry["key"]));
+            for (name, value) in self
+                .variables
+                .get(&identity(entry))
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| entry.get(name).is_none())
+            {
+                rest.push(format!(
+                    "{OF_DECLARED}{path}#variables/{}/{name} = {value}",
+                    entry["key"]
+                ));
             }
         }
-        let declared: Vec<_> = entries(document, "members").map(|entry| entry["user"].as_str().unwrap()).collect();
-        for (user, value) in self.members.iter().filter(|(user, _)| kept("members") && !declared.contains(&user.as_str())) {
+        let declared: Vec<_> =
+            entries(document, "members").map(|entry| entry["user"].as_str().unwrap()).collect();
+        for (user, value) in self
+            .members
+            .iter()
+            .filter(|(user, _)| kept("members") && !declared.contains(&user.as_str()))
+        {
             rest.push(format!("{path}#members/{user} = {}", Json::Object(value.clone())));
         }
         let urls = |entry: &Json| {
@@ -240,16 +313,25 @@ impl Project {
         let declared: Vec<_> = entries(document, "hooks").flat_map(urls).collect();
         for entry in entries(document, "hooks").filter(|entry| entry["state"] != "absent") {
             let there = self.hooks.iter().find(|hook| urls(entry).contains(&hook["url"]));
-            for (name, value) in there.into_iter().flatten().filter(|(name, _)| entry.get(name.as_str()).is_none()) {
+            for (name, value) in
+                there.into_iter().flatten().filter(|(name, _)| entry.get(name.as_str()).is_none())
+            {
                 rest.push(format!("{OF_DECLARED}{path}#hooks/{}/{name} = {value}", entry["url"]));
             }
         }
-        for hook in self.hooks.iter().filter(|hook| kept("hooks") && !declared.contains(&hook["url"])) {
+        for hook in
+            self.hooks.iter().filter(|hook| kept("hooks") && !declared.contains(&hook["url"]))
+        {
             rest.push(format!("{path}#hooks = {}", Json::Object(hook.clone())));
         }
         // A rule is declared field by field, or as a whole.
         if document.get("push_rule").is_none_or(|rule| !rule.is_null()) {
-            for (name, value) in self.push_rule.iter().flatten().filter(|(name, _)| document["push_rule"].get(name.as_str()).is_none()) {
+            for (name, value) in self
+                .push_rule
+                .iter()
+                .flatten()
+                .filter(|(name, _)| document["push_rule"].get(name.as_str()).is_none())
+            {
                 rest.push(format!("{path}#push_rule/{name} = {value}"));
             }
         }

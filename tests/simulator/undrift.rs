@@ -1,4 +1,5 @@
-//! One run of undrift against the simulated service, from manifests to exit code and report, as the command line does it.
+//! One run of undrift against the simulated service, from manifests to exit code and report, as the
+//! command line does it.
 
 use std::{
     collections::BTreeSet,
@@ -51,8 +52,10 @@ impl Drop for Held<'_> {
 pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
     let prepared = &world.prepared;
     let token = Secret::new(prepared.scenario.token);
-    let mut secrets = Secrets::new(prepared.root(), Prepared::environment()).with_own_token(token, None);
-    let references: Vec<_> = prepared.desired.references().map(|(_, _, reference)| reference.clone()).collect();
+    let mut secrets =
+        Secrets::new(prepared.root(), Prepared::environment()).with_own_token(token, None);
+    let references: Vec<_> =
+        prepared.desired.references().map(|(_, _, reference)| reference.clone()).collect();
     secrets.resolve(&references);
     let secrets = Arc::new(secrets);
     let wire = Arc::new(Wire { world: Arc::clone(world), who, client: Mutex::default() });
@@ -64,7 +67,12 @@ pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
         deadline: world.schedule.deadline.filter(|_| who == Who::First).map(Duration::from_secs),
         ..api::Settings::default()
     };
-    let client = ReadClient::new(Service::parse(ADDRESS, false).unwrap(), wire.clone(), Arc::clone(&secrets), settings);
+    let client = ReadClient::new(
+        Service::parse(ADDRESS, false).unwrap(),
+        wire.clone(),
+        Arc::clone(&secrets),
+        settings,
+    );
     *wire.client.lock().unwrap() = Some(client.clone());
     let mut ran = Ran { exit: 0, plan: None, applied: None, output: String::new() };
     if let Err(error) = all(&mut ran, world, client, secrets, applies).await {
@@ -74,7 +82,13 @@ pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
     ran
 }
 
-async fn all(ran: &mut Ran, world: &Arc<World>, client: ReadClient, secrets: Arc<Secrets>, applies: bool) -> Result<(), ApiError> {
+async fn all(
+    ran: &mut Ran,
+    world: &Arc<World>,
+    client: ReadClient,
+    secrets: Arc<Secrets>,
+    applies: bool,
+) -> Result<(), ApiError> {
     let prepared = &world.prepared;
     let observer = Observer::connect(client.clone()).await?;
     // Whoever runs it again asks again, but a plan that resends is never empty.
@@ -89,24 +103,42 @@ async fn all(ran: &mut Ran, world: &Arc<World>, client: ReadClient, secrets: Arc
     };
     let mut plan = Plan::default();
     let projects: Vec<_> = prepared.desired.projects.iter().collect();
-    observer.all(&projects, &settings.selection, 16, |project, live| plan.add(plan::project(project, &live, &settings))).await?;
+    observer
+        .all(&projects, &settings.selection, 16, |project, live| {
+            plan.add(plan::project(project, &live, &settings))
+        })
+        .await?;
     let plan = plan.sorted();
-    let told = Run { target: ADDRESS.to_owned(), caller: observer.caller().username.clone(), sandbox: false };
-    ran.output += &terminal::plan(&plan, &told, Title::Plan, Style::default(), &secrets);
-    ran.output += &Report::finished(Sort::Plan, 0, &Planned::new(&told, &plan)).to_text(&secrets).unwrap();
-    let blocked = match (plan.refusals.is_empty(), plan.problems.is_empty(), plan.incomplete.is_empty()) {
-        (false, ..) => 4,
-        (_, false, _) => 3,
-        (.., false) => 10,
-        _ => 0,
+    let told = Run {
+        target: ADDRESS.to_owned(),
+        caller: observer.caller().username.clone(),
+        sandbox: false,
     };
+    ran.output += &terminal::plan(&plan, &told, Title::Plan, Style::default(), &secrets);
+    ran.output +=
+        &Report::finished(Sort::Plan, 0, &Planned::new(&told, &plan)).to_text(&secrets).unwrap();
+    let blocked =
+        match (plan.refusals.is_empty(), plan.problems.is_empty(), plan.incomplete.is_empty()) {
+            (false, ..) => 4,
+            (_, false, _) => 3,
+            (.., false) => 10,
+            _ => 0,
+        };
     ran.exit = blocked;
     if applies && matches!(blocked, 0 | 10) && !plan.steps.is_empty() {
         let writer = WriteClient::new(client.clone());
-        let apply = Apply { desired: &prepared.desired, observer: &observer, writer: &writer, settings: &settings, ahead: 16 };
+        let apply = Apply {
+            desired: &prepared.desired,
+            observer: &observer,
+            writer: &writer,
+            settings: &settings,
+            ahead: 16,
+        };
         let applied = apply.run(&plan, |_| ()).await;
         ran.output += &terminal::applied(&applied, &told, Style::default(), &secrets);
-        ran.output += &Report::finished(Sort::Apply, 0, &Outcomes::new(&told, &applied)).to_text(&secrets).unwrap();
+        ran.output += &Report::finished(Sort::Apply, 0, &Outcomes::new(&told, &applied))
+            .to_text(&secrets)
+            .unwrap();
         ran.exit = match &applied {
             _ if client.is_interrupted() => 130,
             applied if !applied.is_complete() => 6,

@@ -18,7 +18,10 @@ fn get() -> op::Request<op::Read> {
 }
 
 fn create() -> op::Request<op::Write> {
-    let fields = Fields::from([("key".to_owned(), Value::from("TOKEN")), ("value".to_owned(), Value::Secret(canary()))]);
+    let fields = Fields::from([
+        ("key".to_owned(), Value::from("TOKEN")),
+        ("value".to_owned(), Value::Secret(canary())),
+    ]);
     op::VARIABLE_CREATE.request().arg("id", "acme/shop").fields(fields)
 }
 
@@ -30,7 +33,9 @@ fn shown(error: &crate::api::ApiError) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_secret_enters_the_body_and_nothing_else() {
     let echo = format!(r#"{{"message":{{"value":["{CANARY} is invalid"]}}}}"#);
-    for reply in [json(400, &echo), json(500, &echo), html(200), lost(Phase::MaybeSent, Failure::Network)] {
+    for reply in
+        [json(400, &echo), json(500, &echo), html(200), lost(Phase::MaybeSent, Failure::Network)]
+    {
         let script = Script::new([reply]);
         let client = writes(&script);
         let error = client.send(create()).await.unwrap_err();
@@ -43,14 +48,26 @@ async fn a_secret_enters_the_body_and_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn a_create_whose_answer_was_lost_is_not_sent_again() {
-    let ambiguous = [lost(Phase::MaybeSent, Failure::Timeout), json(500, "{}"), json(502, ""), html(200), html(201), cut(201), empty(201)];
+    let ambiguous = [
+        lost(Phase::MaybeSent, Failure::Timeout),
+        json(500, "{}"),
+        json(502, ""),
+        html(200),
+        html(201),
+        cut(201),
+        empty(201),
+    ];
     for reply in ambiguous {
         let script = Script::new([reply.clone(), json(201, "{}")]);
         let error = writes(&script).send(create()).await.unwrap_err();
         assert!(error.in_doubt_since().is_some(), "{reply:?}");
         assert_eq!(script.times().len(), 1, "{reply:?}");
     }
-    for reply in [lost(Phase::NotSent, Failure::Network), json(429, "{}"), json(409, r#"{"message":"409 Resource lock"}"#)] {
+    for reply in [
+        lost(Phase::NotSent, Failure::Network),
+        json(429, "{}"),
+        json(409, r#"{"message":"409 Resource lock"}"#),
+    ] {
         let script = Script::new([reply.clone(), json(201, "{}")]);
         assert_eq!(writes(&script).send(create()).await.unwrap().status, 201, "{reply:?}");
         assert_eq!(script.times().len(), 2, "{reply:?}");
@@ -59,7 +76,12 @@ async fn a_create_whose_answer_was_lost_is_not_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_says_how_things_shall_be_is_sent_again_and_tells_what_is_unknown() {
-    let update = || op::PROJECT_UPDATE.request().arg("id", 1).fields(Fields::from([("name".to_owned(), Value::from("x"))]));
+    let update = || {
+        op::PROJECT_UPDATE
+            .request()
+            .arg("id", 1)
+            .fields(Fields::from([("name".to_owned(), Value::from("x"))]))
+    };
     let gone = lost(Phase::MaybeSent, Failure::Network);
     let table = [
         (vec![gone.clone(), json(200, "{}")], 2, Ok(())),
@@ -76,7 +98,11 @@ async fn a_write_that_says_how_things_shall_be_is_sent_again_and_tells_what_is_u
     ];
     for (replies, sent, result) in table {
         let script = Script::new(replies.clone());
-        let found = writes(&script).send(update()).await.map(drop).map_err(|e| e.in_doubt_since().is_some());
+        let found = writes(&script)
+            .send(update())
+            .await
+            .map(drop)
+            .map_err(|e| e.in_doubt_since().is_some());
         assert_eq!((script.times().len(), found), (sent, result), "{replies:?}");
     }
 }
@@ -102,8 +128,17 @@ async fn deleting_what_is_absent_is_success_unless_the_project_or_the_route_is_a
 
 #[tokio::test(start_paused = true)]
 async fn what_is_no_answer_of_the_service_is_neither_a_list_nor_absence() {
-    let no_answers =
-        [html(200), cut(200), empty(200), json(200, "[{}"), json(206, "[]"), empty(302), html(404), json(500, "[]"), json(403, "[]")];
+    let no_answers = [
+        html(200),
+        cut(200),
+        empty(200),
+        json(200, "[{}"),
+        json(206, "[]"),
+        empty(302),
+        html(404),
+        json(500, "[]"),
+        json(403, "[]"),
+    ];
     for reply in no_answers {
         let client = reads(&Script::new([reply.clone()]), settings());
         let list = client.list(op::HOOK_LIST.request().arg("id", 1)).await.unwrap_err();
@@ -117,9 +152,17 @@ async fn what_is_no_answer_of_the_service_is_neither_a_list_nor_absence() {
     }
     for body in ["[]", "[{}]", "7", "true", r#""acme/shop""#] {
         let client = reads(&Script::new([json(200, body)]), settings());
-        assert!(client.get(get()).await.is_err() && client.get_optional(get()).await.is_err(), "{body}");
+        assert!(
+            client.get(get()).await.is_err() && client.get_optional(get()).await.is_err(),
+            "{body}"
+        );
     }
-    for (body, known) in [("{}", false), (r#"{"id":1}"#, false), (r#"{"id":1,"path":null}"#, false), (r#"{"id":1,"path":"x"}"#, true)] {
+    for (body, known) in [
+        ("{}", false),
+        (r#"{"id":1}"#, false),
+        (r#"{"id":1,"path":null}"#, false),
+        (r#"{"id":1,"path":"x"}"#, true),
+    ] {
         let client = reads(&Script::new([json(200, body)]), settings());
         assert_eq!(client.get_known(get(), &["id", "path"]).await.is_ok(), known, "{body}");
     }
@@ -138,32 +181,56 @@ fn hooks() -> op::Request<op::Read> {
 /// A page of one hook, in a list of `total`.
 fn hook_page(hook: &str, next: &str, total: u32) -> Reply {
     let total = total.to_string();
-    with(200, &[("x-next-page", next), ("x-per-page", "1"), ("x-total", &total)], &format!("[{hook}]"))
+    with(
+        200,
+        &[("x-next-page", next), ("x-per-page", "1"), ("x-total", &total)],
+        &format!("[{hook}]"),
+    )
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_is_complete_or_failed() {
-    let pages = [(1, "2"), (2, "3"), (3, "")].map(|(id, next)| hook_page(&format!(r#"{{"id":{id}}}"#), next, 3));
+    let pages = [(1, "2"), (2, "3"), (3, "")]
+        .map(|(id, next)| hook_page(&format!(r#"{{"id":{id}}}"#), next, 3));
     let script = Script::new(pages.clone());
     assert_eq!(reads(&script, settings()).list(hooks()).await.unwrap().len(), 3);
-    assert_eq!(script.targets(), [1, 2, 3].map(|n| format!("/projects/1/hooks?per_page=100&page={n}")));
+    assert_eq!(
+        script.targets(),
+        [1, 2, 3].map(|n| format!("/projects/1/hooks?per_page=100&page={n}"))
+    );
     for failing in 0..3 {
         let mut replies = pages.to_vec();
         replies.splice(failing.., [json(403, "{}")]);
-        assert!(reads(&Script::new(replies), settings()).list(hooks()).await.unwrap_err().is_forbidden());
+        assert!(
+            reads(&Script::new(replies), settings())
+                .list(hooks())
+                .await
+                .unwrap_err()
+                .is_forbidden()
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
     let page = |id: u32, next: &str| hook_page(&format!(r#"{{"id":{id}}}"#), next, 2);
-    for broken in [vec![page(1, "2"), page(1, "")], vec![page(1, "")], vec![page(1, "2"), page(2, "3")]] {
+    for broken in
+        [vec![page(1, "2"), page(1, "")], vec![page(1, "")], vec![page(1, "2"), page(2, "3")]]
+    {
         for times in 0..4 {
-            let replies = (0..times).flat_map(|_| broken.clone()).chain([page(1, "2"), page(2, "")]);
+            let replies =
+                (0..times).flat_map(|_| broken.clone()).chain([page(1, "2"), page(2, "")]);
             let script = Script::new(replies);
             let list = reads(&script, settings()).list(hooks()).await;
-            assert_eq!(list.as_ref().map(|all| all.len()).ok(), (times < 3).then_some(2), "{times} {list:?}");
-            assert_eq!(script.times().len(), times.min(3) * broken.len() + if times < 3 { 2 } else { 0 });
+            assert_eq!(
+                list.as_ref().map(|all| all.len()).ok(),
+                (times < 3).then_some(2),
+                "{times} {list:?}"
+            );
+            assert_eq!(
+                script.times().len(),
+                times.min(3) * broken.len() + if times < 3 { 2 } else { 0 }
+            );
         }
     }
     let short = with(200, &[("x-total", "20"), ("x-next-page", "")], r#"[{"id":1},{"id":2}]"#);
@@ -172,15 +239,24 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
         format!("{:#}", anyhow::Error::new(error.clone())),
         "hook-list: `GET /projects/1/hooks` returned an incomplete list: the service said 20 entries and sent 2"
     );
-    assert!(error.page_error().is_some() && error.hint().is_some_and(|hint| hint.contains("try again")), "{error:?}");
+    assert!(
+        error.page_error().is_some() && error.hint().is_some_and(|hint| hint.contains("try again")),
+        "{error:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_entry_of_a_list_that_is_concluded_from_says_what_it_is() {
     let list = |body: &str| Script::new([with(200, &[("x-total", "1")], body)]);
-    for (body, known) in [(r#"[{"id":1}]"#, true), ("[{}]", false), (r#"[{"id":null}]"#, false), (r#"[{"name":"x"}]"#, false)] {
+    for (body, known) in [
+        (r#"[{"id":1}]"#, true),
+        ("[{}]", false),
+        (r#"[{"id":null}]"#, false),
+        (r#"[{"name":"x"}]"#, false),
+    ] {
         let script = list(body);
-        let known_list = reads(&script, settings()).list_known(hooks(), crate::page::Rows::with_id(&[])).await;
+        let known_list =
+            reads(&script, settings()).list_known(hooks(), crate::page::Rows::with_id(&[])).await;
         assert_eq!(known_list.is_ok(), known, "{body}");
         assert_eq!(script.times().len(), 1, "reading again brings nothing: {body}");
         assert!(reads(&list(body), settings()).list(hooks()).await.is_ok(), "{body}");
@@ -203,7 +279,10 @@ async fn no_more_of_a_list_is_kept_than_allowed() {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_filtered_after_paging_is_never_complete() {
     let script = Script::new([with(200, &[("x-total", "0"), ("x-next-page", "")], "[]")]);
-    let error = reads(&script, settings()).list(op::FILTERED_LIST.request().arg("id", 1)).await.unwrap_err();
+    let error = reads(&script, settings())
+        .list(op::FILTERED_LIST.request().arg("id", 1))
+        .await
+        .unwrap_err();
     assert!(matches!(error.page_error(), Some(crate::page::PageError::Filtered)), "{error}");
     assert_eq!(script.times().len(), 0);
 }
@@ -211,12 +290,22 @@ async fn a_list_that_is_filtered_after_paging_is_never_complete() {
 #[tokio::test(start_paused = true)]
 async fn a_project_that_has_moved_is_known_by_its_id() {
     let location = |to| with(301, &[("location", to)], "");
-    let here = reads(&Script::new([location("https://example.org/api/v4/projects/7")]), settings()).get(get()).await.unwrap_err();
+    let here = reads(&Script::new([location("https://example.org/api/v4/projects/7")]), settings())
+        .get(get())
+        .await
+        .unwrap_err();
     assert_eq!((here.is_moved(), here.moved_to()), (true, Some(7)));
-    let away = reads(&Script::new([location("https://evil.example/api/v4/projects/7?x=canary")]), settings()).get(get()).await.unwrap_err();
+    let away = reads(
+        &Script::new([location("https://evil.example/api/v4/projects/7?x=canary")]),
+        settings(),
+    )
+    .get(get())
+    .await
+    .unwrap_err();
     assert_eq!((away.is_moved(), away.moved_to()), (false, None));
     assert!(!shown(&away).contains("canary"));
-    let moved = json(405, r#"{"message":"405 Non GET methods are not allowed for moved projects"}"#);
+    let moved =
+        json(405, r#"{"message":"405 Non GET methods are not allowed for moved projects"}"#);
     assert!(writes(&Script::new([moved])).send(create()).await.unwrap_err().is_moved());
 }
 
@@ -247,13 +336,15 @@ async fn a_file_makes_the_body_a_form() {
     let script = Script::new([json(200, "{}")]);
     let client = writes_with(&script, secrets);
     let plain = serde_json::json!({"topics": ["a", "b"], "policy": {"enabled": true, "cadence": "1d"}, "name": null});
-    let mut fields: Fields = plain.as_object().unwrap().iter().map(|(n, v)| (n.clone(), v.clone().into())).collect();
+    let mut fields: Fields =
+        plain.as_object().unwrap().iter().map(|(n, v)| (n.clone(), v.clone().into())).collect();
     fields.insert("avatar".into(), Value::File("logo.png".into()));
     fields.insert("token".into(), Value::Secret(canary()));
     client.send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone())).await.unwrap();
     let sent = script.sent.lock().unwrap()[0].request.clone();
     let Content::Form(parts) = &sent.content else { panic!("not a form") };
-    let parts: Vec<_> = parts.iter().map(|p| (p.name.as_str(), p.file_name.as_deref(), p.value.as_ref())).collect();
+    let parts: Vec<_> =
+        parts.iter().map(|p| (p.name.as_str(), p.file_name.as_deref(), p.value.as_ref())).collect();
     let expected: [(&str, Option<&str>, &[u8]); 7] = [
         ("avatar", Some("logo.png"), b"\x89PNG"),
         ("name", None, b""),
@@ -266,10 +357,18 @@ async fn a_file_makes_the_body_a_form() {
     assert_eq!(parts, expected);
     assert!(!format!("{sent:?}").contains(CANARY));
 
-    for missing in [Value::File("absent.png".into()), Value::Secret(Reference::Env("ABSENT".into()))] {
+    for missing in
+        [Value::File("absent.png".into()), Value::Secret(Reference::Env("ABSENT".into()))]
+    {
         fields.insert("avatar".into(), missing);
-        let error = client.send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone())).await.unwrap_err();
-        assert!(error.to_string().contains("was not sent") && error.in_doubt_since().is_none(), "{error}");
+        let error = client
+            .send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone()))
+            .await
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("was not sent") && error.in_doubt_since().is_none(),
+            "{error}"
+        );
     }
     assert_eq!(script.times().len(), 1);
 }
@@ -328,7 +427,8 @@ async fn who_waits_is_woken_when_the_run_ends() {
     let script = Script::new([with(429, &[("retry-after", "3000")], ""), json(401, "{}")]);
     let client = reads(&script, settings());
     let start = tokio::time::Instant::now();
-    let (waiting, refused) = tokio::join!(client.get(get()), client.get(op::CURRENT_USER.request()));
+    let (waiting, refused) =
+        tokio::join!(client.get(get()), client.get(op::CURRENT_USER.request()));
     assert!(waiting.unwrap_err().is_stopped() && refused.unwrap_err().is_unauthorized());
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
@@ -337,12 +437,24 @@ async fn who_waits_is_woken_when_the_run_ends() {
 async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
     let reply = with(404, &[("x-request-id", "01HX-y")], r#"{"message":"404 Project Not Found"}"#);
     let error = reads(&Script::new([reply]), settings()).get(get()).await.unwrap_err();
-    assert_eq!(error.to_string(), "project-get: `GET /projects/acme%2Fshop` answered 404: Project Not Found (request 01HX-y)");
+    assert_eq!(
+        error.to_string(),
+        "project-get: `GET /projects/acme%2Fshop` answered 404: Project Not Found (request 01HX-y)"
+    );
     assert!(error.is_project_not_found());
-    let error = reads(&Script::new([lost(Phase::NotSent, Failure::Network)]), settings()).get(get()).await.unwrap_err();
-    assert_eq!(format!("{:#}", anyhow::Error::new(error)), "project-get: `GET /projects/acme%2Fshop` got no answer: connection reset");
+    let error = reads(&Script::new([lost(Phase::NotSent, Failure::Network)]), settings())
+        .get(get())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        format!("{:#}", anyhow::Error::new(error)),
+        "project-get: `GET /projects/acme%2Fshop` got no answer: connection reset"
+    );
     let error = reads(&Script::new([html(200)]), settings()).get(get()).await.unwrap_err();
-    assert_eq!(error.to_string(), "project-get: `GET /projects/acme%2Fshop` answered 200 with something other than JSON");
+    assert_eq!(
+        error.to_string(),
+        "project-get: `GET /projects/acme%2Fshop` answered 200 with something other than JSON"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -350,7 +462,8 @@ async fn no_more_requests_are_in_flight_than_allowed() {
     for concurrency in [1, 3, 16] {
         let script = Script::new([json(200, "{}")]);
         let client = reads(&script, Settings { concurrency, ..settings() });
-        let answers = join_all((0..40).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
+        let answers =
+            join_all((0..40).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
         assert!(answers.iter().all(Result::is_ok));
         assert_eq!(*script.in_flight.lock().unwrap(), (0, concurrency));
     }
@@ -406,9 +519,11 @@ async fn workers_on_any_thread_share_a_client() {
     let client = writes(&script);
     let (reader, writer) = (client.reads().clone(), client.clone());
     let read = tokio::spawn(async move { reader.list(op::HOOK_LIST.request().arg("id", 1)).await });
-    let write = tokio::spawn(async move { writer.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await });
+    let write =
+        tokio::spawn(async move { writer.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await });
     assert!(read.await.unwrap().is_ok() && write.await.unwrap().is_ok());
-    let seconds = |s: &Sent| (s.request.method, s.request.timeout.as_secs(), s.request.idle.as_secs());
+    let seconds =
+        |s: &Sent| (s.request.method, s.request.timeout.as_secs(), s.request.idle.as_secs());
     let sent: Vec<_> = script.sent.lock().unwrap().iter().map(seconds).collect();
     // The service may take 60 s for a write, all of them silent.
     assert_eq!(sent, [(op::Method::Get, 30, 20), (op::Method::Post, 75, 75)]);
@@ -435,15 +550,23 @@ async fn an_error_says_what_to_do() {
         assert!(error.hint().is_some_and(|h| h.contains(hint)), "{error}: {:?}", error.hint());
     }
     let rule = op::PUSH_RULE_GET.request().arg("id", "acme/shop");
-    let error = reads(&Script::new([json(404, r#"{"message":"404 Not Found"}"#)]), settings()).get(rule).await.unwrap_err();
-    assert!(error.hint().is_some_and(|hint| hint.contains("licence")), "{error}: {:?}", error.hint());
+    let error = reads(&Script::new([json(404, r#"{"message":"404 Not Found"}"#)]), settings())
+        .get(rule)
+        .await
+        .unwrap_err();
+    assert!(
+        error.hint().is_some_and(|hint| hint.contains("licence")),
+        "{error}: {:?}",
+        error.hint()
+    );
 }
 
 /// An edit of a variable that repeats what it found of the rest.
 fn edit() -> op::Request<op::Write> {
     let live = serde_json::json!({"value": "live-canary-77", "masked": false});
     let request = op::VARIABLE_UPDATE.request().arg("id", 1).arg("key", "A");
-    let request = request.fields(Fields::from([("protected".to_owned(), Value::Plain(true.into()))]));
+    let request =
+        request.fields(Fields::from([("protected".to_owned(), Value::Plain(true.into()))]));
     request.repeating(live.as_object().unwrap().clone()).sensitive(["value".to_owned()])
 }
 
@@ -455,7 +578,10 @@ fn fresh() -> Freshness {
 async fn what_an_edit_repeats_is_sent_as_it_was_read() {
     let script = Script::new([json(200, "{}")]);
     writes(&script).send_fresh(edit(), fresh()).await.unwrap();
-    assert_eq!(script.first_json(), r#"{"protected":true,"value":"live-canary-77","masked":false}"#);
+    assert_eq!(
+        script.first_json(),
+        r#"{"protected":true,"value":"live-canary-77","masked":false}"#
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -464,7 +590,10 @@ async fn what_an_edit_repeats_is_not_sent_after_a_wait() {
     // After its own wait it is to be built anew; the error says from when on.
     let script = Script::new([busy(), json(200, "{}")]);
     let error = writes(&script).send_fresh(edit(), fresh()).await.unwrap_err();
-    assert!(error.retry_at() >= Some(Duration::from_secs(2)) && error.in_doubt_since().is_none(), "{error:?}");
+    assert!(
+        error.retry_at() >= Some(Duration::from_secs(2)) && error.in_doubt_since().is_none(),
+        "{error:?}"
+    );
     assert_eq!(script.times().len(), 1);
     // After somebody else's wait too, and after a wait for its turn that was too long.
     let script = Script::new([busy(), json(200, "{}")]);
@@ -487,7 +616,11 @@ async fn an_edit_that_repeats_is_never_sent_twice_by_itself() {
     for reply in [lost(Phase::MaybeSent, Failure::Network), json(502, ""), html(200)] {
         let script = Script::new([reply.clone(), json(200, "{}")]);
         let error = writes(&script).send_fresh(edit(), fresh()).await.unwrap_err();
-        assert_eq!((error.in_doubt_since(), script.times().len()), (Some(Duration::ZERO), 1), "{reply:?}");
+        assert_eq!(
+            (error.in_doubt_since(), script.times().len()),
+            (Some(Duration::ZERO), 1),
+            "{reply:?}"
+        );
         assert!(error.retry_at().is_some(), "{reply:?}");
     }
     // The last of its sendings says so by giving no time for another.
@@ -499,18 +632,30 @@ async fn an_edit_that_repeats_is_never_sent_twice_by_itself() {
 #[tokio::test(start_paused = true)]
 async fn what_a_body_carried_is_not_quoted() {
     let refusal = r#"{"message":{"value":["'live-canary-77' is invalid"],"url":["https://u:canary@h is blocked"]}}"#;
-    let error = writes(&Script::new([json(400, refusal)])).send_fresh(edit(), fresh()).await.unwrap_err();
-    assert_eq!(error.message(), Some("value: '[secret]' is invalid; url: https://***@h is blocked"));
+    let error =
+        writes(&Script::new([json(400, refusal)])).send_fresh(edit(), fresh()).await.unwrap_err();
+    assert_eq!(
+        error.message(),
+        Some("value: '[secret]' is invalid; url: https://***@h is blocked")
+    );
     assert!(!shown(&error).contains("canary"), "{error:?}");
     let short = edit().repeating(serde_json::json!({"value": "abc"}).as_object().unwrap().clone());
     let refusal = json(400, r#"{"message":{"value":["'abc' is invalid"]}}"#);
     let error = writes(&Script::new([refusal])).send_fresh(short, fresh()).await.unwrap_err();
-    assert!(!shown(&error).contains("abc") && error.message().unwrap().contains("not quoted"), "{error:?}");
+    assert!(
+        !shown(&error).contains("abc") && error.message().unwrap().contains("not quoted"),
+        "{error:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_doubt_begins_with_the_last_sending_that_may_have_been_carried_out() {
-    let update = || op::PROJECT_UPDATE.request().arg("id", 1).fields(Fields::from([("name".to_owned(), Value::from("x"))]));
+    let update = || {
+        op::PROJECT_UPDATE
+            .request()
+            .arg("id", 1)
+            .fields(Fields::from([("name".to_owned(), Value::from("x"))]))
+    };
     let later = with(429, &[("retry-after", "7")], "");
     let script = Script::new([later, json(502, ""), json(400, "{}")]);
     let error = writes(&script).send(update()).await.unwrap_err();
@@ -537,8 +682,13 @@ async fn the_deadline_cuts_reads_and_leaves_writes_in_doubt() {
 
 #[tokio::test(start_paused = true)]
 async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
-    let script = Script::new([slow(201, 30, "{}"), slow(200, 30, "{}"), with(429, &[("retry-after", "60")], "")]);
-    let client = crate::api::WriteClient::new(reads(&script, Settings { concurrency: 3, ..settings() }));
+    let script = Script::new([
+        slow(201, 30, "{}"),
+        slow(200, 30, "{}"),
+        with(429, &[("retry-after", "60")], ""),
+    ]);
+    let client =
+        crate::api::WriteClient::new(reads(&script, Settings { concurrency: 3, ..settings() }));
     let reader = client.reads().clone();
     let start = tokio::time::Instant::now();
     let interrupt = async {
@@ -553,12 +703,17 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
         };
         (interrupted, start.elapsed().as_secs())
     };
-    // In this order: a write and a read that are under way, one that was told to wait, and one that waits for its turn.
-    let (write, read, told_to_wait, queued, _) = tokio::join!(timed(false), timed(true), timed(false), timed(false), interrupt);
+    // In this order: a write and a read that are under way, one that was told to wait, and one that
+    // waits for its turn.
+    let (write, read, told_to_wait, queued, _) =
+        tokio::join!(timed(false), timed(true), timed(false), timed(false), interrupt);
     assert_eq!([write, read, told_to_wait, queued], [(false, 30), (true, 1), (true, 1), (true, 1)]);
     assert_eq!(script.times().len(), 3);
     assert!(client.reads().is_interrupted() && client.reads().has_ended());
-    assert!(!client.reads().wait_until(Duration::from_secs(1_000)).await && start.elapsed().as_secs() == 30);
+    assert!(
+        !client.reads().wait_until(Duration::from_secs(1_000)).await
+            && start.elapsed().as_secs() == 30
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -571,7 +726,8 @@ async fn only_who_gets_no_answer_at_all_is_blocked() {
     for id in 1..9 {
         assert!(!client.list(variables(id)).await.unwrap_err().is_stopped(), "a list was answered");
     }
-    // That the service says whose token it is means nothing: one without any right is told that too.
+    // That the service says whose token it is means nothing: one without any right is told that
+    // too.
     let script = Script::new([json(200, r#"{"id":1,"username":"a"}"#), json(403, "{}")]);
     let client = reads(&script, settings());
     client.get(op::CURRENT_USER.request()).await.unwrap();
@@ -584,8 +740,12 @@ async fn only_who_gets_no_answer_at_all_is_blocked() {
 #[tokio::test(start_paused = true)]
 async fn an_optional_thing_says_what_it_is_or_is_not_there() {
     let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
-    for (body, known) in [("null", Some(false)), (r#"{"id":7}"#, Some(true)), ("{}", None), (r#"{"id":null}"#, None)] {
-        let found = reads(&Script::new([json(200, body)]), settings()).get_optional_known(rule(), &["id"]).await;
+    for (body, known) in
+        [("null", Some(false)), (r#"{"id":7}"#, Some(true)), ("{}", None), (r#"{"id":null}"#, None)]
+    {
+        let found = reads(&Script::new([json(200, body)]), settings())
+            .get_optional_known(rule(), &["id"])
+            .await;
         assert_eq!(found.ok().map(|found| found.is_some()), known, "{body}");
     }
 }
@@ -595,9 +755,21 @@ async fn a_cause_keeps_the_parts_of_an_answer() {
     let reply = with(403, &[("x-request-id", "01HX-y")], r#"{"message":"403 Forbidden"}"#);
     let error = reads(&Script::new([reply]), settings()).get(get()).await.unwrap_err();
     let cause = crate::cause::Cause::from(&error);
-    assert_eq!((cause.operation, cause.status, cause.request_id.as_deref()), (Some("project-get"), Some(403), Some("01HX-y")));
-    assert!(!cause.transient && cause.help.is_some() && !cause.message.contains("01HX-y"), "{cause:?}");
-    let error = reads(&Script::new([lost(Phase::NotSent, Failure::Network)]), settings()).get(get()).await.unwrap_err();
+    assert_eq!(
+        (cause.operation, cause.status, cause.request_id.as_deref()),
+        (Some("project-get"), Some(403), Some("01HX-y"))
+    );
+    assert!(
+        !cause.transient && cause.help.is_some() && !cause.message.contains("01HX-y"),
+        "{cause:?}"
+    );
+    let error = reads(&Script::new([lost(Phase::NotSent, Failure::Network)]), settings())
+        .get(get())
+        .await
+        .unwrap_err();
     let cause = crate::cause::Cause::from(&error);
-    assert!(cause.transient && cause.message.ends_with("got no answer: connection reset"), "{cause:?}");
+    assert!(
+        cause.transient && cause.message.ends_with("got no answer: connection reset"),
+        "{cause:?}"
+    );
 }

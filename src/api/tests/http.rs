@@ -9,7 +9,9 @@ use tokio::{
 
 use super::script::{Fixed, secrets};
 use crate::{
-    api::{Count, HttpOptions, HttpTransport, ReadClient, Service, Settings, SetupError, WriteClient},
+    api::{
+        Count, HttpOptions, HttpTransport, ReadClient, Service, Settings, SetupError, WriteClient,
+    },
     operation as op,
     secret::Secret,
 };
@@ -59,18 +61,31 @@ async fn serve(answer: Vec<u8>) -> (String, Arc<Mutex<Vec<String>>>) {
 
 fn client(url: &str) -> ReadClient {
     let service = Service::parse(url, false).unwrap();
-    let transport = HttpTransport::new(&service, &Secret::new(TOKEN), &HttpOptions::default()).unwrap();
+    let transport =
+        HttpTransport::new(&service, &Secret::new(TOKEN), &HttpOptions::default()).unwrap();
     ReadClient::new(service, Arc::new(transport), Arc::new(secrets()), settings())
 }
 
 #[tokio::test]
 async fn a_request_carries_the_token_and_keeps_encoded_slashes() {
-    let (url, requests) = serve(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 8\r\n\r\n{\"id\":1}".to_vec()).await;
-    let answer = client(&format!("{url}/git/api/v4/")).get(op::PROJECT_GET.request().arg("id", "acme/shop")).await.unwrap();
+    let (url, requests) = serve(
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 8\r\n\r\n{\"id\":1}"
+            .to_vec(),
+    )
+    .await;
+    let answer = client(&format!("{url}/git/api/v4/"))
+        .get(op::PROJECT_GET.request().arg("id", "acme/shop"))
+        .await
+        .unwrap();
     assert_eq!(answer.object().unwrap()["id"], 1);
     let request = requests.lock().unwrap()[0].to_ascii_lowercase();
     assert!(request.starts_with("get /git/api/v4/projects/acme%2fshop http/1.1\r\n"), "{request}");
-    for header in ["private-token: token-of-undrift\r\n", "accept: application/json\r\n", "user-agent: undrift/", "accept-encoding: gzip"] {
+    for header in [
+        "private-token: token-of-undrift\r\n",
+        "accept: application/json\r\n",
+        "user-agent: undrift/",
+        "accept-encoding: gzip",
+    ] {
         assert!(request.contains(header), "{header} in {request}");
     }
 }
@@ -78,8 +93,12 @@ async fn a_request_carries_the_token_and_keeps_encoded_slashes() {
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let (elsewhere, requests) = serve(Vec::new()).await;
-    for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
-        let answer = format!("HTTP/1.1 {status}\r\nlocation: {elsewhere}/api/v4/projects/7\r\ncontent-length: 0\r\n\r\n");
+    for status in
+        ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"]
+    {
+        let answer = format!(
+            "HTTP/1.1 {status}\r\nlocation: {elsewhere}/api/v4/projects/7\r\ncontent-length: 0\r\n\r\n"
+        );
         let (url, _) = serve(answer.into_bytes()).await;
         let error = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
         assert!(!error.is_moved() && !error.is_not_found(), "{error}");
@@ -91,15 +110,21 @@ async fn a_redirect_is_not_followed() {
 async fn a_token_that_cannot_be_a_header_is_refused_and_not_shown() {
     let service = Service::parse("http://localhost", false).unwrap();
     for token in ["", "canary\nX: y", "canary\0"] {
-        let error = HttpTransport::new(&service, &Secret::new(token), &HttpOptions::default()).unwrap_err();
+        let error =
+            HttpTransport::new(&service, &Secret::new(token), &HttpOptions::default()).unwrap_err();
         assert_eq!(error, SetupError::Token);
     }
-    let transport = HttpTransport::new(&service, &Secret::new(TOKEN), &HttpOptions::default()).unwrap();
+    let transport =
+        HttpTransport::new(&service, &Secret::new(TOKEN), &HttpOptions::default()).unwrap();
     assert!(!format!("{transport:?}").contains("token-of"));
 }
 
 fn ok(body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
 #[tokio::test]
@@ -134,9 +159,12 @@ async fn a_body_beyond_all_bounds_is_not_read() {
 #[tokio::test]
 async fn a_compressed_answer_is_read() {
     // `{"id":1}`, as gzip with one stored block.
-    let gzip = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x01\x08\0\xf7\xff{\"id\":1}\xc5\xf8\x5d\x44\x08\x00\x00\x00";
-    let head =
-        format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", gzip.len());
+    let gzip =
+        b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x01\x08\0\xf7\xff{\"id\":1}\xc5\xf8\x5d\x44\x08\x00\x00\x00";
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+        gzip.len()
+    );
     let (url, _) = serve([head.as_bytes(), gzip.as_slice()].concat()).await;
     let answer = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap();
     assert_eq!(answer.object().unwrap()["id"], 1);
@@ -149,7 +177,10 @@ async fn a_service_that_is_not_there_gets_every_retry_and_nothing_is_in_doubt() 
     drop(listener);
     let client = WriteClient::new(client(&url));
     let error = client.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await.unwrap_err();
-    assert!(error.is_unreachable() && !error.is_tls() && error.in_doubt_since().is_none(), "{error}");
+    assert!(
+        error.is_unreachable() && !error.is_tls() && error.in_doubt_since().is_none(),
+        "{error}"
+    );
     assert_eq!(client.reads().counts()["project-archive"], Count { calls: 6, retries: 5 });
 }
 
@@ -172,11 +203,19 @@ fn a_file_without_certificates_is_refused() {
     let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     for pem in ["", "nothing", broken] {
         let options = HttpOptions { ca: Some(pem.into()), ..HttpOptions::default() };
-        assert_eq!(HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err(), SetupError::Authorities, "{pem}");
+        assert_eq!(
+            HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err(),
+            SetupError::Authorities,
+            "{pem}"
+        );
     }
-    let options = HttpOptions { proxy: Some("http://user:canary@ [".into()), ..HttpOptions::default() };
+    let options =
+        HttpOptions { proxy: Some("http://user:canary@ [".into()), ..HttpOptions::default() };
     let service = Service::parse("http://localhost", false).unwrap();
-    assert_eq!(HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err(), SetupError::Proxy);
+    assert_eq!(
+        HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err(),
+        SetupError::Proxy
+    );
 }
 
 #[tokio::test]
@@ -193,10 +232,15 @@ async fn a_proxy_is_used_if_it_is_named() {
 #[tokio::test]
 async fn no_proxy_is_taken_from_the_environment() {
     let (trap, requests) = serve(ok("{}")).await;
-    // The environment is that of the process, so another test runs once more in a process of its own.
+    // The environment is that of the process, so another test runs once more in a process of its
+    // own.
     let mut again = tokio::process::Command::new(std::env::current_exe().unwrap());
-    again.args(["--exact", "api::tests::http::a_request_carries_the_token_and_keeps_encoded_slashes"]);
-    for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+    again.args([
+        "--exact",
+        "api::tests::http::a_request_carries_the_token_and_keeps_encoded_slashes",
+    ]);
+    for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+    {
         again.env(name, &trap);
     }
     let output = again.env_remove("NO_PROXY").env_remove("no_proxy").output().await.unwrap();

@@ -1,4 +1,5 @@
-//! A transport that answers from a script and remembers what it was asked, and clocks and chance to go with it.
+//! A transport that answers from a script and remembers what it was asked, and clocks and chance to
+//! go with it.
 
 use std::{
     collections::VecDeque,
@@ -13,8 +14,8 @@ use tokio::time::Instant;
 
 use crate::{
     api::{
-        BodyError, Content, Failure, Phase, Random, ReadClient, SendError, Service, Settings, Transport, WireRequest, WireResponse,
-        WriteClient,
+        BodyError, Content, Failure, Phase, Random, ReadClient, SendError, Service, Settings,
+        Transport, WireRequest, WireResponse, WriteClient,
     },
     secret::{Reference, Secret, Secrets},
 };
@@ -57,7 +58,10 @@ impl Transport for Script {
         Box::pin(async {
             // Others get their turn while a request is in flight.
             tokio::task::yield_now().await;
-            let delay = reply.as_ref().and_then(|reply| reply.as_ref().ok()).and_then(|response| response.headers.get(DELAY));
+            let delay = reply
+                .as_ref()
+                .and_then(|reply| reply.as_ref().ok())
+                .and_then(|response| response.headers.get(DELAY));
             if let Some(seconds) = delay.and_then(|delay| delay.to_str().ok()?.parse().ok()) {
                 tokio::time::sleep(Duration::from_secs(seconds)).await;
             }
@@ -70,7 +74,12 @@ impl Transport for Script {
 impl Script {
     pub(super) fn new(replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
         let replies = Mutex::new(replies.into_iter().collect());
-        Arc::new(Self { replies, sent: Mutex::default(), in_flight: Mutex::default(), start: Instant::now() })
+        Arc::new(Self {
+            replies,
+            sent: Mutex::default(),
+            in_flight: Mutex::default(),
+            start: Instant::now(),
+        })
     }
 
     /// When each request was sent.
@@ -138,7 +147,9 @@ fn client(script: &Arc<Script>, secrets: Secrets, settings: Settings) -> ReadCli
 }
 
 pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
-    let parse = |(name, value): &(&str, &str)| (HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap());
+    let parse = |(name, value): &(&str, &str)| {
+        (HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap())
+    };
     pairs.iter().map(parse).collect()
 }
 
@@ -159,7 +170,11 @@ pub(super) fn html(status: u16) -> Reply {
 }
 
 pub(super) fn cut(status: u16) -> Reply {
-    Ok(WireResponse { status, headers: headers(&[("content-type", "application/json")]), body: Err(BodyError::Cut) })
+    Ok(WireResponse {
+        status,
+        headers: headers(&[("content-type", "application/json")]),
+        body: Err(BodyError::Cut),
+    })
 }
 
 pub(super) fn empty(status: u16) -> Reply {

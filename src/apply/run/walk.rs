@@ -1,9 +1,11 @@
-//! The steps of one project under way: sent along their edges, waiting where an answer was lost or a value went stale, and going on with what a
-//! look found.
+//! The steps of one project under way: sent along their edges, waiting where an answer was lost or
+//! a value went stale, and going on with what a look found.
 
 use std::time::Duration;
 
-use futures_util::{FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered};
+use futures_util::{
+    FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered,
+};
 
 use super::{Ended, Look, Place, Run, UNREAD};
 use crate::{
@@ -19,7 +21,8 @@ use crate::{
     text,
 };
 
-/// How long live values that an edit repeats are taken for what is there. A wait makes them stale before.
+/// How long live values that an edit repeats are taken for what is there. A wait makes them stale
+/// before.
 const FRESH: Duration = Duration::from_secs(5);
 
 /// A step under way.
@@ -62,7 +65,13 @@ enum Happened {
 
 impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Carries out `steps`, planned from what was read at `read_at`, along their edges.
-    pub(super) async fn walk_all(&self, steps: Vec<Step>, read_at: Duration, ended: &mut Ended, place: &mut Place<'a>) {
+    pub(super) async fn walk_all(
+        &self,
+        steps: Vec<Step>,
+        read_at: Duration,
+        ended: &mut Ended,
+        place: &mut Place<'a>,
+    ) {
         let mut ready: Vec<Step> = steps;
         let mut under_way: FuturesUnordered<LocalBoxFuture<'_, Happened>> = FuturesUnordered::new();
         let mut waiting: Vec<(Duration, Walk, Wait)> = Vec::new();
@@ -74,7 +83,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let due = waiting.iter().map(|(due, ..)| *due).min().filter(|_| !looking);
             let happened = match due {
                 None if under_way.is_empty() && ready.is_empty() => return,
-                // Nothing runs and nothing waits, so what is left was blocked in this round; go round once more for it.
+                // Nothing runs and nothing waits, so what is left was blocked in this round; go
+                // round once more for it.
                 None if under_way.is_empty() => None,
                 None => under_way.next().await,
                 Some(due) => {
@@ -91,7 +101,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                             None
                         }
                         Err(true) => {
-                            let (now_due, later) = waiting.into_iter().partition(|(instant, ..)| *instant <= due);
+                            let (now_due, later) =
+                                waiting.into_iter().partition(|(instant, ..)| *instant <= due);
                             waiting = later;
                             looking = true;
                             under_way.push(self.look_for(now_due).boxed_local());
@@ -102,7 +113,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             };
             match happened {
                 None => {}
-                Some(Happened::Walked(walk, Next::Waits(due, wait))) => waiting.push((due, walk, wait)),
+                Some(Happened::Walked(walk, Next::Waits(due, wait))) => {
+                    waiting.push((due, walk, wait))
+                }
                 Some(Happened::Walked(walk, Next::Ended(outcome, error))) => {
                     ended.error = ended.error.take().or(error);
                     self.end(ended, &walk.step, outcome);
@@ -112,7 +125,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     for (walk, wait) in walks {
                         match self.after_look(walk, wait, &look) {
                             (walk, None) => under_way.push(self.advance(walk).boxed_local()),
-                            (walk, Some(next)) => under_way.push(std::future::ready(Happened::Walked(walk, next)).boxed_local()),
+                            (walk, Some(next)) => under_way.push(
+                                std::future::ready(Happened::Walked(walk, next)).boxed_local(),
+                            ),
                         }
                     }
                 }
@@ -127,9 +142,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             match self.readiness(&step, ended) {
                 Readiness::Blocked(why) => self.end(ended, &step, Outcome::Skipped(why.into())),
                 Readiness::Waits => ready.push(step),
-                Readiness::Ready if self.is_over() || ended.error.is_some() => self.end(ended, &step, Outcome::NotStarted),
+                Readiness::Ready if self.is_over() || ended.error.is_some() => {
+                    self.end(ended, &step, Outcome::NotStarted)
+                }
                 Readiness::Ready => {
-                    self.teller.tell(Event::Started { address: step.address.clone(), action: step.action });
+                    self.teller.tell(Event::Started {
+                        address: step.address.clone(),
+                        action: step.action,
+                    });
                     ended.sent = true;
                     started.push(Walk { step, read_at, at: 0, attempt: 1, resent: false });
                 }
@@ -142,9 +162,16 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         for edge in &step.after {
             match ended.results.get(&edge.address) {
                 Some(result) if result.outcome.is_success() => {}
-                Some(_) => return Readiness::Blocked(format!("`{}` must succeed first: {}", edge.address, edge.reason)),
+                Some(_) => {
+                    return Readiness::Blocked(format!(
+                        "`{}` must succeed first: {}",
+                        edge.address, edge.reason
+                    ));
+                }
                 // Only steps of the plan are waited for.
-                None if self.steps.iter().any(|planned| planned.address == edge.address) => return Readiness::Waits,
+                None if self.steps.iter().any(|planned| planned.address == edge.address) => {
+                    return Readiness::Waits;
+                }
                 None => {}
             }
         }
@@ -154,7 +181,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Sends the calls of a step, in order, as far as they go.
     async fn advance(&self, mut walk: Walk) -> Happened {
         while let Some(request) = walk.step.requests.get(walk.at).cloned() {
-            let freshness = Freshness { until: walk.read_at.saturating_add(FRESH), attempt: walk.attempt };
+            let freshness =
+                Freshness { until: walk.read_at.saturating_add(FRESH), attempt: walk.attempt };
             if let Err(error) = self.apply.writer.send_fresh(request.clone(), freshness).await {
                 let next = self.after_error(&mut walk, &request, error);
                 return Happened::Walked(walk, next);
@@ -184,10 +212,24 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
         if over {
             let sent = walk.at > 0 || walk.resent;
-            let rest = || format!("the run ended after {} of {}", walk.at, text::count(walk.step.requests.len(), "call"));
-            return Next::Ended(if sent { Outcome::Failed(Cause::new(rest()).transient()) } else { Outcome::NotStarted }, ends);
+            let rest = || {
+                format!(
+                    "the run ended after {} of {}",
+                    walk.at,
+                    text::count(walk.step.requests.len(), "call")
+                )
+            };
+            return Next::Ended(
+                if sent {
+                    Outcome::Failed(Cause::new(rest()).transient())
+                } else {
+                    Outcome::NotStarted
+                },
+                ends,
+            );
         }
-        let taken = matches!(request.operation.again, Again::Refused | Again::Second) && matches!(error.status(), Some(400 | 409 | 422));
+        let taken = matches!(request.operation.again, Again::Refused | Again::Second)
+            && matches!(error.status(), Some(400 | 409 | 422));
         if taken && ends.is_none() {
             return Next::Waits(self.now(), Wait::Refused(error));
         }
@@ -200,9 +242,16 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// What comes next for a step that waited; nothing if it is to be sent.
-    fn after_look(&self, walk: Walk, wait: Wait, look: &Result<Look, ApiError>) -> (Walk, Option<Next>) {
+    fn after_look(
+        &self,
+        walk: Walk,
+        wait: Wait,
+        look: &Result<Look, ApiError>,
+    ) -> (Walk, Option<Next>) {
         match (wait, look) {
-            (Wait::Lost { error, since, looks }, look) => self.after_loss(walk, error, since, looks, look.as_ref()),
+            (Wait::Lost { error, since, looks }, look) => {
+                self.after_loss(walk, error, since, looks, look.as_ref())
+            }
             (Wait::Refused(error), look) => self.after_refusal(walk, &error, look.as_ref()),
             (Wait::Rebuild, Ok(look)) => self.rebuilt(walk, look),
             (Wait::Rebuild, Err(error)) => {
@@ -213,14 +262,22 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// What comes next for a create that was refused: it may be there all the same.
-    fn after_refusal(&self, walk: Walk, error: &ApiError, look: Result<&Look, &ApiError>) -> (Walk, Option<Next>) {
-        let applied = look.is_ok_and(|look| standing(&walk.step, walk.at, &look.seen) == Standing::Applied);
+    fn after_refusal(
+        &self,
+        walk: Walk,
+        error: &ApiError,
+        look: Result<&Look, &ApiError>,
+    ) -> (Walk, Option<Next>) {
+        let applied =
+            look.is_ok_and(|look| standing(&walk.step, walk.at, &look.seen) == Standing::Applied);
         let ends = look.err().filter(|error| ends_everything(error)).cloned();
         match (applied, walk.resent) {
             // The first sending of two came late, and the second was one too many.
             (true, true) => self.on_with_next_call(walk),
             // Somebody else, like another run, was faster and made the same.
-            (true, false) if walk.step.requests.len() == 1 => (walk, Some(Next::Ended(Outcome::Already, None))),
+            (true, false) if walk.step.requests.len() == 1 => {
+                (walk, Some(Next::Ended(Outcome::Already, None)))
+            }
             _ => (walk, Some(Next::Ended(Outcome::Failed(Cause::from(error)), ends))),
         }
     }
@@ -256,7 +313,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         look: Result<&Look, &ApiError>,
     ) -> (Walk, Option<Next>) {
         let request = walk.step.requests[walk.at].clone();
-        let unread = |why: &dyn std::fmt::Display| format!("{error}; reading back whether it took effect failed: {why}");
+        let unread = |why: &dyn std::fmt::Display| {
+            format!("{error}; reading back whether it took effect failed: {why}")
+        };
         let found = match look {
             Ok(look) => self.found(&walk, &request, look),
             Err(error) if ends_everything(error) => {
@@ -284,18 +343,28 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 (walk, Some(Next::Waits(due, Wait::Lost { error, since, looks: looks + 1 })))
             }
             (Then::Failed, _) => ended(walk, Outcome::Failed(Cause::from(&error).transient())),
-            (Then::Other, _) => {
-                ended(walk, Outcome::ChangedMeanwhile(format!("{error}; the service now holds something else than what was sent").into()))
+            (Then::Other, _) => ended(
+                walk,
+                Outcome::ChangedMeanwhile(
+                    format!("{error}; the service now holds something else than what was sent")
+                        .into(),
+                ),
+            ),
+            (Then::Unknown(cause), _) => {
+                ended(walk, Outcome::Unknown(Cause::new(unread(&cause)).transient()))
             }
-            (Then::Unknown(cause), _) => ended(walk, Outcome::Unknown(Cause::new(unread(&cause)).transient())),
         }
     }
 
-    /// What was found of a lost call. One that somebody asked to send again although nothing can be seen to differ may be sent again.
+    /// What was found of a lost call. One that somebody asked to send again although nothing can be
+    /// seen to differ may be sent again.
     fn found(&self, walk: &Walk, request: &Request<Write>, look: &Look) -> Standing {
         let found = standing(&walk.step, walk.at, &look.seen);
         let asked = || look.plan.steps.iter().any(|now| walk.step.is_as(now));
-        if matches!(found, Standing::Unknown(_)) && request.operation.again == Again::Same && asked() {
+        if matches!(found, Standing::Unknown(_))
+            && request.operation.again == Again::Same
+            && asked()
+        {
             return Standing::NotApplied;
         }
         found
@@ -311,7 +380,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 }
                 Wait::Refused(error) => Outcome::Failed(Cause::from(&error)),
                 Wait::Rebuild if walk.at == 0 => Outcome::NotStarted,
-                Wait::Rebuild => Outcome::Failed(Cause::new("the run ended before its last call").transient()),
+                Wait::Rebuild => {
+                    Outcome::Failed(Cause::new("the run ended before its last call").transient())
+                }
             };
             self.end(ended, &walk.step, outcome);
         }

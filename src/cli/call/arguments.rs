@@ -1,4 +1,5 @@
-//! From `name=value` arguments to a request, checked against the table of operations. Nothing is sent or looked up here.
+//! From `name=value` arguments to a request, checked against the table of operations. Nothing is
+//! sent or looked up here.
 //!
 //! | written | means |
 //! |---|---|
@@ -24,7 +25,8 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// What is wrong with an argument: a fragment that does not quote what may be secret, and what to do about it.
+/// What is wrong with an argument: a fragment that does not quote what may be secret, and what to
+/// do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) message: String,
@@ -53,7 +55,10 @@ struct Given {
 ///
 /// # Errors
 /// Everything that is wrong with them.
-pub(super) fn request_for<E: Copy>(op: Op<E>, arguments: &[String]) -> Result<Request<E>, Vec<Fault>> {
+pub(super) fn request_for<E: Copy>(
+    op: Op<E>,
+    arguments: &[String],
+) -> Result<Request<E>, Vec<Fault>> {
     let row = op.row();
     let known = parameters(row);
     let mut faults = Vec::new();
@@ -73,8 +78,14 @@ pub(super) fn request_for<E: Copy>(op: Op<E>, arguments: &[String]) -> Result<Re
 
 /// What is deprecated among the arguments, and what to say instead.
 pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
-    let given = |name: &str| arguments.iter().any(|argument| argument.split_once('=').is_some_and(|(written, _)| split(written).0 == name));
-    let deprecated = parameters(row).into_iter().filter(|parameter| parameter.deprecated && given(parameter.name));
+    let given = |name: &str| {
+        arguments.iter().any(|argument| {
+            argument.split_once('=').is_some_and(|(written, _)| split(written).0 == name)
+        })
+    };
+    let deprecated = parameters(row)
+        .into_iter()
+        .filter(|parameter| parameter.deprecated && given(parameter.name));
     deprecated
         .map(|Parameter { name, replaced_by, .. }| match replaced_by {
             Some(other) => format!("`{name}` is deprecated: use `{other}`"),
@@ -85,7 +96,9 @@ pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
 
 /// Adds a value; one that belongs to a list joins it.
 fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Fault> {
-    let Some(old) = given.iter_mut().find(|old| old.parameter.name == new.parameter.name && old.key == new.key) else {
+    let Some(old) =
+        given.iter_mut().find(|old| old.parameter.name == new.parameter.name && old.key == new.key)
+    else {
         given.push(new);
         return Ok(());
     };
@@ -94,7 +107,8 @@ fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Fault> {
             items.extend(more);
             Ok(())
         }
-        _ => Err(Fault::new(format!("`{}` is given twice", new.parameter.name)).help("it takes one value")),
+        _ => Err(Fault::new(format!("`{}` is given twice", new.parameter.name))
+            .help("it takes one value")),
     }
 }
 
@@ -102,13 +116,21 @@ fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Fault> {
 fn missing(row: &Operation, known: &[&'static Parameter], given: &[Given]) -> Vec<Fault> {
     let has = |name: &str| given.iter().any(|given| given.parameter.name == name);
     let required = known.iter().filter(|parameter| parameter.required && !has(parameter.name));
-    let mut faults: Vec<_> =
-        required.map(|parameter| Fault::new(format!("`{}` needs `{}`", row.id, parameter.name)).help(explained(row))).collect();
+    let mut faults: Vec<_> = required
+        .map(|parameter| {
+            Fault::new(format!("`{}` needs `{}`", row.id, parameter.name)).help(explained(row))
+        })
+        .collect();
     if !row.one_of.is_empty() && !row.one_of.iter().any(|name| has(name)) {
-        faults.push(Fault::new(format!("`{}` needs {}", row.id, alternatives(row.one_of))).help(explained(row)));
+        faults.push(
+            Fault::new(format!("`{}` needs {}", row.id, alternatives(row.one_of)))
+                .help(explained(row)),
+        );
     }
     if has("per_page") && !has("page") {
-        faults.push(Fault::new("`per_page` goes with `page`").help("leave both out to read the whole list"));
+        faults.push(
+            Fault::new("`per_page` goes with `page`").help("leave both out to read the whole list"),
+        );
     }
     faults
 }
@@ -153,7 +175,11 @@ fn split(written: &str) -> (&str, Option<&str>) {
     written.split_once('.').map_or((written, None), |(name, key)| (name, Some(key)))
 }
 
-fn nested(parent: &Parameter, keys: &'static [Parameter], key: &str) -> Result<&'static Parameter, Fault> {
+fn nested(
+    parent: &Parameter,
+    keys: &'static [Parameter],
+    key: &str,
+) -> Result<&'static Parameter, Fault> {
     keys.iter().find(|known| known.name == key).ok_or_else(|| {
         let fault = Fault::new(format!("`{}` has no key `{key}`", parent.name));
         let names: Vec<_> = keys.iter().map(|known| known.name).collect();
@@ -174,20 +200,25 @@ fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Faul
             Some(("file", path)) if !path.is_empty() => Some(Reference::File(path.to_owned())),
             _ => {
                 let fault = Fault::new(format!("what follows the `@` in `{written}` says nothing"));
-                return Err(fault.help("write `@env:NAME`, `@file:PATH`, or `@@` for a text that starts with `@`"));
+                return Err(fault.help(
+                    "write `@env:NAME`, `@file:PATH`, or `@@` for a text that starts with `@`",
+                ));
             }
         },
     };
     match (parameter.value, reference) {
         (_, None) => literal(parameter, written, text),
         (_, Some(_)) if parameter.place != Place::Body => {
-            let fault = Fault::new(format!("`{written}` stands in the address, which logs show, so it is never a secret"));
+            let fault = Fault::new(format!(
+                "`{written}` stands in the address, which logs show, so it is never a secret"
+            ));
             Err(fault.help("write the value itself"))
         }
         (Type::File, Some(Reference::File(path))) => Ok(Value::File(path)),
         (Type::File, Some(Reference::Env(_))) => Err(not_a_file(written)),
         (Type::Text, Some(reference)) => Ok(Value::Secret(reference)),
-        (other, Some(_)) => Err(Fault::new(format!("`{written}` is no text but a {other}")).help("write the value itself")),
+        (other, Some(_)) => Err(Fault::new(format!("`{written}` is no text but a {other}"))
+            .help("write the value itself")),
     }
 }
 
@@ -199,19 +230,24 @@ fn not_a_file(written: &str) -> Fault {
 fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fault> {
     // Empty text clears, and is neither a secret nor a file.
     if parameter.secret && !text.is_empty() {
-        let fault = Fault::new(format!("`{written}` is a secret, and everybody on this machine can see the command line"));
+        let fault = Fault::new(format!(
+            "`{written}` is a secret, and everybody on this machine can see the command line"
+        ));
         return Err(fault.help(format!("write `{written}=@env:NAME` or `{written}=@file:PATH`")));
     }
     if parameter.value == Type::File && (!text.is_empty() || parameter.required) {
         return Err(not_a_file(written));
     }
-    // The address would lead elsewhere without the segment, or with one that means the folder or the one above.
+    // The address would lead elsewhere without the segment, or with one that means the folder or
+    // the one above.
     if parameter.place == Place::Path && matches!(text, "" | "." | "..") {
         return Err(Fault::new(format!("`{text}` cannot stand for `{written}` in a path")));
     }
     match plain(parameter.value, text) {
         Ok(json) => Ok(Value::Plain(json)),
-        Err(fault) => Err(Fault { message: format!("`{written}` {}", fault.message), help: fault.help }),
+        Err(fault) => {
+            Err(Fault { message: format!("`{written}` {}", fault.message), help: fault.help })
+        }
     }
 }
 
@@ -220,7 +256,11 @@ fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fa
 /// # Errors
 /// The end of a message that starts with the name.
 fn plain(kind: Type, text: &str) -> Result<Json, Fault> {
-    let number = |text: &str| text.parse::<i64>().map(Json::from).map_err(|_| Fault::new(format!("is a whole number, not `{text}`")));
+    let number = |text: &str| {
+        text.parse::<i64>()
+            .map(Json::from)
+            .map_err(|_| Fault::new(format!("is a whole number, not `{text}`")))
+    };
     let each = |of: &dyn Fn(&str) -> Result<Json, Fault>| {
         let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
         items.map(of).collect::<Result<Vec<_>, _>>().map(Json::from)
@@ -231,7 +271,10 @@ fn plain(kind: Type, text: &str) -> Result<Json, Fault> {
         Type::Integer => number(text),
         Type::Integers => each(&number),
         Type::Texts => each(&|item| Ok(item.into())),
-        Type::Boolean => text.parse::<bool>().map(Json::from).map_err(|_| Fault::new(format!("is `true` or `false`, not `{text}`"))),
+        Type::Boolean => text
+            .parse::<bool>()
+            .map(Json::from)
+            .map_err(|_| Fault::new(format!("is `true` or `false`, not `{text}`"))),
         Type::Date if !text.is_empty() && (text.len() != 10 || text.parse::<Date>().is_err()) => {
             Err(Fault::new(format!("is a day such as `2099-01-31`, not `{text}`")))
         }
@@ -240,8 +283,14 @@ fn plain(kind: Type, text: &str) -> Result<Json, Fault> {
         }
         Type::Level => level(text),
         // A name may look like a number, such as `007`.
-        Type::IdOrName => Ok(text.parse::<u64>().ok().filter(|id| id.to_string() == text).map_or_else(|| text.into(), Json::from)),
-        Type::Text | Type::Map | Type::Object(_) | Type::File | Type::Date | Type::Time => Ok(text.into()),
+        Type::IdOrName => Ok(text
+            .parse::<u64>()
+            .ok()
+            .filter(|id| id.to_string() == text)
+            .map_or_else(|| text.into(), Json::from)),
+        Type::Text | Type::Map | Type::Object(_) | Type::File | Type::Date | Type::Time => {
+            Ok(text.into())
+        }
     }
 }
 
@@ -264,7 +313,8 @@ fn level(text: &str) -> Result<Json, Fault> {
     }
     let written = text.parse::<u8>().map_or_else(|_| Json::from(text), Json::from);
     Level::parse(&written).map(|level| level.number.into()).ok_or_else(|| {
-        let words: Vec<_> = std::iter::once(NO_ACCESS).chain(LEVELS.iter().map(|level| level.word)).collect();
+        let words: Vec<_> =
+            std::iter::once(NO_ACCESS).chain(LEVELS.iter().map(|level| level.word)).collect();
         Fault::new(format!("is a level, {}, not `{text}`", alternatives(&words)))
     })
 }
@@ -276,14 +326,21 @@ fn build<E: Copy>(op: Op<E>, given: Vec<Given>) -> Request<E> {
         match parameter.place {
             Place::Path => request = request.arg(parameter.name, in_address(&value)),
             Place::Query => {
-                let name = key.map_or_else(|| parameter.name.to_owned(), |key| format!("{}[{key}]", parameter.name));
+                let name = key.map_or_else(
+                    || parameter.name.to_owned(),
+                    |key| format!("{}[{key}]", parameter.name),
+                );
                 request = request.query(name, in_address(&value));
             }
             Place::Body => match (key, value) {
                 (None, value) => drop(body.insert(parameter.name.to_owned(), value)),
                 (Some(key), value) => {
-                    let entry = body.entry(parameter.name.to_owned()).or_insert_with(|| Value::Plain(Object::new().into()));
-                    if let (Value::Plain(Json::Object(object)), Value::Plain(value)) = (entry, value) {
+                    let entry = body
+                        .entry(parameter.name.to_owned())
+                        .or_insert_with(|| Value::Plain(Object::new().into()));
+                    if let (Value::Plain(Json::Object(object)), Value::Plain(value)) =
+                        (entry, value)
+                    {
                         object.insert(key, value);
                     }
                 }
@@ -306,5 +363,9 @@ fn in_address(value: &Value) -> String {
 /// The references that a request has to have looked up before it is sent.
 pub(super) fn references<E>(request: &Request<E>) -> BTreeSet<&Reference> {
     let values = request.body_fields().into_iter().flat_map(|fields| fields.values());
-    values.filter_map(|value| if let Value::Secret(reference) = value { Some(reference) } else { None }).collect()
+    values
+        .filter_map(
+            |value| if let Value::Secret(reference) = value { Some(reference) } else { None },
+        )
+        .collect()
 }

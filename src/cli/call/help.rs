@@ -5,7 +5,8 @@ use crate::{
     operation::{AnyOp, OPERATIONS, Parameter, Type},
 };
 
-/// The subjects under which operations are listed, by the section of the reference that describes them.
+/// The subjects under which operations are listed, by the section of the reference that describes
+/// them.
 const SUBJECTS: [(&str, &str); 10] = [
     ("1, 4.1", "Variables"),
     ("1, 4.2", "Imports"),
@@ -36,7 +37,14 @@ pub(super) fn list() -> String {
 /// One operation with all that it takes.
 pub(super) fn operation(op: AnyOp) -> String {
     let row = op.row();
-    let mut text = format!("{}: {}\n\n{} {}  ({})\n", row.id, facts(row).join("; "), row.method, row.path, op.effect());
+    let mut text = format!(
+        "{}: {}\n\n{} {}  ({})\n",
+        row.id,
+        facts(row).join("; "),
+        row.method,
+        row.path,
+        op.effect()
+    );
     let lines: Vec<_> = parameters(row).into_iter().flat_map(lines).collect();
     let width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or_default();
     let wide = lines.iter().map(|(_, value, _)| value.len()).max().unwrap_or_default();
@@ -63,8 +71,11 @@ fn lines(parameter: &Parameter) -> Vec<(String, String, String)> {
         (name + if parameter.required { "*" } else { "" }, parameter.value.to_string(), about)
     };
     let keys = if let Type::Object(keys) = parameter.value { keys } else { &[] };
-    let name =
-        if matches!(parameter.value, Type::Object(_) | Type::Map) { format!("{}[KEY]", parameter.name) } else { parameter.name.into() };
+    let name = if matches!(parameter.value, Type::Object(_) | Type::Map) {
+        format!("{}[KEY]", parameter.name)
+    } else {
+        parameter.name.into()
+    };
     let nested = keys.iter().map(|key| line(format!("{}[{}]", parameter.name, key.name), key));
     std::iter::once(line(name, parameter)).chain(nested).collect()
 }
@@ -78,7 +89,11 @@ mod tests {
         let list = list();
         for op in OPERATIONS {
             let id = op.row().id;
-            assert_eq!(list.lines().filter(|line| line.split_whitespace().next() == Some(id)).count(), 1, "{id}");
+            assert_eq!(
+                list.lines().filter(|line| line.split_whitespace().next() == Some(id)).count(),
+                1,
+                "{id}"
+            );
         }
     }
 
@@ -87,7 +102,11 @@ mod tests {
         for op in OPERATIONS {
             let help = operation(*op);
             for parameter in parameters(op.row()) {
-                assert!(help.contains(parameter.name) && help.contains(parameter.about.trim_end_matches('.')), "{help}");
+                assert!(
+                    help.contains(parameter.name)
+                        && help.contains(parameter.about.trim_end_matches('.')),
+                    "{help}"
+                );
             }
         }
     }

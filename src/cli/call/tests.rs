@@ -3,10 +3,13 @@ use serde_json::json;
 
 use super::{arguments::request_for, *};
 use crate::{
-    api::{Failure as Why, Phase, SendError, Service, Settings, Transport, WireRequest, WireResponse},
+    api::{
+        Failure as Why, Phase, SendError, Service, Settings, Transport, WireRequest, WireResponse,
+    },
     operation::{
-        FILTERED_LIST, FORK_LIST, GROUP_MEMBER_CREATE, HOOK_CREATE, IMPORT_EXTGIT, IMPORT_EXTSERVER, MEMBER_DELETE, MEMBER_LIST,
-        MEMBER_UPDATE, PROJECT_CREATE, PROJECT_FORK, PROJECT_GET, PROJECT_LIST, PROJECT_UPDATE, PROJECT_UPLOAD, STARRED_PROJECTS,
+        FILTERED_LIST, FORK_LIST, GROUP_MEMBER_CREATE, HOOK_CREATE, IMPORT_EXTGIT,
+        IMPORT_EXTSERVER, MEMBER_DELETE, MEMBER_LIST, MEMBER_UPDATE, PROJECT_CREATE, PROJECT_FORK,
+        PROJECT_GET, PROJECT_LIST, PROJECT_UPDATE, PROJECT_UPLOAD, STARRED_PROJECTS,
         VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_GET, VARIABLE_UPDATE,
     },
 };
@@ -15,19 +18,28 @@ fn words(arguments: &[&str]) -> Vec<String> {
     arguments.iter().map(|&argument| argument.to_owned()).collect()
 }
 
-/// The target and the body of what is asked, or everything that is wrong with it; what is in the body is shown as plans store it.
+/// The target and the body of what is asked, or everything that is wrong with it; what is in the
+/// body is shown as plans store it.
 fn built<E: Copy>(op: Op<E>, arguments: &[&str]) -> Result<(String, Json), Vec<String>> {
     let request = request_for(op, &words(arguments)).map_err(|faults| {
         faults
             .into_iter()
-            .map(|fault| [Some(fault.message), fault.help].into_iter().flatten().collect::<Vec<_>>().join("; "))
+            .map(|fault| {
+                [Some(fault.message), fault.help]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join("; ")
+            })
             .collect::<Vec<_>>()
     })?;
     let body = match request.body_fields() {
         None => Json::Null,
-        Some(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), value.plain().cloned().unwrap_or(json!(value)))).collect::<Object>().into()
-        }
+        Some(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), value.plain().cloned().unwrap_or(json!(value))))
+            .collect::<Object>()
+            .into(),
     };
     Ok((request.target(), body))
 }
@@ -38,18 +50,32 @@ fn arguments_become_the_path_the_query_and_the_body() {
         (built(PROJECT_GET, &["id=acme/shop"]), "/projects/acme%2Fshop", json!(null)),
         (built(PROJECT_GET, &["id=7", "license=true"]), "/projects/7?license=true", json!(null)),
         (built(STARRED_PROJECTS, &["user_id=007"]), "/users/007/starred_projects", json!(null)),
-        (built(FORK_LIST, &["id=7", "min_access_level=Developer"]), "/projects/7/forks?min_access_level=30", json!(null)),
         (
-            built(PROJECT_LIST, &["custom_attributes[a b]=c=d", "custom_attributes.x=y", "order_by=name"]),
+            built(FORK_LIST, &["id=7", "min_access_level=Developer"]),
+            "/projects/7/forks?min_access_level=30",
+            json!(null),
+        ),
+        (
+            built(
+                PROJECT_LIST,
+                &["custom_attributes[a b]=c=d", "custom_attributes.x=y", "order_by=name"],
+            ),
             "/projects?custom_attributes%5Ba%20b%5D=c%3Dd&custom_attributes%5Bx%5D=y&order_by=name",
             json!(null),
         ),
         (
-            built(PROJECT_LIST, &["last_activity_after=2024-01-31T00:00:00Z", "page=2", "per_page=5"]),
+            built(
+                PROJECT_LIST,
+                &["last_activity_after=2024-01-31T00:00:00Z", "page=2", "per_page=5"],
+            ),
             "/projects?last_activity_after=2024-01-31T00%3A00%3A00Z&page=2&per_page=5",
             json!(null),
         ),
-        (built(MEMBER_LIST, &["id=7", "user_ids=1,2", "user_ids[]=3"]), "/projects/7/members?user_ids=1%2C2%2C3", json!(null)),
+        (
+            built(MEMBER_LIST, &["id=7", "user_ids=1,2", "user_ids[]=3"]),
+            "/projects/7/members?user_ids=1%2C2%2C3",
+            json!(null),
+        ),
         (
             built(VARIABLE_GET, &["id=7", "key=A", "filter[environment_scope]=prod/*"]),
             "/projects/7/variables/A?filter%5Benvironment_scope%5D=prod%2F%2A",
@@ -61,13 +87,28 @@ fn arguments_become_the_path_the_query_and_the_body() {
             json!(null),
         ),
         (
-            built(VARIABLE_CREATE, &["id=7", "key=A", "value=@env:TOKEN", "masked=true", "variable_type=file"]),
+            built(
+                VARIABLE_CREATE,
+                &["id=7", "key=A", "value=@env:TOKEN", "masked=true", "variable_type=file"],
+            ),
             "/projects/7/variables",
             json!({"key": "A", "value": {"secret": {"env": "TOKEN"}}, "masked": true, "variable_type": "file"}),
         ),
-        (built(VARIABLE_UPDATE, &["id=7", "key=A", "value=@@home"]), "/projects/7/variables/A", json!({"value": "@home"})),
         (
-            built(HOOK_CREATE, &["id=7", "url=https://ci.example.org", "token=@file:/run/token", "push_events=false"]),
+            built(VARIABLE_UPDATE, &["id=7", "key=A", "value=@@home"]),
+            "/projects/7/variables/A",
+            json!({"value": "@home"}),
+        ),
+        (
+            built(
+                HOOK_CREATE,
+                &[
+                    "id=7",
+                    "url=https://ci.example.org",
+                    "token=@file:/run/token",
+                    "push_events=false",
+                ],
+            ),
             "/projects/7/hooks",
             json!({"url": "https://ci.example.org", "token": {"secret": {"file": "/run/token"}}, "push_events": false}),
         ),
@@ -77,7 +118,16 @@ fn arguments_become_the_path_the_query_and_the_body() {
             json!({"access_level": 0, "expires_at": ""}),
         ),
         (
-            built(GROUP_MEMBER_CREATE, &["id=acme", "user_id=1,2", "access_level=40", "tasks_to_be_done=ci,code", "tasks_project_id=3"]),
+            built(
+                GROUP_MEMBER_CREATE,
+                &[
+                    "id=acme",
+                    "user_id=1,2",
+                    "access_level=40",
+                    "tasks_to_be_done=ci,code",
+                    "tasks_project_id=3",
+                ],
+            ),
             "/groups/acme/members",
             json!({"user_id": "1,2", "access_level": 40, "tasks_to_be_done": ["ci", "code"], "tasks_project_id": 3}),
         ),
@@ -87,7 +137,16 @@ fn arguments_become_the_path_the_query_and_the_body() {
             json!(null),
         ),
         (
-            built(PROJECT_CREATE, &["path=shop", "namespace_id=3", "topics=a,b", "topics=c", "initialize_with_readme=true"]),
+            built(
+                PROJECT_CREATE,
+                &[
+                    "path=shop",
+                    "namespace_id=3",
+                    "topics=a,b",
+                    "topics=c",
+                    "initialize_with_readme=true",
+                ],
+            ),
             "/projects",
             json!({"path": "shop", "namespace_id": 3, "topics": ["a", "b", "c"], "initialize_with_readme": true}),
         ),
@@ -104,12 +163,25 @@ fn arguments_become_the_path_the_query_and_the_body() {
             "/projects/7",
             json!({"container_expiration_policy_attributes": {"enabled": true, "keep_n": 5}, "topics": []}),
         ),
-        (built(PROJECT_UPDATE, &["id=7", "avatar=@file:a.png"]), "/projects/7", json!({"avatar": {"file": "a.png"}})),
-        (built(PROJECT_UPDATE, &["id=7", "avatar=", "import_url="]), "/projects/7", json!({"avatar": "", "import_url": ""})),
+        (
+            built(PROJECT_UPDATE, &["id=7", "avatar=@file:a.png"]),
+            "/projects/7",
+            json!({"avatar": {"file": "a.png"}}),
+        ),
+        (
+            built(PROJECT_UPDATE, &["id=7", "avatar=", "import_url="]),
+            "/projects/7",
+            json!({"avatar": "", "import_url": ""}),
+        ),
         (
             built(
                 IMPORT_EXTGIT,
-                &["personal_access_token=@env:T", "repo_id=5", "target_namespace=acme", "optional_stages[attachments_import]=true"],
+                &[
+                    "personal_access_token=@env:T",
+                    "repo_id=5",
+                    "target_namespace=acme",
+                    "optional_stages[attachments_import]=true",
+                ],
             ),
             "/import/extgit",
             json!({
@@ -130,15 +202,27 @@ fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
     let list = |argument| built(PROJECT_LIST, &[argument]);
     let table = [
         (edit("visibility"), "`visibility` is not `name=value`"),
-        (edit("visiblity=private"), "`project-edit` has no parameter `visiblity`; did you mean `visibility`?"),
-        (edit("frobnicate=1"), "`project-edit` has no parameter `frobnicate`; `undrift call project-edit --help` explains what it takes"),
+        (
+            edit("visiblity=private"),
+            "`project-edit` has no parameter `visiblity`; did you mean `visibility`?",
+        ),
+        (
+            edit("frobnicate=1"),
+            "`project-edit` has no parameter `frobnicate`; `undrift call project-edit --help` explains what it takes",
+        ),
         (
             edit("namespace_id=1"),
             "`project-edit` has no parameter `namespace_id`; `undrift call project-edit --help` explains what it takes",
         ),
-        (edit("visibility=privat"), "`visibility` is `private`, `internal` or `public`, not `privat`; did you mean `private`?"),
+        (
+            edit("visibility=privat"),
+            "`visibility` is `private`, `internal` or `public`, not `privat`; did you mean `private`?",
+        ),
         (edit("build_timeout=1h"), "`build_timeout` is a whole number, not `1h`"),
-        (edit("build_timeout=@env:T"), "`build_timeout` is no text but a number; write the value itself"),
+        (
+            edit("build_timeout=@env:T"),
+            "`build_timeout` is no text but a number; write the value itself",
+        ),
         (edit("lfs_enabled=yes"), "`lfs_enabled` is `true` or `false`, not `yes`"),
         (edit("name.x=1"), "`name` has no keys"),
         (edit("avatar=a.png"), "`avatar` takes a file; write `avatar=@file:PATH`"),
@@ -167,7 +251,10 @@ fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
             variable("protected=@TOKEN"),
             "what follows the `@` in `protected` says nothing; write `@env:NAME`, `@file:PATH`, or `@@` for a text that starts with `@`",
         ),
-        (built(PROJECT_GET, &[]), "`project-get` needs `id`; `undrift call project-get --help` explains what it takes"),
+        (
+            built(PROJECT_GET, &[]),
+            "`project-get` needs `id`; `undrift call project-get --help` explains what it takes",
+        ),
         (built(PROJECT_GET, &["id="]), "`` cannot stand for `id` in a path"),
         (built(PROJECT_GET, &["id=.."]), "`..` cannot stand for `id` in a path"),
         (
@@ -180,8 +267,14 @@ fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
         ),
         (built(PROJECT_UPLOAD, &["id=7", "file="]), "`file` takes a file; write `file=@file:PATH`"),
         (list("per_page=5"), "`per_page` goes with `page`; leave both out to read the whole list"),
-        (list("last_activity_after=2024-01-31"), "`last_activity_after` is a time such as `2099-01-31T12:00:00Z`, not `2024-01-31`"),
-        (list("custom_attributes[]=x"), "`custom_attributes` has keys and no value of its own; write `custom_attributes[KEY]=VALUE`"),
+        (
+            list("last_activity_after=2024-01-31"),
+            "`last_activity_after` is a time such as `2099-01-31T12:00:00Z`, not `2024-01-31`",
+        ),
+        (
+            list("custom_attributes[]=x"),
+            "`custom_attributes` has keys and no value of its own; write `custom_attributes[KEY]=VALUE`",
+        ),
         (
             list("min_access_level=35"),
             "`min_access_level` is a level, `no_access`, `minimal_access`, `guest`, `reporter`, `developer`, `maintainer` or `owner`, not `35`",
@@ -199,18 +292,26 @@ fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
 
 #[test]
 fn what_is_deprecated_is_said() {
-    let warnings = |op: Op<Write>, arguments: &[&str]| arguments::warnings(op.row(), &words(arguments));
+    let warnings =
+        |op: Op<Write>, arguments: &[&str]| arguments::warnings(op.row(), &words(arguments));
     assert_eq!(
-        warnings(PROJECT_UPDATE, &["id=7", "tag_list[]=a", "operations_access_level=private", "topics=a"]),
+        warnings(
+            PROJECT_UPDATE,
+            &["id=7", "tag_list[]=a", "operations_access_level=private", "topics=a"]
+        ),
         ["`tag_list` is deprecated: use `topics`", "`operations_access_level` is deprecated"]
     );
-    assert_eq!(warnings(PROJECT_FORK, &["namespace=a"]), ["`namespace` is deprecated: use `namespace_id`"]);
+    assert_eq!(
+        warnings(PROJECT_FORK, &["namespace=a"]),
+        ["`namespace` is deprecated: use `namespace_id`"]
+    );
     assert!(warnings(PROJECT_FORK, &["namespace_id=1", "namespace"]).is_empty());
 }
 
 #[test]
 fn everything_that_is_wrong_is_said_at_once() {
-    let faults = built(HOOK_CREATE, &["id=7", "tokn=canary", "token=canary", "push_events=maybe"]).unwrap_err();
+    let faults = built(HOOK_CREATE, &["id=7", "tokn=canary", "token=canary", "push_events=maybe"])
+        .unwrap_err();
     assert_eq!(faults.len(), 3, "{faults:?}");
     assert!(!faults.concat().contains("canary"), "{faults:?}");
     assert_eq!(built(HOOK_CREATE, &[]).unwrap_err().len(), 2);
@@ -226,8 +327,14 @@ fn every_operation_can_be_called_with_what_it_requires() {
             _ => format!("{}=40", parameter.name),
         };
         let row = op.row();
-        let needed = |parameter: &&operation::Parameter| parameter.required || row.one_of.contains(&parameter.name);
-        let arguments: Vec<_> = crate::kinds::operations::parameters(row).into_iter().filter(needed).map(|p| sample(&p)).collect();
+        let needed = |parameter: &&operation::Parameter| {
+            parameter.required || row.one_of.contains(&parameter.name)
+        };
+        let arguments: Vec<_> = crate::kinds::operations::parameters(row)
+            .into_iter()
+            .filter(needed)
+            .map(|p| sample(&p))
+            .collect();
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         let (target, _) = match op {
             AnyOp::Read(op) => built(*op, &arguments),
@@ -240,12 +347,29 @@ fn every_operation_can_be_called_with_what_it_requires() {
 
 #[test]
 fn hosts_are_called_as_the_service_calls_them() {
-    let arguments =
-        ["personal_access_token=@env:T", "extserver_url=u", "extserver_username=n", "extserver_project=p", "extserver_repo=extserver_r"];
-    let request = request_for(IMPORT_EXTSERVER, &words(&arguments)).unwrap().rename("extgit", "a").rename("extserver", "own_host");
+    let arguments = [
+        "personal_access_token=@env:T",
+        "extserver_url=u",
+        "extserver_username=n",
+        "extserver_project=p",
+        "extserver_repo=extserver_r",
+    ];
+    let request = request_for(IMPORT_EXTSERVER, &words(&arguments))
+        .unwrap()
+        .rename("extgit", "a")
+        .rename("extserver", "own_host");
     assert_eq!(request.path(), "/import/own_host");
     let names: Vec<_> = request.body_fields().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(names, ["own_host_project", "own_host_repo", "own_host_url", "own_host_username", "personal_access_token"]);
+    assert_eq!(
+        names,
+        [
+            "own_host_project",
+            "own_host_repo",
+            "own_host_url",
+            "own_host_username",
+            "personal_access_token"
+        ]
+    );
     assert_eq!(request.body_fields().unwrap()["own_host_repo"], "extserver_r".into());
 }
 
@@ -260,17 +384,34 @@ fn what_is_secret_in_an_answer_is_hidden() {
         shown(PROJECT_GET.row(), project),
         json!({"runners_token": "***", "value": "v", "forked": {"import_url": "https://***@h/x"}})
     );
-    assert_eq!(shown(VARIABLE_GET.row(), json!([{"key": "A", "value": "canary"}])), json!([{"key": "A", "value": "***"}]));
-    assert_eq!(shown(HOOK_CREATE.row(), json!({"url": "https://h/x?token=canary"})), json!({"url": "https://h/x?token=***"}));
-    assert_eq!(shown(PROJECT_GET.row(), json!({"runners_token": null})), json!({"runners_token": null}));
+    assert_eq!(
+        shown(VARIABLE_GET.row(), json!([{"key": "A", "value": "canary"}])),
+        json!([{"key": "A", "value": "***"}])
+    );
+    assert_eq!(
+        shown(HOOK_CREATE.row(), json!({"url": "https://h/x?token=canary"})),
+        json!({"url": "https://h/x?token=***"})
+    );
+    assert_eq!(
+        shown(PROJECT_GET.row(), json!({"runners_token": null})),
+        json!({"runners_token": null})
+    );
 }
 
 #[test]
 fn an_operation_is_found_by_its_id_or_suggested() {
     assert!(find("project-star").is_ok());
-    for (written, near) in [("project_star", "project-star"), ("variables-list", "variable-list"), ("frobnicate", "--list")] {
+    for (written, near) in [
+        ("project_star", "project-star"),
+        ("variables-list", "variable-list"),
+        ("frobnicate", "--list"),
+    ] {
         let failure = find(written).unwrap_err();
-        assert!(failure.exit == Exit::Usage && failure.help.as_deref().is_some_and(|help| help.contains(near)), "{failure:?}");
+        assert!(
+            failure.exit == Exit::Usage
+                && failure.help.as_deref().is_some_and(|help| help.contains(near)),
+            "{failure:?}"
+        );
     }
 }
 
@@ -280,9 +421,14 @@ struct Always(Result<u16, (Phase, Why)>);
 
 impl Transport for Always {
     fn send(&self, _: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
-        let headers = [(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"))].into_iter().collect();
+        let headers =
+            [(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"))]
+                .into_iter()
+                .collect();
         let answer = self.0.map(|status| WireResponse { status, headers, body: Ok("{}".into()) });
-        Box::pin(std::future::ready(answer.map_err(|(phase, why)| SendError::new(phase, why, "planted"))))
+        Box::pin(std::future::ready(
+            answer.map_err(|(phase, why)| SendError::new(phase, why, "planted")),
+        ))
     }
 }
 
@@ -303,9 +449,13 @@ async fn a_call_that_failed_exits_with_what_became_of_it() {
         (Ok(422), 10, 6),
         (untrusted(Phase::NotSent), 8, 8),
     ] {
-        let error = client(answer).get_optional(PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
+        let error =
+            client(answer).get_optional(PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
         assert_eq!(failure(error, Exit::Incomplete).exit.code(), read, "{answer:?}");
-        let error = WriteClient::new(client(answer)).send(PROJECT_FORK.request().arg("id", 1)).await.unwrap_err();
+        let error = WriteClient::new(client(answer))
+            .send(PROJECT_FORK.request().arg("id", 1))
+            .await
+            .unwrap_err();
         assert_eq!(failure(error, Exit::Unfinished).exit.code(), write, "{answer:?}");
     }
     let error = client(Ok(200)).list(FILTERED_LIST.request().arg("id", 1)).await.unwrap_err();
@@ -315,8 +465,15 @@ async fn a_call_that_failed_exits_with_what_became_of_it() {
 #[tokio::test]
 async fn a_write_without_an_answer_may_have_been_carried_out() {
     for answer in [Ok(500), Ok(503), Err((Phase::MaybeSent, Why::Network))] {
-        let error = WriteClient::new(client(answer)).send(PROJECT_FORK.request().arg("id", 1)).await.unwrap_err();
+        let error = WriteClient::new(client(answer))
+            .send(PROJECT_FORK.request().arg("id", 1))
+            .await
+            .unwrap_err();
         let failure = failure(error, Exit::Unfinished);
-        assert!(failure.exit == Exit::Unfinished && failure.help.is_some_and(|help| help.contains("look")), "{answer:?}");
+        assert!(
+            failure.exit == Exit::Unfinished
+                && failure.help.is_some_and(|help| help.contains("look")),
+            "{answer:?}"
+        );
     }
 }

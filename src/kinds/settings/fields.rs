@@ -1,4 +1,5 @@
-//! What people may write below `settings:` and `create:`, field by field (reference 2, 4.3; how each reads back: reference 1, 2.8).
+//! What people may write below `settings:` and `create:`, field by field (reference 2, 4.3; how
+//! each reads back: reference 1, 2.8).
 
 use std::collections::BTreeSet;
 
@@ -13,35 +14,40 @@ use crate::{
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ProjectSettings {
-    /// The name that people see; it may differ from the last part of the path. A new project without one is called like that part.
+    /// The name that people see; it may differ from the last part of the path. A new project
+    /// without one is called like that part.
     #[schemars(length(min = 1, max = 255), example = &"Web shop")]
     pub name: Option<String>,
     /// What the project is about, in a sentence or two.
     #[schemars(transform = FIELD.nullable())]
     pub description: Option<String>,
-    /// The branch that clones and merge requests start from. It must exist; as long as the repository is empty it is not sent, and a note
-    /// in the plan says so.
+    /// The branch that clones and merge requests start from. It must exist; as long as the
+    /// repository is empty it is not sent, and a note in the plan says so.
     #[schemars(length(min = 1), example = &"main")]
     pub default_branch: Option<String>,
     /// Who can see the project.
     pub visibility: Option<Visibility>,
-    /// The address that the repository is imported or mirrored from: text, or a reference to a secret if it holds credentials.
+    /// The address that the repository is imported or mirrored from: text, or a reference to a
+    /// secret if it holds credentials.
     #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Address), example = &"https://git.example.org/upstream.git")]
     pub import_url: Option<TextOrSecret>,
-    /// Labels to find the project by. The list replaces the one that is there; its order does not matter.
+    /// Labels to find the project by. The list replaces the one that is there; its order does not
+    /// matter.
     #[schemars(transform = FIELD.as_set(), example = &["rust", "shop"])]
     pub topics: Option<BTreeSet<String>>,
     /// The old name of `topics`.
     #[schemars(transform = FIELD.as_set().use_instead("topics"))]
     pub tag_list: Option<BTreeSet<String>>,
-    /// The picture of the project, as a file below the manifest folder. `null` removes it (from release 15.4). The service shows whether
-    /// there is one, and not which: another picture in the place of one that is there is sent with `--resend`.
+    /// The picture of the project, as a file below the manifest folder. `null` removes it (from
+    /// release 15.4). The service shows whether there is one, and not which: another picture in the
+    /// place of one that is there is sent with `--resend`.
     #[schemars(transform = FIELD.upload().read_as("avatar_url").nullable())]
     pub avatar: Option<FileReference>,
 
     /// Whether a skipped pipeline counts as a successful one when merging requires success.
     pub allow_merge_on_skipped_pipeline: Option<bool>,
-    /// Whether merging waits for every external status check. The service hides this behind a feature flag.
+    /// Whether merging waits for every external status check. The service hides this behind a
+    /// feature flag.
     #[schemars(transform = FIELD.ultimate().since("15.5"))]
     pub only_allow_merge_if_all_status_checks_passed: Option<bool>,
     /// Whether merging waits until every discussion is resolved.
@@ -64,10 +70,12 @@ pub struct ProjectSettings {
     pub squash_commit_template: Option<String>,
     /// Whether the commits of a merge request are squashed into one.
     pub squash_option: Option<SquashOption>,
-    /// The text of commits that apply suggestions; placeholders such as `%{file_path}` are filled in.
+    /// The text of commits that apply suggestions; placeholders such as `%{file_path}` are filled
+    /// in.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).nullable(), example = &"Apply suggestion to %{file_path}")]
     pub suggestion_commit_message: Option<String>,
-    /// The name of branches that are created from issues; placeholders such as `%{id}` are filled in.
+    /// The name of branches that are created from issues; placeholders such as `%{id}` are filled
+    /// in.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since("15.6").nullable(), example = &"%{id}-%{title}")]
     pub issue_branch_template: Option<String>,
     /// Whether pipelines run on the result of a merge instead of on the branch.
@@ -84,7 +92,8 @@ pub struct ProjectSettings {
     pub autoclose_referenced_issues: Option<bool>,
     /// Whether a push from the command line answers with a link that opens a merge request.
     pub printing_merge_request_link_enabled: Option<bool>,
-    /// Whether merge requests of a fork aim at the fork itself instead of its upstream project. Forks only: others refuse it.
+    /// Whether merge requests of a fork aim at the fork itself instead of its upstream project.
+    /// Forks only: others refuse it.
     #[schemars(transform = FIELD.on_edit())]
     pub mr_default_target_self: Option<bool>,
 
@@ -100,7 +109,8 @@ pub struct ProjectSettings {
     /// The longest time that a job may run, in seconds.
     #[schemars(range(min = 1), example = &3600)]
     pub build_timeout: Option<u32>,
-    /// Where the pipeline file is: a path, a URL, or a path in another project. `null` means the usual place.
+    /// Where the pipeline file is: a path, a URL, or a path in another project. `null` means the
+    /// usual place.
     #[schemars(transform = FIELD.nullable(), example = &".ci/pipeline.yml", example = &"pipeline.yml@acme/templates")]
     pub ci_config_path: Option<String>,
     /// How many commits jobs fetch; 0 fetches all of them.
@@ -109,7 +119,8 @@ pub struct ProjectSettings {
     /// Whether a deployment job that is older than the latest deployment is refused.
     #[schemars(transform = FIELD.on_edit())]
     pub ci_forward_deployment_enabled: Option<bool>,
-    /// Whether members may run pipelines in this project for merge requests that come from forks. Such pipelines see its variables.
+    /// Whether members may run pipelines in this project for merge requests that come from forks.
+    /// Such pipelines see its variables.
     #[schemars(transform = FIELD.on_edit().since("15.3"))]
     pub ci_allow_fork_pipelines_to_run_in_parent_project: Option<bool>,
     /// Whether protected branches have caches of their own.
@@ -126,7 +137,8 @@ pub struct ProjectSettings {
     pub restrict_user_defined_variables: Option<bool>,
     /// Whether the runners of the whole installation take jobs of this project.
     pub shared_runners_enabled: Option<bool>,
-    /// How old images are removed from the container registry. Only the keys that are written are managed.
+    /// How old images are removed from the container registry. Only the keys that are written are
+    /// managed.
     #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreateAndEdit).send_as("container_expiration_policy_attributes"))]
     pub container_expiration_policy: Option<ExpirationPolicy>,
 
@@ -163,8 +175,8 @@ pub struct ProjectSettings {
     /// Who can see monitoring.
     #[schemars(transform = FIELD.read_if_present())]
     pub monitor_access_level: Option<AccessLevel>,
-    /// Who can see what is now divided into releases, environments, feature flags, infrastructure and monitoring. Deprecated in release
-    /// 15.8: use their levels instead.
+    /// Who can see what is now divided into releases, environments, feature flags, infrastructure
+    /// and monitoring. Deprecated in release 15.8: use their levels instead.
     #[deprecated]
     #[schemars(transform = FIELD.read_if_present())]
     pub operations_access_level: Option<AccessLevel>,
@@ -214,7 +226,8 @@ pub struct ProjectSettings {
     /// Whether e-mails to the project's service desk become issues.
     #[schemars(transform = FIELD.on_edit())]
     pub service_desk_enabled: Option<bool>,
-    /// The storage that the repository is on. The service ignores it from anybody but an administrator.
+    /// The storage that the repository is on. The service ignores it from anybody but an
+    /// administrator.
     #[schemars(transform = FIELD.administrators(), length(min = 1), example = &"default")]
     pub repository_storage: Option<String>,
 
@@ -241,23 +254,28 @@ pub struct ProjectSettings {
     pub merge_requests_template: Option<String>,
 }
 
-/// What a project is created from. Read only when the project is missing; nothing of it can be changed or seen later.
+/// What a project is created from. Read only when the project is missing; nothing of it can be
+/// changed or seen later.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Create {
-    /// Whether the repository starts with a first commit that holds a readme. Not together with another source of contents.
+    /// Whether the repository starts with a first commit that holds a readme. Not together with
+    /// another source of contents.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only())]
     pub initialize_with_readme: Option<bool>,
-    /// The template to start from: a built-in one or, with `use_custom_template`, one of the installation or of a group.
+    /// The template to start from: a built-in one or, with `use_custom_template`, one of the
+    /// installation or of a group.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only(), length(min = 1), example = &"rails")]
     pub template_name: Option<String>,
-    /// The id of the project to use as template, with `use_custom_template`. It outranks `template_name`.
+    /// The id of the project to use as template, with `use_custom_template`. It outranks
+    /// `template_name`.
     #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreate).write_only().premium(), range(min = 1))]
     pub template_project_id: Option<u64>,
     /// Whether the template is one of the installation or of a group instead of a built-in one.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium())]
     pub use_custom_template: Option<bool>,
-    /// The id of the group that has the template, with `use_custom_template`; without it the template is the installation's.
+    /// The id of the group that has the template, with `use_custom_template`; without it the
+    /// template is the installation's.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium(), range(min = 1))]
     pub group_with_project_templates_id: Option<u64>,
 }

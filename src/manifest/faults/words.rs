@@ -33,8 +33,15 @@ struct Spot<'d> {
     root: &'d Json,
 }
 
-/// Puts `error` into words. Of several at one place only the first is told (`is_new`), except where each tells something else.
-pub(super) fn explain(error: &ValidationError<'_>, document: &Node, root: &Json, is_new: bool, findings: &mut Findings) {
+/// Puts `error` into words. Of several at one place only the first is told (`is_new`), except where
+/// each tells something else.
+pub(super) fn explain(
+    error: &ValidationError<'_>,
+    document: &Node,
+    root: &Json,
+    is_new: bool,
+    findings: &mut Findings,
+) {
     let Some(spot) = locate(error.instance_path().as_str(), document, root) else { return };
     if spot.node.data == Data::Unreadable {
         return;
@@ -73,7 +80,8 @@ pub(super) fn explain(error: &ValidationError<'_>, document: &Node, root: &Json,
             findings.push(spot.pattern(pattern));
         }
         kind => {
-            let message = spot.limit(kind).unwrap_or_else(|| error.masked_with("the value").to_string());
+            let message =
+                spot.limit(kind).unwrap_or_else(|| error.masked_with("the value").to_string());
             let mut finding = Finding::error("value", message, spot.span());
             finding.help_if(spot.description());
             findings.push(finding);
@@ -83,7 +91,15 @@ pub(super) fn explain(error: &ValidationError<'_>, document: &Node, root: &Json,
 
 /// Follows a JSON pointer through the tree and the schema, up to a secret at most.
 fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> Option<Spot<'d>> {
-    let mut spot = Spot { node: document, key: None, is_item: false, depth: 0, section: String::new(), schema: root, root };
+    let mut spot = Spot {
+        node: document,
+        key: None,
+        is_item: false,
+        depth: 0,
+        section: String::new(),
+        schema: root,
+        root,
+    };
     for token in pointer.split('/').skip(1) {
         let token = token.replace("~1", "/").replace("~0", "~");
         if spot.depth == 0 {
@@ -98,8 +114,13 @@ fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> Option<Spot<
             _ => {
                 let (key, value) = spot.node.get(&token)?;
                 (spot.node, spot.key, spot.is_item) = (value, Some(key), false);
-                spot.schema =
-                    spot.schema.pointer(&format!("/properties/{}", token.replace('~', "~0").replace('/', "~1"))).unwrap_or(&Json::Null);
+                spot.schema = spot
+                    .schema
+                    .pointer(&format!(
+                        "/properties/{}",
+                        token.replace('~', "~0").replace('/', "~1")
+                    ))
+                    .unwrap_or(&Json::Null);
             }
         }
         spot.depth += 1;
@@ -117,7 +138,9 @@ impl Spot<'_> {
             (Data::Map(entries), _) if self.is_item || self.key.is_none() => {
                 entries.first().map_or_else(|| self.node.span.clone(), |(key, _)| key.span.clone())
             }
-            (Data::Map(_) | Data::List(_) | Data::Null, Some(key)) if !self.is_item => key.span.clone(),
+            (Data::Map(_) | Data::List(_) | Data::Null, Some(key)) if !self.is_item => {
+                key.span.clone()
+            }
             _ => self.node.span.clone(),
         }
     }
@@ -143,11 +166,16 @@ impl Spot<'_> {
     fn secret(&self) -> Finding {
         let name = self.name();
         let form = "`{env: NAME}` or `{file: PATH}`";
-        let has_reference_keys = self.node.entries().iter().any(|(key, _)| matches!(key.name.as_str(), "env" | "file"));
+        let has_reference_keys =
+            self.node.entries().iter().any(|(key, _)| matches!(key.name.as_str(), "env" | "file"));
         let (code, message) = match (Field::of(self.schema).secrecy, &self.node.data) {
             (_, Data::Null) => ("null", format!("{name} is empty")),
-            (_, Data::Map(_)) if has_reference_keys => ("reference", format!("{name} is not a well-formed reference to a secret")),
-            (Secrecy::Reference, _) => ("reference", format!("{name} must be a reference to a secret")),
+            (_, Data::Map(_)) if has_reference_keys => {
+                ("reference", format!("{name} is not a well-formed reference to a secret"))
+            }
+            (Secrecy::Reference, _) => {
+                ("reference", format!("{name} must be a reference to a secret"))
+            }
             (_, Data::Bool(_) | Data::Number(_)) => ("quote", format!("{name} must be text")),
             _ => ("reference", format!("{name} must be text or a reference to a secret")),
         };
@@ -156,7 +184,11 @@ impl Spot<'_> {
             "quote" => "put it in quotes: without them YAML may change it (`1.10` is `1.1`)".into(),
             _ => format!("write exactly one of {form}"),
         };
-        let mut finding = Finding::error(code, message, self.key.map_or_else(|| self.span(), |key| key.span.clone()));
+        let mut finding = Finding::error(
+            code,
+            message,
+            self.key.map_or_else(|| self.span(), |key| key.span.clone()),
+        );
         finding.help(help);
         finding
     }
@@ -176,7 +208,11 @@ impl Spot<'_> {
         }
         let mut finding = Finding::error("unknown-field", format!("unknown {what} `{name}`"), span);
         // `unlisted` has the sections for its fields, but not all of them.
-        let homes = if self.key.is_some_and(|key| key.name == "unlisted") { Vec::new() } else { homes(name, self.root) };
+        let homes = if self.key.is_some_and(|key| key.name == "unlisted") {
+            Vec::new()
+        } else {
+            homes(name, self.root)
+        };
         let help = if let Some(meant) = meant {
             meant.help()
         } else if let Some(near) = nearest(name, known.iter().copied()) {
@@ -186,7 +222,8 @@ impl Spot<'_> {
         } else if known.len() <= MOST_NAMES && !known.is_empty() {
             format!("it can be {}", alternatives(&known))
         } else if known.contains(&"extra") {
-            "a field of the service's that undrift does not know yet may stand below `extra:`".into()
+            "a field of the service's that undrift does not know yet may stand below `extra:`"
+                .into()
         } else {
             return finding;
         };
@@ -203,15 +240,19 @@ impl Spot<'_> {
             1 if self.section == "unlisted" => PLANNED_KEYS.contains(&name),
             _ => name == PLANNED_FIELD,
         };
-        let of_entry = self.depth == usize::from(!self.section.is_empty()) + usize::from(self.is_item);
+        let of_entry =
+            self.depth == usize::from(!self.section.is_empty()) + usize::from(self.is_item);
         let known = || words::meant(&self.section, name).filter(|_| of_entry && !is_config);
         if is_planned { Some(Meant::NotYet) } else { known() }
     }
 
     fn missing(&self, property: &str) -> Finding {
-        let (message, label) = (format!("`{property}` is missing"), self.is_item.then_some("in this entry"));
+        let (message, label) =
+            (format!("`{property}` is missing"), self.is_item.then_some("in this entry"));
         let mut finding = Finding::error("missing", message, self.span());
-        finding.help_if(self.schema.pointer(&format!("/properties/{property}")).and_then(first_sentence));
+        finding.help_if(
+            self.schema.pointer(&format!("/properties/{property}")).and_then(first_sentence),
+        );
         if let Some(label) = label {
             finding.label(label);
         }
@@ -232,25 +273,43 @@ impl Spot<'_> {
             finding.help(help);
             return finding;
         }
-        let words: Vec<_> = expected.iter().filter(|kind| **kind != "null").map(|kind| in_words(kind)).collect();
+        let words: Vec<_> =
+            expected.iter().filter(|kind| **kind != "null").map(|kind| in_words(kind)).collect();
         let message = format!("{name} must be {}", words.join(" or "));
         let (code, help) = match &self.node.data {
             Data::Text(text) if wants("boolean") => match yes_or_no(text) {
-                Some(_) if text == "true" || text == "false" => ("boolean", Some("take the quotes away".into())),
-                Some(meant) => ("boolean", Some(format!("write `{meant}`: in YAML 1.2 only `true` and `false` are booleans"))),
+                Some(_) if text == "true" || text == "false" => {
+                    ("boolean", Some("take the quotes away".into()))
+                }
+                Some(meant) => (
+                    "boolean",
+                    Some(format!(
+                        "write `{meant}`: in YAML 1.2 only `true` and `false` are booleans"
+                    )),
+                ),
                 None => ("type", self.description()),
             },
-            Data::Text(text) if (wants("integer") || wants("number")) && text.parse::<f64>().is_ok() => {
+            Data::Text(text)
+                if (wants("integer") || wants("number")) && text.parse::<f64>().is_ok() =>
+            {
                 ("type", Some("take the quotes away".into()))
             }
-            Data::Number(_) | Data::Bool(_) if wants("string") => {
-                ("quote", Some("put it in quotes: without them YAML may change it (`1.10` is `1.1`)".into()))
+            Data::Number(_) | Data::Bool(_) if wants("string") => (
+                "quote",
+                Some("put it in quotes: without them YAML may change it (`1.10` is `1.1`)".into()),
+            ),
+            _ if wants("object") && self.is_item => (
+                "type",
+                self.property_names()
+                    .first()
+                    .map(|first| format!("write its fields, as in `- {first}: ...`")),
+            ),
+            Data::Map(_) if wants("array") => {
+                ("type", Some("write a list of entries, each with `- ` in front".into()))
             }
-            _ if wants("object") && self.is_item => {
-                ("type", self.property_names().first().map(|first| format!("write its fields, as in `- {first}: ...`")))
+            Data::Text(_) | Data::Number(_) if wants("array") => {
+                ("type", Some("write it as a list: `[...]`".into()))
             }
-            Data::Map(_) if wants("array") => ("type", Some("write a list of entries, each with `- ` in front".into())),
-            Data::Text(_) | Data::Number(_) if wants("array") => ("type", Some("write it as a list: `[...]`".into())),
             _ => ("type", self.description()),
         };
         let mut finding = Finding::error(code, message, self.span());
@@ -260,24 +319,38 @@ impl Spot<'_> {
 
     fn not_among(&self, options: &[String]) -> Finding {
         let key = self.key.map(|key| key.name.as_str()).unwrap_or_default();
-        let planned = |(field, word): &(&str, &str)| self.node.text() == Some(*word) && (key == *field || self.section == *field);
+        let planned = |(field, word): &(&str, &str)| {
+            self.node.text() == Some(*word) && (key == *field || self.section == *field)
+        };
         if let Some((_, word)) = PLANNED_WORDS.iter().find(|row| planned(row)) {
             return not_supported(format!("`{key}: {word}`"), self.span());
         }
-        let mut finding = Finding::error("choice", format!("{} must be {}", self.name(), alternatives(options)), self.span());
-        let near = self.node.text().and_then(|text| nearest(text, options.iter().map(String::as_str)));
-        finding.help_if(near.map_or_else(|| self.description(), |near| Some(format!("did you mean `{near}`?"))));
+        let mut finding = Finding::error(
+            "choice",
+            format!("{} must be {}", self.name(), alternatives(options)),
+            self.span(),
+        );
+        let near =
+            self.node.text().and_then(|text| nearest(text, options.iter().map(String::as_str)));
+        finding.help_if(
+            near.map_or_else(|| self.description(), |near| Some(format!("did you mean `{near}`?"))),
+        );
         finding
     }
 
     /// None of several schemas fits: what each of them wants, as one list.
     fn no_alternative(&self) -> Finding {
-        let choices = ["anyOf", "oneOf"].iter().filter_map(|keyword| self.schema.get(keyword)?.as_array()).flatten();
+        let choices = ["anyOf", "oneOf"]
+            .iter()
+            .filter_map(|keyword| self.schema.get(keyword)?.as_array())
+            .flatten();
         let (mut options, mut types) = (Vec::new(), Vec::new());
         for choice in choices {
             match (choice.get("enum").or_else(|| choice.get("const")), choice["type"].as_str()) {
                 // Numbers that stand for the same things as words are accepted, not advertised.
-                (Some(Json::Array(words)), _) if words.iter().all(Json::is_string) => options.extend(strings(&choice["enum"])),
+                (Some(Json::Array(words)), _) if words.iter().all(Json::is_string) => {
+                    options.extend(strings(&choice["enum"]))
+                }
                 (Some(_), _) => {}
                 (None, Some(kind)) if kind != "null" => types.push(in_words(kind)),
                 (None, _) => {}
@@ -294,10 +367,19 @@ impl Spot<'_> {
     }
 
     fn pattern(&self, pattern: &str) -> Finding {
-        let mut finding = Finding::error("pattern", format!("{} has a form that is not allowed", self.name()), self.span());
-        let example = self.schema["examples"][0].as_str().map(|example| format!("for example `{example}`"));
+        let mut finding = Finding::error(
+            "pattern",
+            format!("{} has a form that is not allowed", self.name()),
+            self.span(),
+        );
+        let example =
+            self.schema["examples"][0].as_str().map(|example| format!("for example `{example}`"));
         let help: Vec<_> = self.description().into_iter().chain(example).collect();
-        finding.help(if help.is_empty() { format!("it has to match `{pattern}`") } else { help.join("; ") });
+        finding.help(if help.is_empty() {
+            format!("it has to match `{pattern}`")
+        } else {
+            help.join("; ")
+        });
         finding
     }
 
@@ -309,7 +391,9 @@ impl Spot<'_> {
             Kind::Maximum { limit } => format!("{name} must be at most {limit}"),
             Kind::ExclusiveMinimum { limit } => format!("{name} must be more than {limit}"),
             Kind::ExclusiveMaximum { limit } => format!("{name} must be less than {limit}"),
-            Kind::MinLength { limit: 1 } | Kind::MinItems { limit: 1 } | Kind::MinProperties { limit: 1 } => format!("{name} is empty"),
+            Kind::MinLength { limit: 1 }
+            | Kind::MinItems { limit: 1 }
+            | Kind::MinProperties { limit: 1 } => format!("{name} is empty"),
             Kind::MinLength { limit } => format!("{name} must have at least {limit} characters"),
             Kind::MaxLength { limit } => format!("{name} must have at most {limit} characters"),
             Kind::MinItems { limit } => format!("{name} must have at least {limit} entries"),
@@ -329,7 +413,13 @@ fn not_supported(what: String, span: Range<usize>) -> Finding {
 
 /// The properties that a schema knows.
 fn names(schema: &Json) -> Vec<&str> {
-    schema.get("properties").and_then(Json::as_object).into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+    schema
+        .get("properties")
+        .and_then(Json::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+        .collect()
 }
 
 /// Where else in a document a key is known, as the end of a sentence that starts with "it belongs".

@@ -6,7 +6,8 @@ use super::*;
 
 const NAMES: [&str; 5] = ["link", "x-next-page", "x-page", "x-per-page", "x-total"];
 
-/// A service with entries 1 to `count`, that gives at most `cap` a page and sends the headers of `says`.
+/// A service with entries 1 to `count`, that gives at most `cap` a page and sends the headers of
+/// `says`.
 #[derive(Clone, Debug)]
 struct Model {
     count: u64,
@@ -34,7 +35,11 @@ impl Answer {
 
 impl Model {
     fn number(target: &str, name: &str) -> Option<u64> {
-        target.split_once('?')?.1.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+        target
+            .split_once('?')?
+            .1
+            .split('&')
+            .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
     }
 
     fn answer(&self, target: &str) -> Answer {
@@ -52,7 +57,10 @@ impl Model {
         let next = if end < self.count { (page + 1).to_string() } else { String::new() };
         let mut link = "<https://evil.example/x?page=1&private_token=y>; rel=\"first\"".to_owned();
         if !next.is_empty() {
-            link += &format!(", <https://evil.example/x?page={next}&per_page={}&simple=true>; rel=\"next\"", self.cap);
+            link += &format!(
+                ", <https://evil.example/x?page={next}&per_page={}&simple=true>; rel=\"next\"",
+                self.cap
+            );
         }
         let mut pairs = vec![
             ("link", link),
@@ -68,7 +76,9 @@ impl Model {
     /// A page by keyset. As the real service does, the last page with entries has a link too.
     fn after(&self, id: u64) -> Answer {
         let ids: Vec<_> = (id + 1..=self.count).take(usize::try_from(self.cap).unwrap()).collect();
-        let link = ids.last().map(|last| ("link", format!("<https://evil.example/x?id_after={last}&simple=true>; rel=\"next\"")));
+        let link = ids.last().map(|last| {
+            ("link", format!("<https://evil.example/x?id_after={last}&simple=true>; rel=\"next\""))
+        });
         let mut pairs: Vec<_> = link.into_iter().collect();
         pairs.retain(|(name, _)| self.says.contains(name));
         Answer { pairs, ids }
@@ -87,7 +97,11 @@ impl Model {
     }
 
     fn pager(&self) -> Pager {
-        if self.keyset { Pager::new(PROJECT_LIST.request(), Rows::with_id(&[])).unwrap() } else { hooks() }
+        if self.keyset {
+            Pager::new(PROJECT_LIST.request(), Rows::with_id(&[])).unwrap()
+        } else {
+            hooks()
+        }
     }
 
     /// Reads the list through `change`: the ids in ascending order, and how many calls it took.
@@ -99,7 +113,8 @@ impl Model {
             assert!(!target.contains("token") && !target.contains("simple"), "{target}");
             let answer = change(&target, self.answer(&target));
             calls += 1;
-            let pairs: Vec<_> = answer.pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            let pairs: Vec<_> =
+                answer.pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
             if let Err(error) = pager.accept(&headers(&pairs), ids(answer.ids), 0) {
                 return (Err(error), calls);
             }
@@ -117,7 +132,8 @@ impl Model {
     }
 }
 
-/// Lists around the sizes of pages, with pages of at most 3 entries that say so, and of 100 that need not.
+/// Lists around the sizes of pages, with pages of at most 3 entries that say so, and of 100 that
+/// need not.
 fn every_model(keyset: bool) -> Vec<Model> {
     let small = (1..=3).flat_map(|cap| (0..=7).map(move |count| (count, cap)));
     let large = [0, 1, 99, 100, 101, 200, 201].map(|count| (count, 100));
@@ -127,7 +143,8 @@ fn every_model(keyset: bool) -> Vec<Model> {
     });
     let sets: Vec<_> = sets.collect();
     let models = small.chain(large).flat_map(|(count, cap)| {
-        let sets = sets.iter().filter(move |says| keyset || cap == 100 || says.contains("x-per-page"));
+        let sets =
+            sets.iter().filter(move |says| keyset || cap == 100 || says.contains("x-per-page"));
         sets.map(move |says| Model { count, cap, keyset, says: says.clone() })
     });
     models.collect()
@@ -190,12 +207,19 @@ impl Damage {
             return answer;
         }
         match self {
-            Self::FirstDropped => Answer { ids: answer.ids.into_iter().skip(1).collect(), ..answer },
-            Self::LastDropped => Answer { ids: answer.ids[..answer.ids.len().saturating_sub(1)].to_vec(), ..answer },
+            Self::FirstDropped => {
+                Answer { ids: answer.ids.into_iter().skip(1).collect(), ..answer }
+            }
+            Self::LastDropped => {
+                Answer { ids: answer.ids[..answer.ids.len().saturating_sub(1)].to_vec(), ..answer }
+            }
             Self::Emptied => Answer { ids: vec![], ..answer },
             Self::EntryRepeated => {
                 let last = answer.ids.len().saturating_sub(1);
-                let ids = answer.ids[..last].iter().copied().chain((!answer.ids.is_empty()).then(|| answer.ids[0].max(2) - 1));
+                let ids = answer.ids[..last]
+                    .iter()
+                    .copied()
+                    .chain((!answer.ids.is_empty()).then(|| answer.ids[0].max(2) - 1));
                 Answer { ids: ids.collect(), ..answer }
             }
             Self::PageRepeated => Answer { ids: model.page(page.max(2) - 1).ids, ..answer },
@@ -203,8 +227,13 @@ impl Damage {
             Self::SwappedWithNext => answer,
             Self::NextPage(next) => answer.set("x-next-page", next),
             Self::PageNumber(number) => answer.set("x-page", number),
-            Self::LinkToNext(ahead) => answer.set("link", format!("<x?page={}>; rel=next", page + ahead)),
-            Self::LinkGone => Answer { pairs: answer.pairs.into_iter().filter(|(name, _)| *name != "link").collect(), ..answer },
+            Self::LinkToNext(ahead) => {
+                answer.set("link", format!("<x?page={}>; rel=next", page + ahead))
+            }
+            Self::LinkGone => Answer {
+                pairs: answer.pairs.into_iter().filter(|(name, _)| *name != "link").collect(),
+                ..answer
+            },
             Self::TotalLess => answer.set("x-total", model.count.saturating_sub(1)),
             Self::TotalMore => answer.set("x-total", model.count + 1),
             Self::OtherSize => answer.set("x-per-page", model.cap + 1),
@@ -212,7 +241,8 @@ impl Damage {
     }
 }
 
-/// The answer to `page` when the last entry of page `at` and the first of the page after it have changed places.
+/// The answer to `page` when the last entry of page `at` and the first of the page after it have
+/// changed places.
 fn swapped(model: &Model, at: u64, page: u64) -> Answer {
     let (mut this, mut next) = (model.page(at), model.page(at + 1));
     if let (Some(last), Some(first)) = (this.ids.last_mut(), next.ids.first_mut()) {
@@ -229,9 +259,15 @@ fn swapped(model: &Model, at: u64, page: u64) -> Answer {
 fn no_single_damage_makes_a_list_with_a_total_whole_that_is_not() {
     let mut refused = BTreeSet::new();
     for model in every_model(false).into_iter().filter(|model| model.says.contains("x-total")) {
-        for (damage, at) in DAMAGES.into_iter().flat_map(|damage| (1..=model.pages()).map(move |at| (damage, at))) {
-            let (read, calls) = model.read(|target, _| damage.of(&model, at, Model::number(target, "page").unwrap()));
-            assert!(calls <= model.calls() + 1, "{damage:?} of page {at} of {model:?}: {calls} calls");
+        for (damage, at) in
+            DAMAGES.into_iter().flat_map(|damage| (1..=model.pages()).map(move |at| (damage, at)))
+        {
+            let (read, calls) = model
+                .read(|target, _| damage.of(&model, at, Model::number(target, "page").unwrap()));
+            assert!(
+                calls <= model.calls() + 1,
+                "{damage:?} of page {at} of {model:?}: {calls} calls"
+            );
             match read {
                 Ok(ids) => assert_eq!(ids, model.truth(), "{damage:?} of page {at} of {model:?}"),
                 Err(error) => {
@@ -241,21 +277,40 @@ fn no_single_damage_makes_a_list_with_a_total_whole_that_is_not() {
             }
         }
     }
-    // Entries that changed places are all there, and nothing is lost with a link that another header stands in for.
+    // Entries that changed places are all there, and nothing is lost with a link that another
+    // header stands in for.
     let harmless = [Damage::SwappedWithNext, Damage::LinkGone].map(|damage| format!("{damage:?}"));
-    let expected: BTreeSet<_> = DAMAGES.iter().map(|damage| format!("{damage:?}")).filter(|damage| !harmless.contains(damage)).collect();
+    let expected: BTreeSet<_> = DAMAGES
+        .iter()
+        .map(|damage| format!("{damage:?}"))
+        .filter(|damage| !harmless.contains(damage))
+        .collect();
     assert_eq!(refused, expected);
 }
 
-/// Without a total a loss can only be seen in what was announced: the page size, the pages before the last, and its end.
+/// Without a total a loss can only be seen in what was announced: the page size, the pages before
+/// the last, and its end.
 #[test]
 fn without_a_total_what_was_announced_is_still_held_against_what_came() {
-    let losses = [Damage::Emptied, Damage::EntryRepeated, Damage::NextPageInstead, Damage::NextPage(""), Damage::NextPage("99")];
-    for model in every_model(false).into_iter().filter(|model| !model.says.contains("x-total") && model.says.contains("x-next-page")) {
-        for (damage, at) in losses.into_iter().flat_map(|damage| (1..=model.pages()).map(move |at| (damage, at))) {
-            let (read, _) = model.read(|target, _| damage.of(&model, at, Model::number(target, "page").unwrap()));
+    let losses = [
+        Damage::Emptied,
+        Damage::EntryRepeated,
+        Damage::NextPageInstead,
+        Damage::NextPage(""),
+        Damage::NextPage("99"),
+    ];
+    for model in every_model(false)
+        .into_iter()
+        .filter(|model| !model.says.contains("x-total") && model.says.contains("x-next-page"))
+    {
+        for (damage, at) in
+            losses.into_iter().flat_map(|damage| (1..=model.pages()).map(move |at| (damage, at)))
+        {
+            let (read, _) = model
+                .read(|target, _| damage.of(&model, at, Model::number(target, "page").unwrap()));
             // Of a list of one page nothing but that page says that it has entries.
-            let alone = model.pages() == 1 && matches!(damage, Damage::Emptied | Damage::NextPageInstead);
+            let alone =
+                model.pages() == 1 && matches!(damage, Damage::Emptied | Damage::NextPageInstead);
             if !alone && read.as_ref().is_ok_and(|ids| *ids != model.truth()) {
                 panic!("{damage:?} of page {at} of {model:?}: {read:?}");
             }
@@ -265,11 +320,20 @@ fn without_a_total_what_was_announced_is_still_held_against_what_came() {
 
 #[test]
 fn no_link_leads_past_an_entry_of_a_list_by_keyset() {
-    for model in every_model(true).into_iter().filter(|model| model.cap <= 3 && model.says.contains("link")) {
-        for (at, led) in (0..=model.count).flat_map(|at| (0..=model.count + 2).map(move |led| (at, led))) {
+    for model in
+        every_model(true).into_iter().filter(|model| model.cap <= 3 && model.says.contains("link"))
+    {
+        for (at, led) in
+            (0..=model.count).flat_map(|at| (0..=model.count + 2).map(move |led| (at, led)))
+        {
             let (read, _) = model.read(|target, answer| {
-                let damaged = Model::number(target, "id_after").unwrap_or(0) == at && !answer.ids.is_empty();
-                if damaged { answer.set("link", format!("<x?id_after={led}>; rel=next")) } else { answer }
+                let damaged =
+                    Model::number(target, "id_after").unwrap_or(0) == at && !answer.ids.is_empty();
+                if damaged {
+                    answer.set("link", format!("<x?id_after={led}>; rel=next"))
+                } else {
+                    answer
+                }
             });
             assert!(read.is_err() || read == Ok(model.truth()), "{at} {led} {model:?}: {read:?}");
         }

@@ -44,7 +44,8 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
             canvas.line(&Line::default().put(Paint::Bold, last));
         }
         let (paint, sign) = sign(step.action);
-        let line = Line::indented(2).put(paint, format!("{sign} {}", tail(&step.address))).text("  ");
+        let line =
+            Line::indented(2).put(paint, format!("{sign} {}", tail(&step.address))).text("  ");
         let (paint, word) = outcome(&step.outcome);
         let line = line.put(paint, word);
         canvas.line(&match step.outcome.cause() {
@@ -54,7 +55,10 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     }
     if listed < succeeded {
         canvas.gap();
-        canvas.line(&Line::default().put(Paint::Dim, format!("{} succeeded (--full lists them)", count(succeeded, "step"))));
+        canvas.line(&Line::default().put(
+            Paint::Dim,
+            format!("{} succeeded (--full lists them)", count(succeeded, "step")),
+        ));
     }
 }
 
@@ -72,8 +76,12 @@ const fn outcome(outcome: &Outcome) -> (Paint, &'static str) {
 }
 
 fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
-    let (unread, differing): (Vec<_>, Vec<_>) = mismatches.iter().partition(|mismatch| is_unread(mismatch));
-    for (title, mismatches) in [("does not match its manifest after the run:", differing), ("not verified after the run:", unread)] {
+    let (unread, differing): (Vec<_>, Vec<_>) =
+        mismatches.iter().partition(|mismatch| is_unread(mismatch));
+    for (title, mismatches) in [
+        ("does not match its manifest after the run:", differing),
+        ("not verified after the run:", unread),
+    ] {
         if mismatches.is_empty() {
             continue;
         }
@@ -85,8 +93,15 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
                 MismatchReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
                 MismatchReason::Unreadable(cause) => told(cause),
             };
-            let line = Line::indented(2).text(mismatch.address.path.as_ref()).text(" ").text(tail(&mismatch.address));
-            let line = if mismatch.fields.is_empty() { line } else { line.text(format!(" ({})", mismatch.fields.join(", "))) };
+            let line = Line::indented(2)
+                .text(mismatch.address.path.as_ref())
+                .text(" ")
+                .text(tail(&mismatch.address));
+            let line = if mismatch.fields.is_empty() {
+                line
+            } else {
+                line.text(format!(" ({})", mismatch.fields.join(", ")))
+            };
             canvas.line(&line.text(": ").text(why));
         }
     }
@@ -99,7 +114,8 @@ fn helps(canvas: &mut Canvas, applied: &Applied) {
         MismatchReason::Unreadable(cause) => Some(cause),
         MismatchReason::NotSaved | MismatchReason::ChangedMeanwhile => None,
     });
-    let helps: BTreeSet<_> = of_steps.chain(unread).filter_map(|cause| cause.help.as_deref()).collect();
+    let helps: BTreeSet<_> =
+        of_steps.chain(unread).filter_map(|cause| cause.help.as_deref()).collect();
     if !helps.is_empty() {
         canvas.gap();
     }
@@ -118,7 +134,12 @@ fn summary(canvas: &mut Canvas, applied: &Applied) {
     let counts = OutcomeCounts::of(&applied.steps).named();
     let unread = applied.mismatches.iter().filter(|mismatch| is_unread(mismatch)).count();
     let known = [(applied.mismatches.len() - unread, "not matching"), (unread, "not verified")];
-    let parts: Vec<_> = counts.iter().chain(&known).filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    let parts: Vec<_> = counts
+        .iter()
+        .chain(&known)
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{n} {word}"))
+        .collect();
     let (paint, word) = match (applied.is_complete(), applied.interrupted) {
         (true, _) => (Paint::Add, "applied: "),
         (false, true) => (Paint::Error, "interrupted: "),

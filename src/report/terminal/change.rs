@@ -13,7 +13,8 @@ use crate::{
 
 use super::value;
 
-/// Field names are aligned up to this width, and up to a third of the terminal's; a longer one pushes its own value to the right.
+/// Field names are aligned up to this width, and up to a third of the terminal's; a longer one
+/// pushes its own value to the right.
 const WIDEST_NAME: usize = 36;
 
 /// The steps of one project. Without `origins`, equal changes of two projects give equal text.
@@ -30,9 +31,15 @@ pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
         let told = identity(step);
         let full = canvas.style().full;
         let changes = step.changes.iter().filter(|change| !told.contains(&change.field.as_str()));
-        let rows: Vec<_> = changes.flat_map(rows).filter(|row| full || !row.is_idle(step.action)).collect();
+        let rows: Vec<_> =
+            changes.flat_map(rows).filter(|row| full || !row.is_idle(step.action)).collect();
         let widest = canvas.style().width.map_or(WIDEST_NAME, |width| WIDEST_NAME.min(width / 3));
-        let column = rows.iter().map(|row| row.name.chars().count()).filter(|n| *n <= widest).max().unwrap_or(0);
+        let column = rows
+            .iter()
+            .map(|row| row.name.chars().count())
+            .filter(|n| *n <= widest)
+            .max()
+            .unwrap_or(0);
         for row in rows {
             field(canvas, step, &row, column, origins);
         }
@@ -59,17 +66,28 @@ pub(super) fn tail(address: &Address) -> String {
 
 /// The fields of a new entry that its address tells already.
 fn identity(step: &Step) -> &'static [&'static str] {
-    let Some(kind) = step.address.section.and_then(kinds::of_section).filter(|_| step.action == Action::Create) else { return &[] };
+    let Some(kind) =
+        step.address.section.and_then(kinds::of_section).filter(|_| step.action == Action::Create)
+    else {
+        return &[];
+    };
     let plain = step.changes.iter().filter_map(|change| match &change.after {
         Shown::Value(value) => Some((change.field.clone(), value.clone())),
         _ => None,
     });
-    if step.address.entry.as_deref() == Some(&kind.key(&plain.collect())) { kind.identity() } else { &[] }
+    if step.address.entry.as_deref() == Some(&kind.key(&plain.collect())) {
+        kind.identity()
+    } else {
+        &[]
+    }
 }
 
-/// What comes first, where one would not expect it: steps of other sections, and of none but the project itself.
+/// What comes first, where one would not expect it: steps of other sections, and of none but the
+/// project itself.
 fn edges(canvas: &mut Canvas, step: &Step) {
-    let surprises = |edge: &&Edge| edge.address.section.is_some() && edge.address.section != step.address.section;
+    let surprises = |edge: &&Edge| {
+        edge.address.section.is_some() && edge.address.section != step.address.section
+    };
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for edge in step.after.iter().filter(surprises) {
         match reasons.iter_mut().find(|(reason, _)| *reason == edge.reason) {
@@ -78,7 +96,8 @@ fn edges(canvas: &mut Canvas, step: &Step) {
         }
     }
     for (reason, firsts) in reasons {
-        let firsts = if firsts.len() > 3 { count(firsts.len(), "other step") } else { firsts.join(", ") };
+        let firsts =
+            if firsts.len() > 3 { count(firsts.len(), "other step") } else { firsts.join(", ") };
         canvas.line(&Line::indented(6).put(Paint::Dim, format!("after {firsts}: {reason}")));
     }
 }
@@ -94,7 +113,8 @@ struct Row<'c> {
 impl Row<'_> {
     /// Whether nothing is lost with it when its object is removed.
     fn is_idle(&self, action: Action) -> bool {
-        action == Action::Delete && matches!(self.before, Shown::Value(Json::Null | Json::Bool(false)))
+        action == Action::Delete
+            && matches!(self.before, Shown::Value(Json::Null | Json::Bool(false)))
     }
 }
 
@@ -104,21 +124,29 @@ fn rows(change: &Change) -> Vec<Row<'_>> {
     let whole = || vec![row(change.field.clone(), change.before.clone(), change.after.clone())];
     let Shown::Value(Json::Object(after)) = &change.after else { return whole() };
     let before = |key: &str| match &change.before {
-        Shown::Value(Json::Object(before)) => before.get(key).map_or(Shown::Unknown, |value| Shown::Value(value.clone())),
+        Shown::Value(Json::Object(before)) => {
+            before.get(key).map_or(Shown::Unknown, |value| Shown::Value(value.clone()))
+        }
         other => other.clone(),
     };
     let keys = after.iter().map(|(key, value)| (key, before(key), Shown::Value(value.clone())));
-    let rows: Vec<_> = keys.filter(|(_, b, a)| b != a).map(|(key, b, a)| row(format!("{}.{key}", change.field), b, a)).collect();
+    let rows: Vec<_> = keys
+        .filter(|(_, b, a)| b != a)
+        .map(|(key, b, a)| row(format!("{}.{key}", change.field), b, a))
+        .collect();
     if rows.is_empty() { whole() } else { rows }
 }
 
 fn field(canvas: &mut Canvas, step: &Step, row: &Row<'_>, column: usize, origins: bool) {
     let name = Line::indented(6).text(&row.name);
     let start = 6 + column + 2;
-    let labelled = |value: Line| name.clone().pad_to(start.max(name.len() + 2)).hang_here().with(value);
+    let labelled =
+        |value: Line| name.clone().pad_to(start.max(name.len() + 2)).hang_here().with(value);
     let arrow = |before: Line, after: Line| before.put(Paint::Change, " → ").with(after);
     // What stands on one line with its object comes from where that comes from.
-    let is_news = |origin: &&Origin| origins && (&origin.file, origin.line) != (&step.origin.file, step.origin.line);
+    let is_news = |origin: &&Origin| {
+        origins && (&origin.file, origin.line) != (&step.origin.file, step.origin.line)
+    };
     let origin = row.change.origin.as_ref().filter(is_news);
     let draw = |canvas: &mut Canvas, line: Line| match origin {
         Some(origin) => canvas.line_from(line, origin, Crowded::Drop),
@@ -135,13 +163,18 @@ fn field(canvas: &mut Canvas, step: &Step, row: &Row<'_>, column: usize, origins
         Action::Delete => draw(canvas, labelled(value::shown(&row.before))),
         Action::Update => {
             let by_lines = value::lines(&row.before).or(value::lines(&row.after)).is_some();
-            if by_lines && let (Some(before), Some(after)) = (value::comparable(&row.before), value::comparable(&row.after)) {
+            if by_lines
+                && let (Some(before), Some(after)) =
+                    (value::comparable(&row.before), value::comparable(&row.after))
+            {
                 draw(canvas, name);
                 value::comparison(canvas, 8, before, after);
                 return;
             }
             let after = match (&row.before, &row.after) {
-                (Shown::Hidden, Shown::Hidden) => Line::default().put(Paint::Dim, "(another value, hidden)"),
+                (Shown::Hidden, Shown::Hidden) => {
+                    Line::default().put(Paint::Dim, "(another value, hidden)")
+                }
                 (_, after) => value::shown(after),
             };
             let one_line = labelled(arrow(value::shown(&row.before), after.clone()));
@@ -149,7 +182,9 @@ fn field(canvas: &mut Canvas, step: &Step, row: &Row<'_>, column: usize, origins
                 draw(canvas, one_line);
             } else {
                 draw(canvas, name);
-                let side = |paint, sign: &str, value: Line| Line::indented(8).put(paint, sign).hang_here().with(value);
+                let side = |paint, sign: &str, value: Line| {
+                    Line::indented(8).put(paint, sign).hang_here().with(value)
+                };
                 canvas.line(&side(Paint::Remove, "- ", value::shown(&row.before)));
                 canvas.line(&side(Paint::Add, "+ ", after));
             }

@@ -44,7 +44,8 @@ fn project(canvas: &mut Canvas, path: &str, steps: &[&Step]) {
 }
 
 fn folded(canvas: &mut Canvas, projects: Vec<(&str, Vec<&Step>)>) {
-    // Projects change in the same way if the uncut text says the same. It is not shown; struck, different secrets would look the same.
+    // Projects change in the same way if the uncut text says the same. It is not shown; struck,
+    // different secrets would look the same.
     let nothing = Secrets::default();
     let mut positions: BTreeMap<String, usize> = BTreeMap::new();
     let mut groups: Vec<(&str, Vec<&Step>, Vec<&str>)> = Vec::new();
@@ -62,7 +63,8 @@ fn folded(canvas: &mut Canvas, projects: Vec<(&str, Vec<&Step>)>) {
         if !same.is_empty() {
             let named = same[..same.len().min(NAMED)].join(", ");
             let rest = if same.len() > NAMED { ", …; --full shows each" } else { "" };
-            let text = format!("the same change in {}: {named}{rest}", count(same.len(), "more project"));
+            let text =
+                format!("the same change in {}: {named}{rest}", count(same.len(), "more project"));
             canvas.line(&Line::indented(2).put(Paint::Note, text));
         }
     }

@@ -1,8 +1,9 @@
 //! Plans and apply reports as text for people.
 //!
-//! A plan is grouped by project: `+ ~ -` for each object, its fields with what is there and what is to be there, and where that is
-//! declared. Below the steps stands why other things do not happen, then what is in the way, then one line that sums it up. Where
-//! text is folded or cut, it says so and how to see it all.
+//! A plan is grouped by project: `+ ~ -` for each object, its fields with what is there and what is
+//! to be there, and where that is declared. Below the steps stands why other things do not happen,
+//! then what is in the way, then one line that sums it up. Where text is folded or cut, it says so
+//! and how to see it all.
 
 mod applied;
 mod change;
@@ -55,6 +56,7 @@ pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secret
 /// Which service a report is about; the sandbox is never taken for a real one.
 fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
     let line = Line::default().put(Paint::Bold, word).text(" for ");
-    let line = if run.sandbox { line.put(Paint::Note, "the sandbox") } else { line.text(&run.target) };
+    let line =
+        if run.sandbox { line.put(Paint::Note, "the sandbox") } else { line.text(&run.target) };
     canvas.line(&line.text(" as ").text(&run.caller));
 }

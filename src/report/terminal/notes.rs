@@ -1,4 +1,5 @@
-//! What a plan says besides its steps: why other things do not happen, what could not be read, what stands in the way.
+//! What a plan says besides its steps: why other things do not happen, what could not be read, what
+//! stands in the way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,9 +30,18 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
         canvas.gap();
         canvas.line(&Line::default().put(Paint::Note, "note: ").text(sort.title()));
         let groups = grouped(projects, canvas.style().full);
-        let column = groups.iter().map(|(projects, _)| projects.chars().count()).filter(|n| *n <= 40).max().unwrap_or(0);
+        let column = groups
+            .iter()
+            .map(|(projects, _)| projects.chars().count())
+            .filter(|n| *n <= 40)
+            .max()
+            .unwrap_or(0);
         few(canvas, PROJECTS, "line", groups.into_iter(), |canvas, (projects, objects)| {
-            let shown = if canvas.style().full || objects.len() <= OBJECTS + 1 { objects.len() } else { OBJECTS };
+            let shown = if canvas.style().full || objects.len() <= OBJECTS + 1 {
+                objects.len()
+            } else {
+                OBJECTS
+            };
             let mut text = objects[..shown].join(", ");
             if shown < objects.len() {
                 text.push_str(&format!(" … and {} more, shown by --full", objects.len() - shown));
@@ -43,7 +53,8 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
     }
 }
 
-/// Projects with the objects that a note is about. Where they are many, those with the same objects are put together.
+/// Projects with the objects that a note is about. Where they are many, those with the same objects
+/// are put together.
 fn grouped(projects: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<(String, Vec<String>)> {
     if full || projects.len() <= PROJECTS {
         return projects.into_iter().map(|(path, objects)| (path.to_owned(), objects)).collect();
@@ -93,8 +104,12 @@ impl Sort {
             Self::Unlisted => "not in any manifest; unchanged",
             Self::LeftAlone => "protected from changes",
             Self::NotReturned => "not compared: the service's answer lacks these fields",
-            Self::CannotVerify => "cannot be verified: the service never returns these fields; `--resend` sends them again",
-            Self::SecretMissing => "not compared: these secrets are not set here; `apply` needs them",
+            Self::CannotVerify => {
+                "cannot be verified: the service never returns these fields; `--resend` sends them again"
+            }
+            Self::SecretMissing => {
+                "not compared: these secrets are not set here; `apply` needs them"
+            }
             Self::Waits => "not sent yet; a later run sets it",
         }
     }
@@ -119,7 +134,11 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
         return;
     }
     canvas.gap();
-    canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text("could not be read; nothing is planned there"));
+    canvas.line(
+        &Line::default()
+            .put(Paint::Change, "incomplete: ")
+            .text("could not be read; nothing is planned there"),
+    );
     few(canvas, PROJECTS, "scope", incomplete.iter(), |canvas, scope| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
         canvas.line(&line.put(Paint::Dim, told(&scope.reason)));
@@ -137,7 +156,8 @@ pub(super) fn told(cause: &Cause) -> String {
 /// What has to be put right first, as the compiler would say it.
 pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
     let located = problems.iter().map(|problem| {
-        let diagnostic = Diagnostic::error(problem.code, &problem.message).at(Place::from(&problem.origin));
+        let diagnostic =
+            Diagnostic::error(problem.code, &problem.message).at(Place::from(&problem.origin));
         diagnostic.label(problem.address.to_string()).help_if(problem.help.as_ref())
     });
     diagnostics(canvas, located);
@@ -146,7 +166,8 @@ pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
 /// What guards refuse, each with the words that let it through.
 pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
     let located = refusals.iter().map(|refusal| {
-        let diagnostic = Diagnostic::error("guard", format!("{}: {}", refusal.address, refusal.reason));
+        let diagnostic =
+            Diagnostic::error("guard", format!("{}: {}", refusal.address, refusal.reason));
         let help = format!("if intended, pass `--ack '{}'`", refusal.acknowledgement);
         diagnostic.at(Place::from(&refusal.origin)).help(help)
     });
@@ -170,7 +191,13 @@ fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic
 }
 
 /// Draws each of `items`, or the first few with word of the rest.
-fn few<T>(canvas: &mut Canvas, most: usize, noun: &str, items: impl ExactSizeIterator<Item = T>, mut draw: impl FnMut(&mut Canvas, T)) {
+fn few<T>(
+    canvas: &mut Canvas,
+    most: usize,
+    noun: &str,
+    items: impl ExactSizeIterator<Item = T>,
+    mut draw: impl FnMut(&mut Canvas, T),
+) {
     let shown = if canvas.style().full || items.len() <= most + 1 { items.len() } else { most };
     let left = items.len() - shown;
     for item in items.take(shown) {
@@ -189,28 +216,59 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     let projects = count(plan.projects, "project");
     let read = plan.incomplete.is_empty();
     if plan.steps.is_empty() {
-        let matches = if plan.projects == 1 { "matches its manifest" } else { "match their manifests" };
+        let matches =
+            if plan.projects == 1 { "matches its manifest" } else { "match their manifests" };
         let uncompared = |note: &Note| {
-            matches!(note.reason, Reason::Archived | Reason::NotReturned | Reason::SecretMissing { .. } | Reason::Waits { .. })
+            matches!(
+                note.reason,
+                Reason::Archived
+                    | Reason::NotReturned
+                    | Reason::SecretMissing { .. }
+                    | Reason::Waits { .. }
+            )
         };
-        let limit = if plan.notes.iter().any(uncompared) { " (some fields cannot be verified)" } else { "" };
+        let limit = if plan.notes.iter().any(uncompared) {
+            " (some fields cannot be verified)"
+        } else {
+            ""
+        };
         let text = match (title, read && plan.problems.is_empty()) {
             (super::Title::Plan, true) => format!("no changes: {projects} {matches}{limit}"),
             (super::Title::Drift, true) => format!("in sync: {projects} {matches}{limit}"),
-            (_, false) => format!("no difference found, but not all of {projects} could be compared"),
+            (_, false) => {
+                format!("no difference found, but not all of {projects} could be compared")
+            }
         };
         canvas.line(&Line::default().put(if read { Paint::Add } else { Paint::Change }, text));
     } else {
-        let parts = [(counts.create, "to create"), (counts.update, "to change"), (counts.delete, "to remove")];
-        let parts: Vec<_> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-        let text = format!("{} in {} of {projects}; {}", parts.join(", "), counts.projects, count(counts.calls, "call"));
+        let parts = [
+            (counts.create, "to create"),
+            (counts.update, "to change"),
+            (counts.delete, "to remove"),
+        ];
+        let parts: Vec<_> = parts
+            .into_iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, what)| format!("{n} {what}"))
+            .collect();
+        let text = format!(
+            "{} in {} of {projects}; {}",
+            parts.join(", "),
+            counts.projects,
+            count(counts.calls, "call")
+        );
         canvas.line(&Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text));
     }
     let scopes: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address).collect();
     let obstacles = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
-    let obstacles: Vec<_> = obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
+    let obstacles: Vec<_> =
+        obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
     if !obstacles.is_empty() {
-        canvas.line(&Line::default().put(Paint::Error, "blocked: ").text(format!("resolve {} before applying", obstacles.join(" and "))));
+        canvas.line(
+            &Line::default()
+                .put(Paint::Error, "blocked: ")
+                .text(format!("resolve {} before applying", obstacles.join(" and "))),
+        );
     }
     if !scopes.is_empty() {
         canvas.line(

@@ -1,6 +1,7 @@
 //! Reports as people see them, from plans that were made without a service.
 //!
-//! The snapshots in `snapshots/` are the reports themselves; `INSTA_UPDATE=always` writes them anew.
+//! The snapshots in `snapshots/` are the reports themselves; `INSTA_UPDATE=always` writes them
+//! anew.
 
 use std::{sync::Arc, time::Duration};
 
@@ -69,9 +70,16 @@ fn desired(manifests: &str) -> Desired {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("shop.yaml"), manifests).unwrap();
     std::fs::write(folder.path().join("a.png"), "").unwrap();
-    let loaded =
-        manifest::load(folder.path(), &manifest::Surroundings { folder: folder.path().into(), today: jiff::civil::date(2030, 1, 1) });
-    loaded.desired.unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default().into())))
+    let loaded = manifest::load(
+        folder.path(),
+        &manifest::Surroundings {
+            folder: folder.path().into(),
+            today: jiff::civil::date(2030, 1, 1),
+        },
+    );
+    loaded
+        .desired
+        .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default().into())))
 }
 
 fn live(project: &Project, sections: &Json) -> Live {
@@ -81,7 +89,8 @@ fn live(project: &Project, sections: &Json) -> Live {
         let read = |raw: &Json| kind.read(raw.as_object().unwrap(), &|_| true);
         let collection = match raw {
             Json::Array(entries) => {
-                let entries = entries.iter().map(|entry| entry.as_object().unwrap().clone()).collect();
+                let entries =
+                    entries.iter().map(|entry| entry.as_object().unwrap().clone()).collect();
                 Collection::Complete(page::whole(entries).map(|raw| read(&Json::Object(raw))))
             }
             raw => Collection::One(Some(read(raw))),
@@ -93,7 +102,11 @@ fn live(project: &Project, sections: &Json) -> Live {
 }
 
 fn target(project: &Project) -> Target {
-    Target { path: project.path.clone(), id: Some(1), namespace: Some(Namespace { id: 2, owner: NamespaceOwner::Group }) }
+    Target {
+        path: project.path.clone(),
+        id: Some(1),
+        namespace: Some(Namespace { id: 2, owner: NamespaceOwner::Group }),
+    }
 }
 
 fn missing(project: &Project) -> Live {
@@ -147,10 +160,15 @@ pub(in crate::report) fn blocked_plan() -> Plan {
             address: shop.clone(),
             code: "missing-project",
             message: "the project `acme/shop` does not exist".into(),
-            help: Some("write `create: true` to allow undrift to create it, or correct `path`".into()),
+            help: Some(
+                "write `create: true` to allow undrift to create it, or correct `path`".into(),
+            ),
             origin: origin(2),
         }],
-        incomplete: vec![Incomplete { address: shop.section("variables"), reason: "variable-list: answered 403".into() }],
+        incomplete: vec![Incomplete {
+            address: shop.section("variables"),
+            reason: "variable-list: answered 403".into(),
+        }],
         refusals: vec![Refusal {
             address: shop.section("hooks"),
             guard: Guard::Removals,
@@ -181,7 +199,11 @@ fn a_plan_on_a_terminal() {
 fn a_plan_in_colour() {
     let style = Style { colour: true, ..Style::default() };
     let text = plan(&shop_plan(), &run(), Title::Plan, style);
-    assert!(text.contains("\u{1b}[33m~ settings\u{1b}[0m") && text.contains("\u{1b}[31m- variables/OLD@*\u{1b}[0m"), "{text}");
+    assert!(
+        text.contains("\u{1b}[33m~ settings\u{1b}[0m")
+            && text.contains("\u{1b}[31m- variables/OLD@*\u{1b}[0m"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -206,15 +228,25 @@ fn what_stands_in_the_way() {
 
 #[test]
 fn nothing_to_do() {
-    let plan = |title, projects| plan(&Plan { projects, ..Plan::default() }, &run(), title, Style::default());
+    let plan = |title, projects| {
+        plan(&Plan { projects, ..Plan::default() }, &run(), title, Style::default())
+    };
     assert!(plan(Title::Plan, 12).ends_with("\n\nno changes: 12 projects match their manifests\n"));
     assert!(plan(Title::Drift, 1).ends_with("\n\nin sync: 1 project matches its manifest\n"));
-    let plan_of = |plan: &Plan| super::plan(plan, &run(), Title::Drift, Style::default(), &Secrets::default());
+    let plan_of = |plan: &Plan| {
+        super::plan(plan, &run(), Title::Drift, Style::default(), &Secrets::default())
+    };
     let address = Address::project("acme/shop".into());
-    for (reason, limit) in [(Reason::Archived, " (some fields cannot be verified)"), (Reason::CannotVerify, "")] {
-        let notes = vec![Note { address: address.clone(), reason, fields: Vec::new(), origin: None }];
+    for (reason, limit) in
+        [(Reason::Archived, " (some fields cannot be verified)"), (Reason::CannotVerify, "")]
+    {
+        let notes =
+            vec![Note { address: address.clone(), reason, fields: Vec::new(), origin: None }];
         let text = plan_of(&Plan { projects: 1, notes, ..Plan::default() });
-        assert!(text.ends_with(&format!("\n\nin sync: 1 project matches its manifest{limit}\n")), "{text}");
+        assert!(
+            text.ends_with(&format!("\n\nin sync: 1 project matches its manifest{limit}\n")),
+            "{text}"
+        );
     }
 }
 
@@ -245,14 +277,20 @@ pub(in crate::report) fn applied_somehow() -> Applied {
     let outcomes = [
         Outcome::Done,
         Outcome::Already,
-        Outcome::Failed("hook-create: `POST /projects/1/hooks` answered 422: Invalid url given".into()),
+        Outcome::Failed(
+            "hook-create: `POST /projects/1/hooks` answered 422: Invalid url given".into(),
+        ),
         Outcome::ChangedMeanwhile("the variables were changed meanwhile".into()),
         Outcome::Skipped("settings failed".into()),
         Outcome::NotStarted,
         Outcome::Unknown("no answer".into()),
     ];
     let actions = [Action::Create, Action::Update, Action::Delete].into_iter().cycle();
-    let steps = outcomes.into_iter().zip(actions).map(|(outcome, action)| StepResult { address: variable.clone(), action, outcome });
+    let steps = outcomes.into_iter().zip(actions).map(|(outcome, action)| StepResult {
+        address: variable.clone(),
+        action,
+        outcome,
+    });
     let mismatch = |fields: &[&str], reason| Mismatch {
         address: address.section("settings"),
         fields: fields.iter().map(|field| (*field).to_owned()).collect(),
@@ -273,7 +311,10 @@ fn what_became_of_a_plan() {
     assert!(applied(&interrupted, &run(), Style::default()).contains("\ninterrupted: "));
     let done = StepResult { outcome: Outcome::Done, ..applied_somehow().steps[0].clone() };
     let complete = Applied { steps: vec![done; 51], ..Applied::default() };
-    assert!(applied(&complete, &run(), Style::default()).ends_with("51 steps succeeded (--full lists them)\n\napplied: 51 done\n"));
+    assert!(
+        applied(&complete, &run(), Style::default())
+            .ends_with("51 steps succeeded (--full lists them)\n\napplied: 51 done\n")
+    );
 }
 
 /// `text` without the sequences that the canvas and the diagnostics add.
@@ -281,7 +322,8 @@ fn without_colours(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| {
-        let end = part.find('m').unwrap_or_else(|| panic!("a sequence that is no colour: {part:?}"));
+        let end =
+            part.find('m').unwrap_or_else(|| panic!("a sequence that is no colour: {part:?}"));
         assert!(part[..end].chars().all(|c| c.is_ascii_digit() || c == ';'), "{part:?}");
         text + &part[end + 1..]
     })

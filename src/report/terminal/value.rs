@@ -53,7 +53,9 @@ pub(super) fn comparable(value: &Shown) -> Option<&str> {
 fn json(value: &Json) -> String {
     match value {
         Json::String(text) if is_bare(text) => text.clone(),
-        Json::Array(items) => format!("[{}]", items.iter().map(json).collect::<Vec<_>>().join(", ")),
+        Json::Array(items) => {
+            format!("[{}]", items.iter().map(json).collect::<Vec<_>>().join(", "))
+        }
         Json::Object(object) => {
             let entries = object.iter().map(|(key, value)| format!("{key}: {}", json(value)));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
@@ -76,7 +78,8 @@ fn size(text: &str) -> String {
 
 /// A text of several lines that comes into being.
 pub(super) fn block(canvas: &mut Canvas, indent: usize, text: &str) {
-    let lines = canvas.strike(text).lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
+    let lines =
+        canvas.strike(text).lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
     cut(canvas, indent, lines);
 }
 
@@ -87,10 +90,13 @@ pub(super) fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after
         canvas.line(&Line::indented(indent).put(Paint::Change, text));
         return;
     }
-    // Before they become lines: of a secret of several lines, the short ones would not be recognised.
+    // Before they become lines: of a secret of several lines, the short ones would not be
+    // recognised.
     let (before, after) = (canvas.strike(before), canvas.strike(after));
     if before == after {
-        canvas.line(&Line::indented(indent).put(Paint::Change, "changed in a secret, which is not shown"));
+        canvas.line(
+            &Line::indented(indent).put(Paint::Change, "changed in a secret, which is not shown"),
+        );
         return;
     }
     let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(&before, &after);
@@ -117,10 +123,15 @@ fn cut(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
     let shown = if canvas.style().full || lines.len() <= LINES + 1 { lines.len() } else { LINES };
     let left = lines.len() - shown;
     for (paint, sign, line) in lines.into_iter().take(shown) {
-        canvas.line(&Line::indented(indent).put(paint, format!("{sign} ")).hang_here().put(paint, line));
+        canvas.line(
+            &Line::indented(indent).put(paint, format!("{sign} ")).hang_here().put(paint, line),
+        );
     }
     if left > 0 {
-        canvas.line(&Line::indented(indent).put(Paint::Dim, format!("… {}, shown by --full", count(left, "more line"))));
+        canvas.line(
+            &Line::indented(indent)
+                .put(Paint::Dim, format!("… {}, shown by --full", count(left, "more line"))),
+        );
     }
 }
 
@@ -196,7 +207,8 @@ mod tests {
         block(&mut canvas, 2, key);
         assert_eq!(canvas.finish(), "  + [secret]\n");
         secrets.also_redact(Secret::new("QUJDREVGR0hJSktM"));
-        let rotated = compared_without(&secrets, &format!("one\n{key}"), "one\nQUJDREVGR0hJSktM", true);
+        let rotated =
+            compared_without(&secrets, &format!("one\n{key}"), "one\nQUJDREVGR0hJSktM", true);
         assert_eq!(rotated, "  changed in a secret, which is not shown\n");
     }
 }

@@ -50,7 +50,9 @@ fn seed() -> Seed {
 /// The same each time; the clock shows an hour more whenever somebody looks at it.
 fn conditions() -> Conditions {
     let hours = AtomicI64::new(500_000);
-    let clock = move || Timestamp::from_second(hours.fetch_add(1, Ordering::Relaxed) * 3_600).expect("a time");
+    let clock = move || {
+        Timestamp::from_second(hours.fetch_add(1, Ordering::Relaxed) * 3_600).expect("a time")
+    };
     let profile = Profile {
         deletion_delay: Some(2),
         import_delay: Duration::from_secs(20 * 3_600),
@@ -59,12 +61,18 @@ fn conditions() -> Conditions {
         echoes_input: true,
         ..Profile::default()
     };
-    Conditions { clock: Clock::new(clock), chance: Chance::seeded(7), profile, ..Conditions::default() }
+    Conditions {
+        clock: Clock::new(clock),
+        chance: Chance::seeded(7),
+        profile,
+        ..Conditions::default()
+    }
 }
 
 /// A call of every route, in random order, with parameters that make sense more often than not.
 fn round(random: &mut StdRng, host: &str) -> Vec<Request<Bytes>> {
-    let mut calls: Vec<_> = routes::all().map(|(path, route)| call(random, host, &route.method, &path)).collect();
+    let mut calls: Vec<_> =
+        routes::all().map(|(path, route)| call(random, host, &route.method, &path)).collect();
     calls.shuffle(random);
     calls
 }
@@ -72,23 +80,42 @@ fn round(random: &mut StdRng, host: &str) -> Vec<Request<Bytes>> {
 fn call(random: &mut StdRng, host: &str, method: &Method, path: &str) -> Request<Bytes> {
     let mut segments: Vec<&str> = Vec::new();
     for segment in path.split('/') {
-        let known = SEGMENTS.iter().find(|(before, _)| segments.last() == Some(before)).map_or(OTHERS, |(_, known)| known);
-        segments.push(if segment.starts_with('{') { known.choose(random).expect("a segment") } else { segment });
+        let known = SEGMENTS
+            .iter()
+            .find(|(before, _)| segments.last() == Some(before))
+            .map_or(OTHERS, |(_, known)| known);
+        segments.push(if segment.starts_with('{') {
+            known.choose(random).expect("a segment")
+        } else {
+            segment
+        });
     }
     let path = segments.join("/");
     let parameters = parameters(random);
     let head = *method == Method::GET && random.random_ratio(1, 10);
     let method = if head { &Method::HEAD } else { method };
-    let token = *["root-token", "root-token", "root-token", "alice-token", "bob-token", "", "wrong"].choose(random).expect("a token");
-    let mut request = Request::builder().method(method).header("host", host).header("private-token", token);
+    let token =
+        *["root-token", "root-token", "root-token", "alice-token", "bob-token", "", "wrong"]
+            .choose(random)
+            .expect("a token");
+    let mut request =
+        Request::builder().method(method).header("host", host).header("private-token", token);
     let body = if dispatch::is_read(method) {
-        let query: Vec<String> = parameters.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
+        let query: Vec<String> = parameters
+            .iter()
+            .filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)))
+            .collect();
         request = request.uri(format!("{path}?{}", query.join("&").replace(' ', "+")));
         String::new()
     } else if path.ends_with("uploads") || random.random_ratio(1, 10) {
-        let part = |head: &str, value: &str| format!("--Xy\r\nContent-Disposition: form-data; name={head}\r\n\r\n{value}\r\n");
-        let texts = parameters.iter().filter_map(|(name, value)| Some(part(&format!("\"{name}\""), value.as_str()?)));
-        let files = ["file", "avatar"].map(|name| part(&format!("\"{name}\"; filename=\"logo.png\""), "content"));
+        let part = |head: &str, value: &str| {
+            format!("--Xy\r\nContent-Disposition: form-data; name={head}\r\n\r\n{value}\r\n")
+        };
+        let texts = parameters
+            .iter()
+            .filter_map(|(name, value)| Some(part(&format!("\"{name}\""), value.as_str()?)));
+        let files = ["file", "avatar"]
+            .map(|name| part(&format!("\"{name}\"; filename=\"logo.png\""), "content"));
         request = request.uri(path).header("content-type", "multipart/form-data; boundary=Xy");
         texts.chain(files).collect::<String>() + "--Xy--\r\n"
     } else {
@@ -119,8 +146,10 @@ fn parameters(random: &mut StdRng) -> Map<String, Value> {
 
 /// What an answer is compared by: all of it that does not come from the connection.
 fn told(status: u16, headers: &HeaderMap, body: &[u8]) -> String {
-    let headers = headers.iter().filter(|(name, _)| !["date", "x-runtime"].contains(&name.as_str()));
-    let mut headers: Vec<String> = headers.map(|(name, value)| format!("{name}: {value:?}")).collect();
+    let headers =
+        headers.iter().filter(|(name, _)| !["date", "x-runtime"].contains(&name.as_str()));
+    let mut headers: Vec<String> =
+        headers.map(|(name, value)| format!("{name}: {value:?}")).collect();
     headers.sort();
     format!("{status}\n{}\n\n{}", headers.join("\n"), String::from_utf8_lossy(body))
 }
@@ -140,12 +169,15 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
         one.reset(&own, conditions()).expect("reset");
         let other = Model::from_image(&image, conditions()).expect("a model");
         let mut random = StdRng::seed_from_u64(run);
-        for request in round(&mut random, "sandbox").into_iter().chain(round(&mut random, "sandbox")) {
+        for request in
+            round(&mut random, "sandbox").into_iter().chain(round(&mut random, "sandbox"))
+        {
             let told = answer(&one, &request);
             assert_eq!(told, answer(&other, &request), "{request:?}");
             assert!(!told.starts_with('5'), "{request:?}\n{told}");
             if told.starts_with('2') {
-                let operation = routes::find(request.method(), request.uri().path()).expect("a route").0;
+                let operation =
+                    routes::find(request.method(), request.uri().path()).expect("a route").0;
                 successes.insert(operation.number);
             }
         }
@@ -159,15 +191,30 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
 #[tokio::test]
 async fn a_service_that_listens_answers_as_the_model() {
     let Conditions { profile, rate_limits, clock, chance } = conditions();
-    let config = Config { seed: Some(seed()), token: Some(TOKEN.to_owned()), profile, rate_limits, clock, chance, ..Config::default() };
+    let config = Config {
+        seed: Some(seed()),
+        token: Some(TOKEN.to_owned()),
+        profile,
+        rate_limits,
+        clock,
+        chance,
+        ..Config::default()
+    };
     let running = start(config).await.expect("it starts");
     let model = Model::new(&seed(), TOKEN, conditions()).expect("a model");
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .expect("a client");
     let host = running.addr().to_string();
     for request in round(&mut StdRng::seed_from_u64(1), &host) {
         let url = format!("{}{}", running.url(), request.uri());
-        let sent = client.request(request.method().clone(), url).headers(request.headers().clone()).body(request.body().clone());
+        let sent = client
+            .request(request.method().clone(), url)
+            .headers(request.headers().clone())
+            .body(request.body().clone());
         let response = sent.send().await.expect("an answer");
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let told = told(status, &headers, &response.bytes().await.expect("a body"));

@@ -1,5 +1,5 @@
-//! Actions on a project and the reads that go with them: stars, users, uploads, housekeeping, restoring
-//! (reference 2, 4.2 and 4.4).
+//! Actions on a project and the reads that go with them: stars, users, uploads, housekeeping,
+//! restoring (reference 2, 4.2 and 4.4).
 
 use http::StatusCode;
 use rusqlite::params;
@@ -36,7 +36,9 @@ fn users(call: &Call<'_>) -> Result<Answer, Failure> {
     let all: Vec<Value> = members::users(call, &Scope::Project(Box::new(project)))?
         .iter()
         .filter(|user| {
-            let named = [&user.username, &user.name].iter().any(|text| text.to_lowercase().contains(&search));
+            let named = [&user.username, &user.name]
+                .iter()
+                .any(|text| text.to_lowercase().contains(&search));
             named && !skipped.contains(&user.id)
         })
         .map(|user| user.brief(&call.base))
@@ -53,7 +55,9 @@ fn starrers(call: &Call<'_>) -> Result<Answer, Failure> {
     );
     let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
-    for row in statement.query_map([project.id], |row| Ok((User::from_row(row)?, row.get::<_, String>(8)?)))? {
+    for row in statement
+        .query_map([project.id], |row| Ok((User::from_row(row)?, row.get::<_, String>(8)?)))?
+    {
         let (user, since) = row?;
         if [&user.username, &user.name].iter().any(|text| text.to_lowercase().contains(&search)) {
             all.push(json!({ "starred_since": since, "user": user.brief(&call.base) }));
@@ -68,15 +72,26 @@ fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
     locations(call, MAINTAINER, |group| group.id != project.namespace.id)
 }
 
-/// The groups, narrowed by `search`, in which the caller has a level and that `wanted` accepts (reference 1, 2.11).
-pub(super) fn locations(call: &Call<'_>, level: i64, wanted: impl Fn(&Namespace) -> bool) -> Result<Answer, Failure> {
+/// The groups, narrowed by `search`, in which the caller has a level and that `wanted` accepts
+/// (reference 1, 2.11).
+pub(super) fn locations(
+    call: &Call<'_>,
+    level: i64,
+    wanted: impl Fn(&Namespace) -> bool,
+) -> Result<Answer, Failure> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let sql = format!("SELECT {} FROM namespaces n WHERE n.kind = 'group' ORDER BY n.full_path", Namespace::COLUMNS);
+    let sql = format!(
+        "SELECT {} FROM namespaces n WHERE n.kind = 'group' ORDER BY n.full_path",
+        Namespace::COLUMNS
+    );
     let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
     for group in statement.query_map([], |row| Namespace::from_row(row, 0))? {
         let group = group?;
-        if wanted(&group) && group.name.to_lowercase().contains(&search) && call.level_in_group(&group)? >= level {
+        if wanted(&group)
+            && group.name.to_lowercase().contains(&search)
+            && call.level_in_group(&group)? >= level
+        {
             all.push(json!({
                 "id": group.id,
                 "web_url": group.web_url(&call.base),
@@ -103,7 +118,10 @@ fn star(call: &Call<'_>) -> Result<Answer, Failure> {
 fn unstar(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?.id;
     let project = call.project()?;
-    let changed = call.db.execute("DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2", params![project.id, user])?;
+    let changed = call.db.execute(
+        "DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2",
+        params![project.id, user],
+    )?;
     starred(call, project.id, changed)
 }
 
@@ -111,7 +129,9 @@ fn unstar(call: &Call<'_>) -> Result<Answer, Failure> {
 fn starred(call: &Call<'_>, project: i64, changed: usize) -> Result<Answer, Failure> {
     match changed {
         0 => Ok(Answer::empty(StatusCode::NOT_MODIFIED)),
-        _ if call.service.profile.star_answers_ok => projects::answer(call, StatusCode::OK, project),
+        _ if call.service.profile.star_answers_ok => {
+            projects::answer(call, StatusCode::OK, project)
+        }
         _ => projects::answer(call, StatusCode::CREATED, project),
     }
 }
@@ -120,9 +140,13 @@ fn restore(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project_as(OWNER)?;
     call.require_tier(Tier::Premium)?;
     if project.marked_for_deletion_on.is_none() {
-        return Err(Failure::message(StatusCode::BAD_REQUEST, "Project has not been marked for deletion"));
+        return Err(Failure::message(
+            StatusCode::BAD_REQUEST,
+            "Project has not been marked for deletion",
+        ));
     }
-    call.db.execute("UPDATE projects SET marked_for_deletion_on = NULL WHERE id = ?1", [project.id])?;
+    call.db
+        .execute("UPDATE projects SET marked_for_deletion_on = NULL WHERE id = ?1", [project.id])?;
     projects::answer(call, StatusCode::CREATED, project.id)
 }
 
@@ -152,8 +176,13 @@ fn upload(call: &Call<'_>) -> Result<Answer, Failure> {
 /// There is no repository to clean, so only the lease is left of it.
 fn housekeeping(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.writable_project_as(MAINTAINER)?;
-    if !call.take_lease(&format!("housekeeping of project {}", project.id), call.service.profile.housekeeping_lease)? {
-        return Err(Failure::conflict("Somebody already triggered housekeeping for this resource in the past 1440 minutes"));
+    if !call.take_lease(
+        &format!("housekeeping of project {}", project.id),
+        call.service.profile.housekeeping_lease,
+    )? {
+        return Err(Failure::conflict(
+            "Somebody already triggered housekeeping for this resource in the past 1440 minutes",
+        ));
     }
     Answer::created(&json!({ "message": "201 Created" }))
 }

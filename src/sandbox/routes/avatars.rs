@@ -1,5 +1,5 @@
-//! Pictures of projects, groups and users: sent as multipart, shown as an address (reference 2, 4.3), served there to
-//! everybody, as the real service does.
+//! Pictures of projects, groups and users: sent as multipart, shown as an address (reference 2,
+//! 4.3), served there to everybody, as the real service does.
 
 use http::StatusCode;
 use rusqlite::{OptionalExtension, params};
@@ -27,9 +27,13 @@ const IMAGES: [(&str, &str); 9] = [
     ("tif", "image/tiff"),
 ];
 
-/// Stores or removes the picture that a call sends; its file name, or none when it has none now. `None` when the call
-/// does neither.
-pub(crate) fn take(call: &Call<'_>, holder: Holder, params: &Params) -> Result<Option<Option<String>>, Failure> {
+/// Stores or removes the picture that a call sends; its file name, or none when it has none now.
+/// `None` when the call does neither.
+pub(crate) fn take(
+    call: &Call<'_>,
+    holder: Holder,
+    params: &Params,
+) -> Result<Option<Option<String>>, Failure> {
     let Some(file) = sent(params)? else { return Ok(None) };
     let (column, id) = holder.key();
     call.db.execute(&format!("DELETE FROM avatars WHERE {column} = ?1"), [id])?;
@@ -47,7 +51,8 @@ pub(crate) fn name(call: &Call<'_>, holder: Holder) -> Result<Option<String>, Fa
     Ok(call.db.prepare_cached(&sql)?.query_row([id], |row| row.get(0)).optional()?)
 }
 
-/// The picture of a multipart body: `None` when the call has none, `Some(None)` for a blank value, which removes it.
+/// The picture of a multipart body: `None` when the call has none, `Some(None)` for a blank value,
+/// which removes it.
 fn sent(params: &Params) -> Result<Option<Option<&Upload>>, Failure> {
     let Some(file) = params.file("avatar") else {
         return match params.text("avatar")? {
@@ -58,7 +63,10 @@ fn sent(params: &Params) -> Result<Option<Option<&Upload>>, Failure> {
     };
     if media_type(&file.file_name).is_none() {
         let known: Vec<&str> = IMAGES.iter().map(|(extension, _)| *extension).collect();
-        let text = format!("file format is not supported. Please try one of the following supported formats: {}", known.join(", "));
+        let text = format!(
+            "file format is not supported. Please try one of the following supported formats: {}",
+            known.join(", ")
+        );
         return Err(Failure::model("avatar", text));
     }
     if file.bytes.len() > MOST {
@@ -69,7 +77,10 @@ fn sent(params: &Params) -> Result<Option<Option<&Upload>>, Failure> {
 
 fn media_type(name: &str) -> Option<&'static str> {
     let extension = name.rsplit('.').next().unwrap_or_default();
-    IMAGES.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension)).map(|(_, media_type)| *media_type)
+    IMAGES
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(extension))
+        .map(|(_, media_type)| *media_type)
 }
 
 fn download(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -88,6 +99,8 @@ fn download(call: &Call<'_>) -> Result<Answer, Failure> {
         .optional()?;
     let (name, content) = picture.ok_or_else(Failure::no_route)?;
     let mut answer = Answer::json(StatusCode::OK, content);
-    answer.headers.push(("content-type", media_type(&name).unwrap_or("application/octet-stream").to_owned()));
+    answer
+        .headers
+        .push(("content-type", media_type(&name).unwrap_or("application/octet-stream").to_owned()));
     Ok(answer)
 }

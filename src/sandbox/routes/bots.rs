@@ -1,5 +1,5 @@
-//! Access tokens of projects and groups. Each belongs to a bot, a user that is a member there: whoever keeps members
-//! in order meets bots in the lists and has to leave them alone.
+//! Access tokens of projects and groups. Each belongs to a bot, a user that is a member there:
+//! whoever keeps members in order meets bots in the lists and has to leave them alone.
 
 use rusqlite::params;
 use serde_json::Value;
@@ -21,7 +21,9 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/access_tokens", |call| list(call, &Scope::group(call, OWNER)?)),
     post("/groups/{id}/access_tokens", |call| create(call, &Scope::group(call, OWNER)?)),
     get("/groups/{id}/access_tokens/{token_id}", |call| show(call, &Scope::group(call, OWNER)?)),
-    delete("/groups/{id}/access_tokens/{token_id}", |call| revoke(call, &Scope::group(call, OWNER)?)),
+    delete("/groups/{id}/access_tokens/{token_id}", |call| {
+        revoke(call, &Scope::group(call, OWNER)?)
+    }),
 ];
 
 fn project(call: &Call<'_>) -> Result<Scope, Failure> {
@@ -29,10 +31,22 @@ fn project(call: &Call<'_>) -> Result<Scope, Failure> {
 }
 
 /// A bot that is a member with this level; answers its id.
-pub(super) fn insert(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> Result<i64, Failure> {
+pub(super) fn insert(
+    call: &Call<'_>,
+    scope: &Scope,
+    name: &str,
+    level: i64,
+) -> Result<i64, Failure> {
     let username = format!("{}_{}_bot_{}", scope.name(), scope.id(), &call.random_hex()[..8]);
     let email = format!("{username}@noreply.localhost");
-    let bot = NewUser { username: &username, name, email: &email, state: "active", admin: false, bot: true };
+    let bot = NewUser {
+        username: &username,
+        name,
+        email: &email,
+        state: "active",
+        admin: false,
+        bot: true,
+    };
     let bot = User::insert(call.db, bot, call.now())?;
     members::insert(call, scope, bot, level, None)?;
     Ok(bot)
@@ -46,7 +60,9 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         return Err(Failure::no_valid_value("access_level"));
     }
     if level > scope.level(call)? {
-        return Err(Failure::bad_request("User does not have permission to create a token with this access level"));
+        return Err(Failure::bad_request(
+            "User does not have permission to create a token with this access level",
+        ));
     }
     let bot = insert(call, scope, &name, level)?;
     let mut body = tokens::issue(call, bot)?;
@@ -65,7 +81,9 @@ fn all(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>, Failure> {
         Token::COLUMNS
     );
     let mut statement = call.db.prepare_cached(&sql)?;
-    let rows = statement.query_map([scope.id()], |row| Ok((Token::from_row(row)?, row.get::<_, i64>("access_level")?)))?;
+    let rows = statement.query_map([scope.id()], |row| {
+        Ok((Token::from_row(row)?, row.get::<_, i64>("access_level")?))
+    })?;
     let mut all = Vec::new();
     for row in rows {
         let (token, level) = row?;
@@ -83,10 +101,9 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 
 fn one(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value), Failure> {
     let id = call.segment_id("token_id")?;
-    all(call, scope)?
-        .into_iter()
-        .find(|(token, _)| token.id == id)
-        .ok_or_else(|| Failure::not_found(&format!("Could not find access token with token_id: {id}")))
+    all(call, scope)?.into_iter().find(|(token, _)| token.id == id).ok_or_else(|| {
+        Failure::not_found(&format!("Could not find access token with token_id: {id}"))
+    })
 }
 
 fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {

@@ -1,5 +1,6 @@
-//! Custom attributes of projects, groups and users, for administrators. The reference only lists projects and filters
-//! them by these (2, 4.1); here are the real service's operations that set them.
+//! Custom attributes of projects, groups and users, for administrators. The reference only lists
+//! projects and filters them by these (2, 4.1); here are the real service's operations that set
+//! them.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Value, json};
@@ -27,19 +28,28 @@ pub(super) const ROUTES: &[Route] = &[
 /// All of a holder, as an array of keys and values.
 pub(crate) fn of(db: &Connection, holder: Holder) -> Result<Value, rusqlite::Error> {
     let (column, id) = holder.key();
-    db.prepare_cached(&format!("SELECT key, value FROM custom_attributes WHERE {column} = ?1 ORDER BY key"))?
-        .query_map([id], |row| Ok(json!({ "key": row.get::<_, String>(0)?, "value": row.get::<_, String>(1)? })))?
-        .collect()
+    db.prepare_cached(&format!(
+        "SELECT key, value FROM custom_attributes WHERE {column} = ?1 ORDER BY key"
+    ))?
+    .query_map([id], |row| {
+        Ok(json!({ "key": row.get::<_, String>(0)?, "value": row.get::<_, String>(1)? }))
+    })?
+    .collect()
 }
 
-/// Whether the holder has all that the call's `custom_attributes` ask for; only administrators can ask.
+/// Whether the holder has all that the call's `custom_attributes` ask for; only administrators can
+/// ask.
 pub(crate) fn wanted(call: &Call<'_>, holder: Holder) -> Result<bool, Failure> {
-    let (Some(Value::Object(wanted)), true) = (call.params.get("custom_attributes"), call.is_administrator()) else {
+    let (Some(Value::Object(wanted)), true) =
+        (call.params.get("custom_attributes"), call.is_administrator())
+    else {
         return Ok(true);
     };
     let has = of(call.db, holder)?;
     let has = has.as_array().map(Vec::as_slice).unwrap_or_default();
-    Ok(wanted.iter().all(|(key, value)| has.iter().any(|own| own["key"] == *key && own["value"] == *value)))
+    Ok(wanted
+        .iter()
+        .all(|(key, value)| has.iter().any(|own| own["key"] == *key && own["value"] == *value)))
 }
 
 fn project(call: &Call<'_>) -> Result<Holder, Failure> {
@@ -69,7 +79,9 @@ fn show(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {
     let ((column, id), key) = (holder.key(), call.segment("key"));
     let value: Option<String> = call
         .db
-        .prepare_cached(&format!("SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2"))?
+        .prepare_cached(&format!(
+            "SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2"
+        ))?
         .query_row(params![id, key], |row| row.get(0))
         .optional()?;
     match value {
@@ -82,7 +94,9 @@ fn set(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {
     let ((column, id), key) = (holder.key(), call.segment("key"));
     call.params.require(&["value"])?;
     let value = call.params.text("value")?.unwrap_or_default();
-    let sql = format!("INSERT OR REPLACE INTO custom_attributes ({column}, key, value) VALUES (?1, ?2, ?3)");
+    let sql = format!(
+        "INSERT OR REPLACE INTO custom_attributes ({column}, key, value) VALUES (?1, ?2, ?3)"
+    );
     call.db.prepare_cached(&sql)?.execute(params![id, key, value])?;
     Answer::ok(&json!({ "key": key, "value": value }))
 }

@@ -12,8 +12,11 @@ use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
 use super::{Route, delete, post, projects};
 
-pub(super) const ROUTES: &[Route] =
-    &[post("/projects/{id}/fork", fork), post("/projects/{id}/fork/{forked_from_id}", relate), delete("/projects/{id}/fork", unrelate)];
+pub(super) const ROUTES: &[Route] = &[
+    post("/projects/{id}/fork", fork),
+    post("/projects/{id}/fork/{forked_from_id}", relate),
+    delete("/projects/{id}/fork", unrelate),
+];
 
 /// The fork is there at once; its `import_status` says when its contents are.
 fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -61,15 +64,22 @@ fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// What of a fork is taken.
 fn clash(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
-    let taken = [("name", "Name", name_taken), ("path", "Path", path_taken)].into_iter().filter(|(_, _, taken)| *taken);
+    let taken = [("name", "Name", name_taken), ("path", "Path", path_taken)]
+        .into_iter()
+        .filter(|(_, _, taken)| *taken);
     let body: Value = match call.service.profile.later_errors {
-        true => taken.map(|(_, label, _)| Value::from(format!("{label} has already been taken"))).collect(),
-        false => taken.map(|(field, _, _)| (field.to_owned(), json!(["has already been taken"]))).collect(),
+        true => taken
+            .map(|(_, label, _)| Value::from(format!("{label} has already been taken")))
+            .collect(),
+        false => taken
+            .map(|(field, _, _)| (field.to_owned(), json!(["has already been taken"])))
+            .collect(),
     };
     Failure::message(StatusCode::CONFLICT, body)
 }
 
-/// Where the fork goes: `namespace_id`, else `namespace_path`, else the deprecated `namespace`, else the caller's.
+/// Where the fork goes: `namespace_id`, else `namespace_path`, else the deprecated `namespace`,
+/// else the caller's.
 fn target(call: &Call<'_>, user: i64) -> Result<Namespace, Failure> {
     let mut wanted = call.params.integer("namespace_id")?.map(|id| id.to_string());
     for name in ["namespace_path", "namespace"] {
@@ -79,7 +89,9 @@ fn target(call: &Call<'_>, user: i64) -> Result<Namespace, Failure> {
         None => Namespace::of_user(call.db, user)?,
         Some(wanted) => match Namespace::by_reference(call.db, &wanted)? {
             // Users are known to everybody, and so are their namespaces.
-            Some(namespace) if !namespace.is_group() || call.sees_group(&namespace)? => Some(namespace),
+            Some(namespace) if !namespace.is_group() || call.sees_group(&namespace)? => {
+                Some(namespace)
+            }
             _ => return Err(Failure::not_found("Namespace")),
         },
     };
@@ -130,7 +142,10 @@ fn set_upstream(call: &Call<'_>, project: &Project, upstream: Option<i64>) -> Re
     if upstream.is_none() {
         attributes.insert("mr_default_target_self".to_owned(), Value::Bool(false));
     }
-    call.db.execute("UPDATE projects SET forked_from_id = ?2 WHERE id = ?1", params![project.id, upstream])?;
+    call.db.execute(
+        "UPDATE projects SET forked_from_id = ?2 WHERE id = ?1",
+        params![project.id, upstream],
+    )?;
     // What is shown of the attributes depends on whether the project is a fork.
     let mut changed = project.clone();
     changed.forked_from_id = upstream;

@@ -77,23 +77,39 @@ fn respond(call: &Call<'_>, wanted: impl Fn(&Namespace) -> bool) -> Result<Answe
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
     // What is asked of the caller's own role; that of an administrator does not count.
-    let own = if call.params.is_set("owned")? { OWNER } else { i64::from(call.params.flag("all_available")? == Some(false)) };
-    let least = members::level(call, "min_access_level")?.unwrap_or(0).max(own);
-    let column = match call.params.one_of("order_by", &["name", "path", "id", "similarity"])?.as_deref() {
-        Some("id") => "n.id",
-        Some("path") => "n.path COLLATE NOCASE",
-        _ => "n.name COLLATE NOCASE",
+    let own = if call.params.is_set("owned")? {
+        OWNER
+    } else {
+        i64::from(call.params.flag("all_available")? == Some(false))
     };
-    let direction = if call.params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("desc") { "DESC" } else { "ASC" };
-    let sql = format!("SELECT {} FROM namespaces n WHERE n.kind = 'group' ORDER BY {column} {direction}, n.id", Namespace::COLUMNS);
+    let least = members::level(call, "min_access_level")?.unwrap_or(0).max(own);
+    let column =
+        match call.params.one_of("order_by", &["name", "path", "id", "similarity"])?.as_deref() {
+            Some("id") => "n.id",
+            Some("path") => "n.path COLLATE NOCASE",
+            _ => "n.name COLLATE NOCASE",
+        };
+    let direction = if call.params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("desc") {
+        "DESC"
+    } else {
+        "ASC"
+    };
+    let sql = format!(
+        "SELECT {} FROM namespaces n WHERE n.kind = 'group' ORDER BY {column} {direction}, n.id",
+        Namespace::COLUMNS
+    );
     let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
     for group in statement.query_map([], |row| Namespace::from_row(row, 0))? {
         let group = group?;
-        let named = [&group.name, &group.path].iter().any(|text| text.to_lowercase().contains(&search));
+        let named =
+            [&group.name, &group.path].iter().any(|text| text.to_lowercase().contains(&search));
         let enough = call.standing()?.in_namespace(&group.traversal) >= least;
         let fits = named && enough && !skipped.contains(&group.id) && wanted(&group);
-        if fits && custom_attributes::wanted(call, Holder::Group(group.id))? && call.sees_group(&group)? {
+        if fits
+            && custom_attributes::wanted(call, Holder::Group(group.id))?
+            && call.sees_group(&group)?
+        {
             all.push(json(call, &group)?);
         }
     }
@@ -158,7 +174,10 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
         name: &name,
         path: &path,
         parent: parent.as_ref(),
-        visibility: &call.params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| "private".to_owned()),
+        visibility: &call
+            .params
+            .one_of("visibility", VISIBILITIES)?
+            .unwrap_or_else(|| "private".to_owned()),
         description: &call.params.text("description")?.unwrap_or_default(),
     };
     let group = insert(call, new)?;
@@ -178,7 +197,12 @@ pub(crate) fn insert(call: &Call<'_>, new: NewGroup<'_>) -> Result<Namespace, Fa
     Namespace::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Group"))
 }
 
-fn check_free(call: &Call<'_>, parent: Option<&Namespace>, path: &str, except: Option<i64>) -> Result<(), Failure> {
+fn check_free(
+    call: &Call<'_>,
+    parent: Option<&Namespace>,
+    path: &str,
+    except: Option<i64>,
+) -> Result<(), Failure> {
     let full_path = match parent {
         Some(parent) => format!("{}/{path}", parent.full_path),
         None => path.to_owned(),
@@ -201,7 +225,8 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     let params = &call.params;
     let name = params.text("name")?.unwrap_or_else(|| group.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| group.path.clone());
-    let visibility = params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| group.visibility.clone());
+    let visibility =
+        params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| group.visibility.clone());
     let description = params.text("description")?.unwrap_or_else(|| group.description.clone());
     let parent = match group.parent_id {
         Some(id) => Namespace::by_id(call.db, id)?,
@@ -231,7 +256,9 @@ pub(super) fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<(), Fai
     let (first, end) = group.range();
     let mut ids: Vec<(i64, i64)> = call
         .db
-        .prepare_cached("SELECT length(traversal), id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2")?
+        .prepare_cached(
+            "SELECT length(traversal), id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2",
+        )?
         .query_map([first, end], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<_, _>>()?;
     ids.sort_unstable();
@@ -261,7 +288,8 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
 /// Moves a group with everything in it below another one, or makes it a root group.
 fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group_as(OWNER)?;
-    let refused = |why: &str| Failure::message(StatusCode::BAD_REQUEST, format!("Transfer failed: {why}"));
+    let refused =
+        |why: &str| Failure::message(StatusCode::BAD_REQUEST, format!("Transfer failed: {why}"));
     let parent = match call.params.integer("group_id")? {
         None => None,
         Some(id) => Some(call.visible_group(&id.to_string())?),
@@ -281,7 +309,10 @@ fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
     check_free(call, parent.as_ref(), &group.path, None)?;
     let above = parent.as_ref().map_or("/", |parent| parent.traversal.as_str());
     let (first, end) = group.range();
-    call.db.execute("UPDATE namespaces SET parent_id = ?2 WHERE id = ?1", params![group.id, parent.as_ref().map(|parent| parent.id)])?;
+    call.db.execute(
+        "UPDATE namespaces SET parent_id = ?2 WHERE id = ?1",
+        params![group.id, parent.as_ref().map(|parent| parent.id)],
+    )?;
     call.db.execute(
         "UPDATE namespaces SET traversal = ?1 || substr(traversal, ?2) WHERE traversal >= ?3 AND traversal < ?4",
         params![format!("{above}{}/", group.id), group.traversal.len() as i64 + 1, first, end],
@@ -294,7 +325,9 @@ fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group_as(OWNER)?;
-    actions::locations(call, OWNER, |other| group.parent_id != Some(other.id) && !other.traversal.starts_with(&group.traversal))
+    actions::locations(call, OWNER, |other| {
+        group.parent_id != Some(other.id) && !other.traversal.starts_with(&group.traversal)
+    })
 }
 
 /// The other way to transfer a project, for administrators.
@@ -336,8 +369,10 @@ fn share(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn unshare(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group_as(OWNER)?;
-    let removed =
-        call.db.execute("DELETE FROM shares WHERE group_id = ?1 AND invited_id = ?2", params![group.id, call.segment_id("group_id")?])?;
+    let removed = call.db.execute(
+        "DELETE FROM shares WHERE group_id = ?1 AND invited_id = ?2",
+        params![group.id, call.segment_id("group_id")?],
+    )?;
     match removed {
         0 => Err(Failure::not_found("Group Link")),
         _ => Ok(Answer::no_content()),

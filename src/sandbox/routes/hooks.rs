@@ -25,7 +25,8 @@ pub(super) const ROUTES: &[Route] = &[
 /// How many hooks a project may have.
 const MOST: i64 = 100;
 
-/// The flags with what a new hook has when the call does not say. The last one is the real service's alone.
+/// The flags with what a new hook has when the call does not say. The last one is the real
+/// service's alone.
 const FLAGS: [(&str, bool); 14] = [
     ("push_events", true),
     ("issues_events", false),
@@ -75,7 +76,8 @@ impl Hook {
     }
 
     fn json(&self, project: i64) -> Value {
-        let mut body = json!({ "id": self.id, "project_id": project, "created_at": self.created_at });
+        let mut body =
+            json!({ "id": self.id, "project_id": project, "created_at": self.created_at });
         if let Value::Object(body) = &mut body {
             body.extend(self.settings.clone());
         }
@@ -123,14 +125,22 @@ impl Hook {
                  ON CONFLICT (id) DO UPDATE SET settings = excluded.settings, token = excluded.token
                  RETURNING id",
             )?
-            .query_row(params![self.id, project, Value::Object(self.settings.clone()).to_string(), self.token, self.created_at], |row| {
-                row.get(0)
-            })?;
+            .query_row(
+                params![
+                    self.id,
+                    project,
+                    Value::Object(self.settings.clone()).to_string(),
+                    self.token,
+                    self.created_at
+                ],
+                |row| row.get(0),
+            )?;
         Ok(())
     }
 }
 
-/// Whether a URL is absolute, http or https, and does not point into this machine or a private network.
+/// Whether a URL is absolute, http or https, and does not point into this machine or a private
+/// network.
 fn acceptable(url: &str) -> bool {
     let plain = url.split('#').next().unwrap_or_default();
     let Ok(uri) = plain.parse::<Uri>() else {
@@ -140,17 +150,23 @@ fn acceptable(url: &str) -> bool {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
     let local = host == "localhost"
         || match host.parse() {
-            Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_unspecified() || ip.is_link_local(),
+            Ok(IpAddr::V4(ip)) => {
+                ip.is_loopback() || ip.is_private() || ip.is_unspecified() || ip.is_link_local()
+            }
             Ok(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unspecified(),
             Err(_) => false,
         };
     web && !host.is_empty() && !local
 }
 
-/// Whether a text can name branches: no blanks, control characters or what Git forbids in names; `*` is allowed.
+/// Whether a text can name branches: no blanks, control characters or what Git forbids in names;
+/// `*` is allowed.
 fn is_branch_filter(text: &str) -> bool {
     let forbidden = |c: char| c.is_whitespace() || c.is_control() || "~^:?[\\".contains(c);
-    !text.contains(forbidden) && !text.contains("..") && !text.ends_with('/') && !text.starts_with('-')
+    !text.contains(forbidden)
+        && !text.contains("..")
+        && !text.ends_with('/')
+        && !text.starts_with('-')
 }
 
 /// Adds a hook as a call with these parameters would, unless there is one with its URL.
@@ -158,7 +174,9 @@ pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()
     let url = params.text("url")?.unwrap_or_default();
     let exists = call
         .db
-        .prepare_cached("SELECT 1 FROM hooks WHERE project_id = ?1 AND json_extract(settings, '$.url') = ?2")?
+        .prepare_cached(
+            "SELECT 1 FROM hooks WHERE project_id = ?1 AND json_extract(settings, '$.url') = ?2",
+        )?
         .exists(params![project, url])?;
     if exists {
         return Ok(());
@@ -170,7 +188,9 @@ pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()
 
 /// The secret of a hook.
 pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>, Failure> {
-    let found = db.query_row("SELECT token FROM hooks WHERE id = ?1", [hook], |row| row.get(0)).optional()?;
+    let found = db
+        .query_row("SELECT token FROM hooks WHERE id = ?1", [hook], |row| row.get(0))
+        .optional()?;
     Ok(found.flatten())
 }
 
@@ -178,7 +198,9 @@ fn find(call: &Call<'_>, project: i64) -> Result<Option<Hook>, Failure> {
     let id = call.segment_id("hook_id")?;
     Ok(call
         .db
-        .prepare_cached("SELECT id, settings, token, created_at FROM hooks WHERE project_id = ?1 AND id = ?2")?
+        .prepare_cached(
+            "SELECT id, settings, token, created_at FROM hooks WHERE project_id = ?1 AND id = ?2",
+        )?
         .query_row(params![project, id], Hook::from_row)
         .optional()?)
 }
@@ -187,7 +209,9 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project_as(MAINTAINER)?;
     let all: Vec<Value> = call
         .db
-        .prepare_cached("SELECT id, settings, token, created_at FROM hooks WHERE project_id = ?1 ORDER BY id")?
+        .prepare_cached(
+            "SELECT id, settings, token, created_at FROM hooks WHERE project_id = ?1 ORDER BY id",
+        )?
         .query_map([project.id], |row| Ok(Hook::from_row(row)?.json(project.id)))?
         .collect::<Result<_, _>>()?;
     page::list(call, &all)
@@ -204,8 +228,10 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     call.params.require(&["url"])?;
     let mut hook = Hook::new(call.now().to_owned());
     hook.take(&call.params)?;
-    let count: i64 =
-        call.db.prepare_cached("SELECT count(*) FROM hooks WHERE project_id = ?1")?.query_row([project.id], |row| row.get(0))?;
+    let count: i64 = call
+        .db
+        .prepare_cached("SELECT count(*) FROM hooks WHERE project_id = ?1")?
+        .query_row([project.id], |row| row.get(0))?;
     if count >= MOST {
         let text = format!("Maximum number of project hooks ({MOST}) exceeded");
         return Err(Failure::model("base", text));

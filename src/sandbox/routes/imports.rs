@@ -1,5 +1,5 @@
-//! Imports from external hosts (reference 1, 4.2). No host is ever contacted and no credential is kept: a project
-//! appears at once, and its import is done when the clock says so.
+//! Imports from external hosts (reference 1, 4.2). No host is ever contacted and no credential is
+//! kept: a project appears at once, and its import is done when the clock says so.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -63,7 +63,11 @@ fn check_stages(call: &Call<'_>) -> Result<(), Failure> {
         Some(Value::Object(stages)) => stages,
         Some(_) => return Err(Failure::invalid("optional_stages")),
     };
-    for stage in ["single_endpoint_issue_events_import", "single_endpoint_notes_import", "attachments_import"] {
+    for stage in [
+        "single_endpoint_issue_events_import",
+        "single_endpoint_notes_import",
+        "attachments_import",
+    ] {
         if let Some(value) = stages.get(stage) {
             flag(&format!("optional_stages[{stage}]"), value)?;
         }
@@ -73,29 +77,51 @@ fn check_stages(call: &Call<'_>) -> Result<(), Failure> {
 
 fn extserver(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?;
-    require(call, &["extserver_url", "extserver_username", "personal_access_token", "extserver_project", "extserver_repo"])?;
+    require(
+        call,
+        &[
+            "extserver_url",
+            "extserver_username",
+            "personal_access_token",
+            "extserver_project",
+            "extserver_repo",
+        ],
+    )?;
     let key = call.params.text("extserver_project")?.unwrap_or_default();
     let repository = call.params.text("extserver_repo")?.unwrap_or_default();
     let name = call.params.text("new_name")?.unwrap_or_else(|| repository.clone());
-    let namespace = match call.params.text("target_namespace")?.filter(|target| !target.is_empty()) {
-        Some(target) => namespace(call, &target, StatusCode::UNAUTHORIZED)?,
-        None => Namespace::of_user(call.db, user.id)?.ok_or_else(|| Failure::not_found("Namespace"))?,
-    };
+    let namespace =
+        match call.params.text("target_namespace")?.filter(|target| !target.is_empty()) {
+            Some(target) => namespace(call, &target, StatusCode::UNAUTHORIZED)?,
+            None => Namespace::of_user(call.db, user.id)?
+                .ok_or_else(|| Failure::not_found("Namespace"))?,
+        };
     let project = import(call, user.id, &namespace, &name, &format!("{key}/{repository}"))?;
     Answer::created(&result(&project))
 }
 
-/// The target, in which the caller may create projects. The two imports refuse with different statuses.
+/// The target, in which the caller may create projects. The two imports refuse with different
+/// statuses.
 fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespace, Failure> {
-    let found = Namespace::by_path(call.db, path.trim_matches('/'))?
-        .ok_or_else(|| errors(StatusCode::UNPROCESSABLE_ENTITY, "Namespace or group to import repository into does not exist."))?;
+    let found = Namespace::by_path(call.db, path.trim_matches('/'))?.ok_or_else(|| {
+        errors(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Namespace or group to import repository into does not exist.",
+        )
+    })?;
     if call.level_in_group(&found)? < DEVELOPER {
         return Err(errors(refusal, "You don't have permissions to import this project"));
     }
     Ok(found)
 }
 
-fn import(call: &Call<'_>, creator: i64, namespace: &Namespace, name: &str, source: &str) -> Result<Project, Failure> {
+fn import(
+    call: &Call<'_>,
+    creator: i64,
+    namespace: &Namespace,
+    name: &str,
+    source: &str,
+) -> Result<Project, Failure> {
     let path = projects::path_from(name);
     projects::check_path(&path)
         .and_then(|()| projects::check_free(call, namespace, name, &path, None))
@@ -123,7 +149,9 @@ fn in_words(failure: &Failure) -> Failure {
     for (field, complaints) in failure.body["message"].as_object().into_iter().flatten() {
         let (first, rest) = field.split_at(1);
         let complaints = complaints.as_array().into_iter().flatten().filter_map(Value::as_str);
-        texts.extend(complaints.map(|complaint| format!("{}{rest} {complaint}", first.to_uppercase())));
+        texts.extend(
+            complaints.map(|complaint| format!("{}{rest} {complaint}", first.to_uppercase())),
+        );
     }
     errors(StatusCode::UNPROCESSABLE_ENTITY, &texts.join(", "))
 }
@@ -150,7 +178,8 @@ fn cancel(call: &Call<'_>) -> Result<Answer, Failure> {
         let text = format!("The import cannot be canceled because it is {status}");
         return Err(errors(StatusCode::BAD_REQUEST, &text));
     }
-    call.db.execute("UPDATE projects SET import_status = 'canceled' WHERE id = ?1", [project.id])?;
+    call.db
+        .execute("UPDATE projects SET import_status = 'canceled' WHERE id = ?1", [project.id])?;
     let mut body = result(&project);
     body["import_source"] = project.import_source.clone().into();
     body["import_status"] = "canceled".into();
@@ -159,8 +188,9 @@ fn cancel(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&body)
 }
 
-/// One import of gists a user at a time. Behind a flag that is off by default. The external host that would refuse
-/// a credential is not there, so that some credentials stand for those that it would refuse.
+/// One import of gists a user at a time. Behind a flag that is off by default. The external host
+/// that would refuse a credential is not there, so that some credentials stand for those that it
+/// would refuse.
 fn gists(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?.id;
     if !call.service.profile.gists {
@@ -172,7 +202,10 @@ fn gists(call: &Call<'_>) -> Result<Answer, Failure> {
         return Err(errors(StatusCode::UNAUTHORIZED, "Access denied to the external account"));
     }
     if token.starts_with("rate-limited") {
-        return Err(errors(StatusCode::TOO_MANY_REQUESTS, "The rate limit of the external host was exceeded"));
+        return Err(errors(
+            StatusCode::TOO_MANY_REQUESTS,
+            "The rate limit of the external host was exceeded",
+        ));
     }
     if !call.take_lease(&format!("gists of user {user}"), call.service.profile.import_delay)? {
         return Err(errors(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));

@@ -1,6 +1,6 @@
-//! The settings, background jobs and templates of the whole service, and lists of what is not made here. Clients set
-//! the first up before they begin, wait for the second, try their paging on the third, and look through the last when
-//! they clean up.
+//! The settings, background jobs and templates of the whole service, and lists of what is not made
+//! here. Clients set the first up before they begin, wait for the second, try their paging on the
+//! third, and look through the last when they clean up.
 
 use rusqlite::OptionalExtension;
 use serde_json::{Map, Value, json};
@@ -59,7 +59,8 @@ const TEMPLATES: [&str; 24] = [
 ];
 
 fn templates(call: &Call<'_>) -> Result<Answer, Failure> {
-    let all: Vec<Value> = TEMPLATES.iter().map(|name| json!({ "key": name, "name": name })).collect();
+    let all: Vec<Value> =
+        TEMPLATES.iter().map(|name| json!({ "key": name, "name": name })).collect();
     page::list(call, &all)
 }
 
@@ -105,11 +106,15 @@ fn presets() -> Map<String, Value> {
 
 fn settings(call: &Call<'_>) -> Result<Map<String, Value>, Failure> {
     call.administrator()?;
-    let stored: Option<String> =
-        call.db.prepare_cached("SELECT value FROM meta WHERE key = 'application settings'")?.query_row([], |row| row.get(0)).optional()?;
+    let stored: Option<String> = call
+        .db
+        .prepare_cached("SELECT value FROM meta WHERE key = 'application settings'")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
     let mut settings = presets();
     if let Some(text) = stored {
-        let set: Map<String, Value> = serde_json::from_str(&text).map_err(|error| Failure::internal(&error))?;
+        let set: Map<String, Value> =
+            serde_json::from_str(&text).map_err(|error| Failure::internal(&error))?;
         settings.extend(set);
     }
     Ok(settings)
@@ -133,7 +138,10 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
         }
     }
     let text = serde_json::to_string(&settings).map_err(|error| Failure::internal(&error))?;
-    call.db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('application settings', ?1)", [text])?;
+    call.db.execute(
+        "INSERT OR REPLACE INTO meta (key, value) VALUES ('application settings', ?1)",
+        [text],
+    )?;
     Answer::ok(&settings)
 }
 
@@ -145,7 +153,8 @@ fn metrics(call: &Call<'_>, parts: &[&str]) -> Result<Answer, Failure> {
         "processes": [{ "hostname": "localhost", "pid": 1, "queues": ["default"], "concurrency": 1, "busy": 0 }],
         "jobs": { "processed": 0, "failed": 0, "enqueued": 0, "dead": 0 },
     });
-    let shown: Map<String, Value> = parts.iter().map(|part| ((*part).to_owned(), all[*part].clone())).collect();
+    let shown: Map<String, Value> =
+        parts.iter().map(|part| ((*part).to_owned(), all[*part].clone())).collect();
     Answer::ok(&shown)
 }
 

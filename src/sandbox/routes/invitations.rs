@@ -1,5 +1,6 @@
-//! People invited by e-mail, who may have no account yet. The reference shows them among the pending members of a
-//! root group (1, 2.6) and has no operation that invites; the real service's are here.
+//! People invited by e-mail, who may have no account yet. The reference shows them among the
+//! pending members of a root group (1, 2.6) and has no operation that invites; the real service's
+//! are here.
 
 use rusqlite::params;
 use serde_json::{Map, Value, json};
@@ -16,7 +17,9 @@ use super::{Route, delete, get, post};
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/invitations", |call| list(call, &Scope::project(call, MAINTAINER)?)),
     post("/projects/{id}/invitations", |call| create(call, &Scope::project(call, MAINTAINER)?)),
-    delete("/projects/{id}/invitations/{email}", |call| remove(call, &Scope::project(call, MAINTAINER)?)),
+    delete("/projects/{id}/invitations/{email}", |call| {
+        remove(call, &Scope::project(call, MAINTAINER)?)
+    }),
     get("/groups/{id}/invitations", |call| list(call, &Scope::group(call, OWNER)?)),
     post("/groups/{id}/invitations", |call| create(call, &Scope::group(call, OWNER)?)),
     delete("/groups/{id}/invitations/{email}", |call| remove(call, &Scope::group(call, OWNER)?)),
@@ -61,10 +64,18 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 }
 
 /// Invites one address; answers why it could not.
-fn invite(call: &Call<'_>, scope: &Scope, email: &str, level: i64, expires_at: Option<&str>) -> Result<Option<Value>, Failure> {
+fn invite(
+    call: &Call<'_>,
+    scope: &Scope,
+    email: &str,
+    level: i64,
+    expires_at: Option<&str>,
+) -> Result<Option<Value>, Failure> {
     if let Some(user) = User::by_email(call.db, email)? {
         let added = members::add_one(call, scope, &user, level, expires_at);
-        return Ok(added.err().map(|failure| failure.body.get("message").cloned().unwrap_or_default()));
+        return Ok(added
+            .err()
+            .map(|failure| failure.body.get("message").cloned().unwrap_or_default()));
     }
     if !email.contains('@') {
         return Ok(Some("Invite email is invalid".into()));
@@ -75,7 +86,14 @@ fn invite(call: &Call<'_>, scope: &Scope, email: &str, level: i64, expires_at: O
         scope.column()
     );
     let by = call.caller.as_ref().map(|user| user.id);
-    let added = call.db.prepare_cached(&sql)?.execute(params![scope.id(), email, level, expires_at, call.now(), by])?;
+    let added = call.db.prepare_cached(&sql)?.execute(params![
+        scope.id(),
+        email,
+        level,
+        expires_at,
+        call.now(),
+        by
+    ])?;
     Ok((added == 0).then(|| "Invite email has already been taken".into()))
 }
 

@@ -1,6 +1,7 @@
 //! Members of groups and projects (reference 1, 4.3).
 //!
-//! Both have the same operations, so each handler works on a [`Scope`]: the thing whose members are meant.
+//! Both have the same operations, so each handler works on a [`Scope`]: the thing whose members are
+//! meant.
 
 use std::collections::BTreeMap;
 
@@ -93,8 +94,8 @@ impl Member {
         self.state == "active"
     }
 
-    /// Everybody who is a member here, once, with the highest role; a membership that waits counts for those who
-    /// have no other.
+    /// Everybody who is a member here, once, with the highest role; a membership that waits counts
+    /// for those who have no other.
     fn effective(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>, Failure> {
         let mut best: BTreeMap<i64, Self> = BTreeMap::new();
         let mut take = |members: Vec<Self>, cap: i64| {
@@ -127,7 +128,11 @@ impl Member {
     }
 
     /// The groups invited here and above, with the caps of the invitations.
-    fn invitations(call: &Call<'_>, scope: &Scope, groups: &[i64]) -> Result<Vec<(i64, i64)>, Failure> {
+    fn invitations(
+        call: &Call<'_>,
+        scope: &Scope,
+        groups: &[i64],
+    ) -> Result<Vec<(i64, i64)>, Failure> {
         let project = match scope {
             Scope::Project(project) => Some(project.id),
             Scope::Group(_) => None,
@@ -138,7 +143,9 @@ impl Member {
                AND (expires_at IS NULL OR expires_at > ?3)",
         )?;
         let groups = Value::from(groups.to_vec()).to_string();
-        let rows = statement.query_map(params![project, groups, call.today()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows = statement.query_map(params![project, groups, call.today()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -164,14 +171,27 @@ pub(crate) fn users(call: &Call<'_>, scope: &Scope) -> Result<Vec<User>, Failure
 }
 
 /// Inserts a membership without any check but uniqueness; false when there is one already.
-pub(crate) fn insert(call: &Call<'_>, scope: &Scope, user: i64, level: i64, expires_at: Option<&str>) -> Result<bool, Failure> {
+pub(crate) fn insert(
+    call: &Call<'_>,
+    scope: &Scope,
+    user: i64,
+    level: i64,
+    expires_at: Option<&str>,
+) -> Result<bool, Failure> {
     let sql = format!(
         "INSERT INTO members ({}, user_id, access_level, expires_at, created_at, created_by)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
         scope.column()
     );
     let by = call.caller.as_ref().map(|user| user.id);
-    let added = call.db.prepare_cached(&sql)?.execute(params![scope.id(), user, level, expires_at, call.now(), by])?;
+    let added = call.db.prepare_cached(&sql)?.execute(params![
+        scope.id(),
+        user,
+        level,
+        expires_at,
+        call.now(),
+        by
+    ])?;
     Ok(added > 0)
 }
 
@@ -183,12 +203,15 @@ pub(crate) fn valid_level(level: i64, group: bool) -> bool {
 /// The role that a parameter asks for, one of those of the reference (1, 2.1).
 pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>, Failure> {
     match call.params.integer(name)? {
-        Some(level) if level != 0 && !valid_level(level, true) => Err(Failure::no_valid_value(name)),
+        Some(level) if level != 0 && !valid_level(level, true) => {
+            Err(Failure::no_valid_value(name))
+        }
         level => Ok(level),
     }
 }
 
-/// What `query`, `user_ids` and `skip_users` leave of a list. `show_seat_info` adds who uses a seat.
+/// What `query`, `user_ids` and `skip_users` leave of a list. `show_seat_info` adds who uses a
+/// seat.
 fn filtered(call: &Call<'_>, members: Vec<Member>) -> Result<Vec<Value>, Failure> {
     let query = call.params.text("query")?.unwrap_or_default().to_lowercase();
     let wanted = call.params.integers("user_ids")?;
@@ -198,7 +221,9 @@ fn filtered(call: &Call<'_>, members: Vec<Member>) -> Result<Vec<Value>, Failure
         .into_iter()
         .filter(|member| {
             let user = &member.user;
-            user.is_found_by(&query) && wanted.as_ref().is_none_or(|wanted| wanted.contains(&user.id)) && !skipped.contains(&user.id)
+            user.is_found_by(&query)
+                && wanted.as_ref().is_none_or(|wanted| wanted.contains(&user.id))
+                && !skipped.contains(&user.id)
         })
         .map(|member| {
             let mut body = member.json(call)?;
@@ -232,7 +257,8 @@ fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 fn show_any(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let user = call.segment_id("user_id")?;
     let all = Member::effective(call, scope)?;
-    let member = all.into_iter().find(|member| member.user.id == user).ok_or_else(Failure::no_record)?;
+    let member =
+        all.into_iter().find(|member| member.user.id == user).ok_or_else(Failure::no_record)?;
     Answer::ok(&member.json(call)?)
 }
 
@@ -243,7 +269,9 @@ pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64, Failur
         return Err(Failure::model("access_level", "is not included in the list"));
     }
     let own = scope.level(call)?;
-    let grants_owner = call.service.profile.maintainer_grants_owner && own >= MAINTAINER && matches!(scope, Scope::Project(_));
+    let grants_owner = call.service.profile.maintainer_grants_owner
+        && own >= MAINTAINER
+        && matches!(scope, Scope::Project(_));
     if level > own && !grants_owner {
         return Err(Failure::forbidden());
     }
@@ -263,9 +291,15 @@ pub(super) fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>, F
 
 /// A direct level must not be below an inherited one.
 fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<(), Failure> {
-    for group in scope.groups().into_iter().rev().filter(|group| !matches!(scope, Scope::Group(own) if own.id == *group)) {
+    for group in scope
+        .groups()
+        .into_iter()
+        .rev()
+        .filter(|group| !matches!(scope, Scope::Group(own) if own.id == *group))
+    {
         let members = Member::select(call, "m.group_id = ?1", &group)?;
-        let above = members.iter().find(|member| member.user.id == user && member.access_level > level);
+        let above =
+            members.iter().find(|member| member.user.id == user && member.access_level > level);
         if let (Some(member), Some(group)) = (above, Namespace::by_id(call.db, group)?) {
             let text = format!(
                 "should be greater than or equal to {} inherited membership from group {}",
@@ -278,7 +312,8 @@ fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Res
     Ok(())
 }
 
-/// Checks what a new member shall do first. That is behind a flag that is off (reference 1, 9), so nothing comes of it.
+/// Checks what a new member shall do first. That is behind a flag that is off (reference 1, 9), so
+/// nothing comes of it.
 fn check_tasks(call: &Call<'_>) -> Result<(), Failure> {
     let tasks = call.params.texts("tasks_to_be_done")?.unwrap_or_default();
     if tasks.iter().any(|task| !["ci", "code", "issues"].contains(&task.as_str())) {
@@ -331,9 +366,18 @@ pub(super) fn each_succeeded(reasons: Map<String, Value>) -> Result<Answer, Fail
 }
 
 /// Adds somebody who has an account.
-pub(super) fn add_one(call: &Call<'_>, scope: &Scope, user: &User, level: i64, expires_at: Option<&str>) -> Result<(), Failure> {
+pub(super) fn add_one(
+    call: &Call<'_>,
+    scope: &Scope,
+    user: &User,
+    level: i64,
+    expires_at: Option<&str>,
+) -> Result<(), Failure> {
     if user.bot {
-        return Err(Failure::model("user", "project bots cannot be added to other groups / projects"));
+        return Err(Failure::model(
+            "user",
+            "project bots cannot be added to other groups / projects",
+        ));
     }
     if Member::one(call, scope, user.id)?.is_some() {
         return Err(Failure::conflict("Member already exists"));
@@ -373,7 +417,10 @@ fn is_last_owner(call: &Call<'_>, scope: &Scope, member: &Member) -> Result<bool
         Scope::Project(project) => Ok(project.namespace.owner_id == Some(member.user.id)),
         Scope::Group(_) => {
             let others = Member::direct(call, scope)?.into_iter().filter(|other| {
-                other.user.id != member.user.id && other.access_level == OWNER && other.user.state == "active" && !other.user.bot
+                other.user.id != member.user.id
+                    && other.access_level == OWNER
+                    && other.user.state == "active"
+                    && !other.user.bot
             });
             Ok(member.access_level == OWNER && others.count() == 0)
         }
@@ -425,7 +472,12 @@ pub(crate) fn remove_below(call: &Call<'_>, group: &Namespace, user: i64) -> Res
 }
 
 /// Adds a member as a seed says it; one that exists stays as it is.
-pub(crate) fn plant(call: &Call<'_>, scope: &Scope, user: &User, params: &Params) -> Result<(), Failure> {
+pub(crate) fn plant(
+    call: &Call<'_>,
+    scope: &Scope,
+    user: &User,
+    params: &Params,
+) -> Result<(), Failure> {
     let level = params.integer("access_level")?.unwrap_or(0);
     let expires_at = params.date("expires_at")?.flatten().map(|day| day.to_string());
     insert(call, scope, user.id, level, expires_at.as_deref())?;

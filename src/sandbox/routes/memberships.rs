@@ -1,7 +1,8 @@
-//! Memberships across a whole hierarchy: billable and pending members, their state, overrides (reference 1, 4.3).
+//! Memberships across a whole hierarchy: billable and pending members, their state, overrides
+//! (reference 1, 4.3).
 //!
-//! Except for overrides these are for owners of root groups; for anybody and anything else the service answers
-//! 400.
+//! Except for overrides these are for owners of root groups; for anybody and anything else the
+//! service answers 400.
 
 use std::cmp::Reverse;
 
@@ -27,14 +28,20 @@ pub(super) const ROUTES: &[Route] = &[
     put("/groups/{id}/members/{user_id}/approve", approve),
     post("/groups/{id}/members/approve_all", approve_all),
     get("/groups/{id}/pending_members", pending),
-    post("/groups/{id}/members/{user_id}/override", |call| set_override(call, StatusCode::CREATED, true)),
+    post("/groups/{id}/members/{user_id}/override", |call| {
+        set_override(call, StatusCode::CREATED, true)
+    }),
     // The sample of the reference uses PUT, its declaration POST.
     put("/groups/{id}/members/{user_id}/override", |call| set_override(call, StatusCode::OK, true)),
-    delete("/groups/{id}/members/{user_id}/override", |call| set_override(call, StatusCode::OK, false)),
+    delete("/groups/{id}/members/{user_id}/override", |call| {
+        set_override(call, StatusCode::OK, false)
+    }),
 ];
 
-/// What is below the group with the traversals from `?1` up to `?2`, for a `WHERE` over memberships `m`.
-const IN_HIERARCHY: &str = "(m.group_id IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)
+/// What is below the group with the traversals from `?1` up to `?2`, for a `WHERE` over memberships
+/// `m`.
+const IN_HIERARCHY: &str =
+    "(m.group_id IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)
      OR m.project_id IN (SELECT p.id FROM projects p JOIN namespaces n ON n.id = p.namespace_id
                          WHERE n.traversal >= ?1 AND n.traversal < ?2))";
 
@@ -90,10 +97,15 @@ struct Seat {
 }
 
 impl Seat {
-    /// Everybody at and below a group, in the order in which they joined; those of invited groups come last.
+    /// Everybody at and below a group, in the order in which they joined; those of invited groups
+    /// come last.
     fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
         let direct = Membership::all(call, group)?.into_iter();
-        let direct = direct.map(|member| Self { user: member.user, level: member.access_level, invited: false });
+        let direct = direct.map(|member| Self {
+            user: member.user,
+            level: member.access_level,
+            invited: false,
+        });
         let mut seats: Vec<Self> = Vec::new();
         for seat in direct.chain(Self::invited(call, group)?).filter(|seat| !seat.user.bot) {
             match seats.iter_mut().find(|known| known.user.id == seat.user.id) {
@@ -104,7 +116,8 @@ impl Seat {
         Ok(seats)
     }
 
-    /// The members of the groups that are invited at and below a group, and of the groups above these.
+    /// The members of the groups that are invited at and below a group, and of the groups above
+    /// these.
     fn invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
         let sql = format!(
             "SELECT {}, min(i.access_level, m.access_level)
@@ -116,12 +129,14 @@ impl Seat {
         );
         let (first, end) = group.range();
         let mut statement = call.db.prepare_cached(&sql)?;
-        let rows = statement.query_map([first, end], |row| Ok(Self { user: User::from_row(row)?, level: row.get(8)?, invited: true }))?;
+        let rows = statement.query_map([first, end], |row| {
+            Ok(Self { user: User::from_row(row)?, level: row.get(8)?, invited: true })
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// As the reference shows a billable member (1, 2.4). Nobody signs in here; people count as having done so, and
-    /// done something, when they were created.
+    /// As the reference shows a billable member (1, 2.4). Nobody signs in here; people count as
+    /// having done so, and done something, when they were created.
     fn json(&self, call: &Call<'_>) -> Value {
         let created_at = self.user.created_at.as_str();
         let mut body = self.user.brief(&call.base);
@@ -172,7 +187,9 @@ fn billable(call: &Call<'_>) -> Result<Answer, Failure> {
         "name_asc" => seats.sort_by_key(|seat| seat.user.name.to_lowercase()),
         "name_desc" => seats.sort_by_key(|seat| Reverse(seat.user.name.to_lowercase())),
         "oldest_sign_in" | "last_activity_on_asc" => seats.sort_by_key(|seat| seat.user.id),
-        "recent_sign_in" | "last_activity_on_desc" => seats.sort_by_key(|seat| Reverse(seat.user.id)),
+        "recent_sign_in" | "last_activity_on_desc" => {
+            seats.sort_by_key(|seat| Reverse(seat.user.id))
+        }
         // Memberships come in the order in which people joined.
         "last_joined" => seats.reverse(),
         _ => {}
@@ -208,7 +225,8 @@ fn billable_memberships(call: &Call<'_>) -> Result<Answer, Failure> {
     if all.is_empty() { Err(Failure::not_found("User")) } else { page::list(call, &all) }
 }
 
-/// Removes somebody from everything, wherever in the hierarchy they are a member; not the last owner.
+/// Removes somebody from everything, wherever in the hierarchy they are a member; not the last
+/// owner.
 fn remove_billable(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
     let user = call.segment_id("user_id")?;
@@ -217,7 +235,10 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer, Failure> {
         return Err(Failure::not_found("User"));
     }
     let other_owner = all.iter().any(|membership| {
-        membership.user.id != user && membership.source.0 == group.id && membership.source.2 && membership.access_level == OWNER
+        membership.user.id != user
+            && membership.source.0 == group.id
+            && membership.source.2
+            && membership.access_level == OWNER
     });
     if !other_owner {
         return Err(call.last_owner());
@@ -230,31 +251,45 @@ fn set_state(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
     call.params.require(&["state"])?;
     let state = call.params.one_of("state", &STATES)?.unwrap_or_default();
-    let user = User::by_id(call.db, call.segment_id("user_id")?)?.ok_or_else(|| Failure::not_found("User"))?;
+    let user = User::by_id(call.db, call.segment_id("user_id")?)?
+        .ok_or_else(|| Failure::not_found("User"))?;
     match change_state(call, &group, Some(user.id), &state)? {
         0 => Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, "No memberships found")),
         _ => Answer::ok(&json!({ "success": true })),
     }
 }
 
-/// Changes the state of all memberships in the hierarchy, or of one user's; says how many there are.
-fn change_state(call: &Call<'_>, group: &Namespace, user: Option<i64>, state: &str) -> Result<usize, Failure> {
+/// Changes the state of all memberships in the hierarchy, or of one user's; says how many there
+/// are.
+fn change_state(
+    call: &Call<'_>,
+    group: &Namespace,
+    user: Option<i64>,
+    state: &str,
+) -> Result<usize, Failure> {
     let (first, end) = group.range();
-    let sql = format!("UPDATE members AS m SET state = ?3 WHERE (?4 IS NULL OR m.user_id = ?4) AND {IN_HIERARCHY}");
+    let sql = format!(
+        "UPDATE members AS m SET state = ?3 WHERE (?4 IS NULL OR m.user_id = ?4) AND {IN_HIERARCHY}"
+    );
     Ok(call.db.execute(&sql, params![first, end, state, user])?)
 }
 
-/// `:member_id` is the id of the membership, as the list of pending members has it; a user's id is taken as well.
+/// `:member_id` is the id of the membership, as the list of pending members has it; a user's id is
+/// taken as well.
 fn approve(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
     let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::invalid("member_id"))?;
     let all = Pending::all(call, &group)?;
-    let waiting = |found: &dyn Fn(&Pending) -> bool| all.iter().find(|pending| !pending.approved && found(pending));
-    let found =
-        waiting(&|pending| pending.id == id).or_else(|| waiting(&|pending| pending.user.as_ref().is_some_and(|user| user.id == id)));
+    let waiting = |found: &dyn Fn(&Pending) -> bool| {
+        all.iter().find(|pending| !pending.approved && found(pending))
+    };
+    let found = waiting(&|pending| pending.id == id)
+        .or_else(|| waiting(&|pending| pending.user.as_ref().is_some_and(|user| user.id == id)));
     match found.ok_or_else(Failure::no_record)? {
         Pending { user: Some(user), .. } => change_state(call, &group, Some(user.id), "active")?,
-        Pending { id, .. } => call.db.execute("UPDATE members SET state = 'active' WHERE id = ?1", [id])?,
+        Pending { id, .. } => {
+            call.db.execute("UPDATE members SET state = 'active' WHERE id = ?1", [id])?
+        }
     };
     Ok(Answer::no_content())
 }
@@ -267,7 +302,8 @@ fn approve_all(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn pending(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
-    let all: Vec<Value> = Pending::all(call, &group)?.iter().map(|pending| pending.json(&call.base)).collect();
+    let all: Vec<Value> =
+        Pending::all(call, &group)?.iter().map(|pending| pending.json(&call.base)).collect();
     page::list(call, &all)
 }
 
@@ -290,7 +326,11 @@ impl Pending {
         let (first, end) = group.range();
         let mut statement = call.db.prepare_cached(&sql)?;
         let rows = statement.query_map([first, end], |row| {
-            let user = row.get::<_, Option<i64>>(1)?.map(|id| User::by_id(call.db, id)).transpose()?.flatten();
+            let user = row
+                .get::<_, Option<i64>>(1)?
+                .map(|id| User::by_id(call.db, id))
+                .transpose()?
+                .flatten();
             Ok(Self { id: row.get(0)?, user, email: row.get(2)?, approved: row.get(3)? })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -323,11 +363,15 @@ impl Pending {
 fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer, Failure> {
     let group = call.group_as(OWNER)?;
     let user = call.segment_id("user_id")?;
-    let changed = call.db.execute("UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2", params![group.id, user, on])?;
+    let changed = call.db.execute(
+        "UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2",
+        params![group.id, user, on],
+    )?;
     if changed == 0 {
         return Err(Failure::no_record());
     }
-    let member = Member::one(call, &Scope::Group(Box::new(group)), user)?.ok_or_else(Failure::no_record)?;
+    let member =
+        Member::one(call, &Scope::Group(Box::new(group)), user)?.ok_or_else(Failure::no_record)?;
     let mut body = member.json(call)?;
     body["override"] = on.into();
     Answer::with(status, &body)

@@ -87,8 +87,12 @@ pub(crate) fn find(method: &Method, path: &str) -> Result<(Operation, Segments),
     let wanted = if *method == Method::HEAD { &Method::GET } else { method };
     let operation = found.value.iter().find(|operation| operation.route.method == *wanted);
     let operation = operation.ok_or_else(|| Failure::not_allowed(&allowed(found.value)))?;
-    let decoded = found.params.iter().map(|(name, value)| Ok((name, percent_decode_str(value).decode_utf8()?.into_owned())));
-    let segments = decoded.collect::<Result<_, std::str::Utf8Error>>().map_err(|_| Failure::no_route())?;
+    let decoded = found
+        .params
+        .iter()
+        .map(|(name, value)| Ok((name, percent_decode_str(value).decode_utf8()?.into_owned())));
+    let segments =
+        decoded.collect::<Result<_, std::str::Utf8Error>>().map_err(|_| Failure::no_route())?;
     Ok((*operation, segments))
 }
 
@@ -145,7 +149,8 @@ mod tests {
             let (found, segments) = find(&route.method, &path).expect("a route");
             assert_eq!((found.number, found.route.path), (number, route.path));
             let names: Vec<&str> = route.path.split(['{', '}']).skip(1).step_by(2).collect();
-            let expected: Segments = names.into_iter().map(|name| (name, format!("{{{name}/é"))).collect();
+            let expected: Segments =
+                names.into_iter().map(|name| (name, format!("{{{name}/é"))).collect();
             assert_eq!(segments, expected, "{path}");
         }
     }
@@ -161,9 +166,17 @@ mod tests {
             (Method::HEAD, "/api/v4/projects/1/star", Some(405), Some("POST")),
         ] {
             let failure = find(&method, path).err();
-            assert_eq!(failure.as_ref().map(|failure| failure.status.as_u16()), status, "{method} {path}");
+            assert_eq!(
+                failure.as_ref().map(|failure| failure.status.as_u16()),
+                status,
+                "{method} {path}"
+            );
             let header = failure.and_then(|failure| failure.header);
-            assert_eq!(header, allow.map(|methods| ("allow", methods.to_owned())), "{method} {path}");
+            assert_eq!(
+                header,
+                allow.map(|methods| ("allow", methods.to_owned())),
+                "{method} {path}"
+            );
         }
     }
 }

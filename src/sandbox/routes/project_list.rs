@@ -37,7 +37,8 @@ const SHARED: &str = "p.id IN (SELECT project_id FROM shares WHERE invited_id = 
 /// A group shows so many of its projects, and so many of those shared with it.
 const MOST_WITH_GROUP: i64 = 100;
 
-/// Which of the parameters a list takes (reference 2, 4.1); others are ignored. Each takes those of the ones before it.
+/// Which of the parameters a list takes (reference 2, 4.1); others are ignored. Each takes those of
+/// the ones before it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Takes {
     /// Those of every list: forks, starred projects.
@@ -88,12 +89,22 @@ impl Query {
         // Counting all rows of an index is quick where nothing has to be looked at.
         let sql = match self.conditions.as_slice() {
             [] => "SELECT count(*) FROM projects".to_owned(),
-            _ => format!("SELECT count(*) FROM (SELECT 1 FROM projects p{} LIMIT {})", self.filter(), COUNTED + 1),
+            _ => format!(
+                "SELECT count(*) FROM (SELECT 1 FROM projects p{} LIMIT {})",
+                self.filter(),
+                COUNTED + 1
+            ),
         };
         Ok(call.db.prepare_cached(&sql)?.query_row(&*self.bound(), |row| row.get(0))?)
     }
 
-    fn fetch(&self, call: &Call<'_>, order: &str, size: i64, offset: i64) -> Result<Vec<Project>, Failure> {
+    fn fetch(
+        &self,
+        call: &Call<'_>,
+        order: &str,
+        size: i64,
+        offset: i64,
+    ) -> Result<Vec<Project>, Failure> {
         // What comes before the page is skipped by id alone, without a look at namespaces and rows.
         let sql = format!(
             "{} WHERE p.id IN (SELECT p.id FROM projects p{} ORDER BY {order} LIMIT :size OFFSET :offset) ORDER BY {order}",
@@ -124,7 +135,9 @@ fn forks(call: &Call<'_>) -> Result<Answer, Failure> {
 /// Others find nothing while the user's profile is private.
 fn respect_privacy(call: &Call<'_>, user: &User, query: &mut Query) {
     if !call.caller.as_ref().is_some_and(|caller| caller.admin || caller.id == user.id) {
-        query.and("NOT EXISTS (SELECT 1 FROM users WHERE id = :of AND private_profile)").bind(":of", user.id);
+        query
+            .and("NOT EXISTS (SELECT 1 FROM users WHERE id = :of AND private_profile)")
+            .bind(":of", user.id);
     }
 }
 
@@ -134,7 +147,9 @@ fn of_user(call: &Call<'_>) -> Result<Answer, Failure> {
     let namespace = Namespace::of_user(call.db, user.id)?;
     let mut query = Query::taking(Takes::OfUser);
     respect_privacy(call, &user, &mut query);
-    query.and("p.namespace_id = :namespace").bind(":namespace", namespace.map(|namespace| namespace.id));
+    query
+        .and("p.namespace_id = :namespace")
+        .bind(":namespace", namespace.map(|namespace| namespace.id));
     respond(call, query)
 }
 
@@ -142,7 +157,9 @@ fn starred_by(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.named_user()?;
     let mut query = Query::taking(Takes::Common);
     respect_privacy(call, &user, &mut query);
-    query.and("p.id IN (SELECT project_id FROM stars WHERE user_id = :starrer)").bind(":starrer", user.id);
+    query
+        .and("p.id IN (SELECT project_id FROM stars WHERE user_id = :starrer)")
+        .bind(":starrer", user.id);
     respond(call, query)
 }
 
@@ -174,8 +191,8 @@ fn shared_with_group(call: &Call<'_>) -> Result<Answer, Failure> {
     respond(call, query)
 }
 
-/// The projects of a group itself and those shared with it, each list with the newest first, as far as the caller sees
-/// them. The call's parameters are those of a group and do not narrow them.
+/// The projects of a group itself and those shared with it, each list with the newest first, as far
+/// as the caller sees them. The call's parameters are those of a group and do not narrow them.
 pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value>; 2], Failure> {
     let find = |condition| {
         let mut query = Query::default();
@@ -203,7 +220,9 @@ fn search_group(call: &Call<'_>) -> Result<Answer, Failure> {
     call.params.require(&["scope", "search"])?;
     call.params.one_of("scope", &["projects"])?;
     let mut query = Query::default();
-    query.and("p.namespace_id IN (SELECT value FROM json_each(:within))").bind(":within", Value::from(group.subtree(call.db)?).to_string());
+    query
+        .and("p.namespace_id IN (SELECT value FROM json_each(:within))")
+        .bind(":within", Value::from(group.subtree(call.db)?).to_string());
     respond(call, query)
 }
 
@@ -225,7 +244,10 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failu
     let page = Page::of(call)?;
     if keyset {
         if order_by != "id" {
-            return Err(Failure::error(StatusCode::METHOD_NOT_ALLOWED, "Keyset pagination is not yet available for this type of request"));
+            return Err(Failure::error(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "Keyset pagination is not yet available for this type of request",
+            ));
         }
         let projects = query.fetch(call, &format!("p.id {direction}"), page.size, 0)?;
         let name = if descending { "id_before" } else { "id_after" };
@@ -239,8 +261,12 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failu
         "similarity" if call.params.has("search") => "length(p.name), p.id DESC".to_owned(),
         // Projects are never created in the past, so the id says it, and it has an index.
         "id" | "created_at" => format!("p.id {direction}"),
-        column @ ("name" | "path") => format!("p.{column} COLLATE NOCASE {direction}, p.id {direction}"),
-        column @ ("updated_at" | "last_activity_at") => format!("p.{column} {direction}, p.id {direction}"),
+        column @ ("name" | "path") => {
+            format!("p.{column} COLLATE NOCASE {direction}, p.id {direction}")
+        }
+        column @ ("updated_at" | "last_activity_at") => {
+            format!("p.{column} {direction}, p.id {direction}")
+        }
         _ => format!("p.id {direction}"),
     };
     // One more than asked for says whether another page follows.
@@ -252,11 +278,15 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failu
 }
 
 fn order(call: &Call<'_>, takes: Takes) -> Result<String, Failure> {
-    const ANY_LIST: &[&str] = &["id", "name", "path", "created_at", "updated_at", "last_activity_at"];
-    const ADMINISTRATORS: &[&str] = &["repository_size", "storage_size", "packages_size", "wiki_size"];
+    const ANY_LIST: &[&str] =
+        &["id", "name", "path", "created_at", "updated_at", "last_activity_at"];
+    const ADMINISTRATORS: &[&str] =
+        &["repository_size", "storage_size", "packages_size", "wiki_size"];
     let wanted = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
     let sizes = ADMINISTRATORS.contains(&wanted.as_str());
-    if !ANY_LIST.contains(&wanted.as_str()) && !(takes == Takes::All && (sizes || wanted == "similarity")) {
+    if !ANY_LIST.contains(&wanted.as_str())
+        && !(takes == Takes::All && (sizes || wanted == "similarity"))
+    {
         return Err(Failure::no_valid_value("order_by"));
     }
     Ok(if sizes && !call.is_administrator() { "created_at".to_owned() } else { wanted })
@@ -274,11 +304,23 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     };
     let similar = params.has("search") && params.text("order_by")?.as_deref() == Some("similarity");
     let membership = membership || similar;
-    narrow_for_user(call, query, user, least.unwrap_or(GUEST).max(if owned { OWNER } else { GUEST }), membership)
+    narrow_for_user(
+        call,
+        query,
+        user,
+        least.unwrap_or(GUEST).max(if owned { OWNER } else { GUEST }),
+        membership,
+    )
 }
 
 /// Leaves what a user may see; with `membership` only what they have the role `least` in.
-fn narrow_for_user(call: &Call<'_>, query: &mut Query, user: &User, least: i64, membership: bool) -> Result<(), Failure> {
+fn narrow_for_user(
+    call: &Call<'_>,
+    query: &mut Query,
+    user: &User,
+    least: i64,
+    membership: bool,
+) -> Result<(), Failure> {
     if !membership && user.admin {
         return Ok(());
     }
@@ -349,12 +391,15 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<(), Failure
         let importer = call.caller.as_ref().map(|user| user.id);
         query.and("p.import_status <> 'none' AND p.forked_from_id IS NULL AND p.creator_id = :importer").bind(":importer", importer);
     }
-    let wrong_sums = params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")?;
+    let wrong_sums =
+        params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")?;
     if wrong_sums && call.tier() >= Tier::Premium || params.integer("topic_id")?.is_some() {
         // No checksum ever fails, and topics have no ids here.
         query.and("0");
     }
-    if let (Some(wanted @ Value::Object(_)), true) = (params.get("custom_attributes"), call.is_administrator()) {
+    if let (Some(wanted @ Value::Object(_)), true) =
+        (params.get("custom_attributes"), call.is_administrator())
+    {
         query.bind(":custom", wanted.to_string()).and(
             "NOT EXISTS (SELECT 1 FROM json_each(:custom) wanted WHERE NOT EXISTS
                  (SELECT 1 FROM custom_attributes c WHERE c.project_id = p.id AND c.key = wanted.key AND c.value = wanted.value))",
@@ -367,7 +412,9 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<(), Failure
         query.and("p.last_activity_at < :before").bind(":before", time);
     }
     if let (Some(storage), true) = (params.text("repository_storage")?, call.is_administrator()) {
-        query.and("json_extract(p.attributes, '$.repository_storage') = :storage").bind(":storage", storage);
+        query
+            .and("json_extract(p.attributes, '$.repository_storage') = :storage")
+            .bind(":storage", storage);
     }
     Ok(())
 }

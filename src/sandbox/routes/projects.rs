@@ -33,7 +33,8 @@ pub(super) const ROUTES: &[Route] = &[
     put("/projects/{id}/transfer", transfer),
 ];
 
-const TEMPLATES: [&str; 8] = ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
+const TEMPLATES: [&str; 8] =
+    ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
 
 /// In full also for anonymous callers: only lists are simple for them (reference 1, 2.8).
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -64,7 +65,9 @@ fn groups(call: &Call<'_>) -> Result<Answer, Failure> {
     let mut found: Vec<i64> = super::super::access::ids(&project.namespace.traversal).collect();
     let least = members::level(call, "shared_min_access_level")?.unwrap_or(0);
     if call.params.is_set("with_shared")? {
-        let mut statement = call.db.prepare_cached("SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2")?;
+        let mut statement = call.db.prepare_cached(
+            "SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2",
+        )?;
         for invited in statement.query_map([project.id, least], |row| row.get(0))? {
             found.push(invited?);
         }
@@ -93,7 +96,10 @@ fn groups(call: &Call<'_>) -> Result<Answer, Failure> {
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?;
     if ["name", "path"].iter().all(|name| call.params.get(name).is_none_or(Value::is_null)) {
-        return Err(Failure::parameter("name, path", "are missing, at least one parameter must be provided"));
+        return Err(Failure::parameter(
+            "name, path",
+            "are missing, at least one parameter must be provided",
+        ));
     }
     let namespace = match call.params.integer("namespace_id")? {
         None => Namespace::of_user(call.db, user.id)?,
@@ -109,7 +115,8 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn create_for_user(call: &Call<'_>) -> Result<Answer, Failure> {
     call.administrator()?;
-    let owner = User::by_id(call.db, call.segment_id("user_id")?)?.ok_or_else(|| Failure::not_found("User"))?;
+    let owner = User::by_id(call.db, call.segment_id("user_id")?)?
+        .ok_or_else(|| Failure::not_found("User"))?;
     call.params.require(&["name"])?;
     let namespace = match call.params.integer("namespace_id")? {
         None => Namespace::of_user(call.db, owner.id)?,
@@ -121,10 +128,17 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Creates a project from parameters, with all checks but those of the caller's rights.
-pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespace: &Namespace, params: &Params) -> Result<i64, Failure> {
+pub(crate) fn insert(
+    call: &Call<'_>,
+    accepts: Accepts,
+    creator: &User,
+    namespace: &Namespace,
+    params: &Params,
+) -> Result<i64, Failure> {
     let (name, path) = name_and_path(params)?;
     check_free(call, namespace, &name, &path, None)?;
-    let visibility = params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| "private".to_owned());
+    let visibility =
+        params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| "private".to_owned());
     check_visibility(namespace, &visibility)?;
     let readme = params.is_set("initialize_with_readme")?;
     let import_url = params.text("import_url")?.filter(|url| !url.is_empty());
@@ -157,14 +171,18 @@ pub(crate) fn insert(call: &Call<'_>, accepts: Accepts, creator: &User, namespac
     Ok(id)
 }
 
-/// Whether a new project starts with the contents of a template, which has to be known. The names of custom ones are
-/// not: groups have none here.
+/// Whether a new project starts with the contents of a template, which has to be known. The names
+/// of custom ones are not: groups have none here.
 fn from_template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<bool, Failure> {
-    let unknown = |template: &str| Failure::model("template_name", format!("'{template}' is unknown or invalid"));
+    let unknown = |template: &str| {
+        Failure::model("template_name", format!("'{template}' is unknown or invalid"))
+    };
     let custom = params.is_set("use_custom_template")? && call.tier() >= Tier::Premium;
     params.integer("group_with_project_templates_id")?;
     // It is preferred over the name.
-    if let Some(id) = params.integer("template_project_id")?.filter(|_| custom && accepts == Accepts::Create) {
+    if let Some(id) =
+        params.integer("template_project_id")?.filter(|_| custom && accepts == Accepts::Create)
+    {
         return match Project::by_id(call.db, id)? {
             Some(project) if call.sees(&project)? => Ok(true),
             _ => Err(unknown(&id.to_string())),
@@ -258,13 +276,18 @@ pub(crate) fn check_path(path: &str) -> Result<(), Failure> {
     if path.len() > 255 {
         return Err(Failure::model("path", "is too long (maximum is 255 characters)"));
     }
-    if path.is_empty() || !path.chars().all(plain) || path.ends_with(".git") || path.ends_with(".atom") {
+    if path.is_empty()
+        || !path.chars().all(plain)
+        || path.ends_with(".git")
+        || path.ends_with(".atom")
+    {
         return Err(Failure::model(
             "path",
             "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', end in '.git' or end in '.atom'",
         ));
     }
-    let consecutive = path.as_bytes().windows(2).any(|pair| pair.iter().all(|byte| special(char::from(*byte))));
+    let consecutive =
+        path.as_bytes().windows(2).any(|pair| pair.iter().all(|byte| special(char::from(*byte))));
     if path.starts_with(special) || path.ends_with(special) || consecutive {
         return Err(Failure::model(
             "path",
@@ -275,7 +298,13 @@ pub(crate) fn check_path(path: &str) -> Result<(), Failure> {
 }
 
 /// Name and path have to be free in the namespace, also of groups.
-pub(crate) fn check_free(call: &Call<'_>, namespace: &Namespace, name: &str, path: &str, except: Option<i64>) -> Result<(), Failure> {
+pub(crate) fn check_free(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    name: &str,
+    path: &str,
+    except: Option<i64>,
+) -> Result<(), Failure> {
     let (name_taken, path_taken) = taken(call, namespace, name, path, except)?;
     if !name_taken && !path_taken {
         return Ok(());
@@ -293,7 +322,13 @@ pub(crate) fn check_free(call: &Call<'_>, namespace: &Namespace, name: &str, pat
 }
 
 /// Whether the name and the path are taken.
-pub(crate) fn taken(call: &Call<'_>, namespace: &Namespace, name: &str, path: &str, except: Option<i64>) -> Result<(bool, bool), Failure> {
+pub(crate) fn taken(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    name: &str,
+    path: &str,
+    except: Option<i64>,
+) -> Result<(bool, bool), Failure> {
     let full_path = format!("{}/{path}", namespace.full_path);
     Ok(call
         .db
@@ -315,11 +350,16 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
     Ok(())
 }
 
-/// The URL is checked and used up: nothing is fetched, and what it may hold of credentials is not kept.
+/// The URL is checked and used up: nothing is fetched, and what it may hold of credentials is not
+/// kept.
 fn check_import_url(url: Option<&str>) -> Result<(), Failure> {
-    let known = |url: &str| ["http://", "https://", "git://"].iter().any(|scheme| url.starts_with(scheme));
+    let known =
+        |url: &str| ["http://", "https://", "git://"].iter().any(|scheme| url.starts_with(scheme));
     match url {
-        Some(url) if !known(url) => Err(Failure::model("import_url", "is blocked: Only allowed schemes are http, https, git")),
+        Some(url) if !known(url) => Err(Failure::model(
+            "import_url",
+            "is blocked: Only allowed schemes are http, https, git",
+        )),
         _ => Ok(()),
     }
 }
@@ -331,13 +371,20 @@ fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Fai
     Ok(())
 }
 
-/// The upload of an avatar also answers the whole project: clients go on with it, where the reference names only
-/// `avatar_url` (2, 4.3).
+/// The upload of an avatar also answers the whole project: clients go on with it, where the
+/// reference names only `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let known: Vec<&str> = ATTRIBUTES.iter().filter(|row| row.accepted_on(Accepts::Edit) && row.name != "id").map(|row| row.name).collect();
+    let known: Vec<&str> = ATTRIBUTES
+        .iter()
+        .filter(|row| row.accepted_on(Accepts::Edit) && row.name != "id")
+        .map(|row| row.name)
+        .collect();
     if !known.iter().any(|name| call.params.has(name)) {
-        return Err(Failure::parameter(&known.join(", "), "are missing, at least one parameter must be provided"));
+        return Err(Failure::parameter(
+            &known.join(", "),
+            "are missing, at least one parameter must be provided",
+        ));
     }
     edit(call, &project, &call.params)?;
     answer(call, StatusCode::OK, project.id)
@@ -354,7 +401,8 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
         check_path(&path)?;
     }
     check_free(call, &project.namespace, &name, &path, Some(project.id))?;
-    let visibility = params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| project.visibility.clone());
+    let visibility =
+        params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| project.visibility.clone());
     if visibility != project.visibility {
         if call.level_in(project)? < OWNER {
             return Err(Failure::forbidden());
@@ -373,7 +421,9 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let rights = call.rights(project.forked_from_id.is_some());
     let former = attributes.get("default_branch").cloned().unwrap_or_default();
     settings::apply(Accepts::Edit, params, rights, &mut attributes)?;
-    if let (false, Some(former), Some(wanted)) = (project.empty_repo, former.as_str(), attributes["default_branch"].as_str()) {
+    if let (false, Some(former), Some(wanted)) =
+        (project.empty_repo, former.as_str(), attributes["default_branch"].as_str())
+    {
         repository::change_head(call, project.id, former, wanted)?;
     }
     project.save_attributes(call.db, &attributes, call.tier(), call.now())?;
@@ -383,8 +433,10 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
 
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project_as(OWNER)?;
-    let updated: String =
-        call.db.prepare_cached("SELECT updated_at FROM projects WHERE id = ?1")?.query_row([project.id], |row| row.get(0))?;
+    let updated: String = call
+        .db
+        .prepare_cached("SELECT updated_at FROM projects WHERE id = ?1")?
+        .query_row([project.id], |row| row.get(0))?;
     call.check_unmodified(&updated)?;
     if call.service.deletion_delay().is_some() {
         // Deleting again changes nothing: a repeated call must not take the time to restore away.
@@ -402,7 +454,10 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer, Failure> {
     if archived && project.archived && call.service.profile.archive_twice_refused {
         return Err(Failure::message(StatusCode::BAD_REQUEST, "Project is already archived."));
     }
-    call.db.execute("UPDATE projects SET archived = ?2 WHERE id = ?1", params![project.id, archived])?;
+    call.db.execute(
+        "UPDATE projects SET archived = ?2 WHERE id = ?1",
+        params![project.id, archived],
+    )?;
     view::touch(call, project.id)?;
     answer(call, StatusCode::CREATED, project.id)
 }
@@ -421,7 +476,11 @@ fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Moves a project to another namespace. The caller's rights in both have been checked.
-pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace) -> Result<(), Failure> {
+pub(crate) fn move_to(
+    call: &Call<'_>,
+    project: &Project,
+    namespace: &Namespace,
+) -> Result<(), Failure> {
     let (name_taken, path_taken) = taken(call, namespace, &project.name, &project.path, None)?;
     if namespace.id == project.namespace.id || name_taken || path_taken {
         return Err(Failure::bad_request("the project cannot be transferred to this namespace"));
@@ -440,7 +499,12 @@ mod tests {
 
     #[test]
     fn paths_come_from_names_and_follow_the_rules() {
-        for (name, path) in [("My Project", "my-project"), ("a  --  b", "a-b"), ("Web.App_2", "web-app_2"), ("(x)", "x")] {
+        for (name, path) in [
+            ("My Project", "my-project"),
+            ("a  --  b", "a-b"),
+            ("Web.App_2", "web-app_2"),
+            ("(x)", "x"),
+        ] {
             assert_eq!(path_from(name), path);
             assert!(check_path(path).is_ok(), "{path}");
         }

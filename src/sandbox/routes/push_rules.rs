@@ -20,9 +20,20 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/projects/{id}/push_rule", remove),
 ];
 
-const REGEXES: [&str; 5] =
-    ["commit_message_regex", "commit_message_negative_regex", "branch_name_regex", "author_email_regex", "file_name_regex"];
-const FLAGS: [&str; 5] = ["deny_delete_tag", "member_check", "prevent_secrets", "commit_committer_check", "reject_unsigned_commits"];
+const REGEXES: [&str; 5] = [
+    "commit_message_regex",
+    "commit_message_negative_regex",
+    "branch_name_regex",
+    "author_email_regex",
+    "file_name_regex",
+];
+const FLAGS: [&str; 5] = [
+    "deny_delete_tag",
+    "member_check",
+    "prevent_secrets",
+    "commit_committer_check",
+    "reject_unsigned_commits",
+];
 const SIZE: &str = "max_file_size";
 const LONGEST_REGEX: usize = 511;
 
@@ -37,11 +48,16 @@ impl PushRule {
         let regexes = REGEXES.iter().map(|name| (*name, Value::Null));
         let flags = FLAGS.iter().map(|name| (*name, Value::Bool(false)));
         let settings = regexes.chain(flags).chain([(SIZE, 0.into())]);
-        Self { id: 0, settings: settings.map(|(name, value)| (name.to_owned(), value)).collect(), created_at: now }
+        Self {
+            id: 0,
+            settings: settings.map(|(name, value)| (name.to_owned(), value)).collect(),
+            created_at: now,
+        }
     }
 
     fn json(&self, project: i64) -> Value {
-        let mut body = json!({ "id": self.id, "project_id": project, "created_at": self.created_at });
+        let mut body =
+            json!({ "id": self.id, "project_id": project, "created_at": self.created_at });
         if let Value::Object(body) = &mut body {
             body.extend(self.settings.clone());
         }
@@ -68,7 +84,9 @@ impl PushRule {
             self.settings.insert((*name).to_owned(), on.into());
         }
         match params.integer(SIZE)? {
-            Some(size) if size < 0 => Err(Failure::model(SIZE, "must be greater than or equal to 0")),
+            Some(size) if size < 0 => {
+                Err(Failure::model(SIZE, "must be greater than or equal to 0"))
+            }
             Some(size) => {
                 self.settings.insert(SIZE.to_owned(), size.into());
                 Ok(())
@@ -84,7 +102,10 @@ impl PushRule {
                 "INSERT INTO push_rules (project_id, settings, created_at) VALUES (?1, ?2, ?3)
                  ON CONFLICT (project_id) DO UPDATE SET settings = excluded.settings RETURNING id",
             )?
-            .query_row(params![project, Value::Object(self.settings.clone()).to_string(), self.created_at], |row| row.get(0))?;
+            .query_row(
+                params![project, Value::Object(self.settings.clone()).to_string(), self.created_at],
+                |row| row.get(0),
+            )?;
         Ok(())
     }
 }
@@ -115,7 +136,11 @@ fn find(call: &Call<'_>, project: i64) -> Result<Option<PushRule>, Failure> {
         .prepare_cached("SELECT id, settings, created_at FROM push_rules WHERE project_id = ?1")?
         .query_row([project], |row| {
             let settings: String = row.get(1)?;
-            Ok(PushRule { id: row.get(0)?, settings: serde_json::from_str(&settings).unwrap_or_default(), created_at: row.get(2)? })
+            Ok(PushRule {
+                id: row.get(0)?,
+                settings: serde_json::from_str(&settings).unwrap_or_default(),
+                created_at: row.get(2)?,
+            })
         })
         .optional()?)
 }
@@ -128,7 +153,9 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = project(call, false)?;
     match find(call, project.id)? {
         Some(rule) => Answer::ok(&rule.json(project.id)),
-        None if call.service.profile.absent_push_rule == AbsentPushRule::NotFound => Err(absent(call)),
+        None if call.service.profile.absent_push_rule == AbsentPushRule::NotFound => {
+            Err(absent(call))
+        }
         None => Answer::ok(&Value::Null),
     }
 }

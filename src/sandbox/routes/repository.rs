@@ -1,5 +1,6 @@
-//! Just enough of the repository for a project to have contents and a default branch. Nothing is ever committed: files
-//! are kept by branch, and a branch is there once it was the default one or has a file.
+//! Just enough of the repository for a project to have contents and a default branch. Nothing is
+//! ever committed: files are kept by branch, and a branch is there once it was the default one or
+//! has a file.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +37,13 @@ fn commit_file(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&json!({ "file_path": path, "branch": branch }))
 }
 
-fn keep_file(call: &Call<'_>, project: i64, branch: &str, path: &str, content: &str) -> Result<(), Failure> {
+fn keep_file(
+    call: &Call<'_>,
+    project: i64,
+    branch: &str,
+    path: &str,
+    content: &str,
+) -> Result<(), Failure> {
     call.db.execute(
         "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'repository', ?2, ?3, ?4)",
         params![project, branch, path, content.as_bytes()],
@@ -45,18 +52,28 @@ fn keep_file(call: &Call<'_>, project: i64, branch: &str, path: &str, content: &
 }
 
 /// Lets the repository follow a new default branch, which has to be there already.
-pub(super) fn change_head(call: &Call<'_>, project: i64, former: &str, wanted: &str) -> Result<(), Failure> {
+pub(super) fn change_head(
+    call: &Call<'_>,
+    project: i64,
+    former: &str,
+    wanted: &str,
+) -> Result<(), Failure> {
     if wanted == former {
         return Ok(());
     }
     if !with_files(call, project)?.contains(wanted) {
-        return Err(Failure::model("base", format!("Could not change HEAD: branch '{wanted}' does not exist")));
+        return Err(Failure::model(
+            "base",
+            format!("Could not change HEAD: branch '{wanted}' does not exist"),
+        ));
     }
     keep_file(call, project, former, "", "")
 }
 
 fn with_files(call: &Call<'_>, project: i64) -> Result<BTreeSet<String>, Failure> {
-    let mut statement = call.db.prepare_cached("SELECT secret FROM files WHERE project_id = ?1 AND purpose = 'repository'")?;
+    let mut statement = call.db.prepare_cached(
+        "SELECT secret FROM files WHERE project_id = ?1 AND purpose = 'repository'",
+    )?;
     Ok(statement.query_map([project], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 

@@ -29,7 +29,8 @@ fn share(call: &Call<'_>) -> Result<Answer, Failure> {
         )?
         .query_row(params![project.id, invited.id, level, expires_at], |row| row.get(0))
         .optional()?;
-    let id = added.ok_or_else(|| Failure::conflict("The group has already been shared with this project"))?;
+    let id = added
+        .ok_or_else(|| Failure::conflict("The group has already been shared with this project"))?;
     Answer::created(&json!({
         "id": id,
         "project_id": project.id,
@@ -44,20 +45,26 @@ fn unshare(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.segment_id("group_id")?;
     let level: Option<i64> = call
         .db
-        .prepare_cached("SELECT access_level FROM shares WHERE project_id = ?1 AND invited_id = ?2")?
+        .prepare_cached(
+            "SELECT access_level FROM shares WHERE project_id = ?1 AND invited_id = ?2",
+        )?
         .query_row(params![project.id, group], |row| row.get(0))
         .optional()?;
     match level {
         None => Err(Failure::not_found("Group Link")),
         Some(level) if level > call.level_in(&project)? => Err(Failure::forbidden()),
         Some(_) => {
-            call.db.execute("DELETE FROM shares WHERE project_id = ?1 AND invited_id = ?2", params![project.id, group])?;
+            call.db.execute(
+                "DELETE FROM shares WHERE project_id = ?1 AND invited_id = ?2",
+                params![project.id, group],
+            )?;
             Ok(Answer::no_content())
         }
     }
 }
 
-/// Copies the direct members that are not members yet. The reference has 200 where the real service has 201.
+/// Copies the direct members that are not members yet. The reference has 200 where the real service
+/// has 201.
 fn import_members(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.writable_project_as(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;
@@ -74,6 +81,10 @@ fn import_members(call: &Call<'_>) -> Result<Answer, Failure> {
          ON CONFLICT DO NOTHING",
         params![project.id, source.id, call.level_in(&project)?, call.now(), call.user()?.id],
     )?;
-    let status = if call.service.profile.import_members_created { StatusCode::CREATED } else { StatusCode::OK };
+    let status = if call.service.profile.import_members_created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
     Answer::with(status, &json!({ "status": "success" }))
 }

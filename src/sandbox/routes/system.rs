@@ -1,4 +1,5 @@
-//! What clients ask about the service itself. The reference does not cover it, real clients cannot do without.
+//! What clients ask about the service itself. The reference does not cover it, real clients cannot
+//! do without.
 
 use serde_json::{Value, json};
 
@@ -12,7 +13,9 @@ pub(super) const ROUTES: &[Route] = &[
     get("/version", version),
     get("/metadata", version),
     get("/license", license),
-    post("/license", |call| call.administrator().and(Err(Failure::bad_request("The license key is invalid.")))),
+    post("/license", |call| {
+        call.administrator().and(Err(Failure::bad_request("The license key is invalid.")))
+    }),
     get("/namespaces", namespaces),
     get("/namespaces/{id}", namespace),
     get("/namespaces/{id}/exists", namespace_exists),
@@ -49,7 +52,9 @@ fn namespaces(call: &Call<'_>) -> Result<Answer, Failure> {
     let mut all = Vec::new();
     for namespace in statement.query_map([], |row| Namespace::from_row(row, 0))? {
         let namespace = namespace?;
-        if call.level_in_group(&namespace)? > 0 && namespace.full_path.to_lowercase().contains(&search) {
+        if call.level_in_group(&namespace)? > 0
+            && namespace.full_path.to_lowercase().contains(&search)
+        {
             all.push(json!(namespace.brief(&call.base)));
         }
     }
@@ -59,12 +64,15 @@ fn namespaces(call: &Call<'_>) -> Result<Answer, Failure> {
 fn namespace(call: &Call<'_>) -> Result<Answer, Failure> {
     call.user()?;
     match Namespace::by_reference(call.db, call.segment("id"))? {
-        Some(namespace) if call.level_in_group(&namespace)? > 0 => Answer::ok(&namespace.brief(&call.base)),
+        Some(namespace) if call.level_in_group(&namespace)? > 0 => {
+            Answer::ok(&namespace.brief(&call.base))
+        }
         _ => Err(Failure::not_found("Namespace")),
     }
 }
 
-/// Whether a path is taken, at the top or below a parent; the proposal is only as good as it has to be.
+/// Whether a path is taken, at the top or below a parent; the proposal is only as good as it has to
+/// be.
 fn namespace_exists(call: &Call<'_>) -> Result<Answer, Failure> {
     call.user()?;
     let path = call.segment("id");

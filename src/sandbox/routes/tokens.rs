@@ -1,5 +1,6 @@
-//! Access tokens: what clients need around the operations of the reference, which leaves their issue open
-//! (reference 1, 5). Personal and impersonation tokens are told apart by their addresses only.
+//! Access tokens: what clients need around the operations of the reference, which leaves their
+//! issue open (reference 1, 5). Personal and impersonation tokens are told apart by their addresses
+//! only.
 
 use rusqlite::{OptionalExtension, params};
 use serde_json::{Value, json};
@@ -22,8 +23,16 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// What a token may be made for. Here only `api` and `read_api` let anything through.
-const SCOPES: [&str; 8] =
-    ["api", "read_api", "read_user", "read_repository", "write_repository", "read_registry", "write_registry", "sudo"];
+const SCOPES: [&str; 8] = [
+    "api",
+    "read_api",
+    "read_user",
+    "read_repository",
+    "write_repository",
+    "read_registry",
+    "write_registry",
+    "sudo",
+];
 
 pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
     json!({
@@ -55,13 +64,35 @@ pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value, Failure> {
     let name = call.params.text("name")?.unwrap_or_default();
     let scopes = call.params.texts("scopes")?.unwrap_or_default();
     if let Some(unknown) = scopes.iter().find(|scope| !SCOPES.contains(&scope.as_str())) {
-        return Err(Failure::model("scopes", format!("can only contain available scopes, not {unknown}")));
+        return Err(Failure::model(
+            "scopes",
+            format!("can only contain available scopes, not {unknown}"),
+        ));
     }
     let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
     let secret = format!("sandbox-{}", call.random_hex());
     let scopes = scopes.join(",");
-    let id = access::add_token(call.db, user, &secret, &name, &scopes, expires_at.as_deref(), call.now())?;
-    let mut body = json(call, &Token { id, user_id: user, name, scopes, expires_at, created_at: call.now().to_owned(), revoked: false });
+    let id = access::add_token(
+        call.db,
+        user,
+        &secret,
+        &name,
+        &scopes,
+        expires_at.as_deref(),
+        call.now(),
+    )?;
+    let mut body = json(
+        call,
+        &Token {
+            id,
+            user_id: user,
+            name,
+            scopes,
+            expires_at,
+            created_at: call.now().to_owned(),
+            revoked: false,
+        },
+    );
     body["token"] = secret.into();
     Ok(body)
 }
@@ -85,7 +116,10 @@ fn list_of_user(call: &Call<'_>) -> Result<Answer, Failure> {
 /// A page of the tokens of one user or of all, narrowed by `state`.
 fn page_of(call: &Call<'_>, user: Option<i64>) -> Result<Answer, Failure> {
     let state = call.params.one_of("state", &["all", "active", "inactive"])?.unwrap_or_default();
-    let sql = format!("SELECT {} FROM tokens WHERE ?1 IS NULL OR user_id = ?1 ORDER BY id", Token::COLUMNS);
+    let sql = format!(
+        "SELECT {} FROM tokens WHERE ?1 IS NULL OR user_id = ?1 ORDER BY id",
+        Token::COLUMNS
+    );
     let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
     for token in statement.query_map([user], Token::from_row)? {
@@ -102,8 +136,8 @@ fn page_of(call: &Call<'_>, user: Option<i64>) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-/// The token of `:id`, which may be `self`. What others have is 401 for all but administrators; below a user, only
-/// they may ask at all.
+/// The token of `:id`, which may be `self`. What others have is 401 for all but administrators;
+/// below a user, only they may ask at all.
 fn token(call: &Call<'_>) -> Result<Token, Failure> {
     let below_user = !call.segment("user_id").is_empty();
     let caller = if below_user { call.administrator()? } else { call.user()? };
@@ -113,7 +147,9 @@ fn token(call: &Call<'_>) -> Result<Token, Failure> {
     };
     let sql = format!("SELECT {} FROM tokens WHERE id = ?1", Token::COLUMNS);
     match call.db.prepare_cached(&sql)?.query_row([id], Token::from_row).optional()? {
-        Some(token) if below_user && token.user_id != call.segment_id("user_id")? => Err(Failure::no_record()),
+        Some(token) if below_user && token.user_id != call.segment_id("user_id")? => {
+            Err(Failure::no_record())
+        }
         Some(token) if caller.admin || token.user_id == caller.id => Ok(token),
         None if caller.admin => Err(Failure::no_record()),
         _ => Err(Failure::unauthorized()),

@@ -34,8 +34,10 @@ const ACTIVE: &str = "active";
 /// The user with what only they and administrators see.
 fn full(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
     let mut body = public(call, user);
-    let private: bool =
-        call.db.prepare_cached("SELECT private_profile FROM users WHERE id = ?1")?.query_row([user.id], |row| row.get(0))?;
+    let private: bool = call
+        .db
+        .prepare_cached("SELECT private_profile FROM users WHERE id = ?1")?
+        .query_row([user.id], |row| row.get(0))?;
     let more = json!({
         "email": user.email,
         "commit_email": user.email,
@@ -106,13 +108,18 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
         (false, true) => Some(ACTIVE),
         (false, false) => None,
     };
-    let order = params.one_of("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
+    let order =
+        params.one_of("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
     let column = match order.as_deref() {
         Some("name") => "u.name",
         Some("username") => "u.username",
         _ => "u.id",
     };
-    let direction = if params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("asc") { "ASC" } else { "DESC" };
+    let direction = if params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("asc") {
+        "ASC"
+    } else {
+        "DESC"
+    };
     let sql = format!(
         "SELECT {} FROM users u WHERE (?1 IS NULL OR u.username = ?1) AND (?2 IS NULL OR u.state = ?2)
          ORDER BY {column} {direction}, u.id {direction}",
@@ -123,7 +130,11 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     for user in statement.query_map(params![username, state], User::from_row)? {
         let user = user?;
         if user.is_found_by(&search) && custom_attributes::wanted(call, Holder::User(user.id))? {
-            all.push(if call.is_administrator() { full(call, &user)? } else { user.brief(&call.base) });
+            all.push(if call.is_administrator() {
+                full(call, &user)?
+            } else {
+                user.brief(&call.base)
+            });
         }
     }
     page::list(call, &all)
@@ -133,7 +144,8 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     if call.caller.is_none() {
         return Err(Failure::forbidden_because("Not authorized!"));
     }
-    let user = User::by_id(call.db, call.segment_id("user_id")?)?.ok_or_else(|| Failure::not_found("User"))?;
+    let user = User::by_id(call.db, call.segment_id("user_id")?)?
+        .ok_or_else(|| Failure::not_found("User"))?;
     let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     match call.is_administrator() || own {
         true => Answer::ok(&full(call, &user)?),
@@ -147,7 +159,14 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let text = |name| Ok::<_, Failure>(call.params.text(name)?.unwrap_or_default());
     let (email, name, username) = (text("email")?, text("name")?, text("username")?);
     check_free(call, &email, &username, None)?;
-    let new = NewUser { username: &username, name: &name, email: &email, state: ACTIVE, admin: call.params.is_set("admin")?, bot: false };
+    let new = NewUser {
+        username: &username,
+        name: &name,
+        email: &email,
+        state: ACTIVE,
+        admin: call.params.is_set("admin")?,
+        bot: false,
+    };
     let id = User::insert(call.db, new, call.now())?;
     OF_USERS.take(call.db, id, call.tier(), &call.params)?;
     avatars::take(call, Holder::User(id), &call.params)?;
@@ -156,14 +175,22 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Refuses a name or address that another user or a group has.
-fn check_free(call: &Call<'_>, email: &str, username: &str, own: Option<i64>) -> Result<(), Failure> {
+fn check_free(
+    call: &Call<'_>,
+    email: &str,
+    username: &str,
+    own: Option<i64>,
+) -> Result<(), Failure> {
     super::projects::check_path(username)?;
-    let taken = |sql, value| Ok::<_, Failure>(call.db.prepare_cached(sql)?.exists(params![value, own])?);
+    let taken =
+        |sql, value| Ok::<_, Failure>(call.db.prepare_cached(sql)?.exists(params![value, own])?);
     if taken("SELECT 1 FROM users WHERE email = ?1 AND id IS NOT ?2", email)? {
         return Err(Failure::conflict("Email has already been taken"));
     }
-    if taken("SELECT 1 FROM namespaces WHERE full_path = ?1 AND (?2 IS NULL OR owner_id IS NOT ?2)", username)?
-        || taken("SELECT 1 FROM users WHERE username = ?1 AND id IS NOT ?2", username)?
+    if taken(
+        "SELECT 1 FROM namespaces WHERE full_path = ?1 AND (?2 IS NULL OR owner_id IS NOT ?2)",
+        username,
+    )? || taken("SELECT 1 FROM users WHERE username = ?1 AND id IS NOT ?2", username)?
     {
         return Err(Failure::conflict("Username has already been taken"));
     }
@@ -185,7 +212,10 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
         params![user.id, name, email, username, admin, call.params.flag("private_profile")?],
     )?;
     if let Some(namespace) = Namespace::of_user(call.db, user.id)? {
-        call.db.execute("UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1", params![namespace.id, name, username])?;
+        call.db.execute(
+            "UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1",
+            params![namespace.id, name, username],
+        )?;
         groups::rename_below(call, &namespace)?;
     }
     OF_USERS.take(call.db, user.id, call.tier(), &call.params)?;

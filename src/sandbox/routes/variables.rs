@@ -1,4 +1,5 @@
-//! Variables of a project (reference 1, 4.1), and those of a group, which real clients manage in the same way.
+//! Variables of a project (reference 1, 4.1), and those of a group, which real clients manage in
+//! the same way.
 
 use rusqlite::{Row, params};
 use serde_json::{Value, json};
@@ -44,7 +45,8 @@ pub(crate) struct Variable {
 }
 
 impl Variable {
-    const COLUMNS: &str = "id, key, value, variable_type, protected, masked, raw, environment_scope";
+    const COLUMNS: &str =
+        "id, key, value, variable_type, protected, masked, raw, environment_scope";
 
     fn new(key: String) -> Self {
         Self {
@@ -92,7 +94,11 @@ impl Variable {
         if let Some(kind) = params.one_of("variable_type", &["env_var", "file"])? {
             self.variable_type = kind;
         }
-        for (name, flag) in [("protected", &mut self.protected), ("masked", &mut self.masked), ("raw", &mut self.raw)] {
+        for (name, flag) in [
+            ("protected", &mut self.protected),
+            ("masked", &mut self.masked),
+            ("raw", &mut self.raw),
+        ] {
             if let Some(on) = params.flag(name)? {
                 *flag = on;
             }
@@ -125,7 +131,8 @@ impl Variable {
         Ok(())
     }
 
-    /// A masked value is long enough and one line, and, unless anything goes, of characters that never expand.
+    /// A masked value is long enough and one line, and, unless anything goes, of characters that
+    /// never expand.
     fn can_be_masked(&self, anything: bool) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
         let fits = |c: char| if anything { !c.is_whitespace() } else { plain(c) };
@@ -134,10 +141,14 @@ impl Variable {
 
     fn save(&mut self, call: &Call<'_>, scope: &Scope) -> Result<(), Failure> {
         let column = scope.column();
-        let sql =
-            format!("SELECT EXISTS (SELECT 1 FROM variables WHERE {column} = ?1 AND key = ?2 AND environment_scope = ?3 AND id <> ?4)");
+        let sql = format!(
+            "SELECT EXISTS (SELECT 1 FROM variables WHERE {column} = ?1 AND key = ?2 AND environment_scope = ?3 AND id <> ?4)"
+        );
         let taken: bool =
-            call.db.prepare_cached(&sql)?.query_row(params![scope.id(), self.key, self.environment_scope, self.id], |row| row.get(0))?;
+            call.db.prepare_cached(&sql)?.query_row(
+                params![scope.id(), self.key, self.environment_scope, self.id],
+                |row| row.get(0),
+            )?;
         if taken {
             return Err(Failure::model("key", format!("({}) has already been taken", self.key)));
         }
@@ -171,20 +182,33 @@ impl Variable {
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(), Failure> {
     let mut variable = Variable::new(params.text("key")?.unwrap_or_default());
     variable.take(params, &call.service.profile)?;
-    let sql = format!("SELECT 1 FROM variables WHERE {} = ?1 AND key = ?2 AND environment_scope = ?3", scope.column());
-    let exists = call.db.prepare_cached(&sql)?.exists(params![scope.id(), variable.key, variable.environment_scope])?;
+    let sql = format!(
+        "SELECT 1 FROM variables WHERE {} = ?1 AND key = ?2 AND environment_scope = ?3",
+        scope.column()
+    );
+    let exists = call.db.prepare_cached(&sql)?.exists(params![
+        scope.id(),
+        variable.key,
+        variable.environment_scope
+    ])?;
     if exists { Ok(()) } else { variable.save(call, scope) }
 }
 
-/// The project, whose caller has to be a maintainer. Closed while it is archived or its CI/CD is disabled, also
-/// for reading.
+/// The project, whose caller has to be a maintainer. Closed while it is archived or its CI/CD is
+/// disabled, also for reading.
 fn project(call: &Call<'_>) -> Result<Scope, Failure> {
     let project = call.active_project_as(MAINTAINER)?;
     let builds: String = call
         .db
-        .prepare_cached("SELECT json_extract(attributes, '$.builds_access_level') FROM projects WHERE id = ?1")?
+        .prepare_cached(
+            "SELECT json_extract(attributes, '$.builds_access_level') FROM projects WHERE id = ?1",
+        )?
         .query_row([project.id], |row| row.get(0))?;
-    if builds == "disabled" { Err(Failure::forbidden()) } else { Ok(Scope::Project(Box::new(project))) }
+    if builds == "disabled" {
+        Err(Failure::forbidden())
+    } else {
+        Ok(Scope::Project(Box::new(project)))
+    }
 }
 
 /// The one variable with the key, in the scope of the filter if there is one.
@@ -205,15 +229,24 @@ fn find(call: &Call<'_>, scope: &Scope) -> Result<Variable, Failure> {
         .query_map(params![scope.id(), call.segment("key"), filter], Variable::from_row)?
         .collect::<Result<_, _>>()?;
     if found.len() > 1 {
-        return Err(Failure::conflict("There are multiple variables with provided parameters. Please use 'filter[environment_scope]'"));
+        return Err(Failure::conflict(
+            "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'",
+        ));
     }
     found.pop().ok_or_else(|| Failure::not_found("Variable"))
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
-    let sql = format!("SELECT {} FROM variables WHERE {} = ?1 ORDER BY id", Variable::COLUMNS, scope.column());
-    let all: Vec<Value> =
-        call.db.prepare_cached(&sql)?.query_map([scope.id()], |row| Ok(Variable::from_row(row)?.json()))?.collect::<Result<_, _>>()?;
+    let sql = format!(
+        "SELECT {} FROM variables WHERE {} = ?1 ORDER BY id",
+        Variable::COLUMNS,
+        scope.column()
+    );
+    let all: Vec<Value> = call
+        .db
+        .prepare_cached(&sql)?
+        .query_map([scope.id()], |row| Ok(Variable::from_row(row)?.json()))?
+        .collect::<Result<_, _>>()?;
     page::list(call, &all)
 }
 
@@ -230,7 +263,10 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         .prepare_cached(&format!("SELECT count(*) FROM variables WHERE {} = ?1", scope.column()))?
         .query_row([scope.id()], |row| row.get(0))?;
     if count >= MOST {
-        return Err(Failure::model("base", format!("Maximum number of {} ci variables ({MOST}) exceeded", scope.name())));
+        return Err(Failure::model(
+            "base",
+            format!("Maximum number of {} ci variables ({MOST}) exceeded", scope.name()),
+        ));
     }
     variable.save(call, scope)?;
     Answer::created(&variable.json())

@@ -6,15 +6,23 @@ use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Columns that are left out: digests of tokens, and what is prepared from other columns.
-const LEFT_OUT: [(&str, &str); 4] = [("tokens", "digest"), ("tokens", "prefix"), ("projects", "brief"), ("projects", "shown")];
+const LEFT_OUT: [(&str, &str); 4] =
+    [("tokens", "digest"), ("tokens", "prefix"), ("projects", "brief"), ("projects", "shown")];
 /// Columns that hold JSON text.
 const JSON: [&str; 2] = ["attributes", "settings"];
 /// Names of columns, and of members in JSON, whose values depend on the clock or on chance.
-pub(crate) const VOLATILE: [&str; 7] =
-    ["created_at", "updated_at", "last_activity_at", "starred_since", "import_done_at", "next_run_at", "runners_token"];
+pub(crate) const VOLATILE: [&str; 7] = [
+    "created_at",
+    "updated_at",
+    "last_activity_at",
+    "starred_since",
+    "import_done_at",
+    "next_run_at",
+    "runners_token",
+];
 
-/// An object of all tables, each a list of its rows, each an object of its columns. Rows are in the order of their
-/// columns; a file is the digest of its content.
+/// An object of all tables, each a list of its rows, each an object of its columns. Rows are in the
+/// order of their columns; a file is the digest of its content.
 pub(crate) fn dump(db: &Connection) -> Result<Value, rusqlite::Error> {
     let mut names = db.prepare_cached("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name")?;
     let names: Vec<String> = names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -31,7 +39,11 @@ fn table(db: &Connection, name: &str) -> Result<Value, rusqlite::Error> {
     let mut values = Vec::new();
     while let Some(row) = rows.next()? {
         let mut object = Map::new();
-        for (at, column) in columns.iter().enumerate().filter(|(_, column)| !LEFT_OUT.contains(&(name, column.as_str()))) {
+        for (at, column) in columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| !LEFT_OUT.contains(&(name, column.as_str())))
+        {
             object.insert(column.clone(), value(column, row.get_ref(at)?));
         }
         values.push(Value::Object(object));

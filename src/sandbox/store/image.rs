@@ -1,8 +1,8 @@
 //! Copies of what a store in memory holds, and the way back to them.
 //!
-//! After [`Store::image`] and [`Store::restore`] a transaction is open around all calls, so that going back to the same
-//! image is to roll it back: that costs what was changed, and keeps the prepared statements. Any other image is copied
-//! page by page.
+//! After [`Store::image`] and [`Store::restore`] a transaction is open around all calls, so that
+//! going back to the same image is to roll it back: that costs what was changed, and keeps the
+//! prepared statements. Any other image is copied page by page.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -16,7 +16,8 @@ use super::{SCHEMA, Store, configure, held, upgrade};
 pub(crate) struct Image(Arc<Mutex<Connection>>);
 
 impl Image {
-    /// What a new store holds. It is made once: to copy tables is a matter of microseconds, to make them is not.
+    /// What a new store holds. It is made once: to copy tables is a matter of microseconds, to make
+    /// them is not.
     pub(super) fn empty() -> Result<Self, rusqlite::Error> {
         static EMPTY: OnceLock<Image> = OnceLock::new();
         if let Some(empty) = EMPTY.get() {
@@ -83,7 +84,9 @@ mod tests {
     use super::*;
 
     fn add(store: &Store, key: &str) {
-        store.write(|db| Ok(db.execute("INSERT INTO meta (key, value) VALUES (?1, '')", [key])?)).expect("written");
+        store
+            .write(|db| Ok(db.execute("INSERT INTO meta (key, value) VALUES (?1, '')", [key])?))
+            .expect("written");
     }
 
     fn keys(store: &Store) -> Vec<String> {
@@ -103,12 +106,20 @@ mod tests {
         let second = store.image().expect("an image");
         let mut other = Store::from_image(&first).expect("another store");
         for store in [&mut store, &mut other] {
-            for (image, held) in [(&first, &["a"][..]), (&second, &["a", "b"]), (&second, &["a", "b"]), (&first, &["a"])] {
+            for (image, held) in [
+                (&first, &["a"][..]),
+                (&second, &["a", "b"]),
+                (&second, &["a", "b"]),
+                (&first, &["a"]),
+            ] {
                 store.restore(image).expect("restored");
                 assert_eq!(keys(store), held);
                 add(store, "c");
-                let failed =
-                    store.write(|db| db.execute("DELETE FROM meta", []).map_err(Failure::from).and(Err::<(), _>(Failure::forbidden())));
+                let failed = store.write(|db| {
+                    db.execute("DELETE FROM meta", [])
+                        .map_err(Failure::from)
+                        .and(Err::<(), _>(Failure::forbidden()))
+                });
                 assert!(failed.is_err(), "a failed write is undone");
                 assert_eq!(keys(store), [held, &["c"]].concat());
             }

@@ -1,9 +1,9 @@
 //! The database of the sandbox: one writer, any number of readers, one transaction a call.
 //!
-//! A file is kept in write-ahead mode, so that reads never wait for a write, and is locked against a second
-//! process through `FILE.lock`. Without a file there is one connection for everything: SQLite in memory knows no
-//! readers beside a writer without giving up isolation. There a transaction is a savepoint, so that one more can be
-//! open around all calls (see [`image`]).
+//! A file is kept in write-ahead mode, so that reads never wait for a write, and is locked against
+//! a second process through `FILE.lock`. Without a file there is one connection for everything:
+//! SQLite in memory knows no readers beside a writer without giving up isolation. There a
+//! transaction is a savepoint, so that one more can be open around all calls (see [`image`]).
 
 pub(crate) mod dump;
 pub(crate) mod holder;
@@ -24,7 +24,8 @@ use super::StartError;
 use super::answer::Failure;
 use image::Image;
 
-/// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it has seen.
+/// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
+/// has seen.
 const SCHEMA: [&str; 5] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
@@ -34,7 +35,8 @@ const SCHEMA: [&str; 5] = [
 ];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;
-/// A project's row has about eight kilobytes; in a page of the usual four, each would spill into a chain of others.
+/// A project's row has about eight kilobytes; in a page of the usual four, each would spill into a
+/// chain of others.
 const PAGE: i64 = 16_384;
 /// How much of the file is mapped into memory, in bytes.
 const MAPPED: i64 = 1 << 30;
@@ -103,19 +105,31 @@ impl Store {
         if durable {
             writer.pragma_update(None, "synchronous", "full").map_err(wrap)?;
         }
-        let version: i64 = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
+        let version: i64 =
+            writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
         let missing = usize::try_from(version).ok().and_then(|seen| SCHEMA.get(seen..));
-        upgrade(&writer, missing.ok_or_else(|| StartError::OtherVersion { path: path.to_owned(), version })?).map_err(wrap)?;
+        upgrade(
+            &writer,
+            missing.ok_or_else(|| StartError::OtherVersion { path: path.to_owned(), version })?,
+        )
+        .map_err(wrap)?;
         Ok(Self {
             writer: Mutex::new(writer),
-            readers: Some(Readers { path: path.to_owned(), log: beside(path, "-wal"), idle: Mutex::new(Vec::new()) }),
+            readers: Some(Readers {
+                path: path.to_owned(),
+                log: beside(path, "-wal"),
+                idle: Mutex::new(Vec::new()),
+            }),
             base: None,
             _lock: Some(lock),
         })
     }
 
     /// Runs `work` in a transaction that sees one state and is always rolled back.
-    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(crate) fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let Some(readers) = &self.readers else {
             return work(&*held(&self.writer).savepoint()?);
         };
@@ -135,8 +149,12 @@ impl Store {
         answer
     }
 
-    /// Runs `work` in a transaction that is committed when it succeeds and rolled back when it fails or panics.
-    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+    /// Runs `work` in a transaction that is committed when it succeeds and rolled back when it
+    /// fails or panics.
+    pub(crate) fn write<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let mut writer = held(&self.writer);
         if self.readers.is_none() {
             let savepoint = writer.savepoint()?;
@@ -156,9 +174,9 @@ impl Store {
         look(&held(&self.writer))
     }
 
-    /// Moves the write-ahead log into the file once it is long. SQLite's own way tries it after each commit for as
-    /// long as readers come and go, which flushes each time and never shortens the log; this waits for the readers
-    /// that are under way instead.
+    /// Moves the write-ahead log into the file once it is long. SQLite's own way tries it after
+    /// each commit for as long as readers come and go, which flushes each time and never shortens
+    /// the log; this waits for the readers that are under way instead.
     fn shorten_log(&self, writer: &Connection) {
         let Some(readers) = &self.readers else { return };
         let long = std::fs::metadata(&readers.log).is_ok_and(|log| log.len() > LONGEST_LOG);
@@ -171,7 +189,8 @@ impl Store {
     /// Whether every commit is flushed to the disk, as SQLite tells.
     pub(crate) fn is_durable(&self) -> Result<bool, rusqlite::Error> {
         const FULL: i64 = 2;
-        let level: i64 = held(&self.writer).pragma_query_value(None, "synchronous", |row| row.get(0))?;
+        let level: i64 =
+            held(&self.writer).pragma_query_value(None, "synchronous", |row| row.get(0))?;
         Ok(self.readers.is_some() && level >= FULL)
     }
 
@@ -185,7 +204,8 @@ impl Store {
     }
 }
 
-/// A panic in a handler rolls its transaction back on the way out, so what a poisoned lock guards is sound.
+/// A panic in a handler rolls its transaction back on the way out, so what a poisoned lock guards
+/// is sound.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -193,12 +213,15 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn configure(connection: Connection) -> Result<Connection, rusqlite::Error> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "foreign_keys", "on")?;
-    // With the write-ahead log, a commit outlives this process at once, and the machine after the next checkpoint.
+    // With the write-ahead log, a commit outlives this process at once, and the machine after the
+    // next checkpoint.
     connection.pragma_update(None, "synchronous", "normal")?;
-    // Readers share the file through the page cache of the system instead of each filling a cache of its own.
+    // Readers share the file through the page cache of the system instead of each filling a cache
+    // of its own.
     connection.pragma_update(None, "mmap_size", MAPPED)?;
     connection.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
-    // Otherwise a statement is prepared anew whenever its LIMIT or OFFSET is bound to another number, for each page.
+    // Otherwise a statement is prepared anew whenever its LIMIT or OFFSET is bound to another
+    // number, for each page.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
@@ -223,11 +246,13 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Takes `FILE.lock` for this process. The lock goes with the process, however it ends; the file stays.
+/// Takes `FILE.lock` for this process. The lock goes with the process, however it ends; the file
+/// stays.
 fn lock(path: &Path) -> Result<File, StartError> {
     let name = beside(path, ".lock");
     let wrap = |source| StartError::Lock { path: name.clone(), source };
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&name).map_err(wrap)?;
+    let file =
+        OpenOptions::new().create(true).truncate(false).write(true).open(&name).map_err(wrap)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StartError::InUse(path.to_owned())),
@@ -293,7 +318,14 @@ mod tests {
         let path = folder.path().join("data.db");
         let store = Store::open(&Data::File(path.clone()), false).expect("a file");
         for number in 0..40 {
-            store.write(|db| Ok(db.execute("INSERT INTO meta VALUES (?1, hex(zeroblob(1000000)))", [number])?)).expect("written");
+            store
+                .write(|db| {
+                    Ok(db.execute(
+                        "INSERT INTO meta VALUES (?1, hex(zeroblob(1000000)))",
+                        [number],
+                    )?)
+                })
+                .expect("written");
             assert_eq!(store.read(count).expect("read"), number + 1);
         }
         let log = std::fs::metadata(beside(&path, "-wal")).expect("a log").len();
@@ -321,10 +353,17 @@ mod tests {
         for _ in 0..2 {
             let store = Store::open(&Data::File(path.clone()), false).expect("opened");
             assert_eq!(store.read(count).expect("read"), 1);
-            let custom = store.read(|db| Ok(db.query_row("SELECT count(*) FROM custom_attributes", [], |row| row.get::<_, i64>(0))?));
+            let custom = store.read(|db| {
+                Ok(db.query_row("SELECT count(*) FROM custom_attributes", [], |row| {
+                    row.get::<_, i64>(0)
+                })?)
+            });
             assert_eq!(custom.expect("the later table"), 0);
-            let variable =
-                store.read(|db| Ok(db.query_row("SELECT value FROM variables WHERE project_id = 1", [], |row| row.get::<_, String>(0))?));
+            let variable = store.read(|db| {
+                Ok(db.query_row("SELECT value FROM variables WHERE project_id = 1", [], |row| {
+                    row.get::<_, String>(0)
+                })?)
+            });
             assert_eq!(variable.expect("the table made anew"), "kept");
         }
     }

@@ -80,7 +80,10 @@ impl Namespace {
     }
 
     /// By id or by full path, as paths and parameters have it.
-    pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_reference(
+        db: &Connection,
+        text: &str,
+    ) -> Result<Option<Self>, rusqlite::Error> {
         match text.parse() {
             Ok(id) => Self::by_id(db, id),
             Err(_) => Self::by_path(db, text),
@@ -92,13 +95,21 @@ impl Namespace {
         Self::find(db, "n.owner_id = ?1", &user)
     }
 
-    fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>, rusqlite::Error> {
+    fn find(
+        db: &Connection,
+        condition: &'static str,
+        key: &dyn ToSql,
+    ) -> Result<Option<Self>, rusqlite::Error> {
         let sql = format!("SELECT {} FROM namespaces n WHERE {condition}", Self::COLUMNS);
         db.prepare_cached(&sql)?.query_row([key], |row| Self::from_row(row, 0)).optional()
     }
 
     /// Inserts a group below `new.parent`, or as a root.
-    pub(crate) fn insert_group(db: &Connection, new: NewGroup<'_>, now: &str) -> Result<i64, rusqlite::Error> {
+    pub(crate) fn insert_group(
+        db: &Connection,
+        new: NewGroup<'_>,
+        now: &str,
+    ) -> Result<i64, rusqlite::Error> {
         let below = |full: Option<&str>, own: &str, join: &str| match full {
             Some(full) => format!("{full}{join}{own}"),
             None => own.to_owned(),
@@ -122,7 +133,10 @@ impl Namespace {
                 now
             ])?;
         let above = new.parent.map_or("/", |parent| parent.traversal.as_str());
-        db.execute("UPDATE namespaces SET traversal = ?1 WHERE id = ?2", params![format!("{above}{id}/"), id])?;
+        db.execute(
+            "UPDATE namespaces SET traversal = ?1 WHERE id = ?2",
+            params![format!("{above}{id}/"), id],
+        )?;
         Ok(id)
     }
 

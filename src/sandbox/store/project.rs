@@ -1,4 +1,5 @@
-//! Projects: one row each, with the parts of the answer that only writes change prepared as JSON text.
+//! Projects: one row each, with the parts of the answer that only writes change prepared as JSON
+//! text.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -70,7 +71,8 @@ pub(crate) enum Import<'a> {
 }
 
 impl Project {
-    /// The start of a query that [`Project::from_row`] reads; projects are `p`, their namespaces `n`.
+    /// The start of a query that [`Project::from_row`] reads; projects are `p`, their namespaces
+    /// `n`.
     pub(crate) fn select() -> String {
         format!(
             "SELECT {}, p.id, p.name, p.path, p.full_path, p.visibility, p.archived, p.empty_repo, p.creator_id,
@@ -85,8 +87,12 @@ impl Project {
         )
     }
 
-    /// Reads a row. The projects of a list share their namespaces: those in `seen` are not read again.
-    pub(crate) fn from_row(row: &Row<'_>, seen: &mut HashMap<i64, Rc<Namespace>>) -> Result<Self, rusqlite::Error> {
+    /// Reads a row. The projects of a list share their namespaces: those in `seen` are not read
+    /// again.
+    pub(crate) fn from_row(
+        row: &Row<'_>,
+        seen: &mut HashMap<i64, Rc<Namespace>>,
+    ) -> Result<Self, rusqlite::Error> {
         let own = |column: usize| Namespace::WIDTH + column;
         let namespace = match seen.entry(row.get(0)?) {
             Entry::Occupied(seen) => Rc::clone(seen.get()),
@@ -130,7 +136,10 @@ impl Project {
     }
 
     /// By id or by full path. A path always has a slash, so a text of digits is an id.
-    pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_reference(
+        db: &Connection,
+        text: &str,
+    ) -> Result<Option<Self>, rusqlite::Error> {
         match text.parse() {
             Ok(id) => Self::by_id(db, id),
             Err(_) => Self::by_path(db, text),
@@ -138,17 +147,32 @@ impl Project {
     }
 
     /// The project that was at a full path once, and has left it.
-    pub(crate) fn by_former_path(db: &Connection, path: &str) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_former_path(
+        db: &Connection,
+        path: &str,
+    ) -> Result<Option<Self>, rusqlite::Error> {
         Self::find(db, "p.id = (SELECT project_id FROM former_paths WHERE full_path = ?1)", &path)
     }
 
-    fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>, rusqlite::Error> {
+    fn find(
+        db: &Connection,
+        condition: &'static str,
+        key: &dyn ToSql,
+    ) -> Result<Option<Self>, rusqlite::Error> {
         let sql = format!("{} WHERE {condition}", Self::select());
-        db.prepare_cached(&sql)?.query_row([key], |row| Self::from_row(row, &mut HashMap::new())).optional()
+        db.prepare_cached(&sql)?
+            .query_row([key], |row| Self::from_row(row, &mut HashMap::new()))
+            .optional()
     }
 
     /// Inserts a project. The caller has checked that its name and path are free.
-    pub(crate) fn insert(db: &Connection, new: NewProject<'_>, tier: Tier, runners_token: &str, now: &str) -> Result<i64, rusqlite::Error> {
+    pub(crate) fn insert(
+        db: &Connection,
+        new: NewProject<'_>,
+        tier: Tier,
+        runners_token: &str,
+        now: &str,
+    ) -> Result<i64, rusqlite::Error> {
         let shown = settings::shown(new.attributes, tier, new.forked_from_id.is_some());
         let (status, source, done_at) = match new.import {
             Import::None => ("none", None, None),
@@ -190,8 +214,13 @@ impl Project {
     }
 
     /// All attributes as stored.
-    pub(crate) fn attributes(&self, db: &Connection) -> Result<Map<String, Value>, rusqlite::Error> {
-        let text: String = db.prepare_cached("SELECT attributes FROM projects WHERE id = ?1")?.query_row([self.id], |row| row.get(0))?;
+    pub(crate) fn attributes(
+        &self,
+        db: &Connection,
+    ) -> Result<Map<String, Value>, rusqlite::Error> {
+        let text: String = db
+            .prepare_cached("SELECT attributes FROM projects WHERE id = ?1")?
+            .query_row([self.id], |row| row.get(0))?;
         Ok(serde_json::from_str(&text).unwrap_or_default())
     }
 

@@ -29,7 +29,8 @@ pub(crate) struct NewUser<'a> {
 
 impl User {
     /// The columns that [`User::from_row`] reads, of a table with the alias `u`.
-    pub(crate) const COLUMNS: &str = "u.id, u.username, u.name, u.email, u.state, u.admin, u.bot, u.created_at";
+    pub(crate) const COLUMNS: &str =
+        "u.id, u.username, u.name, u.email, u.state, u.admin, u.bot, u.created_at";
 
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
         Ok(Self {
@@ -49,7 +50,10 @@ impl User {
     }
 
     /// By name, in any case.
-    pub(crate) fn by_username(db: &Connection, name: &str) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_username(
+        db: &Connection,
+        name: &str,
+    ) -> Result<Option<Self>, rusqlite::Error> {
         Self::find(db, "u.username = ?1", &name)
     }
 
@@ -59,33 +63,53 @@ impl User {
     }
 
     /// By id or by name, as paths and parameters have it.
-    pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_reference(
+        db: &Connection,
+        text: &str,
+    ) -> Result<Option<Self>, rusqlite::Error> {
         match text.parse() {
             Ok(id) => Self::by_id(db, id),
             Err(_) => Self::by_username(db, text),
         }
     }
 
-    /// Whether a search for this text, in lower case, finds the user: by a part of the names, or by the whole e-mail
-    /// address.
+    /// Whether a search for this text, in lower case, finds the user: by a part of the names, or by
+    /// the whole e-mail address.
     pub(crate) fn is_found_by(&self, text: &str) -> bool {
-        [&self.username, &self.name].iter().any(|name| name.to_lowercase().contains(text)) || self.email.to_lowercase() == text
+        [&self.username, &self.name].iter().any(|name| name.to_lowercase().contains(text))
+            || self.email.to_lowercase() == text
     }
 
-    fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>, rusqlite::Error> {
+    fn find(
+        db: &Connection,
+        condition: &'static str,
+        key: &dyn ToSql,
+    ) -> Result<Option<Self>, rusqlite::Error> {
         let sql = format!("SELECT {} FROM users u WHERE {condition}", Self::COLUMNS);
         db.prepare_cached(&sql)?.query_row([key], Self::from_row).optional()
     }
 
-    /// Inserts a user, who becomes a member wherever the address was invited; everybody but a bot gets a personal
-    /// namespace.
-    pub(crate) fn insert(db: &Connection, new: NewUser<'_>, now: &str) -> Result<i64, rusqlite::Error> {
+    /// Inserts a user, who becomes a member wherever the address was invited; everybody but a bot
+    /// gets a personal namespace.
+    pub(crate) fn insert(
+        db: &Connection,
+        new: NewUser<'_>,
+        now: &str,
+    ) -> Result<i64, rusqlite::Error> {
         let id = db
             .prepare_cached(
                 "INSERT INTO users (username, name, email, state, admin, bot, created_at)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?
-            .insert(params![new.username, new.name, new.email, new.state, new.admin, new.bot, now])?;
+            .insert(params![
+                new.username,
+                new.name,
+                new.email,
+                new.state,
+                new.admin,
+                new.bot,
+                now
+            ])?;
         if !new.bot {
             let namespace = db
                 .prepare_cached(
@@ -93,10 +117,15 @@ impl User {
                      VALUES ('user', ?1, ?2, ?3, ?2, ?1, ?4)",
                 )?
                 .insert(params![new.name, new.username, id, now])?;
-            db.execute("UPDATE namespaces SET traversal = '/' || id || '/' WHERE id = ?1", [namespace])?;
+            db.execute(
+                "UPDATE namespaces SET traversal = '/' || id || '/' WHERE id = ?1",
+                [namespace],
+            )?;
         }
-        db.prepare_cached("UPDATE members SET user_id = ?1, email = NULL, state = 'active' WHERE email = ?2")?
-            .execute(params![id, new.email])?;
+        db.prepare_cached(
+            "UPDATE members SET user_id = ?1, email = NULL, state = 'active' WHERE email = ?2",
+        )?
+        .execute(params![id, new.email])?;
         Ok(id)
     }
 
