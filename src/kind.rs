@@ -256,7 +256,7 @@ pub trait Kind: Sync {
     }
     /// The live entry that the service describes as `raw`, under the names and in the shapes of the
     /// manifest. Only what `wanted` names is kept, along with the identity and what
-    /// [`Self::carried`] needs.
+    /// [`Self::sent_with_every_edit`] needs.
     fn read(&self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
         let mut fields = Object::new();
         for spec in self.table().specs() {

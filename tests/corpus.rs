@@ -216,7 +216,7 @@ fn a_configuration_that_is_no_regular_file_is_refused() {
     let link =
         |to: &str, at: &Path| std::os::unix::fs::symlink(elsewhere.path().join(to), at).unwrap();
     let pipe = |at: &Path| {
-        assert!(std::process::Command::new("mkfifo").arg(at).status().unwrap().success())
+        assert!(std::process::Command::new("mkfifo").arg(at).status().unwrap().success());
     };
     for (case, what) in [
         ("a link", "a symbolic link"),

@@ -200,7 +200,7 @@ impl ReadClient {
                     if matches!(error.page_error(), Some(PageError::Contradiction(_)))
                         && rereads < REREADS =>
                 {
-                    rereads += 1
+                    rereads += 1;
                 }
                 result => return result,
             }

@@ -378,13 +378,13 @@ impl ApiError {
             Kind::Stale => f.write_str("was not sent: the values that it repeats are too old")?,
             Kind::Stopped(_) => f.write_str("was not sent: an earlier request was refused")?,
             Kind::Interrupted => {
-                f.write_str("was not sent or not waited for: the run was interrupted")?
+                f.write_str("was not sent or not waited for: the run was interrupted")?;
             }
             Kind::Budget(what) => {
-                write!(f, "was not sent or not waited for: the run has used up its {what}")?
+                write!(f, "was not sent or not waited for: the run has used up its {what}")?;
             }
             Kind::Wait(wait) => {
-                write!(f, "was not sent: the service asks to wait for {} seconds", wait.as_secs())?
+                write!(f, "was not sent: the service asks to wait for {} seconds", wait.as_secs())?;
             }
         }
         if in_doubt.is_some() { f.write_str("; it may have taken effect") } else { Ok(()) }

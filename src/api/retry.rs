@@ -186,7 +186,7 @@ mod tests {
                             );
                         }
                         Retry(then) | At(then) => {
-                            assert_eq!(decision, then, "{again:?} {outcome:?} {attempt}")
+                            assert_eq!(decision, then, "{again:?} {outcome:?} {attempt}");
                         }
                     }
                 }

@@ -101,7 +101,7 @@ fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(Content, Unquota
             Value::Plain(Json::String(text))
                 if request.is_sensitive(name) && text.chars().count() >= 8 =>
             {
-                unquotable.add(text)
+                unquotable.add(text);
             }
             Value::Plain(_) | Value::File(_) => {}
         }
@@ -143,7 +143,7 @@ fn form(fields: &Fields, secrets: &Secrets) -> Result<Vec<Part>, String> {
         match value {
             Value::Plain(json) => flatten(name.clone(), json, &mut parts),
             Value::Secret(reference) => {
-                parts.push(text_part(name.clone(), secret(reference, secrets)?.to_owned()))
+                parts.push(text_part(name.clone(), secret(reference, secrets)?.to_owned()));
             }
             Value::File(path) => {
                 let bytes = secrets.read_file(path).map_err(|missing| missing.to_string())?;
@@ -162,10 +162,10 @@ fn flatten(name: String, json: &Json, parts: &mut Vec<Part>) {
         Json::String(text) => parts.push(text_part(name, text.clone())),
         Json::Bool(_) | Json::Number(_) => parts.push(text_part(name, json.to_string())),
         Json::Array(items) => {
-            items.iter().for_each(|item| flatten(format!("{name}[]"), item, parts))
+            items.iter().for_each(|item| flatten(format!("{name}[]"), item, parts));
         }
         Json::Object(object) => {
-            object.iter().for_each(|(key, value)| flatten(format!("{name}[{key}]"), value, parts))
+            object.iter().for_each(|(key, value)| flatten(format!("{name}[{key}]"), value, parts));
         }
     }
 }

@@ -245,7 +245,8 @@ pub fn section(
                 }
             }
             Match::One(_) => {
-                comparing.ambiguous("another entry already matches the same live object", &mut diff)
+                comparing
+                    .ambiguous("another entry already matches the same live object", &mut diff);
             }
             Match::Ambiguous(why) => {
                 doubt.unmatched = true;
@@ -322,7 +323,7 @@ fn unlisted(
             context.target,
         )),
         (Unlisted::Delete, Some(why)) => {
-            diff.notes.push(note(Reason::LeftAlone { why: why.into() }))
+            diff.notes.push(note(Reason::LeftAlone { why: why.into() }));
         }
         // Bots come and go with the tokens that they belong to; a report of them would never end.
         _ if live.protected.is_some() => {}

@@ -110,7 +110,7 @@ fn remarks(field: &Field, schema: &Json) -> Vec<String> {
     remark(field.secrecy == Secrecy::Sensitive, "its live value is never shown");
     match &field.read {
         Readback::Never if field.accepted.on(Route::Edit) => {
-            remark(true, "cannot be verified: the service does not return it")
+            remark(true, "cannot be verified: the service does not return it");
         }
         Readback::IfPresent => remark(true, "verified only where the service returns it"),
         _ => {}

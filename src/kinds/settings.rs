@@ -506,7 +506,7 @@ mod tests {
             ),
         ] {
             let found = collect(|report| {
-                check_create(&fields(settings.clone()), &fields(create.clone()), report)
+                check_create(&fields(settings.clone()), &fields(create.clone()), report);
             });
             assert_eq!(
                 found.iter().map(|fault| fault.0).collect::<Vec<_>>(),

@@ -49,10 +49,10 @@ impl Walk<'_> {
             }
             Data::Unreadable if text.get(node.span.clone()).is_some_and(is_numeric) => {}
             Data::Null | Data::Bool(_) => {
-                self.hidden.push(properties_start(text, node.span.start)..node.span.start)
+                self.hidden.push(properties_start(text, node.span.start)..node.span.start);
             }
             data if *data != Data::Unreadable && takes_scalars(schema) => {
-                self.rest_of_lines(node, after)
+                self.rest_of_lines(node, after);
             }
             _ => self.hidden.push(whole(text, &node.span)),
         }

@@ -127,7 +127,7 @@ fn the_first_page_decides_what_may_follow() {
         assert_eq!(accepted.is_err(), foreseen == Foreseen::Contradiction, "{at}");
         match foreseen {
             Foreseen::Contradiction => {
-                assert_eq!(pager.finish(), Err(PageError::Unfinished), "{at}")
+                assert_eq!(pager.finish(), Err(PageError::Unfinished), "{at}");
             }
             Foreseen::End => assert_eq!(pager.finish().unwrap().len() as u64, entries, "{at}"),
             Foreseen::Next(expected) => {

@@ -340,10 +340,10 @@ pub fn project(declared: &manifest::Project, live: &Live, settings: &Settings) -
             origin: declared.origin.clone(),
         }),
         Presence::Moved { to } => {
-            plan.close(moved_project(&address, to.as_deref(), &declared.origin))
+            plan.close(moved_project(&address, to.as_deref(), &declared.origin));
         }
         Presence::Deleting { since } => {
-            plan.close(deleting_project(&address, since.as_deref(), &declared.origin))
+            plan.close(deleting_project(&address, since.as_deref(), &declared.origin));
         }
         Presence::Unreadable(reason) => {
             plan.closed = Some(reason.clone());

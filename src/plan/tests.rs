@@ -689,7 +689,7 @@ fn a_project_is_archived_only_if_all_the_rest_was_compared() {
     };
     assert_eq!(archives(&|_| ()), (2, 1, 0));
     let unread = |live: &mut Live| {
-        drop(live.sections.insert("variables", Collection::Unreadable("answered 403".into())))
+        drop(live.sections.insert("variables", Collection::Unreadable("answered 403".into())));
     };
     assert_eq!(
         archives(&unread),

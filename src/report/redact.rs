@@ -358,12 +358,12 @@ mod tests {
                     "keys at {path}"
                 );
                 whole.iter().zip(struck.values()).for_each(|((key, whole), struck)| {
-                    changes(&format!("{path}/{key}"), whole, struck, changed)
+                    changes(&format!("{path}/{key}"), whole, struck, changed);
                 });
             }
             (whole, struck) if whole == struck => {}
             (Json::String(_), Json::String(text)) if text.contains(MARK) => {
-                drop(changed.insert(path.to_owned()))
+                changed.insert(path.to_owned());
             }
             _ => panic!("{path}: {whole} became {struck}"),
         }

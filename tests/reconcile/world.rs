@@ -154,7 +154,7 @@ impl World {
         let projects: Vec<_> = desired.projects.iter().collect();
         observer
             .all(&projects, &settings.selection, 16, |project, live| {
-                plan.add(plan::project(project, &live, settings))
+                plan.add(plan::project(project, &live, settings));
             })
             .await?;
         Ok(plan.sorted())

@@ -272,7 +272,7 @@ impl Wire {
                 Fault::KillBefore => return self.die().await,
                 Fault::Revoked => world.state().revoked = true,
                 Fault::ForbiddenFromHere => {
-                    world.state().forbidden.push(path_of(&request.target).to_owned())
+                    world.state().forbidden.push(path_of(&request.target).to_owned());
                 }
                 other => fault = fault.or(Some(other)),
             }
@@ -515,7 +515,7 @@ impl Wire {
             headers.get(name).and_then(|v| v.to_str().ok()?.parse::<u64>().ok())
         };
         let mut set = |name: &'static str, value: u64| {
-            drop(headers.insert(name, value.to_string().parse().unwrap()))
+            drop(headers.insert(name, value.to_string().parse().unwrap()));
         };
         match damage {
             Damage::NoRows => rows.clear(),
@@ -527,7 +527,7 @@ impl Wire {
             }
             Damage::Repeated => rows.extend(rows.first().cloned()),
             Damage::PageBefore => {
-                rows = before.and_then(|page| page.as_array().cloned()).unwrap_or(rows)
+                rows = before.and_then(|page| page.as_array().cloned()).unwrap_or(rows);
             }
             Damage::TotalMore | Damage::TotalLess => {
                 if let Some(total) = number(headers, "x-total") {

@@ -105,7 +105,7 @@ async fn all(
     let projects: Vec<_> = prepared.desired.projects.iter().collect();
     observer
         .all(&projects, &settings.selection, 16, |project, live| {
-            plan.add(plan::project(project, &live, &settings))
+            plan.add(plan::project(project, &live, &settings));
         })
         .await?;
     let plan = plan.sorted();

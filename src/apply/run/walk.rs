@@ -114,7 +114,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             match happened {
                 None => {}
                 Some(Happened::Walked(walk, Next::Waits(due, wait))) => {
-                    waiting.push((due, walk, wait))
+                    waiting.push((due, walk, wait));
                 }
                 Some(Happened::Walked(walk, Next::Ended(outcome, error))) => {
                     ended.error = ended.error.take().or(error);
@@ -143,7 +143,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 Readiness::Blocked(why) => self.end(ended, &step, Outcome::Skipped(why.into())),
                 Readiness::Waits => ready.push(step),
                 Readiness::Ready if self.is_over() || ended.error.is_some() => {
-                    self.end(ended, &step, Outcome::NotStarted)
+                    self.end(ended, &step, Outcome::NotStarted);
                 }
                 Readiness::Ready => {
                     self.teller.tell(Event::Started {

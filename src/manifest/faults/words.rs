@@ -349,7 +349,7 @@ impl Spot<'_> {
             match (choice.get("enum").or_else(|| choice.get("const")), choice["type"].as_str()) {
                 // Numbers that stand for the same things as words are accepted, not advertised.
                 (Some(Json::Array(words)), _) if words.iter().all(Json::is_string) => {
-                    options.extend(strings(&choice["enum"]))
+                    options.extend(strings(&choice["enum"]));
                 }
                 (Some(_), _) => {}
                 (None, Some(kind)) if kind != "null" => types.push(in_words(kind)),

@@ -188,7 +188,7 @@ fn billable(call: &Call<'_>) -> Result<Answer, Failure> {
         "name_desc" => seats.sort_by_key(|seat| Reverse(seat.user.name.to_lowercase())),
         "oldest_sign_in" | "last_activity_on_asc" => seats.sort_by_key(|seat| seat.user.id),
         "recent_sign_in" | "last_activity_on_desc" => {
-            seats.sort_by_key(|seat| Reverse(seat.user.id))
+            seats.sort_by_key(|seat| Reverse(seat.user.id));
         }
         // Memberships come in the order in which people joined.
         "last_joined" => seats.reverse(),
