@@ -1,4 +1,4 @@
-//! undrift keeps the projects of a GitLab-compatible service where Git says they are.
+//! undrift keeps GitLab projects configured as declared in Git.
 //!
 //! ```text
 //! manifests --load--> located tree --check--> entries --resolve--> Desired

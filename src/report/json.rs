@@ -318,7 +318,7 @@ struct DiagnosticForm {
     code: String,
     /// What is wrong.
     message: String,
-    /// The file, relative to the manifest folder.
+    /// The file, as seen from the working directory.
     #[schemars(required, extend("type" = ["string", "null"]))]
     file: Option<String>,
     /// The line, from 1.
@@ -335,7 +335,7 @@ struct DiagnosticForm {
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is of use")]
 struct RelatedForm {
-    /// The file, relative to the manifest folder.
+    /// The file, as seen from the working directory.
     file: String,
     /// The line, from 1.
     line: Option<u32>,
