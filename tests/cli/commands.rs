@@ -93,6 +93,7 @@ fn usage_errors_exit_with_3_and_say_what_to_do() {
         "plan",
         "plan --url http://gitlab.example.org",
         "plan --sandbox --only acme/shpo",
+        "plan --sandbox --only acme/*#setings",
         "drift --sandbox --only acme/shop#settings --exclude acme/shop",
         "plan --sandbox my.db",
         "plan . --sandbox my.db",
