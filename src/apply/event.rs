@@ -21,7 +21,7 @@ pub enum Event {
     Verified {
         /// The project.
         project: Address,
-        /// What did not stick.
+        /// What does not match.
         mismatches: Vec<Mismatch>,
     },
 }
@@ -124,7 +124,7 @@ impl MismatchReason {
 pub struct Applied {
     /// Every step of the plan, in its order.
     pub steps: Vec<StepResult>,
-    /// What is not as declared after the run.
+    /// What does not match its manifest after the run.
     pub mismatches: Vec<Mismatch>,
     /// Whether a signal ended the run.
     pub interrupted: bool,

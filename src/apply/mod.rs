@@ -2,11 +2,12 @@
 //!
 //! Before its first write each project's touched sections are read again and planned anew. A step
 //! that comes out the same runs; one that is no longer needed was done by somebody else; anything
-//! else means that the project moved, and it is left alone. After the writes the same sections are
-//! read and planned once more: whatever that plan still holds did not stick. So one pure function,
-//! [`plan::project`](crate::plan::project), decides before, after, and when an answer was lost, and
-//! nothing here compares fields on its own. That such a plan says nothing of a step means that
-//! nothing is left to do only if it has no [`doubt`](crate::plan::ProjectPlan::doubt) about it.
+//! else means that the project changed meanwhile, and it is skipped. After the writes the same
+//! sections are read and planned once more: whatever that plan still holds does not match. So one
+//! pure function, [`plan::project`](crate::plan::project), decides before, after, and when an
+//! answer was lost, and nothing here compares fields on its own. That such a plan says nothing of a
+//! step means that nothing is left to do only if it has no
+//! [`doubt`](crate::plan::ProjectPlan::doubt) about it.
 //!
 //! Projects run side by side and do not affect each other; within a project steps run along their
 //! edges (`run`). What a lost answer has done is decided in `lost`.

@@ -301,7 +301,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.steps.iter().find(within).unwrap_or(&self.steps[0]).address.clone()
     }
 
-    /// Reads the project back and names what is not as declared.
+    /// Reads the project back and names what does not match its manifest.
     async fn read_back(&self, ended: &mut Ended) {
         if self.is_over() || ended.error.is_some() || Bug::SkipReadBack.is_planted() {
             return;
@@ -314,7 +314,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.teller.tell(Event::Verified { project, mismatches: ended.mismatches.clone() });
     }
 
-    /// What is not as declared, or not known to be, now that the steps were carried out.
+    /// What does not match its manifest, or is not known to be, now that the steps were carried
+    /// out.
     fn left(&self, left: &ProjectPlan, ended: &Ended) -> Vec<Mismatch> {
         let mut mismatches: Vec<_> = self
             .newly_unread(left)

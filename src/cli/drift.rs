@@ -1,4 +1,4 @@
-//! `undrift drift`: whether the service is still as declared; for schedules.
+//! `undrift drift`: whether the service matches the manifests; for schedules.
 
 use super::{
     Context,

@@ -13,7 +13,7 @@ pub(super) enum Exit {
     Terminated,
     /// An error of undrift itself.
     Internal,
-    /// Apply did not do everything, or something did not stick.
+    /// Apply did not do everything, or something was not saved.
     Unfinished,
     /// The plan is stale, expired or for another target.
     #[cfg_attr(

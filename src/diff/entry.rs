@@ -164,7 +164,7 @@ impl<'a> Comparing<'a> {
     /// The entry is live.
     pub(super) fn present(&self, live: &LiveEntry, diff: &mut SectionDiff) {
         if let Some(why) = live.protected {
-            diff.notes.push(self.note(Reason::LeftAlone { why: why.into() }, Vec::new()));
+            diff.notes.push(self.note(Reason::Protected { why: why.into() }, Vec::new()));
             return;
         }
         if self.entry.state == State::Absent {

@@ -125,8 +125,8 @@ pub struct Note {
 pub enum Reason {
     /// It is live, and no manifest lists it.
     Unlisted,
-    /// It is live and unlisted, and is left alone for the reason given.
-    LeftAlone {
+    /// It is live and unlisted, and is protected for the reason given.
+    Protected {
         /// The reason, for example `it is a bot`.
         why: String,
     },
@@ -323,11 +323,11 @@ fn unlisted(
             context.target,
         )),
         (Unlisted::Delete, Some(why)) => {
-            diff.notes.push(note(Reason::LeftAlone { why: why.into() }));
+            diff.notes.push(note(Reason::Protected { why: why.into() }));
         }
         // Bots come and go with the tokens that they belong to; a report of them would never end.
         _ if live.protected.is_some() => {}
-        _ if doubt.unmatched => diff.notes.push(note(Reason::LeftAlone { why: UNMATCHED.into() })),
+        _ if doubt.unmatched => diff.notes.push(note(Reason::Protected { why: UNMATCHED.into() })),
         _ => diff.notes.push(note(Reason::Unlisted)),
     }
 }

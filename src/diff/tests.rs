@@ -49,7 +49,7 @@ fn said(hooks: &str, urls: [&str; 2], known: Option<&str>) -> Vec<String> {
     let notes = diff
         .notes
         .iter()
-        .filter(|note| matches!(note.reason, Reason::Unlisted | Reason::LeftAlone { .. }));
+        .filter(|note| matches!(note.reason, Reason::Unlisted | Reason::Protected { .. }));
     let differences = diff
         .differences
         .iter()

@@ -124,7 +124,7 @@ fn helps(canvas: &mut Canvas, applied: &Applied) {
     }
 }
 
-/// Whether nobody knows if it is as declared.
+/// Whether nobody knows if it matches.
 const fn is_unread(mismatch: &Mismatch) -> bool {
     matches!(mismatch.reason, MismatchReason::Unreadable(_))
 }

@@ -78,7 +78,7 @@ fn grouped(projects: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<(String, Ve
 enum Sort {
     Archived,
     Unlisted,
-    LeftAlone,
+    Protected,
     Waits,
     NotReturned,
     CannotVerify,
@@ -90,7 +90,7 @@ impl Sort {
         match reason {
             Reason::Archived => Self::Archived,
             Reason::Unlisted => Self::Unlisted,
-            Reason::LeftAlone { .. } => Self::LeftAlone,
+            Reason::Protected { .. } => Self::Protected,
             Reason::Waits { .. } => Self::Waits,
             Reason::NotReturned => Self::NotReturned,
             Reason::CannotVerify => Self::CannotVerify,
@@ -102,7 +102,7 @@ impl Sort {
         match self {
             Self::Archived => "archived; skipped",
             Self::Unlisted => "not in any manifest; unchanged",
-            Self::LeftAlone => "protected from changes",
+            Self::Protected => "protected from changes",
             Self::NotReturned => "not compared: the service's answer lacks these fields",
             Self::CannotVerify => {
                 "cannot be verified: the service never returns these fields; `--resend` sends them again"
@@ -120,7 +120,7 @@ fn object(note: &Note) -> String {
     let about = match &note.reason {
         Reason::Archived => return String::new(),
         Reason::Unlisted => return tail,
-        Reason::LeftAlone { why } => why.clone(),
+        Reason::Protected { why } => why.clone(),
         Reason::Waits { why } => format!("{} waits {why}", note.fields.join(", ")),
         Reason::NotReturned | Reason::CannotVerify => note.fields.join(", "),
         Reason::SecretMissing { secrets } => secrets.join(", "),
