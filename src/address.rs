@@ -17,21 +17,21 @@ use crate::text::encode;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(with = "AddressForm")]
 pub struct Address {
-    /// The full path of the project (or group).
+    /// The full path of the group or project.
     pub path: Arc<str>,
-    /// The section of the manifest; `None` for the project itself.
+    /// The section of the manifest; `None` for the group or project itself.
     pub section: Option<&'static str>,
     /// The entry within a section that is a list.
     pub entry: Option<String>,
 }
 
 impl Address {
-    /// The project itself.
-    pub const fn project(path: Arc<str>) -> Self {
+    /// The group or project itself.
+    pub const fn container(path: Arc<str>) -> Self {
         Self { path, section: None, entry: None }
     }
 
-    /// A whole section of this address's project.
+    /// A whole section of this address's group or project.
     pub fn section(&self, section: &'static str) -> Self {
         Self { path: self.path.clone(), section: Some(section), entry: None }
     }
@@ -72,9 +72,9 @@ struct AddressForm<'a> {
     /// The whole address: `PATH`, `PATH#SECTION` or `PATH#SECTION/ENTRY`, the entry
     /// percent-encoded.
     full: String,
-    /// The full path of the project (or group).
+    /// The full path of the group or project.
     path: &'a str,
-    /// The section of the manifest; `null` for the project itself.
+    /// The section of the manifest; `null` for the group or project itself.
     #[serde(serialize_with = "crate::text::word_if_any")]
     section: Option<&'static str>,
     /// The entry within a section that is a list, or `null`.

@@ -61,6 +61,85 @@ pub struct Field {
     /// [`crate::value::Value::File`].
     #[serde(skip_serializing_if = "is_default")]
     pub upload: bool,
+    /// What it names by a path or a username, and requests by an id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names: Option<Named>,
+    /// What manifests write otherwise than requests and answers.
+    #[serde(skip_serializing_if = "is_default")]
+    pub codec: Codec,
+    /// Whether an edit that leaves it out resets it, so that every edit carries it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub with_every_edit: bool,
+    /// The field whose change makes the service forget this one, so that it is sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forgotten_with: Option<Cow<'static, str>>,
+    /// The only scope that has it, if not all scopes of its kind do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only: Option<Scope>,
+}
+
+/// What documents are about.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// A group.
+    Group,
+    /// A project.
+    Project,
+}
+
+impl Scope {
+    /// Every scope, in the order in which reports name them.
+    pub const ALL: [Self; 2] = [Self::Group, Self::Project];
+
+    /// What one of them is called in a sentence, and in the path of its operations.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Group => "group",
+            Self::Project => "project",
+        }
+    }
+
+    /// The `kind` of documents about one.
+    pub const fn document(self) -> &'static str {
+        match self {
+            Self::Group => "Group",
+            Self::Project => "Project",
+        }
+    }
+}
+
+/// What a field names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Named {
+    /// A user, by username.
+    User,
+    /// A group, by its full path.
+    Group,
+}
+
+impl Named {
+    /// What one is called in a sentence.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Group => "group",
+        }
+    }
+}
+
+/// How the value of a field is written in manifests, where requests and answers have it otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Codec {
+    /// As everywhere.
+    #[default]
+    Same,
+    /// As the word of a [`Level`](crate::level::Level); requests and answers have its number.
+    Level,
 }
 
 /// The requests that accept a field.
@@ -136,6 +215,11 @@ pub enum Compare {
     Exact,
     /// Lists without regard to order.
     Set,
+    /// Addresses in normal form (RFC 3986, 6.2.2 and 6.2.3).
+    Url,
+    /// Lists of rows, each of which names one thing or a level. An edit says which to add and which
+    /// to remove.
+    Rows,
 }
 
 /// How secret a field is.
@@ -191,6 +275,11 @@ pub const FIELD: Field = Field {
     secrecy: Secrecy::Open,
     administrators: false,
     upload: false,
+    names: None,
+    codec: Codec::Same,
+    with_every_edit: false,
+    forgotten_with: None,
+    only: None,
 };
 
 impl Field {
@@ -288,6 +377,48 @@ impl Field {
     #[must_use]
     pub fn upload(self) -> Self {
         Self { upload: true, ..self }
+    }
+
+    /// Names a user or a group; requests carry the id, under `sent`.
+    #[must_use]
+    pub fn names(self, named: Named, sent: &'static str) -> Self {
+        Self { names: Some(named), ..self.send_as(sent) }
+    }
+
+    /// A level of access: a word in manifests, a number in requests and answers.
+    #[must_use]
+    pub fn level(self) -> Self {
+        Self { codec: Codec::Level, ..self }
+    }
+
+    /// Carried by every edit, because the service resets what an edit leaves out.
+    #[must_use]
+    pub fn with_every_edit(self) -> Self {
+        Self { with_every_edit: true, ..self }
+    }
+
+    /// Forgotten by the service when `other` changes.
+    #[must_use]
+    pub fn forgotten_with(self, other: &'static str) -> Self {
+        Self { forgotten_with: Some(other.into()), ..self }
+    }
+
+    /// Compared row by row.
+    #[must_use]
+    pub fn as_rows(self) -> Self {
+        Self { compare: Compare::Rows, ..self }
+    }
+
+    /// Compared as an address.
+    #[must_use]
+    pub fn as_url(self) -> Self {
+        Self { compare: Compare::Url, ..self }
+    }
+
+    /// In one scope only.
+    #[must_use]
+    pub fn only(self, scope: Scope) -> Self {
+        Self { only: Some(scope), ..self }
     }
 
     /// The name under which a live object carries this field, if it ever does.

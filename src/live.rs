@@ -1,4 +1,5 @@
-//! What is on the service: one project, section by section, and how far each can be trusted.
+//! What is on the service: one group or project, section by section, and how far each can be
+//! trusted.
 //!
 //! Only a section that was read to its end says that something is absent. A key that is missing
 //! from an answer is unknown, never false or null.
@@ -7,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     cause::Cause,
-    kind::{LiveEntry, Target, Users},
+    kind::{Facts, LiveEntry, Names, Target},
     page::Complete,
 };
 
@@ -22,40 +23,50 @@ pub struct Caller {
     pub administrator: bool,
 }
 
-/// One declared project as it was found.
+/// One declared container as it was found.
+#[derive(Clone)]
 pub struct Live {
     /// Whether it is there.
     pub presence: Presence,
     /// The declared sections, by name. A section that is not there was not read.
     pub sections: BTreeMap<&'static str, Collection>,
-    /// The users that declared entries name.
-    pub users: Users,
-    /// The user ids of all owners, inherited ones too; read only where the direct owners become
-    /// fewer.
-    pub owners: Option<Vec<u64>>,
+    /// The ids of what declared entries name.
+    pub names: Names,
+    /// The answer to [`Question::Inherited`](crate::plan::Question::Inherited), once it was asked.
+    pub inherited: Option<Inherited>,
     /// When it was read, on the client's clock.
     pub read_at: Duration,
 }
 
 impl Live {
-    /// A project of which nothing but this is known.
-    pub const fn of(presence: Presence, read_at: Duration) -> Self {
-        Self { presence, sections: BTreeMap::new(), users: Users::new(), owners: None, read_at }
+    /// A container of which nothing but this is known.
+    pub fn of(presence: Presence, read_at: Duration) -> Self {
+        Self {
+            presence,
+            sections: BTreeMap::new(),
+            names: Names::default(),
+            inherited: None,
+            read_at,
+        }
     }
 }
 
-/// Whether a project is there.
+/// The levels of access that users have from the group above, by user id. What could not be read is
+/// empty: nothing follows from who is not in it.
+pub type Inherited = std::sync::Arc<BTreeMap<u64, u8>>;
+
+/// Whether a container is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// It is there.
-    Here(Facts),
+    Here(Target, Facts),
     /// It is not there: the service said so to a caller who sees the namespace that it would be in.
     Missing(Target),
     /// Neither is the namespace that it would be in.
     NoNamespace(String),
-    /// The path leads to a project with another one.
+    /// The path leads to one with another path.
     Moved {
-        /// The path that the project has now, if the service told.
+        /// The path that it has now, if the service told.
         to: Option<String>,
     },
     /// It is marked for deletion, and goes away by itself.
@@ -67,24 +78,17 @@ pub enum Presence {
     Unreadable(Cause),
 }
 
-/// What is known of a project that is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    /// The project.
-    pub target: Target,
-    /// Whether it is archived.
-    pub archived: bool,
-    /// The user in whose personal namespace it is.
-    pub personal_owner: Option<u64>,
-}
-
 /// The live entries of a section.
+#[derive(Clone)]
 pub enum Collection {
     /// A list that was read to its end.
     Complete(Complete<LiveEntry>),
+    /// A list within the container's own object. The service leaves out what the caller may not
+    /// see: an entry whose own name was looked up is absent if it is not in it, and nothing else.
+    Within(Vec<LiveEntry>),
     /// The one thing of a section that is not a list, or the proof that there is none.
     One(Option<LiveEntry>),
-    /// The project does not exist yet, so neither does anything in it.
+    /// The container does not exist yet, so neither does anything in it.
     Fresh,
     /// Something was read, but not all: nothing is concluded from it.
     Partial(Cause),
@@ -93,13 +97,14 @@ pub enum Collection {
 }
 
 impl Collection {
-    /// Every live entry, if the section was read to its end.
+    /// The live entries, if the section was read.
     ///
     /// # Errors
     /// Why it was not.
     pub fn entries(&self) -> Result<&[LiveEntry], &Cause> {
         match self {
             Self::Complete(entries) => Ok(entries),
+            Self::Within(entries) => Ok(entries),
             Self::One(entry) => Ok(entry.as_slice()),
             Self::Fresh => Ok(&[]),
             Self::Partial(reason) | Self::Unreadable(reason) => Err(reason),

@@ -90,6 +90,16 @@ pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
     }
 }
 
+/// Words as a list of all of them: `a, b and c`.
+pub fn joined<S: AsRef<str>>(words: &[S]) -> String {
+    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+    match &words[..] {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
 /// Names as a list: `` `a`, `b` ``.
 pub fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{}`", escape(name))).collect::<Vec<_>>().join(", ")
@@ -99,6 +109,32 @@ pub fn listed(names: &[&str]) -> String {
 /// fragment.
 pub fn mask_url(url: &str) -> Cow<'_, str> {
     mask_ranges(url, &url_secrets(url))
+}
+
+/// `url` in normal form (RFC 3986, 6.2.2 and 6.2.3): scheme and host in lower case, no default
+/// port, no dot segments, `/` for an empty path, and nothing percent-encoded that need not be. What
+/// is no URL stays as it is.
+pub fn normal_url(url: &str) -> String {
+    let Ok(parsed) = url::Url::parse(url) else { return url.to_owned() };
+    let mut normal = String::new();
+    let mut rest = parsed.as_str();
+    while let Some(at) = rest.find('%') {
+        normal.push_str(&rest[..at]);
+        let Some(code) = rest.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok())
+        else {
+            normal.push('%');
+            rest = &rest[at + 1..];
+            continue;
+        };
+        let c = char::from(code);
+        if c.is_ascii_alphanumeric() || "-._~".contains(c) {
+            normal.push(c);
+        } else {
+            normal.push_str(&format!("%{code:02X}"));
+        }
+        rest = &rest[at + 3..];
+    }
+    normal + rest
 }
 
 /// `text` with each of `ranges` (ordered, apart, on character boundaries) replaced by [`MASK`].

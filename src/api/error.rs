@@ -5,7 +5,7 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 use super::transport::{Failure, SendError};
 use crate::{
     cause::Cause,
-    field::Tier,
+    field::{Scope, Tier},
     operation::Operation,
     page::PageError,
     planted::Bug,
@@ -86,8 +86,8 @@ impl Refusal {
 /// What a 404 says is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absence {
-    /// The project, or the right to see it.
-    Project,
+    /// The group or project, or the right to see it.
+    Container(Scope),
     /// The route; or the answer is not the service's own.
     Route,
     /// Nothing that is named: the licence, a flag or a setting hides what was asked for.
@@ -168,13 +168,18 @@ impl ApiError {
         self.status() == Some(404)
     }
 
-    /// 404 because there is no such project, or the caller must not see it. The only 404 after
-    /// which one may be created.
-    pub fn is_project_not_found(&self) -> bool {
+    /// 404 because there is no such group or project, or the caller must not see it. The only 404
+    /// after which one may be created.
+    pub fn is_missing(&self, scope: Scope) -> bool {
         let says_so = |refusal: &Refusal| {
-            refusal.absence == Absence::Project || Bug::AnyNotFoundIsMissing.is_planted()
+            refusal.absence == Absence::Container(scope) || Bug::AnyNotFoundIsMissing.is_planted()
         };
         self.is_not_found() && self.refusal().is_some_and(says_so)
+    }
+
+    /// 404 because there is no such group or project to hold what the request names.
+    pub fn is_container_missing(&self) -> bool {
+        Scope::ALL.into_iter().any(|scope| self.is_missing(scope))
     }
 
     /// 404 because the service has no such route or hides it, or because something before it
@@ -446,7 +451,12 @@ pub(super) fn message(
         Some((Some(Json::String(message)), _))
             if message.eq_ignore_ascii_case("404 Project Not Found") =>
         {
-            Absence::Project
+            Absence::Container(Scope::Project)
+        }
+        Some((Some(Json::String(message)), _))
+            if message.eq_ignore_ascii_case("404 Group Not Found") =>
+        {
+            Absence::Container(Scope::Group)
         }
         // Only the `F` tells this from "404 Not found", which is about a member or hook.
         Some((Some(Json::String(message)), _)) if message == "404 Not Found" => Absence::Hidden,
@@ -568,7 +578,8 @@ mod tests {
     #[test]
     fn four_kinds_of_404_are_told_apart() {
         let table = [
-            (r#"{"message":"404 Project Not Found"}"#, Absence::Project),
+            (r#"{"message":"404 Project Not Found"}"#, Absence::Container(Scope::Project)),
+            (r#"{"message":"404 Group Not Found"}"#, Absence::Container(Scope::Group)),
             (r#"{"message":"404 Not Found"}"#, Absence::Hidden),
             (r#"{"message":"404 Not found"}"#, Absence::Other),
             (r#"{"message":"404 Variable Not Found"}"#, Absence::Other),

@@ -76,7 +76,7 @@ impl WriteClient {
             Err(e)
                 if delete
                     && e.is_not_found()
-                    && !e.is_project_not_found()
+                    && !e.is_container_missing()
                     && !e.is_unknown_route() =>
             {
                 Ok(Answer {

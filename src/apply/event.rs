@@ -17,10 +17,10 @@ pub enum Event {
     },
     /// A step ended, or will not be started.
     Ended(StepResult),
-    /// A project was read back.
+    /// A container was looked at after its writes.
     Verified {
-        /// The project.
-        project: Address,
+        /// The container.
+        container: Address,
         /// What does not match.
         mismatches: Vec<Mismatch>,
     },
@@ -105,6 +105,9 @@ pub enum MismatchReason {
     NotSaved,
     /// It was no part of the plan: somebody else changed it meanwhile.
     ChangedMeanwhile,
+    /// It could be seen only after a step of this run, and is more than the plan said: the next run
+    /// does it.
+    NotPlanned,
     /// It could not be read back.
     Unreadable(Cause),
 }
@@ -113,7 +116,7 @@ impl MismatchReason {
     const fn is_transient(&self) -> bool {
         match self {
             Self::NotSaved => false,
-            Self::ChangedMeanwhile => true,
+            Self::ChangedMeanwhile | Self::NotPlanned => true,
             Self::Unreadable(cause) => cause.transient,
         }
     }

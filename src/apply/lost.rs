@@ -13,11 +13,11 @@ use std::time::Duration;
 use crate::{
     api::WRITE_TIMEOUT,
     cause::Cause,
-    diff::{Action, Change},
-    kind::Kind,
+    diff::{Action, Change, Step},
+    field::Scope,
     kinds,
     operation::{Again, Request, Write},
-    plan::{ProjectPlan, Step},
+    plan::ContainerPlan,
     planted::Bug,
     text,
 };
@@ -45,17 +45,20 @@ pub(super) enum Standing {
     Unknown(Cause),
 }
 
-/// What `now` says of the call `at` of `step`.
-pub(super) fn standing(step: &Step, at: usize, now: &ProjectPlan) -> Standing {
+/// What `now` says of the call `at` of `step`, in a container of `scope`.
+pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> Standing {
     if let Some(doubt) = now.doubt(step) {
         return Standing::Unknown(doubt);
     }
     let left = now.steps.iter().find(|left| left.address == step.address);
+    if step.replaces {
+        return of_replacement(step, at, left);
+    }
     match (step.action, left) {
         (Action::Update, None) => unless_unseen(step, now),
         (Action::Update, Some(left)) => {
             let open: Vec<_> =
-                left.changes.iter().filter(|change| carries(step, at, change)).collect();
+                left.changes.iter().filter(|change| carries(scope, step, at, change)).collect();
             if open.is_empty() {
                 Standing::Applied
             } else if open.iter().all(|change| step.does_as(left, &change.field)) {
@@ -66,14 +69,31 @@ pub(super) fn standing(step: &Step, at: usize, now: &ProjectPlan) -> Standing {
         }
         (_, Some(left)) if step.is_as(left) => Standing::NotApplied,
         (_, Some(_)) => Standing::Other,
-        (Action::Create, None) if step.address.section.is_none() => of_new_project(step, at, now),
+        (Action::Create, None) if step.address.section.is_none() => {
+            of_new_container(scope, step, at, now)
+        }
         (Action::Create | Action::Delete, None) => Standing::Applied,
+    }
+}
+
+/// A step that removes something and adds it anew: what is missing has to be created, what is as it
+/// was has to be replaced.
+fn of_replacement(step: &Step, at: usize, left: Option<&Step>) -> Standing {
+    let removes = at == 0;
+    let restores = step.sends.get(at).is_some_and(|call| call.restores);
+    match left {
+        None => Standing::Applied,
+        Some(left) if left.action == Action::Create && removes => Standing::Applied,
+        Some(left) if left.action == Action::Create => Standing::NotApplied,
+        Some(left) if step.is_as(left) && removes => Standing::NotApplied,
+        Some(left) if step.is_as(left) && restores => Standing::Applied,
+        Some(_) => Standing::Other,
     }
 }
 
 /// An update of which nothing is left to see. One field that was seen to change shows that the call
 /// was carried out, with all that it carried.
-fn unless_unseen(step: &Step, now: &ProjectPlan) -> Standing {
+fn unless_unseen(step: &Step, now: &ContainerPlan) -> Standing {
     let unseen = now.unseen(step);
     if unseen.len() < step.changes.len() {
         return Standing::Applied;
@@ -81,27 +101,37 @@ fn unless_unseen(step: &Step, now: &ProjectPlan) -> Standing {
     Standing::Unknown(Cause::new(format!("the service does not return {}", text::listed(&unseen))))
 }
 
-/// A project that is there now. It came with its settings; those that differ are a step of their
-/// own by now.
-fn of_new_project(step: &Step, at: usize, now: &ProjectPlan) -> Standing {
-    let settings = now.steps.iter().find(|left| left.address.section == Some("settings"));
-    let differs =
-        settings.is_some_and(|left| left.changes.iter().any(|change| carries(step, at, change)));
+/// A container that is there now. It came with parts of its own object; those that differ are steps
+/// of their own by now.
+fn of_new_container(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> Standing {
+    let along: Vec<_> = kinds::sections(scope)
+        .filter(|section| section.comes_with_container())
+        .map(|section| section.section)
+        .collect();
+    let differs = now
+        .steps
+        .iter()
+        .filter(|left| left.address.section.is_some_and(|name| along.contains(&name)))
+        .any(|left| left.changes.iter().any(|change| carries(scope, step, at, change)));
     match (differs, at) {
         (false, _) => Standing::Applied,
-        // Somebody else's project has the path.
+        // Somebody else's has the path.
         (true, 0) => Standing::Other,
         (true, _) => Standing::NotApplied,
     }
 }
 
 /// Whether the call `at` of `step` carries what `change` is about.
-fn carries(step: &Step, at: usize, change: &Change) -> bool {
-    let table = kinds::of_section(step.address.section.unwrap_or("settings")).map(Kind::table);
-    let sent =
-        table.map_or(&*change.field, |table| table.field(&change.field).sent_name(&change.field));
-    step.requests
-        .get(at)
+fn carries(scope: Scope, step: &Step, at: usize, change: &Change) -> bool {
+    let name = &*change.field;
+    let sections = kinds::sections(scope).filter(|section| match step.address.section {
+        Some(own) => section.section == own,
+        None => section.comes_with_container(),
+    });
+    let spec = sections.filter_map(|section| section.table().get(name)).next();
+    let sent = spec.map_or(name, |spec| spec.field.sent_name(name));
+    step.requests()
+        .nth(at)
         .and_then(Request::body_fields)
         .is_some_and(|fields| fields.contains_key(sent))
 }

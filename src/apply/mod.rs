@@ -1,15 +1,14 @@
 //! Applying a plan: exactly its writes, or fewer.
 //!
-//! Before its first write each project's touched sections are read again and planned anew. A step
-//! that comes out the same runs; one that is no longer needed was done by somebody else; anything
-//! else means that the project changed meanwhile, and it is skipped. After the writes the same
-//! sections are read and planned once more: whatever that plan still holds does not match. So one
-//! pure function, [`plan::project`](crate::plan::project), decides before, after, and when an
-//! answer was lost, and nothing here compares fields on its own. That such a plan says nothing of a
-//! step means that nothing is left to do only if it has no
-//! [`doubt`](crate::plan::ProjectPlan::doubt) about it.
+//! In: what of a plan is [approved](crate::plan::Approved), and the only client that writes. Out: a
+//! stream of [`Event`]s, and how each step ended. It compares no fields and decides nothing that a
+//! plan decides: one pure function, [`plan::container`](crate::plan::container), says before,
+//! after, and when an answer was lost, what is left to do. A step that comes out the same runs; one
+//! that is no longer needed was done by somebody else; anything else means that the container
+//! changed meanwhile, and it is skipped. That such a plan says nothing of a step means that nothing
+//! is left to do only if it has no [`doubt`](crate::plan::ContainerPlan::doubt) about it.
 //!
-//! Projects run side by side and do not affect each other; within a project steps run along their
+//! Containers run side by side and do not affect each other; within one, steps run along their
 //! edges (`run`). What a lost answer has done is decided in `lost`.
 
 mod event;
@@ -28,9 +27,10 @@ pub use event::{Applied, Event, Mismatch, MismatchReason, Outcome, StepResult};
 
 use crate::{
     api::WriteClient,
-    manifest::Desired,
+    desired::Desired,
+    diff::Step,
     observe::Observer,
-    plan::{Plan, Settings, Step},
+    plan::{Approved, Settings},
 };
 use run::{Ended, Place, Run};
 
@@ -45,25 +45,25 @@ pub struct Apply<'a> {
     pub writer: &'a WriteClient,
     /// As the plan was made with.
     pub settings: &'a Settings,
-    /// How many projects are worked on at a time, those not counted that only wait.
+    /// How many containers are worked on at a time, those not counted that only wait.
     pub ahead: usize,
 }
 
 impl Apply<'_> {
-    /// Carries out `plan` and tells `events` what happens as it happens. Never fails as a whole:
+    /// Carries out what is approved of a plan and tells `events` what happens as it happens. Never fails as a whole:
     /// what could not be done is in the result.
-    pub async fn run(&self, plan: &Plan, events: impl FnMut(Event)) -> Applied {
-        let mut by_project: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
-        for step in &plan.steps {
-            by_project.entry(&step.address.path).or_default().push(step);
+    pub async fn run(&self, plan: &Approved<'_>, events: impl FnMut(Event)) -> Applied {
+        let mut by_container: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
+        for step in plan.steps() {
+            by_container.entry(&step.address.path).or_default().push(step);
         }
         let teller = Teller(Mutex::new(events));
         let places = Semaphore::new(self.ahead.max(1));
         let mut waiting = self
             .desired
-            .projects
+            .containers
             .iter()
-            .filter_map(|project| Some((project, by_project.get(&*project.path)?)));
+            .filter_map(|container| Some((container, by_container.get(&*container.path)?)));
         let mut running = FuturesUnordered::new();
         let mut ended: Vec<Ended> = Vec::new();
         let mut next = waiting.next();
@@ -71,8 +71,8 @@ impl Apply<'_> {
             tokio::select! {
                 biased;
                 place = Place::take(&places), if next.is_some() => {
-                    if let Some((project, steps)) = next {
-                        running.push(Run::new(self, plan, project, steps, &teller).run(place));
+                    if let Some((container, steps)) = next {
+                        running.push(Run::new(self, plan, container, steps, &teller).run(place));
                     }
                     next = waiting.next();
                 }
@@ -89,8 +89,7 @@ impl Apply<'_> {
                 applied.ended_by.or(run.error.filter(|error| !error.is_interrupted()));
         }
         applied.mismatches.sort();
-        applied.steps =
-            plan.steps.iter().filter_map(|step| results.remove(&step.address)).collect();
+        applied.steps = plan.steps().filter_map(|step| results.remove(&step.address)).collect();
         applied
     }
 }

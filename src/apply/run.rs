@@ -27,11 +27,12 @@ use crate::{
     address::Address,
     api::ApiError,
     cause::Cause,
-    diff::Incomplete,
+    desired::Container,
+    diff::{Refusal, Step},
+    kind::{Capability, Effect, Place as HomePlace},
     live::Live,
-    manifest::Project,
     observe::ends_everything,
-    plan::{self, Plan, ProjectPlan, Settings, Step},
+    plan::{self, Approved, ContainerPlan, Settings},
     planted::Bug,
     text,
 };
@@ -72,11 +73,10 @@ pub(super) struct Ended {
 /// The run of one project.
 pub(super) struct Run<'a, F> {
     apply: &'a Apply<'a>,
-    /// The project with the sections that the plan touches.
-    project: Project,
+    plan: &'a Approved<'a>,
+    /// The container with the sections that the plan touches.
+    container: Container,
     steps: &'a [&'a Step],
-    /// What the plan could not read, and said so.
-    unread: Vec<&'a Address>,
     teller: &'a Teller<F>,
 }
 
@@ -84,33 +84,26 @@ pub(super) struct Run<'a, F> {
 struct Look {
     read_at: Duration,
     /// What is left to do.
-    plan: ProjectPlan,
+    plan: ContainerPlan,
     /// The same, but nothing is sent again only because somebody asked for that.
-    seen: ProjectPlan,
+    seen: ContainerPlan,
 }
 
 impl<'a, F: FnMut(Event)> Run<'a, F> {
     pub(super) fn new(
         apply: &'a Apply<'a>,
-        plan: &'a Plan,
-        project: &Project,
+        plan: &'a Approved<'a>,
+        container: &Container,
         steps: &'a [&'a Step],
         teller: &'a Teller<F>,
     ) -> Self {
-        let mut project = project.clone();
-        let creates = steps.iter().any(|step| step.address.section.is_none());
+        let mut container = container.clone();
         let touched: BTreeSet<_> = steps.iter().filter_map(|step| step.address.section).collect();
-        // Whether the project is archived decides whether the others can be read at all.
-        project.sections.retain(|name, _| {
-            touched.contains(name) || *name == "archived" || (creates && *name == "settings")
+        // Parts of the container's own object decide whether the others can be read at all.
+        container.sections.retain(|name, section| {
+            touched.contains(name) || matches!(section.of.home.place, HomePlace::Object)
         });
-        let unread = plan
-            .incomplete
-            .iter()
-            .map(|scope| &scope.address)
-            .filter(|address| address.path == project.path)
-            .collect();
-        Self { apply, project, steps, unread, teller }
+        Self { apply, plan, container, steps, teller }
     }
 
     pub(super) async fn run(self, mut place: Place<'a>) -> Ended {
@@ -143,7 +136,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             });
             return ended;
         }
-        let (read_at, needed) = (look.read_at, look.plan.steps);
+        let (read_at, needed) = (look.read_at, look.plan.findings.steps);
         for step in
             self.steps.iter().filter(|step| !needed.iter().any(|now| now.address == step.address))
         {
@@ -152,7 +145,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let planned = needed
             .into_iter()
             .filter(|now| self.steps.iter().any(|step| step.address == now.address));
-        let (closing, others): (Vec<_>, Vec<_>) = planned.partition(|step| step.closes);
+        let (closing, others): (Vec<_>, Vec<_>) = planned.partition(|step| closes(step));
         self.walk_all(others, read_at, &mut ended, &mut place).await;
         if ended.sent {
             self.read_back(&mut ended).await;
@@ -215,35 +208,39 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         ended.results.insert(step.address.clone(), result);
     }
 
-    async fn read(&self) -> Result<Live, ApiError> {
-        self.apply.observer.project(&self.project, &self.apply.settings.selection).await
+    async fn look(&self) -> Result<Look, ApiError> {
+        let live = self.apply.observer.container(&self.container).await?;
+        self.look_at(live).await
     }
 
-    async fn look(&self) -> Result<Look, ApiError> {
-        let live = self.read().await?;
+    /// What `live` leaves to do.
+    async fn look_at(&self, mut live: Live) -> Result<Look, ApiError> {
         let settings = self.apply.settings;
+        let mut plan = plan::container(&self.container, &live, settings);
+        if !plan.questions.is_empty() {
+            self.apply.observer.answer(&self.container, &mut live, &plan.questions).await?;
+            plan = plan::container(&self.container, &live, settings);
+        }
         let seen = Settings { resend: Vec::new(), ..settings.clone() };
-        Ok(Look {
-            read_at: live.read_at,
-            plan: plan::project(&self.project, &live, settings),
-            seen: plan::project(&self.project, &live, &seen),
-        })
+        let seen = plan::container(&self.container, &live, &seen);
+        Ok(Look { read_at: live.read_at, plan, seen })
     }
 
     /// The first object that is no longer as the plan found it, or of which that cannot be told,
     /// and how its step ends.
-    fn moved(&self, fresh: &ProjectPlan) -> Option<(Address, Outcome)> {
+    fn moved(&self, fresh: &ContainerPlan) -> Option<(Address, Outcome)> {
         let at = |address: &Address, outcome| Some((self.planned_or_first(address), outcome));
         if let Some(problem) = fresh.problems.first() {
             return at(&problem.address, Outcome::ChangedMeanwhile(problem.message.clone().into()));
         }
-        if let Some(incomplete) = self.newly_unread(fresh).next() {
+        if let Some(incomplete) = fresh.incomplete.first() {
             return at(
                 &incomplete.address,
                 Outcome::Failed(incomplete.reason.clone().context(UNREAD)),
             );
         }
-        if let Some(refusal) = fresh.refusals.first() {
+        let refused = |refusal: &&Refusal| !self.plan.acknowledges(refusal);
+        if let Some(refusal) = fresh.refusals.iter().find(refused) {
             return at(
                 &refusal.address,
                 Outcome::ChangedMeanwhile(
@@ -258,7 +255,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// How `step` ends without being sent, if it is not to be done as it was planned and is not
     /// done either.
-    fn moved_step(&self, step: &Step, fresh: &ProjectPlan) -> Option<Outcome> {
+    fn moved_step(&self, step: &Step, fresh: &ContainerPlan) -> Option<Outcome> {
         let moved = |why: String| Some(Outcome::ChangedMeanwhile(why.into()));
         if let Some(now) = fresh.steps.iter().find(|now| now.address == step.address) {
             return if step.is_as(now) {
@@ -276,8 +273,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             });
         }
         // A project that somebody else created may not be the one that was planned.
-        let applied = |at| standing(step, at, fresh) == Standing::Applied;
-        if step.address.section.is_none() && !(0..step.requests.len()).all(applied) {
+        let applied = |at| standing(self.container.scope, step, at, fresh) == Standing::Applied;
+        if step.address.section.is_none() && !(0..step.sends.len()).all(applied) {
             return moved("someone created it, but not as planned".into());
         }
         match fresh.unseen(step) {
@@ -287,11 +284,6 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 text::listed(&unseen)
             )),
         }
-    }
-
-    /// What could not be read now, although the plan could.
-    fn newly_unread<'p>(&self, fresh: &'p ProjectPlan) -> impl Iterator<Item = &'p Incomplete> {
-        fresh.incomplete.iter().filter(|scope| !self.unread.contains(&&scope.address))
     }
 
     /// The planned step that is at `address` or in the section there; the first one if none is.
@@ -306,19 +298,20 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         if self.is_over() || ended.error.is_some() || Bug::SkipReadBack.is_planted() {
             return;
         }
-        let project = self.project.address();
+        let container = self.container.address();
         ended.mismatches = match self.look().await {
-            Err(error) => vec![unread(project.clone(), Cause::from(&error))],
+            Err(error) => vec![unread(container.clone(), Cause::from(&error))],
             Ok(Look { seen: left, .. }) => self.left(&left, ended),
         };
-        self.teller.tell(Event::Verified { project, mismatches: ended.mismatches.clone() });
+        self.teller.tell(Event::Verified { container, mismatches: ended.mismatches.clone() });
     }
 
     /// What does not match its manifest, or is not known to be, now that the steps were carried
     /// out.
-    fn left(&self, left: &ProjectPlan, ended: &Ended) -> Vec<Mismatch> {
-        let mut mismatches: Vec<_> = self
-            .newly_unread(left)
+    fn left(&self, left: &ContainerPlan, ended: &Ended) -> Vec<Mismatch> {
+        let mut mismatches: Vec<_> = left
+            .incomplete
+            .iter()
             .map(|scope| unread(scope.address.clone(), scope.reason.clone()))
             .collect();
         for step in self.steps.iter().filter(|step| {
@@ -327,12 +320,15 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let told = mismatches.iter().any(|known| {
                 known.address.section.is_none_or(|section| step.address.section == Some(section))
             });
-            // Once a project is archived nothing else of it can be seen; it was, before.
+            // Once a container is closed nothing else of it can be seen; it was, before. A section
+            // that something declared closes was last seen in the answers to its own writes.
             let closed = ended
                 .results
                 .values()
                 .any(|result| self.closes(&result.address) && result.outcome.is_success());
-            if !told && let Some(doubt) = left.doubt(step).filter(|_| !closed || step.closes) {
+            let shut = step.address.section.is_some_and(|section| left.is_shut(section));
+            let is_seen = (!closed || closes(step)) && !shut;
+            if !told && let Some(doubt) = left.doubt(step).filter(|_| is_seen) {
                 mismatches.push(unread(step.address.clone(), doubt));
             }
         }
@@ -340,16 +336,24 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         mismatches
     }
 
+    fn comes_with_container(&self, section: &str) -> bool {
+        self.container
+            .sections
+            .get(section)
+            .is_some_and(|section| section.of.comes_with_container())
+    }
+
     fn closes(&self, address: &Address) -> bool {
-        self.steps.iter().any(|step| step.closes && step.address == *address)
+        self.steps.iter().any(|step| closes(step) && step.address == *address)
     }
 
     /// What a step that is still needed after the run says; nothing if its own result says it
     /// already, or if it was not its turn yet.
     fn mismatch(&self, left: &Step, ended: &Ended) -> Option<Mismatch> {
-        // A project is created along with its settings.
+        // A container is created along with parts of its own object.
         let created = ended.results.values().find(|result| {
-            result.address.section.is_none() && left.address.section == Some("settings")
+            result.address.section.is_none()
+                && left.address.section.is_some_and(|name| self.comes_with_container(name))
         });
         let reason = match ended.results.get(&left.address).or(created) {
             Some(result) if result.outcome.is_success() => MismatchReason::NotSaved,
@@ -360,6 +364,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let fields = left.changes.iter().map(|change| change.field.clone()).collect();
         Some(Mismatch { address: left.address.clone(), fields, reason })
     }
+}
+
+/// Whether the container takes no changes after `step`.
+fn closes(step: &Step) -> bool {
+    step.effects.contains(&Effect::Takes(Capability::Writable))
 }
 
 /// How a cause begins that kept something from being read before its writes.

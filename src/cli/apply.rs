@@ -13,7 +13,9 @@ use crate::{
     api::WriteClient,
     apply::{Applied, Apply, Event, StepResult},
     diagnostic::{Diagnostic, Diagnostics, Place},
-    plan::Plan,
+    diff::Shown,
+    operation::Request,
+    plan::{Approved, Blocked, Policy},
     report::{
         json::{Outcomes, Planned, Sort},
         progress::Progress,
@@ -21,6 +23,7 @@ use crate::{
     },
     secret::Reference,
     text::count,
+    value::Value,
 };
 
 /// What is said when a run ends before its first write.
@@ -42,6 +45,9 @@ pub(super) struct Args {
     /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
+    /// Change nothing if any group or project cannot be applied
+    #[arg(long)]
+    all_or_nothing: bool,
     #[command(flatten)]
     pub(super) report: ReportArgs,
 }
@@ -64,13 +70,27 @@ async fn with_session(
     let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
     let planned = Planned::new(&session.run, &plan);
     let text = || terminal::plan(&plan, &session.run, Title::Plan, style, secrets);
-    let blocked = Exit::first_of([super::plan::blocked(&plan), missing_secrets(session, cx)]);
-    // What could not be read does not keep the rest from being applied.
-    if plan.steps.is_empty() || !matches!(blocked, Exit::Success | Exit::Incomplete) {
-        let done = reports.finish(Sort::Plan, blocked, &planned, text, None);
-        if !plan.steps.is_empty() {
-            cx.output.tell(UNCHANGED);
+    let found = super::plan::blocked(&plan);
+    let approved = match plan.approve(Policy { all_or_nothing: args.all_or_nothing }) {
+        Ok((approved, left_out)) if approved.steps().next().is_some() => {
+            cx.output.tell(&terminal::left_out(&left_out));
+            approved
         }
+        outcome => {
+            let done = reports.finish(Sort::Plan, found, &planned, text, None);
+            if let Err(Blocked(why)) = outcome {
+                cx.output.tell(&format!("nothing was changed: {why}\n"));
+            } else if !plan.steps.is_empty() {
+                cx.output.tell(UNCHANGED);
+            }
+            return Ok(done);
+        }
+    };
+    let missing = missing_secrets(&approved, session, cx);
+    if missing != Exit::Success {
+        let exit = Exit::first_of([found, missing]);
+        let done = reports.finish(Sort::Plan, exit, &planned, text, None);
+        cx.output.tell(UNCHANGED);
         return Ok(done);
     }
     // Whoever is asked has to see the plan.
@@ -83,13 +103,13 @@ async fn with_session(
         cx.output.tell(UNCHANGED);
         return Ok(reports.finish(Sort::Plan, Exit::Interrupted, &planned, String::new, None));
     }
-    let (applied, signalled) = carry_out(session, &plan, cx).await?;
+    let (applied, signalled) = carry_out(session, &approved, cx).await?;
     let ended_by = applied.ended_by.clone().map(Failure::from);
     let exit = Exit::first_of([
         signalled.unwrap_or(Exit::Success),
         Exit::Unfinished.when(!applied.is_complete()),
         ended_by.as_ref().map_or(Exit::Success, |failure| failure.exit),
-        Exit::Incomplete.when(!plan.incomplete.is_empty()),
+        found,
     ]);
     let text = || String::from("\n") + &terminal::applied(&applied, &session.run, style, secrets);
     let outcomes = Outcomes::new(&session.run, &applied);
@@ -110,21 +130,29 @@ fn made(applied: &Applied) -> &'static str {
     }
 }
 
-/// Says which secrets are missing, and which files must not be sent. Nothing is written before all
-/// of them are there, so that no run ends halfway for that.
-fn missing_secrets(session: &Session, cx: &Context) -> Exit {
-    let uploads = session
-        .desired
-        .uploads()
-        .map(|(address, origin, path)| (address, origin, Reference::File(path.to_owned())));
-    let references = session
-        .desired
-        .references()
-        .map(|(address, origin, reference)| (address, origin, reference.clone()));
-    let missing = references.chain(uploads).filter_map(|(address, origin, reference)| {
+/// Says which secrets are missing that a step has to send, and which files must not be sent.
+/// Nothing is written before all of them are there, so that no run ends halfway for that.
+fn missing_secrets(approved: &Approved<'_>, session: &Session, cx: &Context) -> Exit {
+    let values = approved.steps().flat_map(|step| {
+        let fields = step.requests().filter_map(Request::body_fields).flatten();
+        fields.map(move |(_, value)| (step, value))
+    });
+    let missing = values.filter_map(|(step, value)| {
+        let reference = match value {
+            Value::Secret(reference) => reference.clone(),
+            Value::File(path) => Reference::File(path.clone()),
+            Value::Plain(_) => return None,
+        };
         let why = session.settings.secrets.why_missing(&reference)?;
+        let is_it = |shown: &Shown| match shown {
+            Shown::Secret(written) => *written == reference.to_string(),
+            Shown::File(path) => Reference::File(path.clone()) == reference,
+            _ => false,
+        };
+        let change = step.changes.iter().find(|change| is_it(&change.after));
+        let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
-        Some(diagnostic.label(address.to_string()))
+        Some(diagnostic.label(step.address.to_string()))
     });
     let missing: Diagnostics = missing.collect();
     cx.output.tell(&missing.render(cx.output.stderr.into()));
@@ -134,7 +162,7 @@ fn missing_secrets(session: &Session, cx: &Context) -> Exit {
 /// Applies the plan. The first signal lets what is under way finish, the second ends the process.
 async fn carry_out(
     session: &Session,
-    plan: &Plan,
+    plan: &Approved<'_>,
     cx: &Context,
 ) -> Result<(Applied, Option<Exit>), Failure> {
     let client = session.observer.client().clone();
@@ -143,7 +171,7 @@ async fn carry_out(
     let progress = Progress::new(
         cx.output.progress,
         "applying",
-        plan.steps.len(),
+        plan.steps().count(),
         Arc::clone(&session.settings.secrets),
     );
     let apply = Apply {

@@ -31,7 +31,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
     let loaded = manifest::load(&args.dir, &Surroundings::of_process());
     let (text, code) = loaded.report(cx.output.style.into());
-    let projects = loaded.desired.as_ref().map_or(0, |desired| desired.projects.len());
+    let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
     let content = Checked::new(&loaded.diagnostics, projects);
     Ok(reports.finish(Sort::Check, Exit::Usage.when(code != 0), &content, || text, None))
 }

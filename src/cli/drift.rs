@@ -24,6 +24,10 @@ const EXAMPLES: &str = "Examples:
 pub(super) struct Args {
     #[command(flatten)]
     session: SessionArgs,
+    /// Count as a difference what no manifest lists, secrets that are not set, and what cannot be
+    /// verified
+    #[arg(long)]
+    strict: bool,
     #[command(flatten)]
     pub(super) report: ReportArgs,
 }
@@ -45,9 +49,14 @@ fn finish(
 ) -> Done {
     // Guards are about writing, which nobody is going to do.
     plan.refusals.clear();
+    // What is declared and not there differs from what is declared.
+    let (missing, problems): (Vec<_>, Vec<_>) =
+        plan.problems.iter().partition(|problem| problem.is_missing());
+    let differs = plan.differs(args.strict) || !missing.is_empty();
     let exit = Exit::first_of([
-        super::plan::blocked(&plan),
-        Exit::Differences.when(!plan.steps.is_empty()),
+        Exit::Usage.when(!problems.is_empty()),
+        Exit::Incomplete.when(!plan.incomplete.is_empty()),
+        Exit::Differences.when(differs),
     ]);
     let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
     let text = || terminal::plan(&plan, &session.run, Title::Drift, style, secrets);

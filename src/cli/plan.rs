@@ -52,7 +52,7 @@ fn finish(
 ) -> Done {
     let exit = Exit::first_of([
         blocked(plan),
-        Exit::Differences.when(args.exit_code && !plan.steps.is_empty()),
+        Exit::Differences.when(args.exit_code && plan.differs(false)),
     ]);
     let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
     let text = || terminal::plan(plan, &session.run, Title::Plan, style, secrets);

@@ -1,7 +1,14 @@
 //! What `plan`, `apply` and `drift` have in common: manifests, a service, and the way from both to
 //! a plan.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::civil::Date;
 
 use super::{
     Context,
@@ -11,19 +18,23 @@ use super::{
     reports::Reports,
 };
 use crate::{
-    address::{Address, Selector},
+    address::Selector,
     api::{HttpTransport, ReadClient, Settings},
-    kind::Shape,
-    manifest::{self, Config, Desired, Project, Surroundings},
+    desired::{Acknowledgement, Container, Desired},
+    diagnostic::Diagnostics,
+    live::Live,
+    manifest::{self, Config, Surroundings},
     observe::Observer,
-    plan::{self, Guard, Limits, Plan, Selection},
+    plan::{self, Limits, Plan},
     report::{Run, Style, progress::Progress},
-    secret::{Allowed, Reference, Secrets},
-    text::alternatives,
+    secret::{Allowed, Secrets},
+    selection::Selection,
 };
 
 /// Where it is looked for which environment variables manifests may use, after `--allow-env`.
 const ALLOW_NAME: &str = "UNDRIFT_ALLOW_ENV";
+/// Where acknowledgements are looked for, after `--ack`.
+const ACK_NAME: &str = "UNDRIFT_ACK";
 
 /// Which manifests, which service, which part of both.
 #[derive(Clone, Debug, clap::Args)]
@@ -57,13 +68,7 @@ impl SessionArgs {
             _ if !self.allow_env.is_empty() => {
                 ("--allow-env", self.allow_env.iter().map(String::as_str).collect())
             }
-            Some(globs) => (
-                ALLOW_NAME,
-                globs
-                    .split([',', ' ', '\t', '\n', '\r'])
-                    .filter(|glob| !glob.is_empty())
-                    .collect::<Vec<_>>(),
-            ),
+            Some(globs) => (ALLOW_NAME, words(globs).collect::<Vec<_>>()),
             None => return Ok(Allowed::default()),
         };
         Allowed::only(globs).map_err(|why| {
@@ -89,32 +94,41 @@ struct SelectArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub(super) struct ChangeArgs {
-    /// Acknowledge a guard's refusal, as printed (GUARD:ADDRESS); may be repeated
-    #[arg(long, value_name = "GUARD:ADDRESS", value_parser = acknowledgement)]
-    ack: Vec<String>,
+    /// Acknowledge a guard's refusal, as printed (GUARD:ADDRESS); the address may be a glob; may be
+    /// repeated [env: UNDRIFT_ACK]
+    #[arg(long, value_name = "GUARD:ADDRESS", value_parser = Acknowledgement::parse)]
+    ack: Vec<Acknowledgement>,
     /// Resend write-only fields of matching objects; may be repeated
     #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
     resend: Vec<Selector>,
 }
 
-/// Checks that an acknowledgement names a guard.
-fn acknowledgement(text: &str) -> Result<String, String> {
-    let guards = [Guard::Removals, Guard::LastOwner, Guard::OwnAccess, Guard::Visibility]
-        .map(|guard| guard.to_string());
-    match text.split_once(':') {
-        Some((guard, address)) if guards.iter().any(|g| g == guard) && !address.is_empty() => {
-            Ok(text.to_owned())
-        }
-        _ => {
-            Err(format!("write GUARD:ADDRESS as printed; the guards are {}", alternatives(&guards)))
+impl ChangeArgs {
+    /// What the command line acknowledges, or else UNDRIFT_ACK.
+    fn acknowledged(&self, env: &Environment) -> Result<Vec<Acknowledgement>, Failure> {
+        match env.get(ACK_NAME) {
+            Some(written) if self.ack.is_empty() => words(&written)
+                .map(|word| Acknowledgement::parse(word))
+                .collect::<Result<_, _>>()
+                .map_err(|why| Failure::usage(format!("{ACK_NAME}: {why}"))),
+            _ => Ok(self.ack.clone()),
         }
     }
 }
 
+/// The words of a list in an environment variable.
+fn words(list: &str) -> impl Iterator<Item = &str> {
+    list.split([',', ' ', '\t', '\n', '\r']).filter(|word| !word.is_empty())
+}
+
 /// Everything that a run needs after its start.
 pub(super) struct Session {
-    /// What is declared.
+    /// What is declared and selected.
     pub(super) desired: Desired,
+    /// What guards may let pass.
+    acknowledged: Vec<Acknowledgement>,
+    /// The day of the run.
+    today: Date,
     /// What reads.
     pub(super) observer: Observer,
     /// What plans depend on.
@@ -137,7 +151,8 @@ impl Session {
         reports: &mut Reports,
         cx: &Context,
     ) -> Result<Self, Failure> {
-        let loaded = manifest::load(&args.dir, &Surroundings::of_process());
+        let around = Surroundings::of_process();
+        let loaded = manifest::load(&args.dir, &around);
         if !loaded.diagnostics.is_empty() {
             cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
         }
@@ -151,7 +166,10 @@ impl Session {
         for selector in selection.only.iter().chain(&selection.exclude).chain(&changes.resend) {
             selects_something(selector, &desired)?;
         }
-        if !desired.projects.iter().flat_map(addresses).any(|address| selection.holds(&address)) {
+        let mut acknowledged = changes.acknowledged(&cx.env)?;
+        acknowledged.extend(desired.acknowledgements.iter().cloned());
+        let desired = selection.of(desired);
+        if desired.containers.is_empty() {
             return Err(Failure::usage("`--exclude` excludes everything that is selected"));
         }
         let allowed = args.allowed(&cx.env)?;
@@ -161,13 +179,8 @@ impl Session {
         let secrets = Secrets::new(loaded.root, endpoint.environment.clone()).allowing(allowed);
         let mut secrets =
             secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
-        secrets.resolve(references(&desired, &selection));
-        secrets.look_through(
-            desired
-                .uploads()
-                .filter(|(address, ..)| selection.holds(address))
-                .map(|(.., path)| path),
-        );
+        secrets.resolve(desired.references().map(|(.., reference)| reference));
+        secrets.look_through(desired.uploads().map(|(.., path)| path));
         let secrets = Arc::new(secrets);
         cx.output.redactor().learn(Arc::clone(&secrets));
         let client = args.connect.client(&endpoint, &loaded.config, Arc::clone(&secrets))?;
@@ -185,12 +198,11 @@ impl Session {
         let settings = plan::Settings {
             caller: observer.caller().clone(),
             secrets,
-            selection,
             resend: changes.resend.clone(),
             limits: limits(&loaded.config),
-            acknowledged: changes.ack.clone(),
         };
-        Ok(Self { desired, observer, settings, concurrency, run, embedded: endpoint.embedded })
+        let (today, embedded) = (around.today, endpoint.embedded);
+        Ok(Self { desired, acknowledged, today, observer, settings, concurrency, run, embedded })
     }
 
     /// Reads what is selected and plans it.
@@ -198,30 +210,32 @@ impl Session {
     /// # Errors
     /// If reading on is pointless.
     pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
-        let selected: Vec<&Project> = self
-            .desired
-            .projects
-            .iter()
-            .filter(|project| is_selected(project, &self.settings.selection))
-            .collect();
+        let containers: Vec<&Container> = self.desired.containers.iter().collect();
         let progress = Progress::new(
             cx.output.progress,
             "reading",
-            selected.len(),
+            containers.len(),
             Arc::clone(&self.settings.secrets),
         );
-        let mut plan = Plan::default();
-        let read = self.observer.all(
-            &selected,
-            &self.settings.selection,
-            self.concurrency,
-            |project, live| {
-                plan.add(plan::project(project, &live, &self.settings));
-                progress.step(&project.path);
-            },
-        );
-        read.await?;
-        Ok(plan.sorted())
+        let plan = Mutex::new(Plan::default());
+        let each = async |container, mut live: Live| {
+            let mut planned = plan::container(container, &live, &self.settings);
+            if !planned.questions.is_empty() {
+                self.observer.answer(container, &mut live, &planned.questions).await?;
+                planned = plan::container(container, &live, &self.settings);
+            }
+            plan.lock().unwrap_or_else(PoisonError::into_inner).add(container, planned, live);
+            progress.step(&container.path);
+            Ok(())
+        };
+        self.observer.all(&containers, self.concurrency, each).await?;
+        let mut plan = plan.into_inner().unwrap_or_else(PoisonError::into_inner).sorted();
+        let warnings: Diagnostics =
+            plan.acknowledge(&self.acknowledged, self.today).into_iter().collect();
+        if !warnings.is_empty() {
+            cx.output.tell(&warnings.render(cx.output.stderr.into()));
+        }
+        Ok(plan)
     }
 
     /// Ends the embedded service, if there is one, with everything written.
@@ -269,28 +283,10 @@ fn limits(config: &Config) -> Limits {
     }
 }
 
-/// The secrets that the selected part refers to.
-fn references<'d>(
-    desired: &'d Desired,
-    selection: &Selection,
-) -> impl Iterator<Item = &'d Reference> {
-    desired
-        .references()
-        .filter(|(address, ..)| selection.holds(address))
-        .map(|(.., reference)| reference)
-}
-
-/// Whether anything in `project` may be selected.
-fn is_selected(project: &Project, selection: &Selection) -> bool {
-    let only = &selection.only;
-    (only.is_empty() || only.iter().any(|selector| selector.touches(&project.path)))
-        && !selection.exclude.iter().any(|s| s.matches(&project.address()))
-}
-
 /// Refuses a selector that matches nothing declared: it is a slip of the pen, and "nothing to do"
 /// would hide it.
 fn selects_something(selector: &Selector, desired: &Desired) -> Result<(), Failure> {
-    let declared = || desired.projects.iter().flat_map(addresses);
+    let declared = || desired.containers.iter().flat_map(Container::addresses);
     if declared().any(|address| selector.matches(&address)) {
         return Ok(());
     }
@@ -317,24 +313,4 @@ fn selects_something(selector: &Selector, desired: &Desired) -> Result<(), Failu
             "`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`",
         ),
     })
-}
-
-/// The addresses of a project, its sections and their entries.
-fn addresses(project: &Project) -> impl Iterator<Item = Address> {
-    let own = project.address();
-    let sections = project.sections.values().flat_map({
-        let own = own.clone();
-        move |section| {
-            let address = own.section(section.kind.section());
-            let is_list = section.kind.shape() == Shape::List;
-            let entries: Vec<_> = section
-                .entries
-                .iter()
-                .filter(|_| is_list)
-                .map(|entry| address.entry(entry.key.as_str()))
-                .collect();
-            std::iter::once(address).chain(entries)
-        }
-    });
-    std::iter::once(own).chain(sections)
 }

@@ -1,52 +1,46 @@
-//! One declared entry against the live ones: what it stands for, how each of its fields compares,
-//! and what follows from that.
+//! One declared entry against the live one that it stands for: how each of its fields compares, and
+//! what follows from that.
 
 use std::collections::BTreeMap;
 
 use super::{
-    AccessChange, Action, Change, Context, Difference, Incomplete, Note, Problem, Reason,
-    SectionDiff, Shown, access_of, removal, shown_live, shown_plain,
+    Action, Change, Context, Findings, Incomplete, Note, Problem, Question, Reason, Shown, Step,
+    problem, removal, shown_live, shown_plain, user_of,
 };
 use crate::{
     address::Address,
     cause::Cause,
-    field::{Accepted, Field, Readback, Secrecy},
-    kind::{Found, Kind, LiveEntry, Subject, is_readable},
-    manifest::{Entry, State},
-    operation::{Request, Write},
+    desired::{Entry, State},
+    field::{Accepted, Field, Named, Readback, Secrecy},
+    kind::{
+        Effect, Identity, Job, LiveEntry, NamespaceOwner, Section, Spec, calls::Act, forms,
+        is_readable,
+    },
+    level::Level,
+    origin::Origin,
     secret::Reference,
     text,
-    value::{Fields, Json, Value},
+    value::{Fields, Json, Object, Value},
 };
-
-/// What a declared entry stands for among the live ones.
-pub(super) enum Match<'l> {
-    None,
-    One(&'l LiveEntry),
-    Ambiguous(String),
-    /// Its identity is a secret that is not set here.
-    Unknown,
-}
 
 /// One declared entry under comparison.
 pub(super) struct Comparing<'a> {
-    kind: &'static dyn Kind,
+    section: Section,
     entry: &'a Entry,
     context: Context<'a>,
-    pub(super) address: Address,
+    address: Address,
     /// The fields as declared.
     values: Fields,
     /// The same with every secret that is known here in place, for comparing only.
-    comparable: Fields,
+    known: Fields,
 }
 
 impl<'a> Comparing<'a> {
-    pub(super) fn new(kind: &'static dyn Kind, entry: &'a Entry, context: Context<'a>) -> Self {
-        let section = context.project.section(kind.section());
-        let address =
-            if entry.key.is_empty() { section } else { section.entry(entry.key.as_str()) };
+    pub(super) fn new(section: Section, entry: &'a Entry, context: Context<'a>) -> Self {
+        let own = context.container.section(section.section);
+        let address = if entry.key.is_empty() { own } else { own.entry(entry.key.as_str()) };
         let values = entry.values();
-        let comparable = values.iter().map(|(name, value)| {
+        let known = values.iter().map(|(name, value)| {
             let known = match value {
                 Value::Secret(reference) => {
                     context.secrets.get(reference).map(|secret| Value::from(secret.expose()))
@@ -55,45 +49,66 @@ impl<'a> Comparing<'a> {
             };
             (name.clone(), known.unwrap_or_else(|| value.clone()))
         });
-        let comparable = comparable.collect();
-        Self { kind, entry, context, address, values, comparable }
+        let known = known.collect();
+        Self { section, entry, context, address, values, known }
+    }
+
+    fn spec(&self, name: &str) -> Option<&'static Spec> {
+        self.section.table().get(name)
     }
 
     fn field(&self, name: &str) -> &'static Field {
-        self.kind.table().field(name)
+        self.section.field(name)
     }
 
-    pub(super) fn find<'l>(&self, live: &'l [LiveEntry]) -> Match<'l> {
-        let plain = self
-            .comparable
-            .iter()
-            .filter_map(|(name, value)| Some((name.clone(), value.plain()?.clone())));
-        let key = self.kind.key(&plain.collect());
-        let unknown = |name: &&str| matches!(self.comparable.get(*name), Some(Value::Secret(_)));
-        match self.kind.find(&self.comparable, &key, live) {
-            Found::One(found) => Match::One(found),
-            _ if self.kind.identity().iter().any(unknown) => Match::Unknown,
-            Found::Ambiguous(why) => Match::Ambiguous(why),
-            Found::None => Match::None,
-        }
+    /// What tells it from others.
+    pub(super) fn identity(&self) -> Identity {
+        self.section.rules.identify(self.section, &forms::plain(&self.known))
+    }
+
+    /// Whether a part of what tells it from others is a secret that is not set here.
+    pub(super) fn is_unknown(&self) -> bool {
+        let is_secret = |name: &&str| matches!(self.known.get(*name), Some(Value::Secret(_)));
+        self.section.identity.iter().any(is_secret)
     }
 
     /// Whether a secret tells it from others, known here or not.
     pub(super) fn is_told_by_secret(&self) -> bool {
-        self.kind
-            .identity()
-            .iter()
-            .any(|name| matches!(self.values.get(*name), Some(Value::Secret(_))))
+        let is_secret = |name: &&str| matches!(self.values.get(*name), Some(Value::Secret(_)));
+        self.section.identity.iter().any(is_secret)
     }
 
-    /// Whether `other` is the same thing as `found` once more, as a create whose answer was lost
-    /// can leave it behind.
-    pub(super) fn is_copy(&self, found: &LiveEntry, other: &LiveEntry) -> bool {
-        found.handle != other.handle && found.fields == other.fields && !found.fields.is_empty()
+    pub(super) fn ambiguous(&self, reason: impl Into<Cause>, findings: &mut Findings) {
+        findings
+            .incomplete
+            .push(Incomplete { address: self.address.clone(), reason: reason.into() });
     }
 
-    pub(super) fn ambiguous(&self, reason: impl Into<Cause>, diff: &mut SectionDiff) {
-        diff.incomplete.push(Incomplete { address: self.address.clone(), reason: reason.into() });
+    /// The step that removes a copy of what it stands for.
+    pub(super) fn copy(&self, copy: &LiveEntry) -> Step {
+        let address = self.address.entry(format!("{}@{}", self.entry.key, copy.handle_text()));
+        let step = removal(self.section, address, &self.entry.origin, copy, self.context);
+        let step = step.expect("what may come twice can be removed, as a test holds");
+        Step { is_copy: true, ..step }
+    }
+
+    /// Something that is nearly the same is there.
+    pub(super) fn near(&self, live: &LiveEntry) -> Problem {
+        let name = self.section.name(&live.fields);
+        let message = format!(
+            "the {} `{}` (id {}) is there, and is the same but for a `/` at its end",
+            self.section.noun,
+            text::escape(&name),
+            live.handle_text()
+        );
+        let help =
+            "write the address as it is there; to change it, list the old one in `previously`";
+        let field = self.section.identity.last().copied().unwrap_or_default();
+        self.problem("nearly-the-same", message, Some(help.into()), field)
+    }
+
+    fn origin(&self, field: &str) -> Origin {
+        self.entry.fields.get(field).map_or(&self.entry.origin, |field| &field.origin).clone()
     }
 
     fn problem(
@@ -103,16 +118,16 @@ impl<'a> Comparing<'a> {
         help: Option<String>,
         field: &str,
     ) -> Problem {
-        let origin = self.entry.fields.get(field).map_or(&self.entry.origin, |field| &field.origin);
-        Problem { address: self.address.clone(), code, message, help, origin: origin.clone() }
+        Problem { address: self.address.clone(), code, message, help, origin: self.origin(field) }
     }
 
     /// Whether a field steers undrift, or is what tells entries apart, and is neither compared nor
     /// shown as a change.
     fn steers(&self, name: &str) -> bool {
         let field = self.field(name);
-        field.accepted == Accepted::Never
-            && (!is_readable(field) || self.kind.identity().contains(&name))
+        let is_identity = self.section.identity.contains(&name);
+        (field.accepted == Accepted::Never && (!is_readable(field) || is_identity))
+            || (is_identity && field.names.is_some())
     }
 
     fn note(&self, reason: Reason, fields: Vec<String>) -> Note {
@@ -125,11 +140,11 @@ impl<'a> Comparing<'a> {
     }
 
     /// Says which secrets are not known here, so that a plan does not look more certain than it is.
-    pub(super) fn secrets_missing(&self, diff: &mut SectionDiff) {
+    pub(super) fn secrets_missing(&self, findings: &mut Findings) {
         if self.entry.state == State::Absent {
             return;
         }
-        let missing = self.comparable.iter().filter_map(|(name, value)| {
+        let missing = self.known.iter().filter_map(|(name, value)| {
             let reference = match value {
                 Value::Secret(reference) => Some(reference.clone()),
                 Value::File(path) => Some(Reference::File(path.clone()))
@@ -140,49 +155,78 @@ impl<'a> Comparing<'a> {
         });
         let (fields, references): (Vec<_>, Vec<_>) = missing.unzip();
         if !fields.is_empty() {
-            diff.notes.push(self.note(Reason::SecretMissing { secrets: references }, fields));
+            findings.notes.push(self.note(Reason::SecretMissing { secrets: references }, fields));
         }
     }
 
     /// Says which secrets the service would refuse. What is written in a manifest was checked when
     /// it was read.
-    pub(super) fn secrets_unfit(&self, diff: &mut SectionDiff) {
+    pub(super) fn secrets_unfit(&self, findings: &mut Findings) {
         let is_secret = |name: &str| matches!(self.values.get(name), Some(Value::Secret(_)));
         if self.entry.state == State::Present && self.values.keys().any(|name| is_secret(name)) {
-            self.kind.check(&self.comparable, &mut |fault| {
+            self.section.rules.check(&self.known, false, &mut |fault| {
                 if let Some(field) = fault.field.filter(|field| is_secret(field)) {
-                    diff.problems.push(self.problem(fault.code, fault.message, fault.help, field));
+                    let problem = self.problem(fault.code, fault.message, fault.help, field);
+                    findings.problems.push(problem);
                 }
             });
         }
     }
 
-    fn subject(&self) -> Subject<'_> {
-        Subject { target: self.context.target, declared: &self.values, users: self.context.users }
+    fn job<'j>(&'j self, act: Act<'j>) -> Job<'j> {
+        Job { section: self.section, target: self.context.target, names: self.context.names, act }
     }
 
     /// The entry is live.
-    pub(super) fn present(&self, live: &LiveEntry, diff: &mut SectionDiff) {
+    pub(super) fn present(&self, live: &LiveEntry, findings: &mut Findings) {
         if let Some(why) = live.protected {
-            diff.notes.push(self.note(Reason::Protected { why: why.into() }, Vec::new()));
+            findings.notes.push(self.note(Reason::Protected { why: why.into() }, Vec::new()));
             return;
         }
         if self.entry.state == State::Absent {
-            diff.differences.push(removal(
-                self.kind,
-                self.address.clone(),
-                &self.entry.origin,
-                live,
-                self.context.target,
-            ));
+            let address = self.address.clone();
+            let origin = &self.entry.origin;
+            findings.steps.extend(removal(self.section, address, origin, live, self.context));
             return;
         }
+        let mut changes = self.changes(live, findings);
+        if changes.is_empty() {
+            return;
+        }
+        let changed: Vec<&str> = changes.iter().map(|change| change.field.as_str()).collect();
+        let job = self.job(Act::Change(&self.values, live, &changed));
+        let sends = match self.section.rules.calls(&job) {
+            Ok(sends) => sends,
+            Err(unable) => {
+                let problem = problem(unable, &self.address, |field| self.origin(field));
+                findings.problems.extend(problem);
+                return;
+            }
+        };
+        let forgotten = self.values.keys().filter(|name| {
+            !changed.contains(&name.as_str()) && forms::is_forgotten(self.field(name), &changed)
+        });
+        let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
+        changes.extend(forgotten);
+        let step = Step::new(
+            self.address.clone(),
+            Action::Update,
+            self.entry.origin.clone(),
+            changes,
+            sends,
+        );
+        let effects = self.effects(user_of(self.section, live), &live.fields);
+        self.push(Step { effects, ..step.of(live) }, findings);
+    }
+
+    /// The fields that differ from `live`. Why others are not compared becomes notes.
+    fn changes(&self, live: &LiveEntry, findings: &mut Findings) -> Vec<Change> {
         let mut changes = Vec::new();
         let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
         let mut waiting: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
-        for (name, value) in &self.comparable {
-            if let Some(why) = self.kind.waits(name, &self.values, Some(live)) {
+        for (name, value) in &self.known {
+            if let Some(why) = self.section.rules.waits(name, &self.values, Some(live)) {
                 waiting.entry(why).or_default().push(name.clone());
                 continue;
             }
@@ -194,115 +238,117 @@ impl<'a> Comparing<'a> {
                 Compared::NotReturned => not_returned.push(name.clone()),
             }
         }
-        diff.notes.extend(
-            waiting
-                .into_iter()
-                .map(|(why, fields)| self.note(Reason::Waits { why: why.into() }, fields)),
-        );
+        let waiting = waiting
+            .into_iter()
+            .map(|(why, fields)| self.note(Reason::Waits { why: why.into() }, fields));
+        findings.notes.extend(waiting);
         if !unverified.is_empty() {
-            diff.notes.push(self.note(Reason::CannotVerify, unverified));
+            findings.notes.push(self.note(Reason::CannotVerify, unverified));
         }
         if !not_returned.is_empty() {
-            diff.notes.push(self.note(Reason::NotReturned, not_returned));
+            findings.notes.push(self.note(Reason::NotReturned, not_returned));
         }
-        if changes.is_empty() {
-            return;
-        }
-        let changed: Vec<&str> = changes.iter().map(|change| change.field.as_str()).collect();
-        let requests = self.kind.update(self.subject(), live, &changed);
-        let forgotten = self
-            .values
-            .keys()
-            .filter(|name| !changed.contains(&name.as_str()) && self.kind.resets(name, &changed));
-        let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
-        changes.extend(forgotten);
-        let access = access_of(self.kind, live).map(|(user, before)| AccessChange {
-            user,
-            before,
-            after: self.declared_access().unwrap_or(before),
-        });
-        diff.differences.push(self.difference(
-            Action::Update,
-            changes,
-            requests,
-            Some(live.clone()),
-            access,
-        ));
+        changes
     }
 
     /// The entry is not live.
-    pub(super) fn absent(&self, diff: &mut SectionDiff) {
+    pub(super) fn absent(&self, findings: &mut Findings) {
         if self.entry.state == State::Absent {
             return;
         }
-        if let Some(user) = self.kind.user(&self.values)
-            && self.context.users.get(&user.to_lowercase()).copied().flatten().is_none()
-        {
-            let message = format!("the service has no user `{}`", text::escape(user));
-            let help = Some("correct the username, or create the user first".into());
-            diff.problems.push(self.problem("unknown-user", message, help, "user"));
-            return;
-        }
-        let missing: Vec<_> =
-            self.kind.required().iter().filter(|name| !self.values.contains_key(**name)).collect();
+        let is_missing = |name: &&&str| !self.values.contains_key(**name);
+        let missing: Vec<_> = self.section.required.iter().filter(is_missing).collect();
         if !missing.is_empty() {
             let names: Vec<_> = missing.iter().map(|name| format!("`{name}`")).collect();
             let message = format!(
                 "the {} does not exist, and cannot be created without {}",
-                self.kind.noun(),
+                self.section.noun,
                 names.join(", ")
             );
             let help = Some("add what is missing, or remove the entry".into());
-            diff.problems.push(self.problem("missing-field", message, help, ""));
+            findings.problems.push(self.problem("missing-field", message, help, ""));
             return;
         }
-        let requests = self.kind.create(self.subject());
-        if requests.is_empty() {
-            return;
+        if let Some(step) = self.creation(findings) {
+            self.push(step, findings);
         }
-        let changes: Vec<_> = self
-            .values
-            .keys()
-            .filter(|name| !self.steers(name))
-            .map(|name| self.change(name, None))
-            .collect();
-        let user = self
-            .kind
-            .user(&self.values)
-            .and_then(|user| self.context.users.get(&user.to_lowercase()).copied().flatten());
-        let access = user.zip(self.declared_access()).map(|(user, after)| AccessChange {
-            user,
-            before: 0,
-            after,
+    }
+
+    /// The entry may turn out to be absent, or to differ, under `condition`.
+    pub(super) fn possible(&self, condition: &'static str, findings: &mut Findings) {
+        if let Some(step) = self.creation(findings) {
+            self.push(Step { possible: Some(condition), ..step }, findings);
+        }
+    }
+
+    fn creation(&self, findings: &mut Findings) -> Option<Step> {
+        let sends = match self.section.rules.calls(&self.job(Act::Create(&self.values))) {
+            Ok(sends) => sends,
+            Err(unable) => {
+                let problem = problem(unable, &self.address, |field| self.origin(field));
+                findings.problems.extend(problem);
+                return None;
+            }
+        };
+        let changes = self.values.keys().filter(|name| !self.steers(name));
+        let changes = changes.map(|name| self.change(name, None)).collect();
+        let user = self.section.identity.iter().find_map(|name| {
+            let named = self.field(name).names.filter(|named| *named == Named::User)?;
+            self.context.names.id(named, self.values.get(*name)?.text()?)
         });
-        diff.differences.push(self.difference(Action::Create, changes, requests, None, access));
-    }
-
-    fn declared_access(&self) -> Option<u8> {
-        let plain = self
-            .values
-            .iter()
-            .filter_map(|(name, value)| Some((name.clone(), value.plain()?.clone())));
-        self.kind.access(&plain.collect())
-    }
-
-    fn difference(
-        &self,
-        action: Action,
-        changes: Vec<Change>,
-        requests: Vec<Request<Write>>,
-        live: Option<LiveEntry>,
-        access: Option<AccessChange>,
-    ) -> Difference {
-        Difference {
-            address: self.address.clone(),
-            action,
-            origin: self.entry.origin.clone(),
+        let effects = self.effects(user, &Object::new());
+        let step = Step::new(
+            self.address.clone(),
+            Action::Create,
+            self.entry.origin.clone(),
             changes,
-            requests,
-            live,
-            access,
+            sends,
+        );
+        Some(Step { effects, ..step })
+    }
+
+    /// What becoming as declared does beyond the entry itself.
+    fn effects(&self, user: Option<u64>, before: &Object) -> Vec<Effect> {
+        let mut after = before.clone();
+        for (name, value) in forms::plain(&self.known) {
+            let value = forms::comparable(self.spec(&name), &value, self.context.names);
+            after.insert(name, value);
         }
+        self.section.rules.effects(user, before, &after)
+    }
+
+    /// Adds a step, unless the service would refuse it for what is known of the group above.
+    fn push(&self, step: Step, findings: &mut Findings) {
+        let access = step.effects.iter().find_map(|effect| match effect {
+            Effect::Access { user: Some(user), .. } => Some(*user),
+            _ => None,
+        });
+        if let Some(user) = access.filter(|_| has_group_above(self.context)) {
+            match self.context.inherited {
+                None => findings.questions.push(Question::Inherited),
+                Some(inherited) => {
+                    let declared = self.values.get("access_level").and_then(Value::plain);
+                    let declared = declared.and_then(Level::parse);
+                    let above = inherited.get(&user).copied().unwrap_or(0);
+                    if let Some(declared) = declared.filter(|level| level.number < above) {
+                        findings.problems.push(self.below_inherited(declared, above));
+                        return;
+                    }
+                }
+            }
+        }
+        findings.steps.push(step);
+    }
+
+    fn below_inherited(&self, declared: Level, above: u8) -> Problem {
+        let above = Level::parse(&above.into()).map_or("a higher level", |level| level.word);
+        let message = format!(
+            "`{}` is already {above} through the group above, and the service refuses {} here",
+            text::escape(&self.entry.key),
+            declared.word
+        );
+        let help = format!("write `access_level: {above}` or more, or take the entry away");
+        self.problem("inherited-access", message, Some(help), "access_level")
     }
 
     fn compare(&self, name: &str, value: &Value, live: &LiveEntry) -> Compared {
@@ -314,22 +360,25 @@ impl<'a> Comparing<'a> {
             return Compared::NotReadable;
         }
         let declared = match value {
-            Value::Plain(declared) => declared,
+            Value::Plain(declared) => {
+                forms::comparable(self.spec(name), declared, self.context.names)
+            }
             Value::Secret(_) => return Compared::SecretMissing,
             // The service shows that there is a file, and not what is in it.
             Value::File(_) if live.fields.get(name).is_some_and(|found| !found.is_null()) => {
                 return Compared::NotReadable;
             }
-            Value::File(_) => &Json::Bool(true),
+            Value::File(_) => Json::Bool(true),
         };
+        let is_same = |live: &Json| forms::same(field.compare, &declared, live);
         match live.fields.get(name) {
-            Some(found) if self.kind.same(name, declared, found) => Compared::Same,
+            Some(found) if is_same(found) => Compared::Same,
             Some(_) => Compared::Differs,
             None if field.read == Readback::IfPresent => Compared::NotReadable,
             // An answer may leave out what is null. Only where the service shows fields of that
             // tier does it say so by leaving it out.
             None if field.nullable && field.tier <= live.tier => {
-                if self.kind.same(name, declared, &Json::Null) {
+                if is_same(&Json::Null) {
                     Compared::Same
                 } else {
                     Compared::Differs
@@ -351,7 +400,7 @@ impl<'a> Comparing<'a> {
             {
                 Shown::Hidden
             }
-            Some(live) => shown_live(field, live.fields.get(name)),
+            Some(live) => shown_live(self.spec(name), live.fields.get(name), self.context.names),
         };
         let origin = self.entry.fields.get(name).map(|sourced| sourced.origin.clone());
         Change {
@@ -371,13 +420,23 @@ impl<'a> Comparing<'a> {
             Value::Plain(_) if field.secrecy == Secrecy::Sensitive && self.masked() => {
                 Shown::Hidden
             }
-            Value::Plain(value) => Shown::Value(shown_plain(field, value)),
+            Value::Plain(value) => Shown::Value(shown_plain(field.secrecy, value)),
         }
     }
 
     fn masked(&self) -> bool {
         self.values.get("masked").and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false)
     }
+}
+
+/// Whether the container is in a group, from which access is inherited.
+fn has_group_above(context: Context<'_>) -> bool {
+    let of_user = context
+        .target
+        .namespace
+        .as_ref()
+        .is_some_and(|namespace| !matches!(namespace.owner, NamespaceOwner::Group));
+    context.target.path.contains('/') && context.personal_owner.is_none() && !of_user
 }
 
 /// How one field compares.

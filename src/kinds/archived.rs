@@ -5,11 +5,15 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 
 use crate::{
-    field::{Accepted, FIELD},
-    kind::{Kind, LiveEntry, Shape, Source, Subject, Table, Target},
-    operation::{self, Op, Request, Write},
+    field::{Accepted, FIELD, Scope},
+    kind::{
+        Call, Capability, Change, Create, Effect, Home, Job, Kind, Place, Rules, Shape, Table,
+        Unable, calls::Act,
+    },
+    operation,
+    page::Rows,
     schema,
-    value::{Json, Value},
+    value::{Fields, Json, Object, Value},
 };
 
 /// `archived: true` archives the project, `archived: false` brings it back.
@@ -26,54 +30,54 @@ pub struct State {
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<State>()));
 
 /// The section `archived`.
-pub struct Archived;
+pub static KIND: Kind = Kind {
+    section: "archived",
+    noun: "archive switch",
+    shape: Shape::Switch,
+    identity: &[],
+    required: &[],
+    homes: &[Home {
+        scope: Scope::Project,
+        fields: &TABLE,
+        place: Place::Object,
+        create: Create::Rules,
+        change: Change::Rules,
+        delete: None,
+        handle: &[],
+        rows: Rows::with_id(&[]),
+        seen_from: 0,
+        needs: &[],
+    }],
+    rules: &Archived,
+};
 
-impl Kind for Archived {
-    fn section(&self) -> &'static str {
-        "archived"
-    }
-    fn noun(&self) -> &'static str {
-        "archive switch"
-    }
-    fn shape(&self) -> Shape {
-        Shape::Switch
-    }
-    fn table(&self) -> &'static Table {
-        &TABLE
-    }
-    fn source(&self, _target: &Target) -> Source {
-        Source::Project
-    }
-    // A new project is not archived.
-    fn create(&self, subject: Subject<'_>) -> Vec<Request<Write>> {
-        declared(subject)
-            .filter(|archived| *archived)
-            .map(|_| request(operation::PROJECT_ARCHIVE, subject.target))
-            .into_iter()
-            .collect()
-    }
-    fn update(
-        &self,
-        subject: Subject<'_>,
-        _live: &LiveEntry,
-        _changed: &[&str],
-    ) -> Vec<Request<Write>> {
-        let operation = |archived| {
-            if archived { operation::PROJECT_ARCHIVE } else { operation::PROJECT_UNARCHIVE }
+struct Archived;
+
+impl Rules for Archived {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        let op = match job.act {
+            Act::Create(declared) if is_on(declared) => operation::PROJECT_ARCHIVE,
+            Act::Change(declared, ..) if is_on(declared) => operation::PROJECT_ARCHIVE,
+            Act::Change(..) => operation::PROJECT_UNARCHIVE,
+            // A new project is not archived.
+            Act::Create(_) | Act::Remove(_) => return Err(Unable::Needless),
         };
-        declared(subject)
-            .map(|archived| request(operation(archived), subject.target))
-            .into_iter()
-            .collect()
+        Ok(vec![op.request().arg("id", job.target.id()).into()])
+    }
+
+    fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+        let archived = |fields: &Object| fields.get("archived").and_then(Json::as_bool);
+        match (archived(before).unwrap_or(false), archived(after)) {
+            (true, Some(false)) => vec![Effect::Provides(Capability::Writable)],
+            (false, Some(true)) => vec![Effect::Takes(Capability::Writable)],
+            (true, Some(true)) => vec![Effect::Lacks(Capability::Writable)],
+            (false, Some(false)) | (_, None) => Vec::new(),
+        }
     }
 }
 
-fn declared(subject: Subject<'_>) -> Option<bool> {
-    subject.declared.get("archived").and_then(Value::plain).and_then(Json::as_bool)
-}
-
-fn request(op: Op<Write>, target: &Target) -> Request<Write> {
-    op.request().arg("id", target.id())
+fn is_on(declared: &Fields) -> bool {
+    declared.get("archived").and_then(Value::plain).and_then(Json::as_bool) == Some(true)
 }
 
 #[cfg(test)]
@@ -82,8 +86,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        kind::testing::{create, fields, live, target, update},
-        operation::{PROJECT_ARCHIVE, PROJECT_UNARCHIVE},
+        kind::testing::{create, fields, remove, section, update},
+        operation::{Op, PROJECT_ARCHIVE, PROJECT_UNARCHIVE, Write},
     };
 
     #[test]
@@ -91,15 +95,15 @@ mod tests {
         let (on, off) = (fields(json!({"archived": true})), fields(json!({"archived": false})));
         let turn = |op: Op<Write>| op.request().arg("id", 7);
         assert_eq!(
-            update(&Archived, &on, json!({"archived": false}), &["archived"]),
+            update(section("archived"), &on, json!({"archived": false}), &["archived"]),
             [turn(PROJECT_ARCHIVE)]
         );
         assert_eq!(
-            update(&Archived, &off, json!({"archived": true}), &["archived"]),
+            update(section("archived"), &off, json!({"archived": true}), &["archived"]),
             [turn(PROJECT_UNARCHIVE)]
         );
-        assert_eq!(create(&Archived, &on), [turn(PROJECT_ARCHIVE)]);
-        assert_eq!(create(&Archived, &off), []);
-        assert_eq!(Archived.delete(&target(), &live(&Archived, json!({"archived": true}))), []);
+        assert_eq!(create(section("archived"), &on), [turn(PROJECT_ARCHIVE)]);
+        assert_eq!(create(section("archived"), &off), []);
+        assert_eq!(remove(section("archived"), json!({"archived": true})), []);
     }
 }

@@ -9,11 +9,14 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 
 use crate::{
-    field::{FIELD, Secrecy},
-    kind::{self, Fault, Found, Kind, LiveEntry, Routes, Source, Table, Target},
+    diagnostic::Severity,
+    field::{FIELD, Scope, Secrecy},
+    kind::{
+        Change, Create, Fault, Handle, Home, Identity, Kind, Place, Rules, Section, Shape, Table,
+    },
+    level::MAINTAINER,
     operation,
     page::Rows,
-    planted::Bug,
     schema::{self, TextOrSecret},
     secret::Reference,
     text,
@@ -21,6 +24,7 @@ use crate::{
 };
 
 /// A webhook: an address that the service calls when something happens in the project.
+// An edit has to carry the URL, and resets every flag that it leaves out.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Hook {
@@ -29,122 +33,108 @@ pub struct Hook {
     #[schemars(transform = FIELD.local(), length(min = 1, max = 255), example = &"ci")]
     pub name: Option<String>,
     /// URL to call: text, or a reference to a secret if it holds a credential.
-    #[schemars(transform = FIELD.secrecy(Secrecy::Address), example = &"https://ci.example.org/events")]
+    #[schemars(transform = FIELD.secrecy(Secrecy::Address).as_url().with_every_edit(), example = &"https://ci.example.org/events")]
     pub url: TextOrSecret,
     /// URLs that the hook had before. If no hook has the new URL, one with an old URL is changed.
     #[schemars(transform = FIELD.local().secrecy(Secrecy::Address), example = &["https://old.example.org/events"])]
     pub previously: Option<Vec<String>>,
     /// Secret sent in the header `X-Gitlab-Token`. The service never returns it, and resets it when
     /// the URL changes.
-    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference))]
+    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference).forgotten_with("url"))]
     pub token: Option<Reference>,
     /// Whether the receiver's certificate is verified.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub enable_ssl_verification: Option<bool>,
     /// Whether it is called for pushes to branches.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub push_events: Option<bool>,
     /// The branches whose pushes count: a name or a pattern such as `release/*`. `null` is all of
     /// them.
-    #[schemars(transform = FIELD.nullable(), example = &"main")]
+    #[schemars(transform = FIELD.nullable().with_every_edit(), example = &"main")]
     pub push_events_branch_filter: Option<String>,
     /// Whether it is called for pushed tags.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub tag_push_events: Option<bool>,
     /// Whether it is called for issues.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub issues_events: Option<bool>,
     /// Whether it is called for confidential issues.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub confidential_issues_events: Option<bool>,
     /// Whether it is called for merge requests.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub merge_requests_events: Option<bool>,
     /// Whether it is called for comments.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub note_events: Option<bool>,
     /// Whether it is called for confidential comments.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub confidential_note_events: Option<bool>,
     /// Whether it is called for jobs.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub job_events: Option<bool>,
     /// Whether it is called for pipelines.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub pipeline_events: Option<bool>,
     /// Whether it is called for wiki pages.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub wiki_page_events: Option<bool>,
     /// Whether it is called for deployments.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub deployment_events: Option<bool>,
     /// Whether it is called for releases.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub releases_events: Option<bool>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Hook>()));
 
 /// The section `hooks`.
-pub struct Hooks;
+pub static KIND: Kind = Kind {
+    section: "hooks",
+    noun: "hook",
+    shape: Shape::List,
+    identity: &["name", "url"],
+    required: &[],
+    homes: &[Home {
+        scope: Scope::Project,
+        fields: &TABLE,
+        place: Place::List(operation::HOOK_LIST),
+        create: Create::With(operation::HOOK_CREATE),
+        change: Change::Edit(operation::HOOK_UPDATE),
+        delete: Some(operation::HOOK_DELETE),
+        handle: &[Handle::path("id", "hook_id")],
+        rows: Rows::with_id(&["url"]),
+        seen_from: MAINTAINER,
+        needs: &[],
+    }],
+    rules: &Hooks,
+};
 
-impl Kind for Hooks {
-    fn section(&self) -> &'static str {
-        "hooks"
-    }
-    fn noun(&self) -> &'static str {
-        "hook"
-    }
-    fn table(&self) -> &'static Table {
-        &TABLE
-    }
-    fn identity(&self) -> &'static [&'static str] {
-        &["name", "url"]
-    }
-    fn source(&self, target: &Target) -> Source {
-        Source::List(operation::HOOK_LIST.request().arg("id", target.id()))
-    }
-    fn routes(&self) -> Option<Routes> {
-        Some(Routes {
-            create: operation::HOOK_CREATE,
-            update: operation::HOOK_UPDATE,
-            delete: operation::HOOK_DELETE,
-        })
-    }
-    fn handle(&self) -> (&'static str, &'static str) {
-        ("id", "hook_id")
-    }
+struct Hooks;
 
-    fn rows(&self) -> Rows {
-        Rows::with_id(&["url"])
-    }
-    fn key(&self, fields: &Object) -> String {
+impl Rules for Hooks {
+    // Its name is of no help on the service: of two hooks with one URL nobody could say which is
+    // which.
+    fn identify(&self, _section: Section, fields: &Object) -> Identity {
         let text = |name| fields.get(name).and_then(Json::as_str);
-        text("name")
-            .map(str::to_owned)
-            .or_else(|| text("url").map(|url| text::mask_url(url).into_owned()))
-            .unwrap_or_default()
-    }
-    // Its name is of no help there: of two hooks with one URL nobody could say which is which.
-    fn identity_on_service(&self) -> &'static [&'static str] {
-        &["url"]
-    }
-    fn key_on_service(&self, fields: &Object) -> String {
-        fields.get("url").map(kind::plain_text).unwrap_or_default()
-    }
-    fn find<'l>(&self, declared: &Fields, _key: &str, live: &'l [LiveEntry]) -> Found<'l> {
-        let previously = declared.get("previously").and_then(Value::plain).and_then(Json::as_array);
-        let urls = declared
-            .get("url")
-            .and_then(Value::text)
+        let url = text("url");
+        let name = text("name").map(str::to_owned);
+        let masked = || url.map(|url| text::mask_url(url).into_owned());
+        let previously = fields.get("previously").and_then(Json::as_array).into_iter().flatten();
+        let urls: Vec<_> = url
             .into_iter()
-            .chain(previously.into_iter().flatten().filter_map(Json::as_str));
-        let at = |url: &str| {
-            live.iter()
-                .filter(|hook| hook.fields.get("url").and_then(Json::as_str) == Some(url))
-                .collect::<Vec<_>>()
-        };
-        urls.map(at).find(|hooks| !hooks.is_empty()).map_or(Found::None, |hooks| one_of(&hooks))
+            .chain(previously.filter_map(Json::as_str))
+            .map(text::normal_url)
+            .collect();
+        Identity {
+            name: name.or_else(masked).unwrap_or_default(),
+            near: urls.iter().map(|url| with_other_end(url)).collect(),
+            keys: urls,
+        }
     }
 
-    // An edit has to carry the URL and resets every flag that it leaves out.
-    fn sent_with_every_edit(&self, name: &str) -> bool {
-        name == "url"
-            || name == "push_events_branch_filter"
-            || TABLE.get(name).is_some_and(|spec| spec.schema["type"] == "boolean")
-    }
-    fn resets(&self, name: &str, changed: &[&str]) -> bool {
-        name == "token" && changed.contains(&"url") && !Bug::ForgetToken.is_planted()
-    }
-
-    fn check(&self, declared: &Fields, report: &mut dyn FnMut(Fault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let previously = declared.get("previously").and_then(Value::plain).and_then(Json::as_array);
         let previously = previously
             .into_iter()
@@ -159,6 +149,7 @@ impl Kind for Hooks {
             .chain(previously);
         for (field, why) in urls.filter_map(|(field, url)| Some((field, valid_url(url).err()?))) {
             report(Fault {
+                severity: Severity::Error,
                 code: "hook-url",
                 field: Some(field),
                 message: format!("the URL of a hook {why}"),
@@ -168,22 +159,9 @@ impl Kind for Hooks {
     }
 }
 
-/// The one of several hooks with the same URL: which does not matter if they are equal, and the
-/// oldest then stays.
-fn one_of<'l>(hooks: &[&'l LiveEntry]) -> Found<'l> {
-    let equal = |a: &LiveEntry, b: &LiveEntry| {
-        TABLE.specs().iter().all(|spec| a.fields.get(&spec.name) == b.fields.get(&spec.name))
-    };
-    match hooks.iter().min_by_key(|hook| hook.handle.as_u64()) {
-        Some(first) if hooks.iter().all(|hook| equal(hook, first)) => Found::One(first),
-        _ => {
-            let ids: Vec<_> = hooks.iter().map(|hook| hook.handle.to_string()).collect();
-            Found::Ambiguous(format!(
-                "the hooks {} have this URL and differ otherwise",
-                ids.join(", ")
-            ))
-        }
-    }
+/// `url` with a `/` at its end, or without the one that it has.
+fn with_other_end(url: &str) -> String {
+    url.strip_suffix('/').map_or_else(|| format!("{url}/"), str::to_owned)
 }
 
 /// Whether the service takes `url` as the address of a hook: HTTP or HTTPS, with a host, without
@@ -207,7 +185,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        kind::testing::{create, faults, fields, live, object, said, target, update},
+        kind::testing::{create, faults, fields, object, remove, said, section, update},
         operation::{HOOK_CREATE, HOOK_DELETE, HOOK_UPDATE},
     };
 
@@ -225,7 +203,7 @@ mod tests {
         let mut body = fields(json!({"url": URL, "push_events": false}));
         body.insert("token".into(), secret());
         assert_eq!(
-            said(&create(&Hooks, &declared)),
+            said(&create(section("hooks"), &declared)),
             said(&[HOOK_CREATE.request().arg("id", 7).fields(body)])
         );
     }
@@ -242,7 +220,7 @@ mod tests {
         let mut body = fields(
             json!({"url": URL, "push_events": false, "issues_events": true, "push_events_branch_filter": "main"}),
         );
-        let edit = update(&Hooks, &declared, raw.clone(), &["push_events"]);
+        let edit = update(section("hooks"), &declared, raw.clone(), &["push_events"]);
         assert_eq!(said(&edit), said(&[put(body.clone())]));
         let repeated: Vec<_> = edit[0].repeated().map(|(name, _)| name).collect();
         assert_eq!(
@@ -256,11 +234,11 @@ mod tests {
         body.insert("url".into(), "https://new.example.org".into());
         body.insert("token".into(), secret());
         assert_eq!(
-            said(&update(&Hooks, &declared, raw.clone(), &["url", "push_events"])),
+            said(&update(section("hooks"), &declared, raw.clone(), &["url", "push_events"])),
             said(&[put(body)])
         );
         assert_eq!(
-            Hooks.delete(&target(), &live(&Hooks, raw)),
+            remove(section("hooks"), raw),
             [HOOK_DELETE.request().arg("id", 7).arg("hook_id", 3)]
         );
     }
@@ -271,66 +249,35 @@ mod tests {
             .specs()
             .iter()
             .map(|spec| &*spec.name)
-            .filter(|name| Hooks.sent_with_every_edit(name))
+            .filter(|name| TABLE.field(name).with_every_edit)
             .collect();
         let rest: Vec<_> = TABLE
             .specs()
             .iter()
             .map(|spec| &*spec.name)
-            .filter(|name| !Hooks.sent_with_every_edit(name))
+            .filter(|name| !TABLE.field(name).with_every_edit)
             .collect();
         assert_eq!(carried.len(), 13 + 2, "{carried:?}");
         assert_eq!(rest, ["name", "previously", "token"]);
     }
 
-    /// The id of the hook that is found among hooks with these ids, URLs and one flag.
-    fn found(declared: &Fields, hooks: &[(u64, &str, bool)]) -> Result<Option<u64>, String> {
-        let hooks: Vec<_> = hooks
-            .iter()
-            .map(|(id, url, flag)| live(&Hooks, json!({"id": id, "url": url, "push_events": flag})))
-            .collect();
-        match Hooks.find(declared, "key", &hooks) {
-            Found::None => Ok(None),
-            Found::One(hook) => Ok(hook.handle.as_u64()),
-            Found::Ambiguous(why) => Err(why),
-        }
-    }
-
     #[test]
-    fn a_hook_is_found_by_its_url_then_by_its_old_ones() {
-        let declared = fields(json!({"name": "ci", "url": "u", "previously": ["p", "q"]}));
+    fn a_hook_is_told_by_its_url_in_normal_form_and_by_its_old_ones() {
+        let keys = |fields| Hooks.identify(section("hooks"), &object(fields)).keys;
         assert_eq!(
-            found(&declared, &[(1, "q", true), (2, "p", true), (3, "u", true)]),
-            Ok(Some(3))
+            keys(
+                json!({"name": "ci", "url": "HTTPS://H.example.org", "previously": ["https://h:443/a/../%7eb"]})
+            ),
+            ["https://h.example.org/", "https://h/~b"]
         );
-        assert_eq!(found(&declared, &[(1, "q", true), (2, "p", true)]), Ok(Some(2)));
-        assert_eq!(found(&declared, &[(1, "U", true)]), Ok(None));
-    }
-
-    #[test]
-    fn of_equal_hooks_the_oldest_is_meant_and_of_others_none() {
-        let declared = fields(json!({"url": "u"}));
-        assert_eq!(
-            found(&declared, &[(5, "u", true), (2, "u", true), (1, "v", true)]),
-            Ok(Some(2))
-        );
-        let why = found(&declared, &[(5, "u", true), (2, "u", false)]).unwrap_err();
-        assert!(why.contains("5, 2"), "{why}");
-    }
-
-    #[test]
-    fn a_hook_whose_url_is_not_known_is_found_by_its_old_ones_only() {
-        let declared = Fields::from([
-            ("url".to_owned(), secret()),
-            ("previously".to_owned(), json!(["u"]).into()),
-        ]);
-        assert_eq!(found(&declared, &[(1, "u", true)]), Ok(Some(1)));
-        assert_eq!(found(&declared, &[(1, "env:HOOK", true)]), Ok(None));
+        assert_eq!(keys(json!({"url": "https://h/x"})), ["https://h/x"]);
+        let near = Hooks.identify(section("hooks"), &object(json!({"url": "https://h/x/"}))).near;
+        assert_eq!(near, ["https://h/x"]);
     }
 
     #[test]
     fn a_key_never_holds_a_credential() {
-        let key = |fields| Hooks.key(&object(fields));
+        let key = |fields| section("hooks").name(&object(fields));
         assert_eq!(key(json!({"name": "ci", "url": URL})), "ci");
         for (url, shown) in [
             (URL, URL),
@@ -361,10 +308,10 @@ mod tests {
             ("https://h/\n", false),
         ] {
             let expected: &[_] = if valid { &[] } else { &[("url", "hook-url")] };
-            assert_eq!(faults(&Hooks, &fields(json!({"url": url}))), expected, "{url}");
+            assert_eq!(faults(section("hooks"), &fields(json!({"url": url}))), expected, "{url}");
         }
         assert_eq!(
-            faults(&Hooks, &fields(json!({"url": URL, "previously": ["x"]}))),
+            faults(section("hooks"), &fields(json!({"url": URL, "previously": ["x"]}))),
             [("previously", "hook-url")]
         );
     }

@@ -9,32 +9,54 @@ use std::{collections::BTreeSet, sync::LazyLock};
 use serde::{Serialize, Serializer};
 
 use crate::{
-    kind::Kind,
+    field::Scope,
+    kind::{Itself, Kind, Place, Section},
     operation::{OPERATIONS, Parameter, Type},
     text,
     value::Json,
 };
 
 macro_rules! kinds {
-    ($($module:ident::$kind:ident,)*) => {
+    ($($module:ident,)*) => {
         $(pub mod $module;)*
         /// In the order in which they are planned, shown and documented.
-        pub static KINDS: &[&dyn Kind] = &[$(&$module::$kind,)*];
+        pub static KINDS: &[&Kind] = &[$(&$module::KIND,)*];
     };
 }
 
 kinds! {
-    settings::Settings,
-    variable::Variables,
-    member::Members,
-    hook::Hooks,
-    push_rule::PushRule,
-    archived::Archived,
+    project,
+    group,
+    settings,
+    variable,
+    member,
+    hook,
+    push_rule,
+    archived,
 }
 
-/// The kind of a manifest section.
-pub fn of_section(section: &str) -> Option<&'static dyn Kind> {
-    KINDS.iter().copied().find(|kind| kind.section() == section)
+/// What documents of `scope` may hold.
+pub fn sections(scope: Scope) -> impl Iterator<Item = Section> {
+    KINDS.iter().filter_map(move |kind| kind.in_scope(scope))
+}
+
+/// The section of `scope` that manifests call `name`.
+pub fn section(scope: Scope, name: &str) -> Option<Section> {
+    sections(scope).find(|section| section.section == name)
+}
+
+/// A container of `scope` itself.
+pub fn container(scope: Scope) -> (Section, &'static Itself) {
+    let itself = sections(scope).find_map(|section| match section.home.place {
+        Place::Itself(itself) => Some((section, itself)),
+        _ => None,
+    });
+    itself.expect("every scope has a kind for its containers, as a test holds")
+}
+
+/// Every kind in every scope that has it.
+pub fn everywhere() -> impl Iterator<Item = Section> {
+    Scope::ALL.into_iter().flat_map(sections)
 }
 
 /// The names of all fields of manifests and requests, those within others included.
@@ -52,11 +74,7 @@ static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         }
     }
     let mut names = BTreeSet::new();
-    KINDS
-        .iter()
-        .map(|kind| kind.table())
-        .chain([settings::create_table()])
-        .for_each(|table| of_schema(&table.schema, &mut names));
+    everywhere().for_each(|section| of_schema(&section.table().schema, &mut names));
     let parameters = OPERATIONS.iter().flat_map(|op| operations::parameters(op.row()));
     parameters.for_each(|parameter| of_parameter(parameter, &mut names));
     names

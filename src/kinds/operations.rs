@@ -7,17 +7,16 @@
 
 use std::sync::LazyLock;
 
-use super::{of_section, settings::create_table};
 use crate::{
-    field::{Field, Readback, Route, Secrecy, Tier},
-    kind::{Kind, Spec},
+    field::{Field, Readback, Route, Scope, Secrecy, Tier},
+    kind::{Section, Spec},
     operation::{Answer, OPERATIONS, Operation, Parameter, Place, Type},
     value::Json,
 };
 
 /// The fields of a section that a route accepts, as parameters.
 struct Body {
-    section: &'static str,
+    section: (Scope, &'static str),
     route: Route,
     parameters: Vec<Parameter>,
 }
@@ -44,25 +43,28 @@ pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
     all
 }
 
-/// The fields of `section` that `route` accepts.
-fn accepted(section: &str, route: Route) -> Vec<Parameter> {
-    let Some(kind) = of_section(section) else { return Vec::new() };
-    let create = if section == "settings" { create_table().specs() } else { &[] };
-    let specs =
-        kind.table().specs().iter().chain(create).filter(|spec| spec.field.accepted.on(route));
+/// The fields of `section` that `route` accepts; those of what comes with its container too, and of
+/// the container itself.
+fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
+    let Some(section) = super::section(scope, section) else { return Vec::new() };
+    let container = section.comes_with_container().then(|| super::container(scope).0);
+    let sections = [Some(section), container].into_iter().flatten();
+    let specs = sections
+        .flat_map(|section| section.table().specs().iter().map(move |spec| (section, spec)));
     specs
-        .map(|spec| Parameter {
-            required: is_required(kind, spec),
+        .filter(|(_, spec)| spec.field.accepted.on(route))
+        .map(|(section, spec)| Parameter {
+            required: is_required(section, spec),
             ..parameter(&spec.name, &spec.schema, &spec.field)
         })
         .collect()
 }
 
-fn is_required(kind: &dyn Kind, spec: &Spec) -> bool {
-    let by_schema = kind.table().schema["required"]
+fn is_required(section: Section, spec: &Spec) -> bool {
+    let by_schema = section.table().schema["required"]
         .as_array()
         .is_some_and(|names| names.iter().any(|name| *name == *spec.name));
-    by_schema || kind.required().contains(&spec.name.as_str())
+    by_schema || section.required.contains(&spec.name.as_str())
 }
 
 fn parameter(name: &'static str, schema: &'static Json, field: &'static Field) -> Parameter {

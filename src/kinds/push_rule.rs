@@ -8,9 +8,11 @@ use schemars::JsonSchema;
 
 use crate::{
     diagnostic::Severity,
-    field::FIELD,
-    kind::{Fault, Kind, Routes, Shape, Source, Table, Target},
-    operation, schema,
+    field::{FIELD, Scope},
+    kind::{Change, Create, Fault, Home, Kind, Place, Rules, Shape, Table},
+    operation,
+    page::Rows,
+    schema,
     value::{Fields, Value},
 };
 
@@ -57,44 +59,43 @@ pub struct Rule {
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Rule>()));
 
 /// The section `push_rule`.
-pub struct PushRule;
+pub static KIND: Kind = Kind {
+    section: "push_rule",
+    noun: "push rule",
+    shape: Shape::Mapping,
+    identity: &[],
+    required: &[],
+    homes: &[Home {
+        scope: Scope::Project,
+        fields: &TABLE,
+        place: Place::Optional(operation::PUSH_RULE_GET),
+        create: Create::With(operation::PUSH_RULE_CREATE),
+        change: Change::Edit(operation::PUSH_RULE_UPDATE),
+        delete: Some(operation::PUSH_RULE_DELETE),
+        handle: &[],
+        rows: Rows::with_id(&[]),
+        seen_from: 0,
+        needs: &[],
+    }],
+    rules: &PushRule,
+};
 
-impl Kind for PushRule {
-    fn section(&self) -> &'static str {
-        "push_rule"
-    }
-    fn noun(&self) -> &'static str {
-        "push rule"
-    }
-    fn shape(&self) -> Shape {
-        Shape::Mapping
-    }
-    fn table(&self) -> &'static Table {
-        &TABLE
-    }
-    fn source(&self, target: &Target) -> Source {
-        Source::Optional(operation::PUSH_RULE_GET.request().arg("id", target.id()))
-    }
-    fn routes(&self) -> Option<Routes> {
-        Some(Routes {
-            create: operation::PUSH_RULE_CREATE,
-            update: operation::PUSH_RULE_UPDATE,
-            delete: operation::PUSH_RULE_DELETE,
-        })
-    }
+struct PushRule;
+
+impl Rules for PushRule {
     // The service uses RE2, whose grammar is nearly, but not quite, the one that is tried here:
     // hence a warning.
-    fn check_written(&self, declared: &Fields, report: &mut dyn FnMut(Severity, Fault)) {
-        for spec in TABLE.specs().iter().filter(|spec| spec.name.ends_with("_regex")) {
+    fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
+        for spec in TABLE.specs().iter().filter(|spec| written && spec.name.ends_with("_regex")) {
             let Some(text) = declared.get(&spec.name).and_then(Value::text) else { continue };
             let Err(error) = Parser::new().parse(text) else { continue };
-            let fault = Fault {
+            report(Fault {
+                severity: Severity::Warning,
                 code: "expression",
                 field: Some(&spec.name),
                 message: format!("`{}` is not a valid regular expression: {}", spec.name, error.kind()),
                 help: Some("correct it; the service takes RE2 syntax, which has no look-around and no backreferences".into()),
-            };
-            report(Severity::Warning, fault);
+            });
         }
     }
 }
@@ -105,7 +106,11 @@ mod tests {
 
     use super::*;
     use crate::{
-        kind::testing::{create, fields, live, target, update},
+        field::Compare,
+        kind::{
+            same,
+            testing::{create, fields, remove, section, update},
+        },
         operation::{PUSH_RULE_CREATE, PUSH_RULE_DELETE, PUSH_RULE_UPDATE},
     };
 
@@ -116,27 +121,24 @@ mod tests {
         let body =
             fields(json!({"commit_message_regex": "", "max_file_size": 5, "member_check": true}));
         assert_eq!(
-            create(&PushRule, &declared),
+            create(section("push_rule"), &declared),
             [PUSH_RULE_CREATE.request().arg("id", 7).fields(body)]
         );
         let raw = json!({"id": 1, "commit_message_regex": "x", "max_file_size": 5});
         let body = fields(json!({"commit_message_regex": ""}));
         assert_eq!(
-            update(&PushRule, &declared, raw.clone(), &["commit_message_regex"]),
+            update(section("push_rule"), &declared, raw.clone(), &["commit_message_regex"]),
             [PUSH_RULE_UPDATE.request().arg("id", 7).fields(body)]
         );
-        assert_eq!(
-            PushRule.delete(&target(), &live(&PushRule, raw)),
-            [PUSH_RULE_DELETE.request().arg("id", 7)]
-        );
+        assert_eq!(remove(section("push_rule"), raw), [PUSH_RULE_DELETE.request().arg("id", 7)]);
     }
 
     #[test]
     fn an_expression_that_is_not_set_equals_null_and_empty_text() {
         for declared in [json!(null), json!("")] {
-            assert!(PushRule.same("branch_name_regex", &declared, &json!(null)));
-            assert!(PushRule.same("branch_name_regex", &declared, &json!("")));
-            assert!(!PushRule.same("branch_name_regex", &declared, &json!("x")));
+            assert!(same(Compare::Exact, &declared, &json!(null)));
+            assert!(same(Compare::Exact, &declared, &json!("")));
+            assert!(!same(Compare::Exact, &declared, &json!("x")));
         }
     }
 }

@@ -2,9 +2,9 @@
 //! and treatments of the kinds.
 
 use crate::{
-    field::{Accepted, Field, Readback, Route, Secrecy, Tier},
-    kind::{Kind, Table},
-    kinds::{KINDS, settings::create_table},
+    field::{Accepted, Field, Readback, Route, Scope, Secrecy, Tier},
+    kind::Section,
+    kinds,
     value::Json,
 };
 
@@ -20,20 +20,20 @@ This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test kinds` writes it a
 /// The whole page.
 pub fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
-    for kind in KINDS {
-        section(&mut page, kind.section(), kind.table(), Some(*kind));
-        if kind.section() == "settings" {
-            section(&mut page, "create", create_table(), None);
+    for scope in [Scope::Project, Scope::Group] {
+        page += &format!("\n# `kind: {}`\n", scope.document());
+        for section in kinds::sections(scope) {
+            of_section(&mut page, section);
         }
     }
     page
 }
 
-fn section(page: &mut String, name: &str, table: &Table, kind: Option<&dyn Kind>) {
+fn of_section(page: &mut String, section: Section) {
+    let (name, table) = (section.section, section.table());
     *page +=
         &format!("\n## `{name}`\n\n{}\n", table.schema["description"].as_str().unwrap_or_default());
-    let needed: Vec<_> =
-        kind.into_iter().flat_map(Kind::required).map(|name| format!("`{name}`")).collect();
+    let needed: Vec<_> = section.required.iter().map(|name| format!("`{name}`")).collect();
     if !needed.is_empty() {
         *page += &format!("To be created it needs {}.\n", needed.join(", "));
     }

@@ -6,16 +6,18 @@ use schemars::JsonSchema;
 
 use crate::{
     diagnostic::Severity,
-    field::{FIELD, Secrecy},
-    kind::{Fault, Kind, LiveEntry, Routes, Source, Table, Target},
-    operation::{self, Op, Request, Write},
+    field::{FIELD, Scope, Secrecy},
+    kind::{Capability, Change, Create, Fault, Handle, Home, Kind, Place, Rules, Shape, Table},
+    level::MAINTAINER,
+    operation,
     page::Rows,
-    planted::Bug,
     schema::{self, TextOrSecret},
     value::{Fields, Json, Value},
 };
 
 /// A CI/CD variable. Its key and its environment scope together tell it from others.
+// The reference requires the value in an edit and resets what is left out to its default (1, 4.1);
+// so an edit carries the full set.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Variable {
@@ -27,16 +29,20 @@ pub struct Variable {
     #[schemars(default = "everywhere", length(min = 1, max = 255))]
     pub environment_scope: String,
     /// The value: text, or a reference to a secret.
-    #[schemars(transform = FIELD.secrecy(Secrecy::Sensitive))]
+    #[schemars(transform = FIELD.secrecy(Secrecy::Sensitive).with_every_edit())]
     pub value: Option<TextOrSecret>,
     /// Whether jobs see the value in the environment or in a file.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub variable_type: Option<VariableType>,
     /// Whether only protected branches and tags see it.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub protected: Option<bool>,
     /// Whether job logs hide it. The service accepts only values that can be hidden: one line, 8
     /// characters or more.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub masked: Option<bool>,
     /// Whether `$` in the value is kept as it is instead of being expanded.
+    #[schemars(transform = FIELD.with_every_edit())]
     pub raw: Option<bool>,
 }
 
@@ -57,65 +63,45 @@ fn everywhere() -> String {
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Variable>()));
 
 /// The section `variables`.
-pub struct Variables;
+pub static KIND: Kind = Kind {
+    section: "variables",
+    noun: "variable",
+    shape: Shape::List,
+    identity: &["key", "environment_scope"],
+    required: &["value"],
+    homes: &[Home {
+        scope: Scope::Project,
+        fields: &TABLE,
+        place: Place::List(operation::VARIABLE_LIST),
+        create: Create::With(operation::VARIABLE_CREATE),
+        change: Change::Edit(operation::VARIABLE_UPDATE),
+        delete: Some(operation::VARIABLE_DELETE),
+        // Several variables may share a key; without the filter the service refuses, or takes
+        // another one than is meant.
+        handle: &[
+            Handle::path("key", "key"),
+            Handle::query("environment_scope", "filter[environment_scope]"),
+        ],
+        rows: Rows { keys: &["key", "environment_scope"], also: &[] },
+        seen_from: MAINTAINER,
+        needs: &[Capability::Ci],
+    }],
+    rules: &Variables,
+};
 
-impl Kind for Variables {
-    fn section(&self) -> &'static str {
-        "variables"
-    }
-    fn noun(&self) -> &'static str {
-        "variable"
-    }
-    fn table(&self) -> &'static Table {
-        &TABLE
-    }
-    fn identity(&self) -> &'static [&'static str] {
-        &["key", "environment_scope"]
-    }
-    fn source(&self, target: &Target) -> Source {
-        Source::List(operation::VARIABLE_LIST.request().arg("id", target.id()))
-    }
-    fn routes(&self) -> Option<Routes> {
-        Some(Routes {
-            create: operation::VARIABLE_CREATE,
-            update: operation::VARIABLE_UPDATE,
-            delete: operation::VARIABLE_DELETE,
-        })
-    }
-    fn handle(&self) -> (&'static str, &'static str) {
-        ("key", "key")
-    }
-    fn rows(&self) -> Rows {
-        Rows { keys: &["key", "environment_scope"], also: &[] }
-    }
-    fn required(&self) -> &'static [&'static str] {
-        &["value"]
-    }
-    // The reference requires the value and resets what is left out to its default (1, 4.1); so the
-    // full set is sent.
-    fn sent_with_every_edit(&self, name: &str) -> bool {
-        name != "environment_scope" && name != "key"
-    }
-    // Several variables may share a key; without the filter the service refuses, or takes another
-    // one than is meant.
-    fn addressed(&self, op: Op<Write>, target: &Target, live: &LiveEntry) -> Request<Write> {
-        let scope = live.fields.get("environment_scope").and_then(Json::as_str).unwrap_or("*");
-        let key = live.handle.as_str().unwrap_or_default();
-        let request = op.request().arg("id", target.id()).arg("key", key);
-        if Bug::DropFilter.is_planted() {
-            request
-        } else {
-            request.query("filter[environment_scope]", scope)
-        }
-    }
-    fn check(&self, declared: &Fields, report: &mut dyn FnMut(Fault)) {
+struct Variables;
+
+impl Rules for Variables {
+    fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         let flag = |name| {
             declared.get(name).and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false)
         };
-        if let Some(value) = declared.get("value").and_then(Value::text).filter(|_| flag("masked"))
+        let value = declared.get("value").and_then(Value::text);
+        if let Some(value) = value.filter(|_| flag("masked"))
             && let Err(why) = maskable(value, flag("raw"))
         {
             report(Fault {
+                severity: Severity::Error,
                 code: "masked-value",
                 field: Some("value"),
                 message: format!("a masked value {why}"),
@@ -124,23 +110,18 @@ impl Kind for Variables {
                 ),
             });
         }
-    }
-    fn check_written(&self, declared: &Fields, report: &mut dyn FnMut(Severity, Fault)) {
-        let is_on = |name: &&str| {
-            declared.get(*name).and_then(Value::plain).and_then(Json::as_bool) == Some(true)
-        };
-        let is_written =
-            declared.get("value").and_then(Value::text).is_some_and(|value| !value.is_empty());
-        if let Some(flag) = ["masked", "protected"].into_iter().find(is_on).filter(|_| is_written) {
-            let fault = Fault {
+        let is_written = written && value.is_some_and(|value| !value.is_empty());
+        let named = ["masked", "protected"].into_iter().find(|name| flag(name));
+        if let Some(flag) = named.filter(|_| is_written) {
+            report(Fault {
+                severity: Severity::Warning,
                 code: "literal-secret",
                 field: Some("value"),
                 message: format!("the value of a {flag} variable is written in plain text"),
                 help: Some(format!(
                     "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
                 )),
-            };
-            report(Severity::Warning, fault);
+            });
         }
     }
 }
@@ -175,15 +156,15 @@ mod tests {
 
     use super::*;
     use crate::{
-        kind::testing::{create, faults, fields, live, said, target, update},
-        operation::{VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_UPDATE},
+        kind::testing::{create, faults, fields, remove, said, section, update},
+        operation::{Op, VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_UPDATE, Write},
     };
 
     #[test]
     fn an_edit_carries_the_full_set_and_always_says_which_scope() {
         let declared = fields(json!({"key": "A", "environment_scope": "prod/*", "value": "new"}));
         assert_eq!(
-            said(&create(&Variables, &declared)),
+            said(&create(section("variables"), &declared)),
             said(&[VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())])
         );
         let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "old", "masked": true, "variable_type": "file"});
@@ -192,17 +173,17 @@ mod tests {
         };
         let body = fields(json!({"value": "new", "masked": true, "variable_type": "file"}));
         assert_eq!(
-            said(&update(&Variables, &declared, raw.clone(), &["value"])),
+            said(&update(section("variables"), &declared, raw.clone(), &["value"])),
             said(&[one(VARIABLE_UPDATE).fields(body)])
         );
         let other = fields(json!({"key": "A", "environment_scope": "prod/*", "masked": false}));
-        let edit = update(&Variables, &other, raw.clone(), &["masked"]);
+        let edit = update(section("variables"), &other, raw.clone(), &["masked"]);
         assert_eq!(
             edit[0].repeated().map(|(name, _)| name).collect::<Vec<_>>(),
             ["value", "variable_type"]
         );
         assert!(edit[0].is_sensitive("value"));
-        assert_eq!(Variables.delete(&target(), &live(&Variables, raw)), [one(VARIABLE_DELETE)]);
+        assert_eq!(remove(section("variables"), raw), [one(VARIABLE_DELETE)]);
     }
 
     #[test]
@@ -226,12 +207,15 @@ mod tests {
                 |raw| fields(json!({"key": "A", "value": value, "masked": true, "raw": raw}));
             assert_eq!(
                 (
-                    faults(&Variables, &masked(false)).is_empty(),
-                    faults(&Variables, &masked(true)).is_empty()
+                    faults(section("variables"), &masked(false)).is_empty(),
+                    faults(section("variables"), &masked(true)).is_empty()
                 ),
                 (plain, raw)
             );
         }
-        assert_eq!(faults(&Variables, &fields(json!({"key": "A", "value": "short"}))), []);
+        assert_eq!(
+            faults(section("variables"), &fields(json!({"key": "A", "value": "short"}))),
+            []
+        );
     }
 }

@@ -11,13 +11,9 @@ use std::{
 };
 
 use crate::{
-    field::Field,
-    kind::{Kind, Spec},
-    kinds::{
-        KINDS,
-        operations::parameters,
-        settings::{Settings, create_table},
-    },
+    field::{Field, Scope},
+    kind::{Change, Create, Section, Spec},
+    kinds::{self, operations::parameters},
     operation::{AnyOp, OPERATIONS, Op, Operation},
 };
 
@@ -40,24 +36,27 @@ const RESERVED: [&str; 11] = [
 const VISIBILITY: [&str; 2] = ["public", "visibility_level"];
 
 /// What the operations that write a section take.
-static PARAMETERS: LazyLock<BTreeMap<&'static str, BTreeSet<&'static str>>> = LazyLock::new(|| {
-    let names = |kind: &dyn Kind| {
-        operations_of(kind).flat_map(parameters).map(|parameter| parameter.name).collect()
-    };
-    KINDS.iter().map(|kind| (kind.section(), names(*kind))).collect()
-});
+static PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static str>>> =
+    LazyLock::new(|| {
+        let names = |section: Section| {
+            operations_of(section).flat_map(parameters).map(|parameter| parameter.name).collect()
+        };
+        kinds::everywhere()
+            .map(|section| ((section.home.scope, section.section), names(section)))
+            .collect()
+    });
 
-/// The operations that write the section of `kind`.
-fn operations_of(kind: &dyn Kind) -> impl Iterator<Item = &'static Operation> {
-    let section = kind.section();
-    let routes =
-        kind.routes().map(|routes| [routes.create, routes.update, routes.delete].map(Op::row));
+/// The operations that write `section`.
+fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
+    let home = section.home;
+    let create = if let Create::With(op) = home.create { Some(op) } else { None };
+    let change = if let Change::Edit(op) = home.change { Some(op) } else { None };
+    let own: Vec<_> = [create, change, home.delete].into_iter().flatten().map(Op::row).collect();
     let writes = OPERATIONS
         .iter()
         .filter_map(|op| if let AnyOp::Write(op) = op { Some(op.row()) } else { None });
     writes.filter(move |row| {
-        row.fields.is_some_and(|(of, _)| of == section)
-            || routes.is_some_and(|routes| routes.contains(row))
+        row.fields.is_some_and(|(of, _)| of == (home.scope, section.section)) || own.contains(row)
     })
 }
 
@@ -73,13 +72,13 @@ pub(super) struct Refused {
 ///
 /// # Errors
 /// Why it must not.
-pub(super) fn check(section: &str, written: &str) -> Result<(), Refused> {
+pub(super) fn check(of: Section, written: &str) -> Result<(), Refused> {
     let name = base(written);
     let refused = |message: String, help: &str| Err(Refused { message, help: help.to_owned() });
     let known =
         |help: String| Err(Refused { message: format!("`{name}` is known to undrift"), help });
-    let kind = KINDS.iter().find(|kind| kind.section() == section);
-    if let Some(spec) = kind.and_then(|kind| find(kind.table().specs(), &name)) {
+    let section = of.section;
+    if let Some(spec) = find(of.table().specs(), &name) {
         return known(match spec.name == name {
             true => format!("write it directly in `{section}`"),
             false => format!("write `{}` directly in `{section}`", spec.name),
@@ -88,8 +87,9 @@ pub(super) fn check(section: &str, written: &str) -> Result<(), Refused> {
     if name == "state" {
         return known(format!("write it directly in `{section}`"));
     }
-    if section == Settings.section() && find(create_table().specs(), &name).is_some() {
-        return known("write it directly in `create`".into());
+    let (container, _) = kinds::container(of.home.scope);
+    if of.comes_with_container() && find(container.table().specs(), &name).is_some() {
+        return known(format!("write it directly in `{}`", container.section));
     }
     if VISIBILITY.contains(&name.as_str()) {
         return refused(
@@ -106,7 +106,9 @@ pub(super) fn check(section: &str, written: &str) -> Result<(), Refused> {
         );
     }
     if RESERVED.contains(&name.as_str())
-        || PARAMETERS.get(section).is_some_and(|names| names.contains(name.as_str()))
+        || PARAMETERS
+            .get(&(of.home.scope, section))
+            .is_some_and(|names| names.contains(name.as_str()))
     {
         return refused(format!("`{name}` must not stand below `extra`: {selects}"), help);
     }
@@ -138,10 +140,10 @@ fn find<'s>(specs: &'s [Spec], name: &str) -> Option<&'s Spec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::Shape;
+    use crate::kind::{Shape, testing};
 
     fn is_refused(section: &str, name: &str) -> bool {
-        check(section, name).is_err()
+        check(testing::section(section), name).is_err()
     }
 
     /// The operations that write a section, told by their paths.
@@ -158,8 +160,9 @@ mod tests {
 
     #[test]
     fn nothing_that_an_operation_takes_may_stand_below_extra() {
-        for kind in KINDS.iter().filter(|kind| kind.shape() != Shape::Switch) {
-            let (section, rows) = (kind.section(), writes(kind.section()));
+        let fielded = |section: &Section| matches!(section.shape, Shape::List | Shape::Mapping);
+        for kind in kinds::sections(Scope::Project).filter(fielded) {
+            let (section, rows) = (kind.section, writes(kind.section));
             assert!(rows.len() >= 2, "{section}");
             let taken = rows.into_iter().flat_map(parameters).map(|parameter| parameter.name);
             let own = kind.table().specs().iter().map(|spec| spec.name.as_str());
@@ -197,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_message_says_where_a_known_field_belongs() {
-        let help = |section, name| check(section, name).unwrap_err().help;
+        let help = |section, name| check(testing::section(section), name).unwrap_err().help;
         assert_eq!(help("settings", "Description"), "write it directly in `settings`");
         assert_eq!(help("settings", "initialize_with_readme"), "write it directly in `create`");
         assert_eq!(

@@ -10,8 +10,6 @@
 use std::path::{Path, PathBuf};
 
 pub mod config;
-pub mod declared;
-pub mod desired;
 mod extra;
 mod faults;
 mod files;
@@ -22,14 +20,14 @@ pub mod schema;
 mod surroundings;
 
 pub use config::Config;
-pub use declared::Declared;
-pub use desired::{Desired, Entry, Project, Section, State, Unlisted};
 pub use surroundings::Surroundings;
 
 use surroundings::Root;
 
 use crate::{
+    desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Style},
+    field::Scope,
     secret::{Reference, Secrets},
     text,
 };
@@ -60,21 +58,22 @@ pub fn load(named: &Path, around: &Surroundings) -> Loaded {
     let read = files::for_each(&found, |file| {
         resolve::file(&file.name, file.read(), config.service.tier, around.today)
     });
-    let mut projects = Vec::new();
+    let mut containers = Vec::new();
     for result in read {
         diagnostics.extend(result.diagnostics);
-        projects.extend(result.projects);
+        containers.extend(result.containers);
     }
-    let projects = resolve::unique(projects, &mut diagnostics);
-    if projects.is_empty() && !diagnostics.has_errors() {
+    let containers = resolve::unique(containers, &mut diagnostics);
+    if containers.is_empty() && !diagnostics.has_errors() {
         // What came out empty is a slip, and "nothing to do" would hide it.
         let place =
             if let [only] = &*found { only.name.clone() } else { around.seen(named).into() };
-        let none = Diagnostic::error("no-manifests", "no manifest here declares a project")
-            .at(Place::file(place));
+        let none =
+            Diagnostic::error("no-manifests", "no manifest here declares a group or project")
+                .at(Place::file(place));
         diagnostics.push(none.help("each document starts with `kind: Project` and `path: ...`"));
     }
-    let desired = Desired { projects };
+    let desired = Desired { containers, acknowledgements: Vec::new() };
     diagnostics.extend(missing_files(&root.folder, &desired));
     let desired = (!diagnostics.has_errors()).then_some(desired);
     Loaded {
@@ -120,7 +119,7 @@ impl Loaded {
         let files = text::count(self.files.len(), "file");
         match (&self.desired, self.diagnostics.summary()) {
             (Some(desired), summary) => {
-                let projects = text::count(desired.projects.len(), "project");
+                let projects = counted(desired);
                 let summary = summary.map_or_else(
                     || "nothing is wrong".to_owned(),
                     |summary| format!("no errors, {summary}"),
@@ -133,6 +132,16 @@ impl Loaded {
                 (report, 3)
             }
         }
+    }
+}
+
+/// How many containers are declared, in words: the scopes that have some, and projects at least.
+pub fn counted(desired: &Desired) -> String {
+    let count = |scope: Scope| text::count(desired.count(scope), scope.noun());
+    match desired.count(Scope::Group) {
+        0 => count(Scope::Project),
+        _ if desired.count(Scope::Project) == 0 => count(Scope::Group),
+        _ => format!("{} and {}", count(Scope::Group), count(Scope::Project)),
     }
 }
 

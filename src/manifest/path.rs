@@ -1,4 +1,6 @@
-//! What the full path of a project may look like.
+//! What the full path of a group or project may look like.
+
+use crate::field::Scope;
 
 /// The characters that may stand between letters and digits.
 const SPECIAL: [char; 3] = ['.', '-', '_'];
@@ -8,15 +10,15 @@ const SPECIAL: [char; 3] = ['.', '-', '_'];
 ///
 /// # Errors
 /// What is wrong, as a fragment that follows "the path".
-pub(super) fn check(path: &str, is_new: bool) -> Result<(), &'static str> {
+pub(super) fn check(scope: Scope, path: &str, is_new: bool) -> Result<(), &'static str> {
     if path.contains("://") || (path.contains('@') && path.contains(':')) {
-        return Err("must name the project as in `acme/shop`, without the address of the service");
+        return Err("must be as in `acme/shop`, without the address of the service");
     }
     let segments: Vec<_> = path.split('/').collect();
     if segments.iter().any(|segment| segment.is_empty()) && path.contains('/') {
         return Err("must not have an empty part, nor start or end with `/`");
     }
-    if segments.len() < 2 {
+    if segments.len() < 2 && scope == Scope::Project {
         return Err("must have a namespace, as in `acme/shop`");
     }
     if !path.chars().all(|c| c.is_ascii_alphanumeric() || c == '/' || SPECIAL.contains(&c)) {
@@ -51,7 +53,7 @@ pub(super) fn check(path: &str, is_new: bool) -> Result<(), &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::check;
+    use super::*;
 
     #[test]
     fn paths_follow_the_rules() {
@@ -82,7 +84,10 @@ mod tests {
             ("my--group/shop", true, true),
         ] {
             assert_eq!(
-                (check(path, false).is_ok(), check(path, true).is_ok()),
+                (
+                    check(Scope::Project, path, false).is_ok(),
+                    check(Scope::Project, path, true).is_ok()
+                ),
                 (old, new),
                 "{path}"
             );

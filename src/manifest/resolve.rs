@@ -1,4 +1,4 @@
-//! One file to the projects that it declares.
+//! One file to the groups and projects that it declares.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -9,15 +9,16 @@ use std::{
 use jiff::civil::Date;
 
 use super::{
-    Declared, Entry, Project, Section, State, Unlisted, extra,
+    extra,
     faults::{Finding, Findings},
     path, schema,
 };
 use crate::{
+    desired::{Container, Creation, Declared, DeclaredSection, Entry, State, Unlisted},
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
-    field::{Accepted, Field, Secrecy, Tier},
-    kind::{Kind, Shape, Spec, Table},
-    kinds::{self, KINDS, settings},
+    field::{Accepted, Field, Scope, Secrecy, Tier},
+    kind::{Section, Shape, Spec, Table, forms},
+    kinds,
     origin::{Layer, Origin, Sourced},
     secret::{Reference, is_reserved},
     text::{alternatives, nearest},
@@ -28,13 +29,13 @@ use crate::{
 /// What a file declares, and what is wrong with it.
 #[derive(Debug, Default)]
 pub(super) struct Resolved {
-    /// The projects, each with the place of its path.
-    pub(super) projects: Vec<(Project, Place)>,
+    /// The containers, each with the place of its path.
+    pub(super) containers: Vec<(Container, Place)>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-/// A project, and where its key `path` and the path itself stand.
-type Placed = (Project, Range<usize>, Range<usize>);
+/// A container, and where its key `path` and the path itself stand.
+type Placed = (Container, Range<usize>, Range<usize>);
 
 /// Checks and resolves the file `name`.
 pub(super) fn file(
@@ -51,48 +52,51 @@ pub(super) fn file(
     let mut source = Source::new(name.clone(), &text);
     let mut findings = Findings::default();
     findings.add_yaml(&parsed);
-    let mut projects = Vec::new();
+    let mut containers = Vec::new();
     for document in parsed.documents.iter().filter(|document| document.data != Data::Null) {
-        projects.extend(
+        containers.extend(
             Reader { source: &source, tier, today, findings: &mut findings }.document(document),
         );
     }
-    findings.hide(&mut source, &parsed, &schema::PROJECT);
+    findings.hide(&mut source, &parsed, schema::of(Scope::Project));
     // A file without faults has not said what is secret in it, and another file may still find
     // fault with a path of this one.
-    let place = |(project, key, path): Placed| {
-        (project, source.place_within(&path, &(key.start..path.end)))
+    let place = |(container, key, path): Placed| {
+        (container, source.place_within(&path, &(key.start..path.end)))
     };
-    let projects = projects.into_iter().map(place).collect();
-    Resolved { projects, diagnostics: findings.into_diagnostics(&source) }
+    let containers = containers.into_iter().map(place).collect();
+    Resolved { containers, diagnostics: findings.into_diagnostics(&source) }
 }
 
-/// The projects in the order of their paths; one that is declared twice is an error at both places.
+/// The containers in the order of their paths; one that is declared twice is an error at both
+/// places. Groups and projects share one space of paths.
 pub(super) fn unique(
-    mut projects: Vec<(Project, Place)>,
+    mut containers: Vec<(Container, Place)>,
     diagnostics: &mut Diagnostics,
-) -> Vec<Project> {
-    projects.sort_by_cached_key(|(project, place)| (project.path.to_lowercase(), place.clone()));
-    let mut unique: Vec<(Project, Place)> = Vec::with_capacity(projects.len());
-    for (project, place) in projects {
+) -> Vec<Container> {
+    containers
+        .sort_by_cached_key(|(container, place)| (container.path.to_lowercase(), place.clone()));
+    let mut unique: Vec<(Container, Place)> = Vec::with_capacity(containers.len());
+    for (container, place) in containers {
         match unique.last() {
             Some((first, first_place))
-                if first.path.to_lowercase() == project.path.to_lowercase() =>
+                if first.path.to_lowercase() == container.path.to_lowercase() =>
             {
-                let is_same = first.path == project.path;
+                let is_same = first.path == container.path;
                 let case =
                     if is_same { "" } else { "; the service takes paths for the same in any case" };
                 let twice = Diagnostic::error(
                     "duplicate-project",
-                    format!("`{}` is declared twice{case}", project.path),
+                    format!("`{}` is declared twice{case}", container.path),
                 );
                 let twice = twice.at(place).related(first_place.clone(), "first declared here");
-                diagnostics.push(twice.help("keep one document for each project"));
+                let noun = container.scope.noun();
+                diagnostics.push(twice.help(format!("keep one document for each {noun}")));
             }
-            _ => unique.push((project, place)),
+            _ => unique.push((container, place)),
         }
     }
-    unique.into_iter().map(|(project, _)| project).collect()
+    unique.into_iter().map(|(container, _)| container).collect()
 }
 
 /// Reads the documents of one file.
@@ -115,36 +119,34 @@ impl Reader<'_, '_> {
             not.help("start with `kind: Project` and `path: ...`");
             return None;
         }
-        if !self.is_project(document) {
-            return None;
-        }
-        let refused = self.findings.add_schema(document, &document.to_json(), &schema::PROJECT);
+        let scope = self.scope(document)?;
+        let refused = self.findings.add_schema(document, &document.to_json(), schema::of(scope));
         let (path_key, path_node) = document.get("path")?;
-        let create = self.create(document, &refused);
+        let create = self.create(scope, document, &refused);
         let path = path_node.text()?;
-        if let Err(why) = path::check(path, create.is_some()) {
+        if let Err(why) = path::check(scope, path, create.fields().is_some()) {
             self.findings.error("path", format!("the path {why}"), path_node.span.clone());
         }
-        self.check_create(document, create.as_ref(), &refused);
+        self.check_create(scope, document, &create, &refused);
         let mut sections = BTreeMap::new();
-        for kind in KINDS {
-            if let Some((key, node)) = document.get(kind.section()) {
-                let mut section = self.section(*kind, key, node, &refused);
+        for of in kinds::sections(scope).filter(|section| section.shape != Shape::Container) {
+            if let Some((key, node)) = document.get(of.section) {
+                let mut section = self.section(of, key, node, &refused);
                 self.unlisted(document, &mut section);
-                sections.insert(kind.section(), section);
+                sections.insert(of.section, section);
             }
         }
-        self.check_unlisted(document);
+        self.check_unlisted(scope, document);
         let origin = self.origin(&path_key.span);
         Some((
-            Project { path: path.into(), origin, create, sections },
+            Container { scope, path: path.into(), origin, create, sections },
             path_key.span.clone(),
             path_node.span.clone(),
         ))
     }
 
-    /// Whether the document is of a kind that can be read; if not, why.
-    fn is_project(&mut self, document: &Node) -> bool {
+    /// What the document is about, if it is of a kind that can be read; if not, why.
+    fn scope(&mut self, document: &Node) -> Option<Scope> {
         let Some((key, node)) = document.get("kind") else {
             let at = document
                 .entries()
@@ -153,11 +155,12 @@ impl Reader<'_, '_> {
             self.findings
                 .error("missing", "`kind` is missing", at)
                 .help("start the document with `kind: Project`");
-            return false;
+            return None;
         };
         let kinds = schema::DOCUMENTS;
+        let scope = Scope::ALL.into_iter().find(|scope| node.text() == Some(scope.document()));
         match node.text() {
-            Some(kind) if kinds.contains(&kind) => return true,
+            Some(_) if scope.is_some() => {}
             Some(kind) if schema::PLANNED_DOCUMENTS.contains(&kind) => {
                 let planned = self.findings.error(
                     "not-supported",
@@ -182,41 +185,54 @@ impl Reader<'_, '_> {
                     .help(help);
             }
         }
-        false
+        scope
     }
 
-    fn create(&mut self, document: &Node, refused: &BTreeSet<String>) -> Option<Declared> {
-        let (_, node) = document.get("create")?;
-        if node.data == Data::Bool(false) {
-            return None;
+    fn create(&mut self, scope: Scope, document: &Node, refused: &BTreeSet<String>) -> Creation {
+        let (own, _) = kinds::container(scope);
+        match document.get(own.section) {
+            None => Creation::Forbidden,
+            Some((_, node)) if node.data == Data::Bool(false) => Creation::Forbidden,
+            Some((_, node)) => {
+                let pointer = format!("/{}", own.section);
+                let is_good = !refused.iter().any(|refused| is_within(refused, &pointer));
+                Creation::Allowed(if is_good {
+                    self.fields(own, node)
+                } else {
+                    Declared::default()
+                })
+            }
         }
-        let is_good = !refused.iter().any(|pointer| is_within(pointer, "/create"));
-        Some(if is_good {
-            self.fields(settings::create_table(), node, "create")
-        } else {
-            Declared::default()
-        })
     }
 
-    /// What the kind of the settings says about them and `create` together.
+    /// What the kind of the container says about what it is created with.
     fn check_create(
         &mut self,
+        scope: Scope,
         document: &Node,
-        create: Option<&Declared>,
+        create: &Creation,
         refused: &BTreeSet<String>,
     ) {
-        let Some(create) = create else { return };
-        let parts = ["/create", "/settings"];
-        if refused.iter().any(|pointer| parts.iter().any(|part| is_within(pointer, part))) {
+        let Some(create) = create.fields() else { return };
+        let (own, _) = kinds::container(scope);
+        let along = kinds::sections(scope).filter(|section| section.comes_with_container());
+        let sections: Vec<_> = std::iter::once(own).chain(along).collect();
+        let is_refused = |section: &Section| {
+            let pointer = format!("/{}", section.section);
+            refused.iter().any(|refused| is_within(refused, &pointer))
+        };
+        if sections.iter().any(is_refused) {
             return;
         }
-        let nodes = ["create", "settings"].map(|part| document.get(part).map(|(_, node)| node));
-        let settings = kinds::of_section("settings")
-            .zip(nodes[1])
-            .map(|(kind, node)| values(kind.table(), node))
-            .unwrap_or_default();
-        let create = create.values();
-        settings::check_create(&settings, &create, &mut |fault| {
+        let nodes: Vec<_> = sections
+            .iter()
+            .map(|section| document.get(section.section).map(|(_, node)| node))
+            .collect();
+        let mut declared = create.values();
+        for (section, node) in sections.iter().zip(&nodes) {
+            declared.extend(node.map(|node| values(section.table(), node)).unwrap_or_default());
+        }
+        own.rules.check(&declared, true, &mut |fault| {
             let field = fault
                 .field
                 .and_then(|field| nodes.iter().flatten().find_map(|node| node.get(field)));
@@ -226,46 +242,46 @@ impl Reader<'_, '_> {
     }
 
     /// Adds what `unlisted` says about a section.
-    fn unlisted(&self, document: &Node, section: &mut Section) {
-        let policy =
-            document.get("unlisted").and_then(|(_, node)| node.get(section.kind.section()));
+    fn unlisted(&self, document: &Node, section: &mut DeclaredSection) {
+        let policy = document.get("unlisted").and_then(|(_, node)| node.get(section.of.section));
         let Some((key, node)) = policy else { return };
-        section.unlisted_origin = self.origin(&key.span);
-        section.unlisted = match node.text() {
+        section.unlisted.origin = self.origin(&key.span);
+        section.unlisted.value = match node.text() {
             Some("delete") => Unlisted::Delete,
+            Some("fail") => Unlisted::Fail,
             Some("ignore") => Unlisted::Ignore,
             _ => Unlisted::Report,
         };
     }
 
-    fn check_unlisted(&mut self, document: &Node) {
+    fn check_unlisted(&mut self, scope: Scope, document: &Node) {
         let Some((_, unlisted)) = document.get("unlisted") else { return };
         for (key, _) in unlisted.entries() {
-            let is_list =
-                KINDS.iter().any(|kind| kind.section() == key.name && kind.shape() == Shape::List);
+            let is_list = kinds::section(scope, &key.name)
+                .is_some_and(|section| section.shape == Shape::List);
             if is_list && document.get(&key.name).is_none() {
                 let message =
                     format!("`unlisted` names `{}`, which is not in the document", key.name);
                 let idle = self.findings.error("unlisted", message, key.span.clone());
-                idle.help(format!("write `{}: []` if the project is to have none", key.name));
+                idle.help(format!("write `{}: []` if there are to be none", key.name));
             }
         }
     }
 
     fn section(
         &mut self,
-        kind: &'static dyn Kind,
+        of: Section,
         key: &Key,
         node: &Node,
         refused: &BTreeSet<String>,
-    ) -> Section {
-        let pointer = format!("/{}", kind.section());
+    ) -> DeclaredSection {
+        let pointer = format!("/{}", of.section);
         let is_refused = |pointer: &str| refused.iter().any(|refused| is_within(refused, pointer));
         let origin = self.origin(&key.span);
         let only = |state, fields| {
             vec![Entry { key: String::new(), origin: origin.clone(), state, fields }]
         };
-        let mut entries = match kind.shape() {
+        let mut entries = match of.shape {
             Shape::List => {
                 let items = node
                     .items()
@@ -276,47 +292,39 @@ impl Reader<'_, '_> {
                     .map(|(index, item)| {
                         let (at, is_good) =
                             (first_key(item), !is_refused(&format!("{pointer}/{index}")));
-                        let entry = self.entry(kind, item, &at, is_good);
+                        let entry = self.entry(of, item, &at, is_good);
                         (at, entry)
                     })
                     .unzip();
-                self.check_twice(kind, &entries, &places);
+                self.check_twice(of, &entries, &places);
                 entries
             }
             Shape::Mapping if node.data == Data::Null => only(State::Absent, Declared::default()),
-            Shape::Mapping => vec![self.entry(kind, node, &key.span, !is_refused(&pointer))],
+            Shape::Mapping => vec![self.entry(of, node, &key.span, !is_refused(&pointer))],
             Shape::Switch => {
                 let value = Sourced { value: node.to_json().into(), origin: origin.clone() };
-                only(State::Present, Declared::from_iter([(kind.section(), value)]))
+                only(State::Present, Declared::from_iter([(of.section, value)]))
             }
+            Shape::Container => Vec::new(),
         };
         entries.sort_by(|a, b| a.key.cmp(&b.key));
-        Section {
-            kind,
-            unlisted_origin: origin.clone(),
-            origin,
-            unlisted: Unlisted::default(),
-            entries,
-        }
+        let unlisted = Sourced { value: Unlisted::default(), origin: origin.clone() };
+        DeclaredSection { of, origin, unlisted, entries }
     }
 
     /// An entry; its kind looks at it only if the schema accepts it (`is_good`).
-    fn entry(
-        &mut self,
-        kind: &'static dyn Kind,
-        node: &Node,
-        at: &Range<usize>,
-        is_good: bool,
-    ) -> Entry {
+    fn entry(&mut self, of: Section, node: &Node, at: &Range<usize>, is_good: bool) -> Entry {
         let is_absent = node.get("state").is_some_and(|(_, state)| state.text() == Some("absent"))
-            && kind.shape() == Shape::List;
+            && of.shape == Shape::List;
         let origin = self.origin(at);
-        let mut fields = self.fields(kind.table(), node, kind.section());
+        let mut fields = self.fields(of, node);
         for (name, field) in fields.iter_mut() {
-            kind.normalise(name, &mut field.value);
+            if let Some(spec) = of.table().get(name) {
+                forms::normalise(spec, &mut field.value);
+            }
         }
-        for name in kind.identity() {
-            let default = kind.table().get(name).and_then(|spec| spec.schema.get("default"));
+        for name in of.identity {
+            let default = of.table().get(name).and_then(|spec| spec.schema.get("default"));
             if let Some(default) = default.filter(|_| !fields.contains_key(name)) {
                 fields.insert(
                     *name,
@@ -325,28 +333,11 @@ impl Reader<'_, '_> {
             }
         }
         if is_absent {
-            self.check_absent(kind, node);
+            self.check_absent(of, node);
         } else if is_good {
-            let values = fields.values();
-            kind.check(&values, &mut |fault| {
-                let field = fault.field.and_then(|field| node.get(field));
-                let span =
-                    field.map_or_else(|| at.clone(), |(key, value)| visible_span(key, value));
-                self.findings.error(fault.code, fault.message, span).help_if(fault.help);
-            });
-            kind.check_written(&values, &mut |severity, fault| {
-                let field = fault.field.and_then(|field| node.get(field));
-                let span = field.map_or_else(|| at.clone(), |(key, _)| key.span.clone());
-                let finding = Finding {
-                    severity,
-                    help: fault.help,
-                    ..Finding::error(fault.code, fault.message, span)
-                };
-                self.findings.push_once(finding);
-            });
+            self.check_entry(of, &fields, node, at);
         }
-        let key =
-            if kind.shape() == Shape::List { kind.key(&plain(&fields)) } else { String::new() };
+        let key = if of.shape == Shape::List { of.name(&plain(&fields)) } else { String::new() };
         Entry {
             key,
             origin,
@@ -355,18 +346,35 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn check_absent(&mut self, kind: &dyn Kind, node: &Node) {
+    /// What its kind finds wrong with an entry.
+    fn check_entry(&mut self, of: Section, fields: &Declared, node: &Node, at: &Range<usize>) {
+        of.rules.check(&fields.values(), true, &mut |fault| {
+            let field = fault.field.and_then(|field| node.get(field));
+            // A value that should not be written is not pointed at.
+            let span = match field {
+                Some((key, _)) if fault.code == "literal-secret" => key.span.clone(),
+                Some((key, value)) => visible_span(key, value),
+                None => at.clone(),
+            };
+            let finding = Finding {
+                severity: fault.severity,
+                help: fault.help,
+                ..Finding::error(fault.code, fault.message, span)
+            };
+            self.findings.push_once(finding);
+        });
+    }
+
+    fn check_absent(&mut self, of: Section, node: &Node) {
         for (key, _) in node.entries() {
             let name = key.name.as_str();
-            let has_meaning = match kind.table().get(name) {
+            let has_meaning = match of.table().get(name) {
                 // What is never sent tells the entry from others, as a hook's earlier addresses do.
-                Some(spec) => {
-                    kind.identity().contains(&name) || spec.field.accepted == Accepted::Never
-                }
+                Some(spec) => of.identity.contains(&name) || spec.field.accepted == Accepted::Never,
                 None => name != "extra",
             };
             if !has_meaning {
-                let message = format!("`{name}` has no meaning for an absent {}", kind.noun());
+                let message = format!("`{name}` has no meaning for an absent {}", of.noun);
                 self.findings
                     .error("absent", message, key.span.clone())
                     .help("take the field away, or `state: absent`");
@@ -375,7 +383,8 @@ impl Reader<'_, '_> {
     }
 
     /// The fields of a mapping, with those below `extra:`.
-    fn fields(&mut self, table: &'static Table, node: &Node, section: &str) -> Declared {
+    fn fields(&mut self, of: Section, node: &Node) -> Declared {
+        let table = of.table();
         let mut fields = Declared::default();
         for (key, value) in node.entries() {
             if let Some(spec) = table.get(&key.name) {
@@ -391,7 +400,7 @@ impl Reader<'_, '_> {
         for (key, value) in
             node.get("extra").map(|(_, extra)| extra.entries()).into_iter().flatten()
         {
-            if let Err(refused) = extra::check(section, &key.name) {
+            if let Err(refused) = extra::check(of, &key.name) {
                 self.findings.error("extra", refused.message, key.span.clone()).help(refused.help);
             } else {
                 fields.insert(
@@ -501,22 +510,26 @@ impl Reader<'_, '_> {
     }
 
     /// Two entries that are the same thing are an error at both places.
-    fn check_twice(&mut self, kind: &dyn Kind, entries: &[Entry], places: &[Range<usize>]) {
+    fn check_twice(&mut self, of: Section, entries: &[Entry], places: &[Range<usize>]) {
         let mut seen: HashMap<String, &Range<usize>> = HashMap::new();
         for (entry, place) in entries.iter().zip(places).filter(|(entry, _)| !entry.key.is_empty())
         {
-            let fields = plain(&entry.fields);
-            let keys = [
-                (&entry.key, kind.identity()),
-                (&kind.key_on_service(&fields), kind.identity_on_service()),
-            ];
-            let twice = keys.into_iter().find_map(|(key, identity)| {
-                let first = *seen.entry(format!("{identity:?} {key}")).or_insert(place);
-                (first != place).then_some((first, identity))
+            let on_service = of.rules.identify(of, &plain(&entry.fields)).keys.into_iter().next();
+            let on_service = on_service.unwrap_or_default();
+            // Where manifests may give a name of their own, the service has another identity.
+            let is_named = on_service != entry.key;
+            let keys = [(format!("by name {}", entry.key), false), (on_service, is_named)];
+            let twice = keys.into_iter().find_map(|(key, on_service)| {
+                let first = *seen.entry(key).or_insert(place);
+                (first != place).then_some((first, on_service))
             });
-            if let Some((first, identity)) = twice {
-                let identity = alternatives(identity).replace(" or ", " and ");
-                let message = format!("a {} that is declared twice", kind.noun());
+            if let Some((first, on_service)) = twice {
+                let identity: Vec<_> = match on_service {
+                    true => of.identity.last().copied().into_iter().collect(),
+                    false => of.identity.to_vec(),
+                };
+                let identity = alternatives(&identity).replace(" or ", " and ");
+                let message = format!("a {} that is declared twice", of.noun);
                 let twice = self
                     .findings
                     .error("duplicate-entry", message, place.clone())

@@ -6,14 +6,13 @@
 use std::sync::LazyLock;
 
 use jsonschema::Validator;
-use schemars::JsonSchema;
 use serde_json::json;
 
 use super::Config;
 use crate::{
-    kind::{Kind, Shape, Source, Target},
-    kinds::{KINDS, settings::create_table},
-    schema,
+    field::Scope,
+    kind::{Section, Shape},
+    kinds, schema,
     value::{Json, Object},
 };
 
@@ -39,17 +38,25 @@ impl Checker {
     }
 }
 
-/// Documents of the kind `Project`.
-pub(super) static PROJECT: LazyLock<Checker> = LazyLock::new(|| Checker::new(project()));
+static PROJECT: LazyLock<Checker> = LazyLock::new(|| Checker::new(container(Scope::Project)));
+static GROUP: LazyLock<Checker> = LazyLock::new(|| Checker::new(container(Scope::Group)));
+
+/// Documents about containers of `scope`.
+pub(super) fn of(scope: Scope) -> &'static Checker {
+    match scope {
+        Scope::Group => &GROUP,
+        Scope::Project => &PROJECT,
+    }
+}
 
 /// `undrift.yaml`.
 pub(super) static CONFIG: LazyLock<Checker> = LazyLock::new(|| Checker::new(config()));
 
 /// The kinds of documents that there are.
-pub const DOCUMENTS: [&str; 1] = ["Project"];
+pub const DOCUMENTS: [&str; 2] = ["Project", "Group"];
 
 /// The kinds of documents that are to come.
-pub(super) const PLANNED_DOCUMENTS: [&str; 4] = ["Acknowledge", "Defaults", "Group", "Profile"];
+pub(super) const PLANNED_DOCUMENTS: [&str; 3] = ["Acknowledge", "Defaults", "Profile"];
 
 /// The keys of a `Project` that are to come.
 pub(super) const PLANNED_KEYS: [&str; 33] = [
@@ -95,7 +102,7 @@ pub(super) const PLANNED_FIELD: &str = "inherit";
 pub(super) const PLANNED_CONFIG: [(&str, &str); 2] = [("", "manages"), ("service", "release")];
 
 /// Words of a field that are to come.
-pub(super) const PLANNED_WORDS: [(&str, &str); 2] = [("state", "unmanaged"), ("unlisted", "fail")];
+pub(super) const PLANNED_WORDS: [(&str, &str); 1] = [("state", "unmanaged")];
 
 /// The schema of any manifest, for editors.
 pub fn manifest() -> Json {
@@ -106,8 +113,10 @@ pub fn manifest() -> Json {
         "type": "object",
         "required": ["kind"],
         "properties": {"kind": {"type": "string", "enum": DOCUMENTS, "description": "What the document declares."}},
-        "if": {"properties": {"kind": {"const": "Project"}}, "required": ["kind"]},
-        "then": project(),
+        "allOf": Scope::ALL.map(|scope| json!({
+            "if": {"properties": {"kind": {"const": scope.document()}}, "required": ["kind"]},
+            "then": container(scope),
+        })),
     })
 }
 
@@ -134,71 +143,81 @@ fn drop_null_defaults(schema: &mut Json) {
     }
 }
 
-/// A project, and what is to be in it. What is not written is not managed.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "it is read as a schema")]
-struct Document {
-    /// What the document declares.
-    kind: DocumentKind,
-    /// The full path of the project: its namespace and its own name in addresses.
-    #[schemars(example = &"acme/shop")]
-    path: String,
-}
-
-/// What a document declares.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "it is read as a schema")]
-enum DocumentKind {
-    /// A project.
-    Project,
-}
-
-/// The schema of a document of the kind `Project`.
-fn project() -> Json {
-    let mut document = Json::Object(bare(schema::of::<Document>().as_value()));
-    let Some(properties) = document["properties"].as_object_mut() else { return document };
-    properties.insert("create".into(), create());
-    properties.extend(KINDS.iter().map(|kind| (kind.section().to_owned(), section(*kind))));
-    properties.insert("unlisted".into(), unlisted());
-    document
+/// The schema of a document about a container of `scope`, and what is to be in it. What is not
+/// written is not managed.
+fn container(scope: Scope) -> Json {
+    let noun = scope.noun();
+    let mut properties = Object::new();
+    properties.insert(
+        "kind".into(),
+        json!({"type": "string", "enum": [scope.document()], "description": "What the document declares."}),
+    );
+    let path = format!("The full path of the {noun}: its namespace and its own name in addresses.");
+    let example = match scope {
+        Scope::Group => "acme/team",
+        Scope::Project => "acme/shop",
+    };
+    properties.insert(
+        "path".into(),
+        json!({"type": "string", "description": path, "examples": [example]}),
+    );
+    for section in kinds::sections(scope) {
+        match section.shape {
+            Shape::Container if section.table().specs().is_empty() => {}
+            Shape::Container => {
+                properties.insert(section.section.to_owned(), create(section));
+            }
+            _ => {
+                properties.insert(section.section.to_owned(), self::section(section));
+            }
+        }
+    }
+    properties.insert("unlisted".into(), unlisted(scope));
+    json!({
+        "description": format!("A {noun}, and what is to be in it. What is not written is not managed."),
+        "type": "object",
+        "properties": properties,
+        "required": ["kind", "path"],
+        "additionalProperties": false,
+    })
 }
 
 /// `create: true`, or a mapping.
-fn create() -> Json {
-    let mut create = bare(&create_table().schema);
+fn create(section: Section) -> Json {
+    let mut create = bare(&section.table().schema);
     create.insert("type".into(), json!(["boolean", "object"]));
     create.insert("additionalProperties".into(), json!(false));
+    let noun = section.noun;
     create.insert(
         "description".into(),
-        json!("Create the project if it is missing, with these attributes."),
+        json!(format!("Create the {noun} if it is missing, with these attributes.")),
     );
     Json::Object(create)
 }
 
-/// `unlisted: {SECTION: report | delete | ignore}` for the sections that are lists.
-fn unlisted() -> Json {
-    let sections = KINDS.iter().filter(|kind| kind.shape() == Shape::List);
+/// `unlisted: {SECTION: report | fail | delete | ignore}` for the sections that are lists.
+fn unlisted(scope: Scope) -> Json {
+    let sections = kinds::sections(scope).filter(|section| section.shape == Shape::List);
     let properties: Object = sections
-        .map(|kind| {
-            let text = format!("What to do with a {} that no manifest lists (default: `report`).", kind.noun());
-            let policy = json!({"type": "string", "enum": ["report", "delete", "ignore"], "description": text});
-            (kind.section().to_owned(), policy)
+        .map(|section| {
+            let text = format!("What to do with a {} that no manifest lists (default: `report`).", section.noun);
+            let policy = json!({"type": "string", "enum": ["report", "fail", "delete", "ignore"], "description": text});
+            (section.section.to_owned(), policy)
         })
         .collect();
     json!({
         "type": "object",
-        "description": "What to do with live entries that no manifest lists: `report`, `delete` or `ignore` them.",
+        "description": "What to do with live entries that no manifest lists: `report` them, `fail` (take them for a difference), `delete` or `ignore` them.",
         "properties": properties,
         "additionalProperties": false,
     })
 }
 
-/// A section of a project.
-fn section(kind: &dyn Kind) -> Json {
+/// A section of a container.
+fn section(kind: Section) -> Json {
     let mut fields = bare(&kind.table().schema);
-    if kind.shape() == Shape::Switch {
-        let own = kind.table().get(kind.section()).map(|spec| spec.schema.clone());
+    if kind.shape == Shape::Switch {
+        let own = kind.table().get(kind.section).map(|spec| spec.schema.clone());
         return own.unwrap_or_else(
             || json!({"type": "boolean", "description": fields.get("description")}),
         );
@@ -209,8 +228,8 @@ fn section(kind: &dyn Kind) -> Json {
         "extra",
         json!({"type": "object", "minProperties": 1, "description": extra}),
     );
-    if kind.shape() == Shape::Mapping {
-        if is_removable(kind) {
+    if kind.shape == Shape::Mapping {
+        if kind.is_removable() {
             fields.insert("type".into(), json!(["object", "null"]));
         }
         return Json::Object(fields);
@@ -218,7 +237,7 @@ fn section(kind: &dyn Kind) -> Json {
     // A default would be the first thing that editors write into a new entry.
     let state = format!(
         "Whether the {} must exist (default: `present`). An absent one needs only its identity.",
-        kind.noun()
+        kind.noun
     );
     insert(
         &mut fields,
@@ -238,14 +257,8 @@ fn section(kind: &dyn Kind) -> Json {
     json!({"type": "array", "items": fields, "description": fields.get("description")})
 }
 
-fn is_identity(kind: &dyn Kind, name: &Json) -> bool {
-    name.as_str().is_some_and(|name| kind.identity().contains(&name))
-}
-
-/// Whether `null` declares that the one thing of this section is to be gone.
-pub(super) fn is_removable(kind: &dyn Kind) -> bool {
-    let target = Target { path: "".into(), id: None, namespace: None };
-    kind.shape() == Shape::Mapping && matches!(kind.source(&target), Source::Optional(_))
+fn is_identity(kind: Section, name: &Json) -> bool {
+    name.as_str().is_some_and(|name| kind.identity.contains(&name))
 }
 
 /// A root schema as part of another one.

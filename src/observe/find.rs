@@ -1,4 +1,5 @@
-//! Finding projects: in lists where that costs less than single reads, with a point read otherwise.
+//! Finding containers: projects in lists where that costs less than single reads, with a point read
+//! otherwise.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,59 +9,61 @@ use std::{
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 
-use super::{Observer, declared_names, ends_everything};
+use super::{Observer, ends_everything};
 use crate::{
     api::ApiError,
-    kind::{LiveEntry, Namespace, NamespaceOwner, Source, Target},
-    live::{Facts, Presence},
-    manifest::Project,
+    desired::Container,
+    field::Scope,
+    kind::{Facts, LiveEntry, Place, Target},
+    kinds,
+    live::Presence,
     operation::{self, Read, Request},
-    page::{Pager, Rows},
+    page::Pager,
     planted::Bug,
     value::{Json, Object},
 };
 
-/// The role from which on a caller sees every entry of a list below a project (reference 1, 2.1 and
-/// 2.3).
-const SEES_ALL: u64 = 40;
 /// The field of a project object that says what the caller may do.
 const PERMISSIONS: &str = "permissions";
 /// A list of everything is tried for more than this many projects that no group's list brought.
 const KEYSET_FROM: usize = 10;
 
-/// What a project's own read came to, before its sections are read.
+/// What a container's own read came to, before its sections are read.
 pub(super) enum Found {
     Here(Seen),
     Not(Presence),
 }
 
-/// The parts of a project object that are looked at later, so that thousands of them fit into
+/// The parts of a container's object that are looked at later, so that thousands of them fit into
 /// memory.
 pub(super) struct Seen {
+    pub(super) target: Target,
     pub(super) facts: Facts,
-    /// Whether the caller's role is high enough to see every entry of every list below the project.
-    pub(super) sees_all: bool,
-    /// The declared sections that are part of the project object.
-    pub(super) sections: BTreeMap<&'static str, LiveEntry>,
+    /// The declared sections that are fields of the object.
+    pub(super) object: BTreeMap<&'static str, LiveEntry>,
+    /// The declared sections that are lists in the object.
+    pub(super) within: BTreeMap<&'static str, Vec<LiveEntry>>,
     /// Declared fields that the answer says nothing of although the service could.
     pub(super) lacking: Vec<String>,
 }
 
-/// Projects as they are found, each with what a list said of it; without, it has to be read by
+/// Containers as they are found, each with what a list said of it; without, it has to be read by
 /// itself.
-pub(super) type Sender<'p> = mpsc::UnboundedSender<(&'p Project, Option<Seen>)>;
+pub(super) type Sender<'c> = mpsc::UnboundedSender<(&'c Container, Option<Seen>)>;
 
 /// Declared projects that are still looked for, by their path in lower case.
-type Sought<'p> = BTreeMap<String, &'p Project>;
+type Sought<'c> = BTreeMap<String, &'c Container>;
 
 impl Observer {
-    /// Finds what it can of `projects` in lists, sends it on, and returns the rest.
-    pub(super) async fn find_in_lists<'p>(
+    /// Finds what it can of `containers` in lists, sends it on, and returns the rest.
+    pub(super) async fn find_in_lists<'c>(
         &self,
-        projects: &[&'p Project],
-        sender: &Sender<'p>,
-    ) -> Result<Vec<&'p Project>, ApiError> {
-        let mut groups: BTreeMap<String, Sought<'p>> = BTreeMap::new();
+        containers: &[&'c Container],
+        sender: &Sender<'c>,
+    ) -> Result<Vec<&'c Container>, ApiError> {
+        let mut groups: BTreeMap<String, Sought<'c>> = BTreeMap::new();
+        let (projects, others): (Vec<&Container>, Vec<_>) =
+            containers.iter().partition(|container| container.scope == Scope::Project);
         for project in projects {
             let path = project.path.to_lowercase();
             let top = path.split('/').next().unwrap_or_default().to_owned();
@@ -72,26 +75,26 @@ impl Observer {
             }
             Ok::<_, ApiError>(sought)
         });
-        let rest: Vec<Sought<'p>> = stream::iter(lists)
+        let rest: Vec<Sought<'c>> = stream::iter(lists)
             .buffered(4)
             .collect::<Vec<_>>()
             .await
             .into_iter()
             .collect::<Result<_, _>>()?;
-        let mut rest: Sought<'p> = rest.into_iter().flatten().collect();
+        let mut rest: Sought<'c> = rest.into_iter().flatten().collect();
         if rest.len() > KEYSET_FROM {
             let everything = operation::PROJECT_LIST.request();
             self.find_in_list(everything, &mut rest, sender).await?;
         }
-        Ok(rest.into_values().collect())
+        Ok(others.into_iter().chain(rest.into_values()).collect())
     }
 
     /// Looks for `sought` in the list of the top-level group, or user, `top`.
-    async fn find_in_group<'p>(
+    async fn find_in_group<'c>(
         &self,
         top: &str,
-        sought: &mut Sought<'p>,
-        sender: &Sender<'p>,
+        sought: &mut Sought<'c>,
+        sender: &Sender<'c>,
     ) -> Result<(), ApiError> {
         let of_group =
             operation::GROUP_PROJECTS.request().arg("id", top).query("include_subgroups", true);
@@ -109,11 +112,11 @@ impl Observer {
 
     /// Takes out of `sought` what the list brings, and stops when going on would cost more calls
     /// than it saves. `false` if there is no such list.
-    async fn find_in_list<'p>(
+    async fn find_in_list<'c>(
         &self,
         list: Request<Read>,
-        sought: &mut Sought<'p>,
-        sender: &Sender<'p>,
+        sought: &mut Sought<'c>,
+        sender: &Sender<'c>,
     ) -> Result<bool, ApiError> {
         let mut pager = Pager::passing(list);
         let (mut pages, mut hits) = (0, 0);
@@ -131,7 +134,8 @@ impl Observer {
                         if let Some(project) = sought.remove(&path) {
                             hits += 1;
                             // One that is going away is looked at by itself.
-                            let seen = deletion(raw).is_none().then(|| self.seen(project, raw));
+                            let seen = Some(self.seen(project, raw));
+                            let seen = seen.filter(|seen| seen.facts.deleting.is_none());
                             let _ = sender.send((project, seen));
                         }
                     }
@@ -152,7 +156,11 @@ impl Observer {
 
     /// The project as a list gave it, or as a single read gives it where the list's answer lacks a
     /// declared field.
-    pub(super) async fn completed(&self, project: &Project, seen: Seen) -> Result<Found, ApiError> {
+    pub(super) async fn completed(
+        &self,
+        project: &Container,
+        seen: Seen,
+    ) -> Result<Found, ApiError> {
         if seen.lacking.is_empty() {
             return Ok(Found::Here(seen));
         }
@@ -172,181 +180,132 @@ impl Observer {
         self.in_no_answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is looked at of a project object.
-    fn seen(&self, project: &Project, raw: &Object) -> Seen {
-        let facts = facts(project, raw);
-        let mut sections = BTreeMap::new();
-        let mut lacking = Vec::new();
-        for section in project
-            .sections
-            .values()
-            .filter(|section| matches!(section.kind.source(&facts.target), Source::Project))
-        {
-            let names = declared_names(section);
-            let table = section.kind.table();
-            let unsaid = |name: &&&str| {
-                table.field(name).live_name(name).is_some_and(|live| !raw.contains_key(live))
-            };
-            lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
-            sections.insert(
-                section.kind.section(),
-                section.kind.read(raw, &|name| names.contains(name)),
-            );
-        }
-        // Some lists do not say what the caller may do, and without that no list below the project
-        // can be trusted to be whole.
-        let has_lists = project
-            .sections
-            .values()
-            .any(|section| matches!(section.kind.source(&facts.target), Source::List(_)));
-        if has_lists && !self.caller.administrator && !raw.contains_key(PERMISSIONS) {
-            lacking.push(PERMISSIONS.to_owned());
-        }
-        Seen {
-            sees_all: self.caller.administrator || role(raw) >= Some(SEES_ALL),
+    /// What is looked at of a container's own object.
+    fn seen(&self, container: &Container, raw: &Object) -> Seen {
+        let (_, itself) = kinds::container(container.scope);
+        let facts = (itself.facts)(raw);
+        let target = Target {
+            scope: container.scope,
+            path: container.path.clone(),
+            id: facts.id,
+            namespace: None,
+        };
+        let mut seen = Seen {
+            target,
             facts,
-            sections,
-            lacking,
+            object: BTreeMap::new(),
+            within: BTreeMap::new(),
+            lacking: Vec::new(),
+        };
+        for (name, section) in &container.sections {
+            let names: BTreeSet<&str> = section.names().collect();
+            let read = |raw: &Object| section.of.read(raw, &|name| names.contains(name));
+            match section.of.home.place {
+                Place::Object => {
+                    let table = section.of.table();
+                    let unsaid = |name: &&&str| {
+                        let live = table.field(name).live_name(name);
+                        live.is_some_and(|live| !raw.contains_key(live))
+                    };
+                    seen.lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
+                    seen.object.insert(name, read(raw));
+                }
+                Place::In(field) => match raw.get(field).and_then(Json::as_array) {
+                    Some(rows) => {
+                        let rows = rows.iter().filter_map(Json::as_object).map(read).collect();
+                        seen.within.insert(name, rows);
+                    }
+                    None => seen.lacking.push(field.to_owned()),
+                },
+                Place::Itself(_) | Place::List(_) | Place::Optional(_) => {}
+            }
         }
+        // Some lists do not say what the caller may do, and without that no list below the
+        // container can be trusted to be whole.
+        let has_lists = container
+            .sections
+            .values()
+            .any(|section| matches!(section.of.home.place, Place::List(_)));
+        if has_lists && !self.caller.administrator && seen.facts.level.is_none() {
+            seen.lacking.push(PERMISSIONS.to_owned());
+        }
+        seen
     }
 
-    pub(super) async fn point_read(&self, project: &Project) -> Result<Found, ApiError> {
-        let request = operation::PROJECT_GET.request().arg("id", &project.path);
-        match self.client.get_known(request, &["id", "path_with_namespace"]).await {
+    pub(super) async fn point_read(&self, container: &Container) -> Result<Found, ApiError> {
+        let (_, itself) = kinds::container(container.scope);
+        let request = (itself.get)(&container.path);
+        match self.client.get_known(request, &["id", itself.path]).await {
             Ok(answer) => {
                 let raw = answer.object().cloned().unwrap_or_default();
-                let path =
-                    raw.get("path_with_namespace").and_then(Json::as_str).unwrap_or_default();
-                Ok(match deletion(&raw) {
-                    Some(since) => Found::Not(Presence::Deleting { since }),
-                    None if path.to_lowercase() == project.path.to_lowercase()
-                        || Bug::IgnoreRename.is_planted() =>
-                    {
-                        Found::Here(self.seen(project, &raw))
-                    }
-                    None => Found::Not(Presence::Moved { to: Some(path.to_owned()) }),
-                })
+                let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+                if let Some(since) = (itself.facts)(&raw).deleting {
+                    return Ok(Found::Not(Presence::Deleting { since }));
+                }
+                let is_renamed = path.to_lowercase() != container.path.to_lowercase();
+                if is_renamed && !Bug::IgnoreRename.is_planted() {
+                    return Ok(Found::Not(Presence::Moved { to: Some(path.to_owned()) }));
+                }
+                let seen = self.seen(container, &raw);
+                self.with_level(container, seen).await.map(Found::Here)
             }
-            Err(error) if error.is_moved() => self.moved(error.moved_to()).await.map(Found::Not),
-            Err(error) if error.is_project_not_found() => {
-                self.missing(project).await.map(Found::Not)
+            Err(error) if error.is_moved() => {
+                self.moved(container, error.moved_to()).await.map(Found::Not)
+            }
+            Err(error) if error.is_missing(container.scope) => {
+                self.missing(container).await.map(Found::Not)
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Where the project with `id` has gone. Some releases rename what they are about to delete.
-    async fn moved(&self, id: Option<u64>) -> Result<Presence, ApiError> {
-        let Some(id) = id else { return Ok(Presence::Moved { to: None }) };
-        let answer = self.client.get(operation::PROJECT_GET.request().arg("id", id)).await?;
-        if let Some(since) = answer.object().and_then(deletion) {
-            return Ok(Presence::Deleting { since });
+    /// Asks for the caller's level of access where the object does not tell it and a list depends
+    /// on it.
+    async fn with_level(&self, container: &Container, mut seen: Seen) -> Result<Seen, ApiError> {
+        let (_, itself) = kinds::container(container.scope);
+        let is_needed = seen.lacking.iter().any(|name| name == PERMISSIONS);
+        let request = itself.level.zip(seen.facts.id).filter(|_| is_needed);
+        if let Some((request, id)) = request {
+            seen.facts.level = match self.client.get(request(id, self.caller.id)).await {
+                Ok(answer) => {
+                    answer.body["access_level"].as_u64().and_then(|level| u8::try_from(level).ok())
+                }
+                Err(error) if error.is_not_found() => None,
+                Err(error) => return Err(error),
+            };
         }
-        Ok(Presence::Moved {
-            to: answer.body.get("path_with_namespace").and_then(Json::as_str).map(str::to_owned),
-        })
+        Ok(seen)
     }
 
-    /// A project that was not found is missing only for a caller who sees the namespace that it
+    /// Where the container with `id` has gone. Some releases rename what they are about to delete.
+    async fn moved(&self, container: &Container, id: Option<u64>) -> Result<Presence, ApiError> {
+        let (_, itself) = kinds::container(container.scope);
+        let Some(id) = id else { return Ok(Presence::Moved { to: None }) };
+        let answer = self.client.get((itself.get)(&id.to_string())).await?;
+        let raw = answer.object().cloned().unwrap_or_default();
+        if let Some(since) = (itself.facts)(&raw).deleting {
+            return Ok(Presence::Deleting { since });
+        }
+        let to = raw.get(itself.path).and_then(Json::as_str).map(str::to_owned);
+        Ok(Presence::Moved { to })
+    }
+
+    /// A container that was not found is missing only for a caller who sees the namespace that it
     /// would be in.
-    async fn missing(&self, project: &Project) -> Result<Presence, ApiError> {
-        let parent = project.path.rsplit_once('/').map_or("", |(parent, _)| parent);
+    async fn missing(&self, container: &Container) -> Result<Presence, ApiError> {
+        let target = |namespace| Target {
+            scope: container.scope,
+            path: container.path.clone(),
+            id: None,
+            namespace,
+        };
+        let Some((parent, _)) = container.path.rsplit_once('/') else {
+            return Ok(Presence::Missing(target(None)));
+        };
         let namespace = self.namespace(parent).await?;
         Ok(match namespace {
-            Some(namespace) => Presence::Missing(Target {
-                path: project.path.clone(),
-                id: None,
-                namespace: Some(namespace),
-            }),
+            Some(namespace) => Presence::Missing(target(Some(namespace))),
             None => Presence::NoNamespace(parent.to_owned()),
         })
     }
-
-    /// The namespace at `path`, looked up once.
-    async fn namespace(&self, path: &str) -> Result<Option<Namespace>, ApiError> {
-        let look_up = async || {
-            let found = match self.namespace_at(path).await? {
-                Some(namespace) => namespace,
-                // A path of digits is taken for an id.
-                None => self.namespace_among(path).await?,
-            };
-            Ok(match (found["id"].as_u64(), &found["kind"]) {
-                (Some(id), kind) if kind == "user" => {
-                    Some(Namespace { id, owner: self.namespace_owner(path).await? })
-                }
-                (Some(id), _) => Some(Namespace { id, owner: NamespaceOwner::Group }),
-                (None, _) => None,
-            })
-        };
-        self.namespaces.of(&path.to_lowercase(), look_up).await
-    }
-
-    /// The namespace that the service names `path`, `null` if there is none; `None` if it took
-    /// `path` for something else.
-    async fn namespace_at(&self, path: &str) -> Result<Option<Json>, ApiError> {
-        let request = operation::NAMESPACE_GET.request().arg("id", path);
-        match self.client.get_known(request, &["id", "full_path"]).await {
-            Ok(answer) => Ok(Some(answer.body).filter(|namespace| is_at(namespace, path))),
-            Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(Some(Json::Null)),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The namespace at `path` as a search finds it; `null` if it does not.
-    async fn namespace_among(&self, path: &str) -> Result<Json, ApiError> {
-        let request = operation::NAMESPACE_FIND.request().query("search", path);
-        let found =
-            self.client.list_known(request, Rows::with_id(&["full_path"])).await?.into_vec();
-        Ok(found
-            .into_iter()
-            .map(Json::Object)
-            .find(|namespace| is_at(namespace, path))
-            .unwrap_or_default())
-    }
-
-    async fn namespace_owner(&self, username: &str) -> Result<NamespaceOwner, ApiError> {
-        if username.eq_ignore_ascii_case(&self.caller.username) {
-            return Ok(NamespaceOwner::Caller);
-        }
-        Ok(self.user(username).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User))
-    }
-}
-
-/// What is known of a project whatever is declared.
-fn facts(project: &Project, raw: &Object) -> Facts {
-    let in_personal = raw.get("namespace").is_some_and(|namespace| namespace["kind"] == "user");
-    Facts {
-        target: Target {
-            path: project.path.clone(),
-            id: raw.get("id").and_then(Json::as_u64),
-            namespace: None,
-        },
-        archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
-        personal_owner: raw
-            .get("owner")
-            .filter(|_| in_personal)
-            .and_then(|owner| owner["id"].as_u64()),
-    }
-}
-
-/// The day on which a project was marked for deletion, if it was and the service tells; `None` if
-/// it was not.
-fn deletion(raw: &Object) -> Option<Option<String>> {
-    let marks = ["marked_for_deletion_on", "marked_for_deletion_at"].map(|name| raw.get(name));
-    let mark = marks.into_iter().flatten().find(|mark| !mark.is_null())?;
-    Some(mark.as_str().map(str::to_owned))
-}
-
-/// Whether a namespace is the one at `path`. Paths are the same in any case.
-fn is_at(namespace: &Json, path: &str) -> bool {
-    namespace["full_path"]
-        .as_str()
-        .is_some_and(|full_path| full_path.to_lowercase() == path.to_lowercase())
-}
-
-/// The caller's highest level in the project, as the project object says.
-fn role(raw: &Object) -> Option<u64> {
-    let permissions = raw.get(PERMISSIONS)?;
-    let level = |name| permissions[name]["access_level"].as_u64();
-    level("project_access").max(level("group_access"))
 }

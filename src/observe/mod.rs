@@ -1,80 +1,51 @@
-//! Reading the live state of declared projects, and nothing else.
+//! Reading the live state of declared containers, and nothing else.
 //!
-//! An [`Observer`] holds a client that cannot write. It reads each object once: projects from list
-//! pages where that costs less than single reads, sub-collections only for sections that are
-//! declared. What fails to be read becomes `Unreadable` for its project or section and never looks
-//! like absence; only what makes every further read pointless (the token, the address, a budget)
-//! ends a run.
+//! In: what is declared, and a client that cannot write. Out: a [`Live`] for each container. It
+//! knows no plan: what a plan needs besides, it is [asked for](Observer::answer). It reads each
+//! object once: projects from list pages where that costs less than single reads, collections only
+//! for sections that are declared. What fails to be read becomes `Unreadable` for its container or
+//! section and never looks like absence; only what makes every further read pointless (the token,
+//! the address, a budget) ends a run.
 
 mod find;
+mod lookups;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use futures_util::{StreamExt as _, future, stream};
-use tokio::sync::{OnceCell, mpsc};
+use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
+use tokio::sync::mpsc;
 
 use find::{Found, Seen};
+use lookups::LookUps;
 
 use crate::{
     api::{ApiError, ReadClient},
     cause::Cause,
-    kind::{LiveEntry, Namespace, Source, Target, Users},
+    desired::{Container, Creation, DeclaredSection, State},
+    diff::Question,
+    field::Named,
+    kind::{Names, Namespace, Place, Target, forms},
     kinds,
-    live::{Caller, Collection, Live, Presence},
-    manifest::{Project, Section, State, Unlisted},
+    live::{Caller, Collection, Inherited, Live, Presence},
     operation,
-    page::Rows,
-    plan::Selection,
-    value::{Json, Object},
+    value::Object,
 };
 
 /// The header by which the sandbox says what it is, in every answer.
 const SANDBOX_HEADER: &str = "x-undrift-sandbox";
-/// The level of an owner (reference 1, 2.1).
-const OWNER: u8 = 50;
-
-/// What is looked up once for each name, whatever comes of it. Whoever asks first reads; the others
-/// wait for that answer and then read nothing themselves, also where it failed: one by one they
-/// would fail as long as the service does.
-struct LookUps<T>(Mutex<BTreeMap<String, LookUp<T>>>);
-
-/// One of them, under way or ended.
-type LookUp<T> = Arc<OnceCell<Result<T, ApiError>>>;
-
-impl<T: Clone> LookUps<T> {
-    async fn of(
-        &self,
-        name: &str,
-        look_up: impl AsyncFnOnce() -> Result<T, ApiError>,
-    ) -> Result<T, ApiError> {
-        let known = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(name.to_owned())
-            .or_default()
-            .clone();
-        known.get_or_init(|| async { look_up().await }).await.clone()
-    }
-}
-
-impl<T> Default for LookUps<T> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
 
 /// Reads live state.
 pub struct Observer {
     client: ReadClient,
     caller: Caller,
     sandbox: bool,
-    users: LookUps<Option<u64>>,
+    ids: LookUps<Option<u64>>,
     namespaces: LookUps<Option<Namespace>>,
+    inherited: LookUps<Inherited>,
     /// Declared fields that single answers lack as well as list answers, so that asking again
     /// brings nothing.
     in_no_answer: Mutex<BTreeSet<String>>,
@@ -99,8 +70,9 @@ impl Observer {
             client,
             caller,
             sandbox,
-            users: LookUps::default(),
+            ids: LookUps::default(),
             namespaces: LookUps::default(),
+            inherited: LookUps::default(),
             in_no_answer: Mutex::default(),
         })
     }
@@ -120,23 +92,22 @@ impl Observer {
         &self.client
     }
 
-    /// Reads `projects`, `ahead` of them at a time, and hands each over as soon as it is complete,
-    /// in no particular order.
+    /// Reads `containers`, `ahead` of them at a time, and hands each over as soon as it is
+    /// complete, in no particular order.
     ///
     /// # Errors
-    /// [`ApiError`] if going on would be pointless. Projects may have been handed over before.
-    pub async fn all<'p>(
+    /// [`ApiError`] if going on would be pointless. Containers may have been handed over before.
+    pub async fn all<'c>(
         &self,
-        projects: &[&'p Project],
-        selection: &Selection,
+        containers: &[&'c Container],
         ahead: usize,
-        mut each: impl FnMut(&'p Project, Live),
+        each: impl AsyncFn(&'c Container, Live) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let listing = async {
-            let rest = self.find_in_lists(projects, &sender).await?;
-            for project in rest {
-                let _ = sender.send((project, None));
+            let rest = self.find_in_lists(containers, &sender).await?;
+            for container in rest {
+                let _ = sender.send((container, None));
             }
             drop(sender);
             Ok::<_, ApiError>(())
@@ -144,65 +115,100 @@ impl Observer {
         let found = stream::unfold(receiver, |mut receiver| async {
             Some((receiver.recv().await?, receiver))
         });
-        let reading = async {
-            let live = found
-                .map(|(project, seen): (&'p Project, Option<Seen>)| async move {
-                    (project, self.one(project, seen, selection).await)
-                })
-                .buffer_unordered(ahead);
-            let mut live = std::pin::pin!(live);
-            while let Some((project, live)) = live.next().await {
-                each(project, live?);
-            }
-            Ok(())
-        };
+        let reading = found
+            .map(|(container, seen): (&'c Container, Option<Seen>)| {
+                let each = &each;
+                async move { each(container, self.one(container, seen).await?).await }
+            })
+            .buffer_unordered(ahead)
+            .try_collect::<()>();
         future::try_join(listing, reading).await.map(|_| ())
     }
 
-    /// Reads one project and its declared sections.
+    /// Reads one container and its declared sections.
     ///
     /// # Errors
     /// [`ApiError`] if going on with anything would be pointless.
-    pub async fn project(
-        &self,
-        project: &Project,
-        selection: &Selection,
-    ) -> Result<Live, ApiError> {
-        self.one(project, None, selection).await
+    pub async fn container(&self, container: &Container) -> Result<Live, ApiError> {
+        self.one(container, None).await
     }
 
-    async fn one(
+    /// Reads again the sections of `live` that `stale` names, and takes the rest as it is.
+    ///
+    /// # Errors
+    /// As [`Self::container`].
+    pub async fn again(
         &self,
-        project: &Project,
-        seen: Option<Seen>,
-        selection: &Selection,
+        container: &Container,
+        live: Live,
+        stale: &BTreeSet<&'static str>,
     ) -> Result<Live, ApiError> {
+        let is_in_object = |name: &&'static str| {
+            container.sections.get(name).is_some_and(|section| {
+                matches!(section.of.home.place, Place::Object | Place::In(_))
+            })
+        };
+        let Presence::Here(target, facts) = &live.presence else {
+            return self.container(container).await;
+        };
+        if stale.iter().any(|name| is_in_object(&name)) {
+            return self.container(container).await;
+        }
+        let (target, level) = (target.clone(), facts.level);
+        let mut live = live;
+        for name in stale {
+            if let Some(section) = container.sections.get(name) {
+                let collection = self.section(section, &target, level).await?;
+                live.sections.insert(name, collection);
+            }
+        }
+        Ok(live)
+    }
+
+    /// Answers what a plan asked about a container.
+    ///
+    /// # Errors
+    /// As [`Self::container`].
+    pub async fn answer(
+        &self,
+        container: &Container,
+        live: &mut Live,
+        questions: &[Question],
+    ) -> Result<(), ApiError> {
+        for question in questions {
+            match question {
+                Question::Inherited => live.inherited = Some(self.above(&container.path).await?),
+            }
+        }
+        Ok(())
+    }
+
+    async fn one(&self, container: &Container, seen: Option<Seen>) -> Result<Live, ApiError> {
         let found = match seen {
-            Some(seen) => self.completed(project, seen).await,
-            None => self.point_read(project).await,
+            Some(seen) => self.completed(container, seen).await,
+            None => self.point_read(container).await,
         };
         match found {
-            Ok(Found::Here(seen)) => self.here(project, seen, selection).await,
-            Ok(Found::Not(presence)) => self.absent(project, presence).await,
+            Ok(Found::Here(seen)) => self.here(container, seen).await,
+            Ok(Found::Not(presence)) => self.absent(container, presence).await,
             Err(error) if ends_everything(&error) => Err(error),
             Err(error) => Ok(Live::of(Presence::Unreadable(Cause::from(&error)), self.now())),
         }
     }
 
-    /// What is known of a project that is not there. Whom its sections name is looked up if it is
+    /// What is known of a container that is not there. What its sections name is looked up if it is
     /// about to be created.
-    async fn absent(&self, project: &Project, presence: Presence) -> Result<Live, ApiError> {
-        let creates = matches!(presence, Presence::Missing(_)) && project.create.is_some();
+    async fn absent(&self, container: &Container, presence: Presence) -> Result<Live, ApiError> {
+        let creates = matches!(presence, Presence::Missing(_))
+            && matches!(container.create, Creation::Allowed(_));
         let mut live = Live::of(presence, self.now());
-        for section in project.sections.values().filter(|_| creates) {
-            match self.users_of(section, &Collection::Fresh).await {
-                Ok(users) => live.users.extend(users),
+        for section in container.sections.values().filter(|_| creates) {
+            match self.names_in(section, &Collection::Fresh).await {
+                Ok(names) => live.names.extend(names),
                 Err(error) if ends_everything(&error) => return Err(error),
                 Err(error) => {
-                    live.sections.insert(
-                        section.kind.section(),
-                        Collection::Unreadable(Cause::from(&error)),
-                    );
+                    let unread = Collection::Unreadable(Cause::from(&error));
+                    live.sections.insert(section.of.section, unread);
                 }
             }
         }
@@ -213,83 +219,82 @@ impl Observer {
         self.client.clock().now()
     }
 
-    /// Reads the declared sections of a project that is there.
-    async fn here(
-        &self,
-        project: &Project,
-        mut seen: Seen,
-        selection: &Selection,
-    ) -> Result<Live, ApiError> {
-        let mut live = Live::of(Presence::Here(seen.facts.clone()), self.now());
-        if seen.facts.archived && project.archived() != Some(false) {
-            return Ok(live);
-        }
-        let address = project.address();
-        let (target, sees_all) = (&seen.facts.target, seen.sees_all);
+    /// Reads the declared sections of a container that is there.
+    async fn here(&self, container: &Container, mut seen: Seen) -> Result<Live, ApiError> {
+        let presence = Presence::Here(seen.target.clone(), seen.facts.clone());
+        let mut live = Live::of(presence, self.now());
+        let is_read = !seen.facts.archived || container.unarchives(&seen.object);
+        let (target, level) = (&seen.target, seen.facts.level);
         let mut reads = Vec::new();
-        for section in kinds::KINDS.iter().filter_map(|kind| project.sections.get(kind.section())) {
-            let name = section.kind.section();
-            if !selection.touches(&address, name) {
+        for section in kinds::sections(container.scope)
+            .filter_map(|section| container.sections.get(section.section))
+        {
+            let name = section.of.section;
+            let object = seen.object.remove(name).map(|part| Collection::One(Some(part)));
+            let part = object.or_else(|| seen.within.remove(name).map(Collection::Within));
+            if part.is_none() && !is_read {
                 continue;
             }
-            let part = seen.sections.remove(name);
             reads.push(async move {
                 let collection = match part {
-                    Some(part) => Collection::One(Some(part)),
-                    None => self.section(section, target, sees_all).await?,
+                    Some(part) => part,
+                    None => self.section(section, target, level).await?,
                 };
                 Ok::<_, ApiError>((section, collection))
             });
         }
         for (section, collection) in future::try_join_all(reads).await? {
-            let collection = match self.users_of(section, &collection).await {
-                Ok(users) => {
-                    live.users.extend(users);
+            let collection = match self.names_in(section, &collection).await {
+                Ok(names) => {
+                    live.names.extend(names);
                     collection
                 }
                 Err(error) if ends_everything(&error) => return Err(error),
                 Err(error) => Collection::Unreadable(Cause::from(&error)),
             };
-            if loses_an_owner(section, &collection) {
-                live.owners = self.owners(target).await?;
-            }
-            live.sections.insert(section.kind.section(), collection);
+            live.sections.insert(section.of.section, collection);
         }
         live.read_at = self.now();
         Ok(live)
     }
 
-    /// Reads a section that is not part of the project object.
+    /// Reads a section that is not part of the container's own object.
     async fn section(
         &self,
-        section: &Section,
+        section: &DeclaredSection,
         target: &Target,
-        sees_all: bool,
+        level: Option<u8>,
     ) -> Result<Collection, ApiError> {
-        let kind = section.kind;
-        let names = declared_names(section);
-        let read = |raw: &Object| kind.read(raw, &|name| names.contains(name));
-        let result = match kind.source(target) {
-            Source::Project => {
-                Ok(Collection::Partial("it was not part of the project object".into()))
-            }
-            Source::List(_) if !sees_all => Ok(Collection::Partial(
-                "the token's role is below Maintainer, so the list may be incomplete".into(),
+        let (of, home) = (section.of, section.of.home);
+        let names: BTreeSet<&str> = section.names().collect();
+        let read = |raw: &Object| of.read(raw, &|name| names.contains(name));
+        let sees_all = self.caller.administrator || level >= Some(home.seen_from);
+        let result = match home.place {
+            Place::Itself(_) | Place::Object | Place::In(_) => Ok(Collection::Partial(
+                format!("it was not part of the {} object", target.scope.noun()).into(),
             )),
-            Source::List(request) => self
+            Place::List(_) if !sees_all => Ok(Collection::Partial(
+                format!(
+                    "the token's role is below {}, so the list may be incomplete",
+                    role(home.seen_from)
+                )
+                .into(),
+            )),
+            Place::List(op) => self
                 .client
-                .list_known(request, kind.rows())
+                .list_known(op.request().arg("id", target.id()), home.rows)
                 .await
                 .map(|all| Collection::Complete(all.map(|raw| read(&raw)))),
-            Source::Optional(request) => {
-                match self.client.get_optional_known(request, kind.rows().keys).await {
+            Place::Optional(op) => {
+                let request = op.request().arg("id", target.id());
+                match self.client.get_optional_known(request, home.rows.keys).await {
                     Ok(answer) => {
                         Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?)))))
                     }
                     Err(error)
                         if error.is_not_found()
                             && !error.is_unknown_route()
-                            && !error.is_project_not_found() =>
+                            && !error.is_container_missing() =>
                     {
                         Ok(Collection::One(None))
                     }
@@ -307,68 +312,69 @@ impl Observer {
         }
     }
 
-    /// The ids of the users whom entries of `section` name and who have none there yet.
-    async fn users_of(&self, section: &Section, live: &Collection) -> Result<Users, ApiError> {
-        // Nothing is planned in a section that was not read, so nobody is looked up for it.
-        let Ok(live) = live.entries() else { return Ok(Users::new()) };
-        let known: BTreeSet<String> =
-            live.iter().map(|entry| section.kind.key(&entry.fields)).collect();
-        let mut users = Users::new();
-        for entry in section
-            .entries
-            .iter()
-            .filter(|entry| entry.state == State::Present && !known.contains(&entry.key))
-        {
-            let values = entry.values();
-            if let Some(name) = section.kind.user(&values) {
-                users.insert(name.to_lowercase(), self.user(name).await?);
-            }
-        }
-        Ok(users)
-    }
-
-    /// The id of the user with this name, looked up once.
-    async fn user(&self, name: &str) -> Result<Option<u64>, ApiError> {
-        let key = name.to_lowercase();
-        let look_up = async || {
-            let answer =
-                self.client.get(operation::USER_FIND.request().query("username", name)).await?;
-            let is_named = |user: &&Json| {
-                user["username"].as_str().is_some_and(|username| username.to_lowercase() == key)
-            };
-            Ok(answer
-                .body
-                .as_array()
-                .into_iter()
-                .flatten()
-                .find(is_named)
-                .and_then(|user| user["id"].as_u64()))
-        };
-        self.users.of(&key, look_up).await
-    }
-
-    /// The active owners of a project, inherited ones too; `None` if they cannot be read.
-    async fn owners(&self, target: &Target) -> Result<Option<Vec<u64>>, ApiError> {
-        match self
-            .client
-            .list_known(
-                operation::MEMBER_LIST_ALL.request().arg("id", target.id()),
-                Rows::with_id(&["access_level"]),
-            )
-            .await
-        {
-            Ok(members) => {
-                let owners = members.iter().filter(|member| {
-                    member.get("access_level").and_then(Json::as_u64) == Some(OWNER.into())
+    /// The ids of what entries of `section` name. Whoever has an entry there already is known by
+    /// it.
+    async fn names_in(
+        &self,
+        section: &DeclaredSection,
+        live: &Collection,
+    ) -> Result<Names, ApiError> {
+        let mut names = Names::default();
+        // Nothing is planned in a section that was not read, so nothing is looked up for it.
+        let Ok(live) = live.entries() else { return Ok(names) };
+        let mut known: Option<BTreeSet<String>> = None;
+        for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
+            for (field, named, name) in forms::named_by(section.of, &entry.values()) {
+                let is_identity = section.of.identity.contains(&&*field);
+                let known = known.get_or_insert_with(|| {
+                    live.iter().map(|entry| section.of.name(&entry.fields)).collect()
                 });
-                let active = owners
-                    .filter(|member| member.get("state").is_none_or(|state| state == "active"));
-                Ok(Some(active.filter_map(|member| member.get("id")?.as_u64()).collect()))
+                if !(is_identity && known.contains(&entry.key)) {
+                    names.insert(named, &name, self.id(named, &name).await?);
+                }
             }
-            Err(error) if ends_everything(&error) => Err(error),
-            Err(_) => Ok(None),
+        }
+        Ok(names)
+    }
+
+    /// The id of what is called `name`, looked up once.
+    async fn id(&self, named: Named, name: &str) -> Result<Option<u64>, ApiError> {
+        match named {
+            Named::User => self.user(name).await,
+            Named::Group => self.group(name).await,
         }
     }
+
+    /// The levels of access from the group above the container at `path`, read once for each group.
+    async fn above(&self, path: &str) -> Result<Inherited, ApiError> {
+        let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
+        let look_up = async || {
+            let request = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
+            let rows = crate::page::Rows::with_id(&["access_level"]);
+            let members = self.client.list_known(request, rows).await?;
+            let mut levels = BTreeMap::new();
+            let is_active =
+                |member: &&Object| member.get("state").is_none_or(|state| state == "active");
+            for member in members.iter().filter(is_active) {
+                let number = |name: &str| member.get(name)?.as_u64();
+                let level = number("access_level").and_then(|level| u8::try_from(level).ok());
+                if let Some((id, level)) = number("id").zip(level) {
+                    let known = levels.entry(id).or_insert(level);
+                    *known = level.max(*known);
+                }
+            }
+            Ok(Arc::new(levels))
+        };
+        match self.inherited.of(&group.to_lowercase(), look_up).await {
+            Err(error) if !ends_everything(&error) => Ok(Arc::default()),
+            found => found,
+        }
+    }
+}
+
+/// What a level of access is called in a sentence.
+fn role(level: u8) -> &'static str {
+    if level > crate::level::MAINTAINER { "Owner" } else { "Maintainer" }
 }
 
 /// Whether every further request would meet the same.
@@ -378,30 +384,4 @@ pub(crate) fn ends_everything(error: &ApiError) -> bool {
         || error.is_tls()
         || error.is_over_budget()
         || error.is_not_sent()
-}
-
-/// The fields that any entry of `section` declares.
-fn declared_names(section: &Section) -> BTreeSet<&str> {
-    section.entries.iter().flat_map(|entry| entry.fields.keys()).collect()
-}
-
-/// Whether what is declared takes an owner's level away from somebody who has it directly.
-fn loses_an_owner(section: &Section, live: &Collection) -> bool {
-    let Ok(entries) = live.entries() else { return false };
-    let is_owner = |entry: &&LiveEntry| section.kind.access(&entry.fields) == Some(OWNER);
-    entries.iter().filter(is_owner).any(|owner| {
-        let key = section.kind.key(&owner.fields);
-        match section.entries.iter().find(|entry| entry.key == key) {
-            None => section.unlisted == Unlisted::Delete,
-            Some(entry) => {
-                let plain = entry
-                    .values()
-                    .into_iter()
-                    .filter_map(|(name, value)| Some((name, value.plain()?.clone())))
-                    .collect();
-                entry.state == State::Absent
-                    || section.kind.access(&plain).is_some_and(|level| level < OWNER)
-            }
-        }
-    })
 }

@@ -18,7 +18,7 @@ mod table;
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use crate::{
-    field::{Route, Tier},
+    field::{Route, Scope, Tier},
     text::encode,
     value::{Fields, Json, Object, Value},
 };
@@ -77,7 +77,7 @@ pub struct Operation {
     pub parameters: &'static [&'static [Parameter]],
     /// The section of a manifest whose fields its body takes too, and as what kind of request. The
     /// kinds describe those fields.
-    pub fields: Option<(&'static str, Route)>,
+    pub fields: Option<((Scope, &'static str), Route)>,
     /// Parameters of which at least one has to be there.
     pub one_of: &'static [&'static str],
     /// The lowest tier of the service that has it.
@@ -175,7 +175,7 @@ impl Operation {
     }
 
     const fn fields(self, section: &'static str, route: Route) -> Self {
-        Self { fields: Some((section, route)), ..self }
+        Self { fields: Some(((Scope::Project, section), route)), ..self }
     }
 
     const fn one_of(self, names: &'static [&'static str]) -> Self {

@@ -285,3 +285,6 @@ pub(super) const SHARE: List = &[
     body("group_access", Level, "What the group's members may do.").required(),
     body("expires_at", Date, "The day on which the share ends."),
 ];
+
+pub(super) const GROUP_DETAILS: &[Parameter] =
+    &[query("with_projects", Boolean, "Whether its projects are listed too.")];

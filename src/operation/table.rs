@@ -160,6 +160,7 @@ operations! {
     Read NAMESPACE_GET = "namespace-get" Get "/namespaces/:id", "get a namespace", "supporting", One, [NAMESPACE];
     Read NAMESPACE_FIND = "namespace-find" Get "/namespaces", "find namespaces by a part of their path", "supporting", List,
         [SEARCHED_NAMESPACE, PAGING];
+    Read GROUP_GET = "group-get" Get "/groups/:id", "get a group", "supporting", One, [GROUP, GROUP_DETAILS];
     Read GROUP_PROJECTS = "group-project-list" Get "/groups/:id/projects", "list a group's projects", "supporting", List,
         [GROUP, OF_SUBGROUPS, LISTING, ORDER, PAGING];
 }

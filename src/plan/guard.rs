@@ -1,79 +1,24 @@
-//! Guards: what a plan must not do unless somebody said so for this one object.
+//! Guards: what a plan must not do unless somebody said so.
 //!
-//! A guard refuses with numbers and names the acknowledgement that lets this object through, `--ack
-//! GUARD:ADDRESS`. There is no way to switch all of them off.
-
-use std::fmt;
+//! They look at what steps do ([`Effect`]), at no section by name. A guard refuses with numbers and
+//! names the acknowledgement that lets it through. There is no way to switch all of them off.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ContainerPlan;
 use crate::{
     address::Address,
-    diff::{Action, Difference, Shown},
-    live::{Caller, Live},
+    desired::{Container, Guard},
+    diff::{Action, Context, Question, Refusal, Step},
+    kind::Effect,
+    level::{Level, MAINTAINER, OWNER},
+    live::Live,
     origin::Origin,
-    text::count,
+    text::{count, escape},
 };
 
-/// The level of an owner (reference 1, 2.1).
-const OWNER: u8 = 50;
-/// The lowest level that may administer a project.
-const MAINTAINER: u8 = 40;
-
-/// A guard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Guard {
-    /// Too many entries of a section are removed, or all of them.
-    Removals,
-    /// A project loses its last owner.
-    LastOwner,
-    /// The caller loses the access that it works with.
-    OwnAccess,
-    /// A project becomes visible to more people.
-    Visibility,
-}
-
-impl fmt::Display for Guard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Removals => "removals",
-            Self::LastOwner => "last-owner",
-            Self::OwnAccess => "own-access",
-            Self::Visibility => "visibility",
-        })
-    }
-}
-
-/// What a guard refuses.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Refusal {
-    /// The object.
-    pub address: Address,
-    /// The guard.
-    pub guard: Guard,
-    /// Why, with numbers.
-    pub reason: String,
-    /// Where it is declared.
-    pub origin: Origin,
-    /// What lets this object through this guard, `GUARD:ADDRESS`.
-    pub acknowledgement: String,
-}
-
-impl Refusal {
-    fn new(guard: Guard, address: &Address, reason: String, origin: &Origin) -> Self {
-        Self {
-            address: address.clone(),
-            guard,
-            reason,
-            origin: origin.clone(),
-            acknowledgement: format!("{guard}:{address}"),
-        }
-    }
-}
-
-/// How much may be removed from one section in one run.
+/// How much may be removed in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -92,17 +37,25 @@ impl Default for Limits {
 
 /// In a smaller collection one removal is a large share, and says nothing.
 const SHARE_FROM: usize = 4;
+/// The most entries that may be removed in one run.
+const MOST_OF_ALL: usize = 50;
+
+/// Whether a step removes something: a copy stays as what it is a copy of.
+fn removes(step: &&Step) -> bool {
+    step.action == Action::Delete && !step.is_copy
+}
 
 /// Refuses removals from a section of `live` entries: too many, too large a share, or all.
 pub(super) fn removals(
     address: &Address,
     origin: &Origin,
     live: usize,
-    differences: &[Difference],
+    steps: &[Step],
     limits: &Limits,
 ) -> Option<Refusal> {
-    let removed = differences.iter().filter(|d| d.action == Action::Delete).count();
-    let added = differences.iter().filter(|d| d.action == Action::Create).count();
+    let removed = steps.iter().filter(removes).count();
+    let added = steps.iter().filter(|step| step.action == Action::Create).count();
+    let live = live - steps.iter().filter(|step| step.is_copy).count();
     let share = removed as f64 / live.max(1) as f64;
     let reason = if removed > 0 && removed == live && added == 0 {
         if removed == 1 {
@@ -121,72 +74,158 @@ pub(super) fn removals(
     } else {
         return None;
     };
-    Some(Refusal::new(Guard::Removals, address, reason, origin))
+    Some(Refusal::new(Guard::Removals, address, reason, removed, origin))
 }
 
-/// Refuses to leave a project without an owner, and to take away the caller's own access.
-pub(super) fn access(differences: &[Difference], live: &Live, caller: &Caller) -> Vec<Refusal> {
-    let changes: Vec<_> = differences.iter().filter_map(|d| Some((d, d.access?))).collect();
-    let mut refusals = Vec::new();
-    let refuse = |difference: &Difference, guard, reason| {
-        Refusal::new(guard, &difference.address, reason, &difference.origin)
-    };
-    for (difference, change) in &changes {
-        if change.user == caller.id && change.after < change.before && change.after < MAINTAINER {
+/// Refuses more removals in all than a run should have, wherever they are.
+pub(super) fn whole(steps: &[Step]) -> Option<Refusal> {
+    let removed = steps.iter().filter(removes).count();
+    let first = steps.iter().find(removes)?;
+    (removed > MOST_OF_ALL).then(|| {
+        let reason =
+            format!("would remove {} in all; the limit is {MOST_OF_ALL}", count(removed, "entry"));
+        let everything = Address::container("**".into());
+        Refusal::new(Guard::Removals, &everything, reason, removed, &first.origin)
+    })
+}
+
+/// How a step changes the access of a user.
+struct Access<'s> {
+    step: &'s Step,
+    user: Option<u64>,
+    before: u8,
+    after: u8,
+}
+
+/// Refuses to leave a container without an owner, and to take away the caller's own access.
+pub(super) fn access(
+    live: &Live,
+    declared: &Container,
+    context: Context<'_>,
+    plan: &mut ContainerPlan,
+) {
+    let steps = plan.findings.steps.clone();
+    let changes: Vec<_> = steps.iter().flat_map(accesses).collect();
+    let caller = context.caller;
+    for change in &changes {
+        let is_own = change.user == Some(caller.id);
+        if is_own && change.after < change.before && change.after < MAINTAINER {
             let reason = format!(
                 "would lower the access of `{}`, the token's owner, from {} to {}",
-                caller.username, change.before, change.after
+                escape(&caller.username),
+                word(change.before),
+                word(change.after)
             );
-            refusals.push(refuse(difference, Guard::OwnAccess, reason));
+            plan.refuse(Guard::OwnAccess, change.step, reason, &change.step.origin);
         }
     }
-    let demoted: Vec<_> = changes
+    let demoted: Vec<_> =
+        changes.iter().filter(|change| change.before == OWNER && change.after < OWNER).collect();
+    let Some(last) = demoted.last() else { return };
+    let Some(inherited) = context.inherited else {
+        if context.target.path.contains('/') && context.personal_owner.is_none() {
+            plan.findings.questions.push(Question::Inherited);
+            return;
+        }
+        return refuse_if_last(last, &demoted, owners(live, declared), &changes, 0, context, plan);
+    };
+    let above = inherited.values().filter(|level| **level >= OWNER).count();
+    refuse_if_last(last, &demoted, owners(live, declared), &changes, above, context, plan);
+}
+
+fn refuse_if_last(
+    last: &Access<'_>,
+    demoted: &[&Access<'_>],
+    owners: Vec<u64>,
+    changes: &[Access<'_>],
+    above: usize,
+    context: Context<'_>,
+    plan: &mut ContainerPlan,
+) {
+    let stays = |user: &&u64| !demoted.iter().any(|change| change.user == Some(**user));
+    let raised =
+        changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
+    let others = above + usize::from(context.personal_owner.is_some());
+    if owners.iter().filter(stays).count() + raised + others == 0 {
+        let reason =
+            format!("would remove the last owner (of {})", owners.len().max(demoted.len()));
+        plan.refuse(Guard::LastOwner, last.step, reason, &last.step.origin);
+    }
+}
+
+fn accesses(step: &Step) -> impl Iterator<Item = Access<'_>> {
+    step.effects.iter().filter_map(move |effect| match effect {
+        Effect::Access { user, before, after } => {
+            Some(Access { step, user: *user, before: *before, after: *after })
+        }
+        _ => None,
+    })
+}
+
+/// The users who own the container by an entry of its own.
+fn owners(live: &Live, declared: &Container) -> Vec<u64> {
+    let sections = declared
+        .sections
         .iter()
-        .filter(|(_, change)| change.before == OWNER && change.after < OWNER)
-        .collect();
-    if let Some((difference, _)) = demoted.last() {
-        let raised = changes
+        .filter_map(|(name, section)| Some((section.of, live.sections.get(name)?.entries().ok()?)));
+    let levels = sections.flat_map(|(section, entries)| {
+        entries
             .iter()
-            .filter(|(_, change)| change.before < OWNER && change.after == OWNER)
-            .count();
-        let before = live.owners.as_deref().unwrap_or_default();
-        let left = before
-            .iter()
-            .filter(|user| !demoted.iter().any(|(_, change)| change.user == **user))
-            .count()
-            + raised;
-        if left == 0 {
-            let reason =
-                format!("would remove the last owner (of {})", before.len().max(demoted.len()));
-            refusals.push(refuse(difference, Guard::LastOwner, reason));
-        }
-    }
-    refusals
+            .flat_map(move |entry| section.rules.effects(entry.id(), &entry.fields, &entry.fields))
+    });
+    let owner = |effect| match effect {
+        Effect::Access { user: Some(user), before: OWNER, .. } => Some(user),
+        _ => None,
+    };
+    levels.filter_map(owner).collect()
+}
+
+fn word(level: u8) -> &'static str {
+    Level::parse(&level.into()).filter(|level| level.number > 0).map_or("none", |level| level.word)
 }
 
 /// The visibilities, from the narrowest.
 const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
 
-/// Refuses to show a project to more people than before.
-pub(super) fn visibility(difference: &Difference) -> Option<Refusal> {
-    let change = difference.changes.iter().find(|change| change.field == "visibility")?;
-    if difference.action != Action::Update || difference.address.section != Some("settings") {
-        return None;
+/// Refuses to show a container to more people than before.
+pub(super) fn visibility(plan: &mut ContainerPlan) {
+    let rank = |word: &str| VISIBILITIES.iter().position(|known| *known == word);
+    for step in plan.findings.steps.clone() {
+        for effect in &step.effects {
+            let Effect::Visibility { before, after } = effect else { continue };
+            // What was not seen is taken for the narrowest.
+            let (before, after) = (before.as_deref().and_then(rank), rank(after));
+            let Some(after) = after.filter(|after| before.unwrap_or(0) < *after) else { continue };
+            if step.action != Action::Update {
+                continue;
+            }
+            let reason = format!(
+                "would widen visibility from {} to {}",
+                before.map_or("unknown", |i| VISIBILITIES[i]),
+                VISIBILITIES[after]
+            );
+            let change = step.changes.iter().find(|change| change.field == "visibility");
+            let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
+            plan.refuse(Guard::Visibility, &step, reason, origin);
+        }
     }
-    let rank = |shown: &Shown| match shown {
-        Shown::Value(value) => VISIBILITIES.iter().position(|v| value == v),
-        _ => None,
-    };
-    let (before, after) = (rank(&change.before), rank(&change.after)?);
-    // What was not seen is taken for the narrowest.
-    if before.unwrap_or(0) >= after {
-        return None;
+}
+
+/// Refuses to protect less.
+pub(super) fn protection(plan: &mut ContainerPlan) {
+    for step in plan.findings.steps.clone() {
+        let how = step.effects.iter().filter_map(|effect| match effect {
+            Effect::Weakens(how) => Some(how.as_str()),
+            _ => None,
+        });
+        let how: Vec<_> = how.collect();
+        if !how.is_empty() {
+            plan.refuse(
+                Guard::Protection,
+                &step,
+                format!("would {}", how.join(", and ")),
+                &step.origin,
+            );
+        }
     }
-    let reason = format!(
-        "would widen visibility from {} to {}",
-        before.map_or("unknown", |i| VISIBILITIES[i]),
-        VISIBILITIES[after]
-    );
-    let origin = change.origin.as_ref().unwrap_or(&difference.origin);
-    Some(Refusal::new(Guard::Visibility, &difference.address, reason, origin))
 }

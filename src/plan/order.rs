@@ -1,140 +1,217 @@
-//! The order of the steps of one project: edges with reasons, and a sequence that keeps them.
+//! The order of the steps of one container: edges with reasons, from what steps do, and a sequence
+//! that keeps them.
+//!
+//! What provides a capability comes before what needs it, and what takes it away comes after. Every
+//! step needs the container, that it can be written, and the caller's access; a section may need
+//! more ([`Home::needs`](crate::kind::Home::needs)). Edges lead to a single step where there is
+//! one, and else to its section, so that their number does not grow with the product of the steps.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use std::collections::BTreeMap;
 
-use super::{Call, Sealed, Step};
 use crate::{
-    address::Address,
-    diff::{Action, Difference, Shown},
+    diff::{Action, Edge, Step},
+    field::Scope,
+    kind::{Capability, Effect},
+    kinds,
     live::Caller,
 };
 
-/// A step that comes first, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Edge {
-    /// The step that comes first.
-    pub address: Address,
-    /// Why.
-    #[serde(serialize_with = "crate::text::word")]
-    pub reason: &'static str,
-}
-
-/// The settings without which the service refuses to show or change a project's variables.
-const CI_SWITCHES: [&str; 2] = ["builds_access_level", "jobs_enabled"];
-
-/// The steps for `differences` of one project, each after those that it depends on.
-pub(super) fn steps(differences: Vec<Difference>, caller: &Caller) -> Vec<Step> {
-    let ranks: Vec<u8> = differences.iter().map(|difference| rank(difference, caller)).collect();
-    let edges: Vec<Vec<Edge>> = differences
-        .iter()
-        .zip(&ranks)
-        .map(|(later, later_rank)| {
-            let firsts = differences.iter().zip(&ranks).filter(|(_, rank)| *rank < later_rank);
-            firsts
-                .filter_map(|(first, rank)| {
-                    Some(Edge {
-                        address: first.address.clone(),
-                        reason: reason(first, *rank, later, *later_rank)?,
-                    })
-                })
-                .collect()
-        })
-        .collect();
-    let mut steps: Vec<_> = differences.into_iter().zip(edges).zip(ranks).collect();
-    // An edge leads from a lower rank to a higher one, so that the order of ranks keeps every edge.
-    steps.sort_by_key(|(_, rank)| *rank);
-    steps.into_iter().map(|((difference, after), _)| step(difference, after)).collect()
-}
-
-/// Whether a project refuses changes after this one.
-pub(super) fn closes(difference: &Difference) -> bool {
-    difference.address.section == Some("archived") && sets(difference, "archived", &true.into())
-}
-
-fn step(difference: Difference, after: Vec<Edge>) -> Step {
-    Step {
-        closes: closes(&difference),
-        address: difference.address,
-        action: difference.action,
-        origin: difference.origin,
-        changes: difference.changes,
-        calls: difference.requests.iter().map(Call::from).collect(),
-        after,
-        requests: difference.requests,
-        live: difference.live.map(Sealed),
-    }
-}
-
-// Ranks: a step may depend on steps of a lower rank only.
-const PROJECT: u8 = 0;
+// A step may depend on steps of a lower rank only.
+const CONTAINER: u8 = 0;
 const UNARCHIVE: u8 = 1;
-const SETTINGS: u8 = 2;
+const PROVIDERS: u8 = 2;
 const ENTRIES: u8 = 3;
-const SETTINGS_THAT_CLOSE: u8 = 4;
+const TAKERS: u8 = 4;
 const REMOVALS: u8 = 5;
 const OWN_ACCESS: u8 = 6;
 const ARCHIVE: u8 = 7;
 
-fn rank(difference: &Difference, caller: &Caller) -> u8 {
-    match difference.address.section {
-        None => PROJECT,
-        Some("archived") if closes(difference) => ARCHIVE,
-        Some("archived") => UNARCHIVE,
-        Some("settings") if CI_SWITCHES.iter().any(|name| switches_off(difference, name)) => {
-            SETTINGS_THAT_CLOSE
+/// A step with what decides its place.
+struct Placed {
+    step: Step,
+    rank: u8,
+    provides: Vec<Capability>,
+    takes: Vec<Capability>,
+    needs: &'static [Capability],
+}
+
+/// Puts `steps` into an order in which each comes after those that it depends on, and says on which
+/// it does.
+pub(super) fn arrange(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
+    let mut placed: Vec<_> =
+        std::mem::take(steps).into_iter().map(|step| Placed::new(scope, step, caller)).collect();
+    placed.sort_by_key(|placed| placed.rank);
+    let after: Vec<Vec<Edge>> = Edges::of(scope, &placed).collect();
+    steps
+        .extend(placed.into_iter().zip(after).map(|(placed, after)| Step { after, ..placed.step }));
+}
+
+impl Placed {
+    fn new(scope: Scope, step: Step, caller: &Caller) -> Self {
+        let (mut provides, mut takes) = (Vec::new(), Vec::new());
+        for effect in &step.effects {
+            match effect {
+                Effect::Provides(capability) => provides.push(*capability),
+                Effect::Takes(capability) => takes.push(*capability),
+                Effect::Access { user, before, after } => {
+                    let is_own = *user == Some(caller.id);
+                    of_access(is_own, *before, *after, &mut provides, &mut takes);
+                }
+                Effect::Visibility { .. } | Effect::Weakens(_) | Effect::Lacks(_) => {}
+            }
         }
-        Some("settings") => SETTINGS,
-        Some(_)
-            if difference
-                .access
-                .is_some_and(|access| access.user == caller.id && access.after < access.before) =>
-        {
-            OWN_ACCESS
-        }
-        Some(_) if difference.action == Action::Delete => REMOVALS,
-        Some(_) => ENTRIES,
+        let section = step.address.section.and_then(|name| kinds::section(scope, name));
+        let needs = section.map_or(&[][..], |section| section.home.needs);
+        let rank = rank(&step, &provides, &takes);
+        Self { step, rank, provides, takes, needs }
     }
 }
 
-fn sets(difference: &Difference, field: &str, value: &serde_json::Value) -> bool {
-    difference
-        .changes
-        .iter()
-        .any(|change| change.field == field && change.after == Shown::Value(value.clone()))
-}
-
-fn switches_off(difference: &Difference, field: &str) -> bool {
-    sets(difference, field, &"disabled".into()) || sets(difference, field, &false.into())
-}
-
-/// Why `later` waits for `first`, if it does.
-fn reason(
-    first: &Difference,
-    first_rank: u8,
-    later: &Difference,
-    later_rank: u8,
-) -> Option<&'static str> {
-    let same_section = first.address.section == later.address.section;
-    match (first_rank, later_rank) {
-        (PROJECT, _) => Some("the project must exist"),
-        (UNARCHIVE, _) => Some("an archived project cannot be changed"),
-        (_, ARCHIVE) => Some("an archived project cannot be changed"),
-        (_, OWN_ACCESS) => Some("the token's owner needs this access until then"),
-        (SETTINGS, _)
-            if later.address.section == Some("variables")
-                && CI_SWITCHES.iter().any(|name| touches(first, name)) =>
-        {
-            Some("variables need CI/CD")
-        }
-        (_, SETTINGS_THAT_CLOSE) if first.address.section == Some("variables") => {
-            Some("variables need CI/CD")
-        }
-        (ENTRIES, REMOVALS) if same_section => Some("create first, then remove"),
-        _ => None,
+fn of_access(
+    is_own: bool,
+    before: u8,
+    after: u8,
+    provides: &mut Vec<Capability>,
+    takes: &mut Vec<Capability>,
+) {
+    use crate::level::OWNER;
+    match (before, after) {
+        (0, 1..) => provides.push(Capability::People),
+        (1.., 0) => takes.push(Capability::People),
+        _ => {}
+    }
+    if before < OWNER && after == OWNER {
+        provides.push(Capability::Owner);
+    }
+    if before == OWNER && after < OWNER {
+        takes.push(Capability::Owner);
+    }
+    if is_own && after < before {
+        takes.push(Capability::OwnAccess);
     }
 }
 
-fn touches(difference: &Difference, field: &str) -> bool {
-    difference.changes.iter().any(|change| change.field == field)
+fn rank(step: &Step, provides: &[Capability], takes: &[Capability]) -> u8 {
+    if provides.contains(&Capability::Exists) {
+        CONTAINER
+    } else if provides.contains(&Capability::Writable) {
+        UNARCHIVE
+    } else if takes.contains(&Capability::Writable) {
+        ARCHIVE
+    } else if takes.contains(&Capability::OwnAccess) {
+        OWN_ACCESS
+    } else if step.action == Action::Delete {
+        REMOVALS
+    } else if !takes.is_empty() {
+        TAKERS
+    } else if !provides.is_empty() {
+        PROVIDERS
+    } else {
+        ENTRIES
+    }
+}
+
+/// What the edges of all steps are computed from.
+struct Edges<'p> {
+    scope: Scope,
+    placed: &'p [Placed],
+    /// For each capability, the steps that provide it, by section.
+    providers: BTreeMap<Capability, BTreeMap<Option<&'static str>, Vec<usize>>>,
+    /// For each section, the places of its steps, in order.
+    sections: BTreeMap<Option<&'static str>, Vec<usize>>,
+}
+
+impl<'p> Edges<'p> {
+    fn of(scope: Scope, placed: &'p [Placed]) -> impl Iterator<Item = Vec<Edge>> {
+        let mut edges =
+            Self { scope, placed, providers: BTreeMap::new(), sections: BTreeMap::new() };
+        for (at, step) in placed.iter().enumerate() {
+            let section = step.step.address.section;
+            edges.sections.entry(section).or_default().push(at);
+            for capability in &step.provides {
+                let by_section = edges.providers.entry(*capability).or_default();
+                by_section.entry(section).or_default().push(at);
+            }
+        }
+        (0..placed.len()).map(move |at| edges.before(at))
+    }
+
+    /// The edges of the step at `at`.
+    fn before(&self, at: usize) -> Vec<Edge> {
+        let own = &self.placed[at];
+        let mut edges = Vec::new();
+        for needed in [Capability::Exists, Capability::Writable].iter().chain(own.needs) {
+            self.providers_of(*needed, at, &mut edges);
+        }
+        if own.takes.contains(&Capability::Owner) {
+            self.providers_of(Capability::Owner, at, &mut edges);
+        }
+        for taken in &own.takes {
+            match taken {
+                // Everything needs these.
+                Capability::Writable | Capability::OwnAccess | Capability::Exists => {
+                    self.all_before(at, taken.reason(self.scope), &mut edges);
+                }
+                Capability::Owner => {}
+                _ => self.users_of(*taken, at, &mut edges),
+            }
+        }
+        if own.rank == REMOVALS {
+            let earlier = |other: &&usize| self.placed[**other].rank < REMOVALS;
+            let section = self.sections.get(&own.step.address.section).into_iter().flatten();
+            let earlier: Vec<_> = section.filter(earlier).copied().collect();
+            self.lead_to(&earlier, "create first, then remove", &mut edges);
+        }
+        edges
+    }
+
+    fn providers_of(&self, needed: Capability, at: usize, edges: &mut Vec<Edge>) {
+        for steps in self.providers.get(&needed).into_iter().flat_map(BTreeMap::values) {
+            let earlier: Vec<_> =
+                steps.iter().copied().filter(|other| self.is_before(*other, at)).collect();
+            self.lead_to(&earlier, needed.reason(self.scope), edges);
+        }
+    }
+
+    /// Those that need `taken`, section by section.
+    fn users_of(&self, taken: Capability, at: usize, edges: &mut Vec<Edge>) {
+        for steps in self.sections.values() {
+            let users: Vec<_> = steps
+                .iter()
+                .copied()
+                .filter(|user| {
+                    self.placed[*user].needs.contains(&taken) && self.is_before(*user, at)
+                })
+                .collect();
+            self.lead_to(&users, taken.reason(self.scope), edges);
+        }
+    }
+
+    fn all_before(&self, at: usize, reason: &'static str, edges: &mut Vec<Edge>) {
+        for steps in self.sections.values() {
+            let earlier: Vec<_> =
+                steps.iter().copied().filter(|other| self.is_before(*other, at)).collect();
+            self.lead_to(&earlier, reason, edges);
+        }
+    }
+
+    fn is_before(&self, other: usize, at: usize) -> bool {
+        self.placed[other].rank < self.placed[at].rank
+    }
+
+    /// An edge to `steps` of one section: to the one that there is, or to the section, which then
+    /// stands for all of its steps that come earlier.
+    fn lead_to(&self, steps: &[usize], reason: &'static str, edges: &mut Vec<Edge>) {
+        let address = match steps {
+            [] => return,
+            [one] => self.placed[*one].step.address.clone(),
+            [first, ..] => {
+                let address = &self.placed[*first].step.address;
+                address.section.map_or_else(|| address.clone(), |name| address.section(name))
+            }
+        };
+        if !edges.iter().any(|edge: &Edge| edge.address == address) {
+            edges.push(Edge { address, reason });
+        }
+    }
 }

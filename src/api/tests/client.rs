@@ -144,7 +144,7 @@ async fn what_is_no_answer_of_the_service_is_neither_a_list_nor_absence() {
         let list = client.list(op::HOOK_LIST.request().arg("id", 1)).await.unwrap_err();
         let client = reads(&Script::new([reply.clone()]), settings());
         let rule = client.get_optional(op::PUSH_RULE_GET.request().arg("id", 1)).await.unwrap_err();
-        assert!(!list.is_project_not_found() && !rule.is_project_not_found(), "{reply:?}");
+        assert!(!list.is_container_missing() && !rule.is_container_missing(), "{reply:?}");
     }
     for body in ["{}", "[1]", "null", "7"] {
         let client = reads(&Script::new([json(200, body)]), settings());
@@ -441,7 +441,7 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
         error.to_string(),
         "project-get: `GET /projects/acme%2Fshop` answered 404: Project Not Found (request 01HX-y)"
     );
-    assert!(error.is_project_not_found());
+    assert!(error.is_container_missing());
     let error = reads(&Script::new([lost(Phase::NotSent, Failure::Network)]), settings())
         .get(get())
         .await

@@ -15,9 +15,9 @@ use crate::{
         lost::{History, LOOKS, Standing, Then, standing, then},
     },
     cause::Cause,
+    diff::Step,
     observe::ends_everything,
     operation::{Again, Request, Write},
-    plan::Step,
     text,
 };
 
@@ -37,6 +37,8 @@ struct Walk {
     attempt: u32,
     /// Whether it was sent once more after it was not found.
     resent: bool,
+    /// How it failed, if what it had removed is being put back.
+    failed: Option<Cause>,
 }
 
 /// Why a step waits.
@@ -118,7 +120,10 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 }
                 Some(Happened::Walked(walk, Next::Ended(outcome, error))) => {
                     ended.error = ended.error.take().or(error);
-                    self.end(ended, &walk.step, outcome);
+                    match self.put_back(walk, outcome, ended) {
+                        Ok(walk) => under_way.push(self.advance(walk).boxed_local()),
+                        Err((walk, outcome)) => self.end(ended, &walk.step, outcome),
+                    }
                 }
                 Some(Happened::Looked(walks, look)) => {
                     looking = false;
@@ -151,7 +156,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                         action: step.action,
                     });
                     ended.sent = true;
-                    started.push(Walk { step, read_at, at: 0, attempt: 1, resent: false });
+                    started.push(Walk {
+                        step,
+                        read_at,
+                        at: 0,
+                        attempt: 1,
+                        resent: false,
+                        failed: None,
+                    });
                 }
             }
         }
@@ -180,7 +192,12 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Sends the calls of a step, in order, as far as they go.
     async fn advance(&self, mut walk: Walk) -> Happened {
-        while let Some(request) = walk.step.requests.get(walk.at).cloned() {
+        while let Some(call) = walk.step.sends.get(walk.at).cloned() {
+            if call.restores && walk.failed.is_none() {
+                walk.next_call();
+                continue;
+            }
+            let request = call.request;
             let freshness =
                 Freshness { until: walk.read_at.saturating_add(FRESH), attempt: walk.attempt };
             if let Err(error) = self.apply.writer.send_fresh(request.clone(), freshness).await {
@@ -216,7 +233,10 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 format!(
                     "the run ended after {} of {}",
                     walk.at,
-                    text::count(walk.step.requests.len(), "call")
+                    text::count(
+                        walk.step.sends.iter().filter(|call| !call.restores).count(),
+                        "call"
+                    )
                 )
             };
             return Next::Ended(
@@ -234,6 +254,41 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             return Next::Waits(self.now(), Wait::Refused(error));
         }
         Next::Ended(Outcome::Failed(Cause::from(&error)), ends)
+    }
+
+    /// Goes on with the call that puts back what a failed step had removed; `Err` with how the step
+    /// ends if there is none, or none any more.
+    fn put_back(
+        &self,
+        mut walk: Walk,
+        outcome: Outcome,
+        ended: &Ended,
+    ) -> Result<Walk, (Walk, Outcome)> {
+        if let Some(failed) = walk.failed.take() {
+            let outcome = match outcome {
+                Outcome::Done => Outcome::Failed(failed.context("what was there was put back")),
+                other => {
+                    let why = other.cause().map_or_else(String::new, ToString::to_string);
+                    Outcome::Failed(failed.context(&format!(
+                        "what was there is gone, and putting it back failed ({why})"
+                    )))
+                }
+            };
+            return Err((walk, outcome));
+        }
+        let next = walk.step.sends.get(walk.at + 1).filter(|_| walk.at > 0);
+        match outcome {
+            Outcome::Failed(cause)
+                if next.is_some_and(|call| call.restores)
+                    && !self.is_over()
+                    && ended.error.is_none() =>
+            {
+                walk.next_call();
+                walk.failed = Some(cause);
+                Ok(walk)
+            }
+            outcome => Err((walk, outcome)),
+        }
     }
 
     async fn look_for(&self, due: Vec<(Duration, Walk, Wait)>) -> Happened {
@@ -268,14 +323,15 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         error: &ApiError,
         look: Result<&Look, &ApiError>,
     ) -> (Walk, Option<Next>) {
-        let applied =
-            look.is_ok_and(|look| standing(&walk.step, walk.at, &look.seen) == Standing::Applied);
+        let applied = look.is_ok_and(|look| {
+            standing(self.container.scope, &walk.step, walk.at, &look.seen) == Standing::Applied
+        });
         let ends = look.err().filter(|error| ends_everything(error)).cloned();
         match (applied, walk.resent) {
             // The first sending of two came late, and the second was one too many.
             (true, true) => self.on_with_next_call(walk),
             // Somebody else, like another run, was faster and made the same.
-            (true, false) if walk.step.requests.len() == 1 => {
+            (true, false) if walk.is_only_call() => {
                 (walk, Some(Next::Ended(Outcome::Already, None)))
             }
             _ => (walk, Some(Next::Ended(Outcome::Failed(Cause::from(error)), ends))),
@@ -284,7 +340,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     fn on_with_next_call(&self, mut walk: Walk) -> (Walk, Option<Next>) {
         walk.next_call();
-        let done = walk.at == walk.step.requests.len();
+        let done = walk.is_done();
         (walk, done.then_some(Next::Ended(Outcome::Done, None)))
     }
 
@@ -294,7 +350,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             Some(outcome) => (walk, Some(Next::Ended(outcome, None))),
             None => match look.plan.steps.iter().find(|now| now.address == walk.step.address) {
                 Some(now) => {
-                    walk.step.requests.clone_from(&now.requests);
+                    walk.step.sends.clone_from(&now.sends);
                     walk.read_at = look.read_at;
                     (walk, None)
                 }
@@ -312,7 +368,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         looks: usize,
         look: Result<&Look, &ApiError>,
     ) -> (Walk, Option<Next>) {
-        let request = walk.step.requests[walk.at].clone();
+        let request = walk.step.sends[walk.at].request.clone();
         let unread = |why: &dyn std::fmt::Display| {
             format!("{error}; reading back whether it took effect failed: {why}")
         };
@@ -359,7 +415,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// What was found of a lost call. One that somebody asked to send again although nothing can be
     /// seen to differ may be sent again.
     fn found(&self, walk: &Walk, request: &Request<Write>, look: &Look) -> Standing {
-        let found = standing(&walk.step, walk.at, &look.seen);
+        let found = standing(self.container.scope, &walk.step, walk.at, &look.seen);
         let asked = || look.plan.steps.iter().any(|now| walk.step.is_as(now));
         if matches!(found, Standing::Unknown(_))
             && request.operation.again == Again::Same
@@ -392,6 +448,16 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 impl Walk {
     fn next_call(&mut self) {
         (self.at, self.attempt, self.resent) = (self.at + 1, 1, false);
+    }
+
+    /// Whether no call is left but those that put something back.
+    fn is_done(&self) -> bool {
+        self.step.sends.iter().skip(self.at).all(|call| call.restores)
+    }
+
+    /// Whether its only call is the one that it is at.
+    fn is_only_call(&self) -> bool {
+        self.step.sends.iter().filter(|call| !call.restores).count() == 1
     }
 }
 

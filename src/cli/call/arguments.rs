@@ -15,10 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{Timestamp, civil::Date};
 
 use crate::{
-    kinds::{
-        member::{LEVELS, Level},
-        operations::parameters,
-    },
+    kinds::operations::parameters,
+    level::{LEVELS, Level},
     operation::{Op, Operation, Parameter, Place, Request, Type},
     secret::Reference,
     text::{alternatives, nearest},

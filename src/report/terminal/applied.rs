@@ -91,6 +91,7 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
             let why = match &mismatch.reason {
                 MismatchReason::NotSaved => "accepted but not saved".to_owned(),
                 MismatchReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
+                MismatchReason::NotPlanned => "seen only now; run apply again".to_owned(),
                 MismatchReason::Unreadable(cause) => told(cause),
             };
             let line = Line::indented(2)
@@ -112,7 +113,9 @@ fn helps(canvas: &mut Canvas, applied: &Applied) {
     let of_steps = applied.steps.iter().filter_map(|step| step.outcome.cause());
     let unread = applied.mismatches.iter().filter_map(|mismatch| match &mismatch.reason {
         MismatchReason::Unreadable(cause) => Some(cause),
-        MismatchReason::NotSaved | MismatchReason::ChangedMeanwhile => None,
+        MismatchReason::NotSaved
+        | MismatchReason::ChangedMeanwhile
+        | MismatchReason::NotPlanned => None,
     });
     let helps: BTreeSet<_> =
         of_steps.chain(unread).filter_map(|cause| cause.help.as_deref()).collect();

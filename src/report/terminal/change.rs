@@ -2,10 +2,9 @@
 
 use crate::{
     address::Address,
-    diff::{Action, Change, Shown},
+    diff::{Action, Change, Edge, Shown, Step},
     kinds,
     origin::Origin,
-    plan::{Edge, Step},
     report::canvas::{Canvas, Crowded, Line, Paint},
     text::count,
     value::Json,
@@ -27,6 +26,9 @@ pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
         } else {
             canvas.line(&head);
         }
+        for remark in remarks(step) {
+            canvas.line(&Line::indented(6).put(Paint::Dim, remark));
+        }
         edges(canvas, step);
         let told = identity(step);
         let full = canvas.style().full;
@@ -44,6 +46,16 @@ pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
             field(canvas, step, &row, column, origins);
         }
     }
+}
+
+/// What is special about how a step is carried out.
+fn remarks(step: &Step) -> Vec<String> {
+    let replaces = step.replaces.then(|| {
+        "removed and added anew, since the service cannot edit it: for a moment it is not there"
+            .to_owned()
+    });
+    let possible = step.possible.map(|condition| format!("possible: {condition}"));
+    replaces.into_iter().chain(possible).collect()
 }
 
 /// The colour and the sign of what is done.
@@ -66,17 +78,16 @@ pub(super) fn tail(address: &Address) -> String {
 
 /// The fields of a new entry that its address tells already.
 fn identity(step: &Step) -> &'static [&'static str] {
-    let Some(kind) =
-        step.address.section.and_then(kinds::of_section).filter(|_| step.action == Action::Create)
-    else {
-        return &[];
-    };
+    let named = step.address.section.filter(|_| step.action == Action::Create);
+    // A section of this name tells its entries apart in the same way in every scope.
+    let section = kinds::everywhere().find(|section| Some(section.section) == named);
+    let Some(section) = section else { return &[] };
     let plain = step.changes.iter().filter_map(|change| match &change.after {
         Shown::Value(value) => Some((change.field.clone(), value.clone())),
         _ => None,
     });
-    if step.address.entry.as_deref() == Some(&kind.key(&plain.collect())) {
-        kind.identity()
+    if step.address.entry.as_deref() == Some(&section.name(&plain.collect())) {
+        section.identity
     } else {
         &[]
     }

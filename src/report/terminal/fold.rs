@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    plan::Step,
+    diff::Step,
     report::{
         Style,
         canvas::{Canvas, Line, Paint},

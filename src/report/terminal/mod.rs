@@ -15,6 +15,7 @@ mod value;
 pub(super) mod tests;
 
 pub use applied::applied;
+pub use notes::left_out;
 
 use super::{
     Run, Style,

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    address::Address,
     cause::Cause,
     diagnostic::{Diagnostic, Diagnostics, Place},
-    diff::{Incomplete, Note, Problem, Reason},
-    plan::{Plan, Refusal},
+    diff::{Incomplete, Note, Problem, Reason, Refusal},
+    plan::{LeftOut, Plan},
     report::canvas::{Canvas, Line, Paint},
     text::count,
 };
@@ -76,7 +77,10 @@ fn grouped(projects: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<(String, Ve
 /// The sort of a note, in the order in which they are shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sort {
+    ArchivedByHand,
     Archived,
+    Closed,
+    UnlistedFails,
     Unlisted,
     Protected,
     Waits,
@@ -88,7 +92,10 @@ enum Sort {
 impl Sort {
     const fn of(reason: &Reason) -> Self {
         match reason {
+            Reason::ArchivedByHand => Self::ArchivedByHand,
             Reason::Archived => Self::Archived,
+            Reason::Closed { .. } => Self::Closed,
+            Reason::UnlistedFails => Self::UnlistedFails,
             Reason::Unlisted => Self::Unlisted,
             Reason::Protected { .. } => Self::Protected,
             Reason::Waits { .. } => Self::Waits,
@@ -100,7 +107,12 @@ impl Sort {
 
     const fn title(self) -> &'static str {
         match self {
-            Self::Archived => "archived; skipped",
+            Self::ArchivedByHand => {
+                "archived, but not declared so: a difference; write `archived: true`, or `archived: false` to bring it back"
+            }
+            Self::Archived => "archived, as declared; skipped",
+            Self::Closed => "closed, as declared; skipped",
+            Self::UnlistedFails => "not in any manifest: a difference; unchanged",
             Self::Unlisted => "not in any manifest; unchanged",
             Self::Protected => "protected from changes",
             Self::NotReturned => "not compared: the service's answer lacks these fields",
@@ -118,9 +130,9 @@ impl Sort {
 fn object(note: &Note) -> String {
     let tail = tail(&note.address);
     let about = match &note.reason {
-        Reason::Archived => return String::new(),
-        Reason::Unlisted => return tail,
-        Reason::Protected { why } => why.clone(),
+        Reason::Archived | Reason::ArchivedByHand => return String::new(),
+        Reason::Unlisted | Reason::UnlistedFails => return tail,
+        Reason::Protected { why } | Reason::Closed { why } => why.clone(),
         Reason::Waits { why } => format!("{} waits {why}", note.fields.join(", ")),
         Reason::NotReturned | Reason::CannotVerify => note.fields.join(", "),
         Reason::SecretMissing { secrets } => secrets.join(", "),
@@ -163,15 +175,52 @@ pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
     diagnostics(canvas, located);
 }
 
-/// What guards refuse, each with the words that let it through.
+/// What guards refuse, each with the words that let it through; what one guard refuses in many
+/// places is shown once.
 pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
-    let located = refusals.iter().map(|refusal| {
-        let diagnostic =
-            Diagnostic::error("guard", format!("{}: {}", refusal.address, refusal.reason));
-        let help = format!("if intended, pass `--ack '{}'`", refusal.acknowledgement);
-        diagnostic.at(Place::from(&refusal.origin)).help(help)
+    let mut sorts: BTreeMap<_, Vec<&Refusal>> = BTreeMap::new();
+    for refusal in refusals {
+        sorts.entry((refusal.guard, refusal.address.section)).or_default().push(refusal);
+    }
+    let full = canvas.style().full;
+    let located = sorts.into_values().flat_map(|refusals| match &refusals[..] {
+        [first, others @ ..] if !full && !others.is_empty() => vec![together(first, &refusals)],
+        each => each.iter().map(|refusal| alone(refusal)).collect(),
     });
     diagnostics(canvas, located);
+}
+
+fn alone(refusal: &Refusal) -> Diagnostic {
+    let diagnostic = Diagnostic::error("guard", format!("{}: {}", refusal.address, refusal.reason));
+    let help = format!("if intended, pass `--ack '{}'`", refusal.acknowledgement);
+    diagnostic.at(Place::from(&refusal.origin)).help(help)
+}
+
+/// Refusals of one sort: how many there are, the first of them, and what lets all of them through.
+fn together(first: &Refusal, all: &[&Refusal]) -> Diagnostic {
+    let objects = count(all.len(), "object");
+    let message =
+        format!("{} in {objects}, the first: {}: {}", first.guard, first.address, first.reason);
+    let paths: Vec<_> = all.iter().map(|refusal| &*refusal.address.path).collect();
+    let section = first.address.section.map_or_else(String::new, |name| format!("#{name}"));
+    let glob = format!("{}:{}{section}", first.guard, common(&paths));
+    let help = format!("if all are intended, pass `--ack '{glob}'`; `--full` lists each");
+    Diagnostic::error("guard", message).at(Place::from(&first.origin)).help(help)
+}
+
+/// The narrowest glob that matches all of `paths` and ends at a slash.
+fn common(paths: &[&str]) -> String {
+    let first = paths.first().copied().unwrap_or_default();
+    if paths.iter().all(|path| *path == first) {
+        return first.to_owned();
+    }
+    let shared = first
+        .match_indices('/')
+        .map(|(at, _)| &first[..=at])
+        .filter(|start| paths.iter().all(|path| path.starts_with(start)))
+        .last()
+        .unwrap_or_default();
+    format!("{shared}**")
 }
 
 /// Diagnostics lay themselves out, so secrets are struck from what they say before.
@@ -209,15 +258,45 @@ fn few<T>(
     }
 }
 
+/// How many groups and projects were looked at.
+fn containers(plan: &Plan) -> String {
+    match (plan.groups, plan.projects) {
+        (0, projects) => count(projects, "project"),
+        (groups, 0) => count(groups, "group"),
+        (groups, projects) => {
+            format!("{} and {}", count(groups, "group"), count(projects, "project"))
+        }
+    }
+}
+
+/// How much is live that no manifest lists.
+fn unlisted(plan: &Plan) -> String {
+    match plan.unlisted() {
+        0 => String::new(),
+        unlisted => format!("; {} not in any manifest", count(unlisted, "object")),
+    }
+}
+
+/// What of a plan is not applied, a line each.
+pub fn left_out(left_out: &LeftOut) -> String {
+    let line = |(address, steps): &(Address, usize)| {
+        format!("`{address}` is left out, with {}\n", count(*steps, "change"))
+    };
+    left_out.0.iter().map(line).collect()
+}
+
 /// The lines at the end: what the plan comes to, and what stands in its way.
 pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     canvas.gap();
     let counts = plan.counts();
-    let projects = count(plan.projects, "project");
+    let projects = containers(plan);
     let read = plan.incomplete.is_empty();
     if plan.steps.is_empty() {
-        let matches =
-            if plan.projects == 1 { "matches its manifest" } else { "match their manifests" };
+        let matches = if plan.projects + plan.groups == 1 {
+            "matches its manifest"
+        } else {
+            "match their manifests"
+        };
         let uncompared = |note: &Note| {
             matches!(
                 note.reason,
@@ -232,14 +311,19 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
         } else {
             ""
         };
+        let differs = plan.differs(false);
         let text = match (title, read && plan.problems.is_empty()) {
+            (_, true) if differs => {
+                format!("nothing to apply, but not all of {projects} {matches}{limit}")
+            }
             (super::Title::Plan, true) => format!("no changes: {projects} {matches}{limit}"),
             (super::Title::Drift, true) => format!("in sync: {projects} {matches}{limit}"),
             (_, false) => {
                 format!("no difference found, but not all of {projects} could be compared")
             }
         };
-        canvas.line(&Line::default().put(if read { Paint::Add } else { Paint::Change }, text));
+        let paint = if read && !differs { Paint::Add } else { Paint::Change };
+        canvas.line(&Line::default().put(paint, text + &unlisted(plan)));
     } else {
         let parts = [
             (counts.create, "to create"),
@@ -252,10 +336,11 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
             .map(|(n, what)| format!("{n} {what}"))
             .collect();
         let text = format!(
-            "{} in {} of {projects}; {}",
+            "{} in {} of {projects}; {}{}",
             parts.join(", "),
             counts.projects,
-            count(counts.calls, "call")
+            count(counts.calls, "call"),
+            unlisted(plan)
         );
         canvas.line(&Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text));
     }
@@ -265,9 +350,10 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
         obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
     if !obstacles.is_empty() {
         canvas.line(
-            &Line::default()
-                .put(Paint::Error, "blocked: ")
-                .text(format!("resolve {} before applying", obstacles.join(" and "))),
+            &Line::default().put(Paint::Error, "blocked: ").text(format!(
+                "resolve {}; what it is about is not applied",
+                obstacles.join(" and ")
+            )),
         );
     }
     if !scopes.is_empty() {

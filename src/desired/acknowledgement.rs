@@ -1,0 +1,92 @@
+//! What guards may let pass, as a manifest or the command line says.
+
+use std::{fmt, str::FromStr};
+
+use jiff::civil::Date;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{address::Selector, origin::Origin};
+
+/// A guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guard {
+    /// Too many entries of a section are removed, or all of them; or too many in the whole run.
+    Removals,
+    /// A container loses its last owner.
+    LastOwner,
+    /// The caller loses the access that it works with.
+    OwnAccess,
+    /// A container becomes visible to more people.
+    Visibility,
+    /// What is protected is protected less.
+    Protection,
+}
+
+impl Guard {
+    /// Every guard.
+    pub const ALL: [Self; 5] =
+        [Self::Removals, Self::LastOwner, Self::OwnAccess, Self::Visibility, Self::Protection];
+}
+
+impl fmt::Display for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Removals => "removals",
+            Self::LastOwner => "last-owner",
+            Self::OwnAccess => "own-access",
+            Self::Visibility => "visibility",
+            Self::Protection => "protection",
+        })
+    }
+}
+
+impl FromStr for Guard {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|guard| guard.to_string() == text).ok_or(())
+    }
+}
+
+/// Lets what a guard refuses pass.
+#[derive(Clone, Debug)]
+pub struct Acknowledgement {
+    /// The guard.
+    pub guard: Guard,
+    /// What it refuses: a glob over addresses.
+    pub at: Selector,
+    /// Only as long as the refusal is about no more objects than this.
+    pub at_most: Option<usize>,
+    /// Only up to this day, that day included.
+    pub until: Option<Date>,
+    /// Why, in the words of whoever wrote it.
+    pub reason: Option<String>,
+    /// Where it is written; `None` on the command line.
+    pub origin: Option<Origin>,
+}
+
+impl Acknowledgement {
+    /// Reads `GUARD:ADDRESS`, in which the address may be a glob.
+    ///
+    /// # Errors
+    /// What is wrong with it, as text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let guard = text.split_once(':').and_then(|(guard, at)| Some((guard.parse().ok()?, at)));
+        let Some((guard, at)) = guard.filter(|(_, at)| !at.is_empty()) else {
+            let guards = Guard::ALL.map(|guard| guard.to_string());
+            let guards = crate::text::alternatives(&guards);
+            return Err(format!("write GUARD:ADDRESS as printed; the guards are {guards}"));
+        };
+        let at = Selector::parse(at)?;
+        Ok(Self { guard, at, at_most: None, until: None, reason: None, origin: None })
+    }
+}
+
+/// As the command line takes it.
+impl fmt::Display for Acknowledgement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.guard, self.at.written())
+    }
+}

@@ -1,0 +1,222 @@
+//! What manifests declare, resolved: the containers, in each its sections, in each section the
+//! entries, in each entry the fields, each with its origin.
+//!
+//! It never depends on live state, and knows neither YAML nor files. Absence is a missing key,
+//! `null` is a value, a secret is a reference.
+
+mod acknowledgement;
+mod declared;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    address::Address,
+    field::Scope,
+    kind::{Capability, Effect, LiveEntry, Place, Section, Shape, forms},
+    origin::{Origin, Sourced},
+    secret::Reference,
+    value::{Fields, Value},
+};
+
+pub use acknowledgement::{Acknowledgement, Guard};
+pub use declared::{Declared, Name};
+
+/// Everything that the manifests declare.
+#[derive(Clone, Debug, Default)]
+pub struct Desired {
+    /// The groups and projects, ordered by their path in lower case.
+    pub containers: Vec<Container>,
+    /// What guards may let pass.
+    pub acknowledgements: Vec<Acknowledgement>,
+}
+
+impl Desired {
+    /// Every reference to a secret, with the address of what it is for and where it is written.
+    pub fn references(&self) -> impl Iterator<Item = (Address, &Origin, &Reference)> {
+        self.values().filter_map(|(address, origin, value)| match value {
+            Value::Secret(reference) => Some((address, origin, reference)),
+            Value::Plain(_) | Value::File(_) => None,
+        })
+    }
+
+    /// The path of every file to upload, with the address of what it is for and where it is
+    /// written.
+    pub fn uploads(&self) -> impl Iterator<Item = (Address, &Origin, &str)> {
+        self.values().filter_map(|(address, origin, value)| match value {
+            Value::File(path) => Some((address, origin, path.as_str())),
+            Value::Plain(_) | Value::Secret(_) => None,
+        })
+    }
+
+    /// How many containers of `scope` there are.
+    pub fn count(&self, scope: Scope) -> usize {
+        self.containers.iter().filter(|container| container.scope == scope).count()
+    }
+
+    fn values(&self) -> impl Iterator<Item = (Address, &Origin, &Value)> {
+        self.containers.iter().flat_map(|container| {
+            let create = container.create.fields().map(|fields| (container.address(), fields));
+            let sections = container.sections.values().flat_map(|section| {
+                let container = container.address();
+                let entries = section.entries.iter();
+                entries.map(move |entry| (section.address_of(entry, &container), &entry.fields))
+            });
+            create.into_iter().chain(sections).flat_map(|(address, fields)| {
+                fields.iter().map(move |(_, field)| (address.clone(), &field.origin, &field.value))
+            })
+        })
+    }
+}
+
+/// A declared group or project.
+#[derive(Clone, Debug)]
+pub struct Container {
+    /// Which of the two.
+    pub scope: Scope,
+    /// The full path as written.
+    pub path: Arc<str>,
+    /// Where it is declared.
+    pub origin: Origin,
+    /// Whether undrift may create it.
+    pub create: Creation,
+    /// The sections that are declared, by name.
+    pub sections: BTreeMap<&'static str, DeclaredSection>,
+}
+
+/// Whether a container may be created if it is missing.
+#[derive(Clone, Debug)]
+pub enum Creation {
+    /// No: a missing one is an error.
+    Forbidden,
+    /// Yes, with these fields that only a create takes.
+    Allowed(Declared),
+    /// Yes, but this run does not look at it.
+    Unselected,
+}
+
+impl Creation {
+    /// What only a create takes.
+    pub const fn fields(&self) -> Option<&Declared> {
+        match self {
+            Self::Allowed(fields) => Some(fields),
+            Self::Forbidden | Self::Unselected => None,
+        }
+    }
+}
+
+impl Container {
+    /// Its address.
+    pub fn address(&self) -> Address {
+        Address::container(self.path.clone())
+    }
+
+    /// The addresses of it, its sections and their entries.
+    pub fn addresses(&self) -> impl Iterator<Item = Address> {
+        let own = self.address();
+        let sections = self.sections.values().flat_map({
+            let own = own.clone();
+            move |section| {
+                let entries: Vec<_> =
+                    section.entries.iter().map(|entry| section.address_of(entry, &own)).collect();
+                let section = own.section(section.of.section);
+                std::iter::once(section.clone())
+                    .chain(entries.into_iter().filter(move |entry| *entry != section))
+            }
+        });
+        std::iter::once(own).chain(sections)
+    }
+}
+
+impl Container {
+    /// Whether it is declared to be brought back from the archive, given what its own object says.
+    pub fn unarchives(&self, object: &BTreeMap<&'static str, LiveEntry>) -> bool {
+        self.sections.iter().any(|(name, section)| {
+            let effects = object.get(name).map(|live| section.effects_on(live));
+            effects.unwrap_or_default().contains(&Effect::Provides(Capability::Writable))
+        })
+    }
+}
+
+/// A declared section.
+#[derive(Clone, Debug)]
+pub struct DeclaredSection {
+    /// What its entries are.
+    pub of: Section,
+    /// Where the section starts.
+    pub origin: Origin,
+    /// What to do with live entries that are not listed, and where that is written: at the section
+    /// itself, if nowhere.
+    pub unlisted: Sourced<Unlisted>,
+    /// The entries, ordered by their key. A section that is a mapping or a switch has exactly one.
+    pub entries: Vec<Entry>,
+}
+
+impl DeclaredSection {
+    /// The address of one of its entries in `container`.
+    pub fn address_of(&self, entry: &Entry, container: &Address) -> Address {
+        let section = container.section(self.of.section);
+        if self.of.shape == Shape::List { section.entry(entry.key.as_str()) } else { section }
+    }
+
+    /// What becoming as declared does to a part of the container's own object beyond that part
+    /// itself, whether it differs or not.
+    pub fn effects_on(&self, live: &LiveEntry) -> Vec<Effect> {
+        let Some(entry) =
+            self.entries.first().filter(|_| matches!(self.of.home.place, Place::Object))
+        else {
+            return Vec::new();
+        };
+        let mut after = live.fields.clone();
+        after.extend(forms::plain(&entry.values()));
+        self.of.rules.effects(None, &live.fields, &after)
+    }
+
+    /// The fields that any entry declares.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().flat_map(|entry| entry.fields.keys())
+    }
+}
+
+/// What to do with live entries that no manifest lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unlisted {
+    /// A note in the plan.
+    #[default]
+    Report,
+    /// A difference that apply leaves alone.
+    Fail,
+    /// Remove them.
+    Delete,
+    /// Nothing.
+    Ignore,
+}
+
+/// A declared entry of a section.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// What tells it from others of its section in addresses. Empty if a container has one of them.
+    pub key: String,
+    /// Where it is written.
+    pub origin: Origin,
+    /// Whether it is to be there.
+    pub state: State,
+    /// Its fields.
+    pub fields: Declared,
+}
+
+impl Entry {
+    /// The fields without their origins.
+    pub fn values(&self) -> Fields {
+        self.fields.values()
+    }
+}
+
+/// Whether an entry is to be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// It is to be there, as declared.
+    #[default]
+    Present,
+    /// It is to be gone.
+    Absent,
+}

@@ -1,0 +1,127 @@
+//! Which live entry a declared one stands for: by what tells entries apart on the service, looked
+//! up and not searched.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+
+use crate::{
+    kind::{Identity, LiveEntry, Section},
+    text,
+    value::{Json, Object},
+};
+
+/// Two live entries that were made within this many seconds of each other may be one create whose
+/// answer was lost, and its second sending.
+const COPY_WITHIN: i64 = 15 * 60;
+
+/// What a declared entry stands for among the live ones.
+pub(super) enum Match<'l> {
+    /// Nothing.
+    None,
+    /// This one, and its copies.
+    One(&'l LiveEntry, Vec<&'l LiveEntry>),
+    /// One that another entry stands for already.
+    Taken,
+    /// Nothing, but this one is probably meant.
+    Near(&'l LiveEntry),
+    /// One of several that differ, and nothing tells which; the text says what to do, without a
+    /// credential.
+    Ambiguous(String),
+    /// What tells it apart is a secret that is not set here.
+    Unknown,
+}
+
+/// The live entries of a section, by what tells them apart.
+pub(super) struct Matching<'l> {
+    section: Section,
+    live: &'l [LiveEntry],
+    by_key: HashMap<String, Vec<usize>>,
+    taken: Vec<bool>,
+    count: usize,
+}
+
+impl<'l> Matching<'l> {
+    pub(super) fn new(section: Section, live: &'l [LiveEntry]) -> Self {
+        let mut by_key: HashMap<String, Vec<usize>> = HashMap::with_capacity(live.len());
+        for (at, entry) in live.iter().enumerate() {
+            let keys = section.rules.identify(section, &entry.fields).keys;
+            by_key.entry(keys.into_iter().next().unwrap_or_default()).or_default().push(at);
+        }
+        Self { section, live, by_key, taken: vec![false; live.len()], count: 0 }
+    }
+
+    /// How many live entries a declared one stands for.
+    pub(super) const fn taken(&self) -> usize {
+        self.count
+    }
+
+    /// What the declared entry with this identity stands for; `is_unknown` says that a part of it
+    /// is a secret that is not set here.
+    pub(super) fn find(&mut self, identity: &Identity, is_unknown: bool) -> Match<'l> {
+        let found = identity.keys.iter().find_map(|key| self.by_key.get(key));
+        let near = || {
+            let near = identity.near.iter().filter_map(|key| self.by_key.get(key)).flatten();
+            near.copied().find(|at| !self.taken[*at])
+        };
+        let Some(found) = found else {
+            return match near() {
+                _ if is_unknown => Match::Unknown,
+                Some(at) => Match::Near(&self.live[at]),
+                None => Match::None,
+            };
+        };
+        let mut entries: Vec<_> = found.iter().map(|at| (*at, &self.live[*at])).collect();
+        entries.sort_by_key(|(_, entry)| entry.id());
+        let Some(((at, first), copies)) = entries.split_first() else { return Match::None };
+        if let Some(difference) = copies.iter().find_map(|(_, copy)| no_copy(first, copy)) {
+            return Match::Ambiguous(self.ambiguity(&entries, &difference));
+        }
+        if self.taken[*at] {
+            return Match::Taken;
+        }
+        let copies: Vec<_> = copies.iter().map(|(_, copy)| *copy).collect();
+        let (first, all) = (*first, found.clone());
+        self.count += all.len();
+        for at in all {
+            self.taken[at] = true;
+        }
+        Match::One(first, copies)
+    }
+
+    /// The live entries that no declared one stands for.
+    pub(super) fn rest(&self) -> impl Iterator<Item = &'l LiveEntry> {
+        self.live.iter().zip(&self.taken).filter(|(_, taken)| !**taken).map(|(entry, _)| entry)
+    }
+
+    fn ambiguity(&self, entries: &[(usize, &LiveEntry)], difference: &str) -> String {
+        let ids: Vec<_> = entries.iter().map(|(_, entry)| entry.handle_text()).collect();
+        let noun = self.section.noun;
+        format!(
+            "the {noun}s {} have the same address and {difference}, so they are not taken for copies: remove all but one, or give them different addresses",
+            text::joined(&ids)
+        )
+    }
+}
+
+/// Why `other` is not `first` once more, as a create whose answer was lost can leave it behind;
+/// nothing if it is.
+fn no_copy(first: &LiveEntry, other: &LiveEntry) -> Option<String> {
+    let (Some(one), Some(two)) = (&first.whole, &other.whole) else {
+        return Some("differ".to_owned());
+    };
+    let counts = |name: &&String| !matches!(name.as_str(), "id" | "created_at");
+    let differs = |name: &&String| one.get(*name) != two.get(*name);
+    if let Some(name) = one.keys().chain(two.keys()).filter(counts).find(differs) {
+        return Some(format!("differ in `{}`", text::escape(name)));
+    }
+    match (made_at(one), made_at(two)) {
+        (Some(one), Some(two)) if (one.as_second() - two.as_second()).abs() <= COPY_WITHIN => None,
+        (Some(_), Some(_)) => Some("were made more than 15 minutes apart".to_owned()),
+        _ => Some("do not say when they were made".to_owned()),
+    }
+}
+
+fn made_at(whole: &Object) -> Option<Timestamp> {
+    whole.get("created_at").and_then(Json::as_str)?.parse().ok()
+}

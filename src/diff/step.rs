@@ -1,0 +1,240 @@
+//! A step: one object to create, change or remove, with the calls that do it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    address::Address,
+    kind::{self, Effect, LiveEntry},
+    kinds,
+    operation::{Request, Write},
+    origin::Origin,
+    value::Json,
+};
+
+/// What is done to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// It is brought into being.
+    Create,
+    /// Some of its fields change.
+    Update,
+    /// It is removed.
+    Delete,
+}
+
+/// One side of a change, as it may be shown to anybody.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "is", content = "value", rename_all = "snake_case")]
+pub enum Shown {
+    /// Nothing is there.
+    Absent,
+    /// The service does not say.
+    Unknown,
+    /// Plain data.
+    Value(Json),
+    /// Something is there that is not shown: a live value of a sensitive field, or a literal that
+    /// is declared to be masked.
+    Hidden,
+    /// The value of a secret, by where it comes from: `env:NAME` or `file:PATH`.
+    Secret(String),
+    /// The content of a file.
+    File(String),
+}
+
+/// A field that differs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Change {
+    /// Its name in the manifest.
+    #[serde(serialize_with = "kinds::serialize_name")]
+    pub field: String,
+    /// What is there.
+    pub before: Shown,
+    /// What is to be there.
+    pub after: Shown,
+    /// Where it is declared; a removal has none of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// A step that comes first, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Edge {
+    /// The step that comes first. A section stands for all of its steps that come earlier in the
+    /// plan.
+    pub address: Address,
+    /// Why.
+    #[serde(serialize_with = "crate::text::word")]
+    pub reason: &'static str,
+}
+
+/// One object to create, change or remove.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Step {
+    /// The object.
+    pub address: Address,
+    /// What is done to it.
+    pub action: Action,
+    /// Whether it is removed and added anew, because the service cannot edit it: for a moment it is
+    /// not there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub replaces: bool,
+    /// The condition of a step that may turn out to be needless, or a smaller change: what it is
+    /// about can be read only once a step before it was carried out.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::word_if_any")]
+    pub possible: Option<&'static str>,
+    /// Where it is declared: the entry, or the line of `unlisted` that says so.
+    pub origin: Origin,
+    /// What changes, field by field.
+    pub changes: Vec<Change>,
+    /// The calls, in order.
+    pub calls: Vec<ShownCall>,
+    /// What comes first, with the reasons.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<Edge>,
+    /// The calls as they are sent. They hold secret references, and live values that are not shown.
+    #[serde(skip)]
+    pub sends: Vec<kind::Call>,
+    /// What it does beyond the object itself.
+    #[serde(skip)]
+    pub effects: Vec<Effect>,
+    /// Whether what it removes is there twice.
+    #[serde(skip)]
+    pub is_copy: bool,
+    /// What was found, to tell later whether it moved.
+    #[serde(skip)]
+    pub(crate) live: Option<Sealed>,
+}
+
+impl Step {
+    /// A step that nothing else is known of yet.
+    pub fn new(
+        address: Address,
+        action: Action,
+        origin: Origin,
+        changes: Vec<Change>,
+        sends: Vec<kind::Call>,
+    ) -> Self {
+        Self {
+            address,
+            action,
+            replaces: sends.iter().any(|call| call.restores),
+            possible: None,
+            origin,
+            changes,
+            calls: sends.iter().map(ShownCall::from).collect(),
+            after: Vec::new(),
+            sends,
+            effects: Vec::new(),
+            is_copy: false,
+            live: None,
+        }
+    }
+
+    /// With what was found.
+    #[must_use]
+    pub fn of(self, live: &LiveEntry) -> Self {
+        Self { live: Some(Sealed(live.clone())), ..self }
+    }
+
+    /// Whether `other`, planned anew, does the same to an object that is as it was, by calls that
+    /// go to the same and carry nothing else.
+    pub fn is_as(&self, other: &Self) -> bool {
+        let fits = |(own, other): (&ShownCall, &ShownCall)| {
+            own.is_to(other) && other.fields.iter().all(|field| own.fields.contains(field))
+        };
+        self.address == other.address
+            && self.action == other.action
+            && self.changes.len() == other.changes.len()
+            && self.changes.iter().all(|change| self.does_as(other, &change.field))
+            && self.calls.iter().zip(&other.calls).all(fits)
+    }
+
+    /// Whether `other`, planned anew, does the same to a field that is as it was.
+    pub fn does_as(&self, other: &Self, field: &str) -> bool {
+        let before =
+            |step: &Self| step.live.as_ref().and_then(|live| live.0.fields.get(field).cloned());
+        let after = |step: &Self| {
+            step.changes
+                .iter()
+                .find(|change| change.field == field)
+                .map(|change| change.after.clone())
+        };
+        after(self) == after(other) && before(self) == before(other)
+    }
+
+    /// Whether it does no more than this one, which is possible, said it might: the same object,
+    /// which is not removed, and no other fields with other values.
+    pub fn is_within(&self, possible: &Self) -> bool {
+        let is_shown = |change: &Change| {
+            possible
+                .changes
+                .iter()
+                .any(|other| other.field == change.field && other.after == change.after)
+        };
+        self.address == possible.address
+            && self.action != Action::Delete
+            && self.changes.iter().all(is_shown)
+    }
+
+    /// The requests of its calls.
+    pub fn requests(&self) -> impl Iterator<Item = &Request<Write>> {
+        self.sends.iter().map(|call| &call.request)
+    }
+}
+
+/// A live entry that is kept but not shown.
+#[derive(Clone)]
+pub(crate) struct Sealed(LiveEntry);
+
+impl std::fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[live entry]")
+    }
+}
+
+/// A call as it may be shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Call")]
+pub struct ShownCall {
+    /// The id of the operation.
+    #[serde(serialize_with = "crate::text::word")]
+    pub operation: &'static str,
+    /// The HTTP method.
+    #[serde(serialize_with = "crate::text::word")]
+    pub method: &'static str,
+    /// The path and the query below `/api/v4`.
+    pub path: String,
+    /// The names of the fields that it carries.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "kinds::serialize_names")]
+    pub fields: Vec<String>,
+    /// Whether it is sent only if the call before it failed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub restores: bool,
+}
+
+impl ShownCall {
+    /// Whether `other` goes to the same thing of its container, which a new plan may name by its
+    /// id.
+    fn is_to(&self, other: &Self) -> bool {
+        self.operation == other.operation
+            && self.path.split('/').skip(3).eq(other.path.split('/').skip(3))
+    }
+}
+
+impl From<&kind::Call> for ShownCall {
+    fn from(call: &kind::Call) -> Self {
+        let request = &call.request;
+        let mut fields: Vec<_> = request.names().map(str::to_owned).collect();
+        fields.sort();
+        let operation = request.operation;
+        Self {
+            operation: operation.id,
+            method: operation.method.as_str(),
+            path: request.target(),
+            fields,
+            restores: call.restores,
+        }
+    }
+}

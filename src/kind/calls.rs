@@ -1,0 +1,232 @@
+//! The calls that bring an entry about, change it or remove it.
+//!
+//! [`Job::plain`] builds them from what the home says; a kind whose service wants something else
+//! overrides [`Rules::calls`](super::Rules::calls). There are always calls, or the reason why there
+//! are none.
+
+use super::{Change, Create, LiveEntry, Names, Section, Target, forms};
+use crate::{
+    field::{Named, Route},
+    kind::HandlePlace,
+    operation::{Op, Request, Write},
+    planted::Bug,
+    text,
+    value::{Fields, Object, Value},
+};
+
+/// A call of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// What is sent.
+    pub request: Request<Write>,
+    /// Whether it is sent only if the call before it failed, to put back what the one before that
+    /// removed.
+    pub restores: bool,
+}
+
+impl From<Request<Write>> for Call {
+    fn from(request: Request<Write>) -> Self {
+        Self { request, restores: false }
+    }
+}
+
+/// Why there are no calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unable {
+    /// It is so already, without a call.
+    Needless,
+    /// It cannot be done.
+    Because {
+        /// The code of the problem.
+        code: &'static str,
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        help: String,
+        /// The declared field that it is about; empty for the entry as a whole.
+        field: String,
+    },
+}
+
+impl Unable {
+    /// Something that is named and is not there.
+    pub fn unknown(named: Named, name: &str, field: &str) -> Self {
+        let (code, help) = match named {
+            Named::User => ("unknown-user", "correct the username, or create the user first"),
+            Named::Group => (
+                "unknown-group",
+                "correct the path, create the group first, or use a token that sees it",
+            ),
+        };
+        Self::Because {
+            code,
+            message: format!("the service has no {} `{}`", named.noun(), text::escape(name)),
+            help: help.to_owned(),
+            field: field.to_owned(),
+        }
+    }
+}
+
+/// What calls are wanted for.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The section, in its scope.
+    pub section: Section,
+    /// The container.
+    pub target: &'a Target,
+    /// The ids of what entries name.
+    pub names: &'a Names,
+    /// What is to be done.
+    pub act: Act<'a>,
+}
+
+/// What is to be done with an entry.
+#[derive(Clone, Copy)]
+pub enum Act<'a> {
+    /// It is brought about as declared.
+    Create(&'a Fields),
+    /// These fields change to what is declared.
+    Change(&'a Fields, &'a LiveEntry, &'a [&'a str]),
+    /// It is removed.
+    Remove(&'a LiveEntry),
+}
+
+impl std::fmt::Debug for Act<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Create(_) => "Create",
+            Self::Change(..) => "Change",
+            Self::Remove(_) => "Remove",
+        })
+    }
+}
+
+impl Job<'_> {
+    /// The calls of a plain collection.
+    ///
+    /// # Errors
+    /// If an entry names something that the service does not know, or cannot be changed so.
+    pub fn plain(&self) -> Result<Vec<Call>, Unable> {
+        match self.act {
+            Act::Create(declared) => Ok(vec![self.create(declared)?.into()]),
+            Act::Remove(live) => Ok(vec![self.remove(live)?.into()]),
+            Act::Change(declared, live, changed) => match self.section.home.change {
+                Change::Edit(op) => self.edit(op, declared, live, changed),
+                Change::Replace | Change::Rules => self.replace(declared, live),
+            },
+        }
+    }
+
+    /// The request that creates it as declared.
+    ///
+    /// # Errors
+    /// As [`Self::plain`].
+    pub fn create(&self, declared: &Fields) -> Result<Request<Write>, Unable> {
+        let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
+        let body = forms::body(self.section, declared, Route::Create, self.names)?;
+        let request = op.request().arg("id", self.target.id()).fields(body);
+        Ok(request.sensitive(forms::sensitive(self.section)))
+    }
+
+    /// The requests that edit it: one for data, one for each file.
+    ///
+    /// # Errors
+    /// As [`Self::plain`].
+    pub fn edit(
+        &self,
+        op: Op<Write>,
+        declared: &Fields,
+        live: &LiveEntry,
+        changed: &[&str],
+    ) -> Result<Vec<Call>, Unable> {
+        let body = forms::edit_body(self.section, declared, live, changed, self.names)?;
+        let (files, data) = apart(body);
+        let repeated = forms::repeated(self.section, live, self.names);
+        let data = (!data.is_empty()).then(|| {
+            let request = self.addressed(op, live).fields(data).repeating(repeated);
+            request.sensitive(forms::sensitive(self.section))
+        });
+        let files = files.into_iter().map(|file| self.addressed(op, live).fields([file].into()));
+        Ok(data.into_iter().chain(files).map(Call::from).collect())
+    }
+
+    /// The requests that remove it, add it as declared, and put it back if that fails. What is not
+    /// declared stays as it is.
+    ///
+    /// # Errors
+    /// As [`Self::plain`].
+    pub fn replace(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
+        let as_it_is = self.as_it_is(live)?;
+        let mut new = as_it_is.clone();
+        new.extend(forms::body(self.section, declared, Route::Create, self.names)?);
+        let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
+        let add = |body| {
+            let request = op.request().arg("id", self.target.id()).fields(body);
+            request.sensitive(forms::sensitive(self.section))
+        };
+        Ok(vec![
+            self.remove(live)?.into(),
+            add(new).into(),
+            Call { request: add(as_it_is), restores: true },
+        ])
+    }
+
+    /// The body that would create what is there.
+    fn as_it_is(&self, live: &LiveEntry) -> Result<Fields, Unable> {
+        let handles = self.section.home.handle.iter().zip(&live.handle);
+        let mut body = Fields::new();
+        for (name, value) in &live.fields {
+            let field = self.section.field(name);
+            if !field.accepted.on(Route::Create) || value.is_null() {
+                continue;
+            }
+            // What a live entry names is known by the id that addresses it.
+            let id = field.names.and_then(|_| {
+                handles.clone().find(|(handle, _)| handle.field == field.sent_name(name))
+            });
+            match id {
+                Some((_, id)) => {
+                    body.insert(field.sent_name(name).to_owned(), id.clone().into());
+                }
+                None => {
+                    let value = Value::from(rows_without_ids(value));
+                    let (name, value) = forms::sent(self.section, name, &value, self.names)?;
+                    body.insert(name, value);
+                }
+            }
+        }
+        Ok(body)
+    }
+
+    /// The request that removes it.
+    ///
+    /// # Errors
+    /// If undrift never removes one.
+    pub fn remove(&self, live: &LiveEntry) -> Result<Request<Write>, Unable> {
+        self.section.home.delete.map(|op| self.addressed(op, live)).ok_or(Unable::Needless)
+    }
+
+    /// A request for `live`.
+    pub fn addressed(&self, op: Op<Write>, live: &LiveEntry) -> Request<Write> {
+        let request = op.request().arg("id", self.target.id());
+        let handles = self.section.home.handle.iter().zip(&live.handle);
+        handles.fold(request, |request, (handle, value)| match handle.place {
+            HandlePlace::Path(name) => request.arg(name, forms::plain_text(value)),
+            HandlePlace::Query(_) if Bug::DropFilter.is_planted() => request,
+            HandlePlace::Query(name) => request.query(name, forms::plain_text(value)),
+        })
+    }
+}
+
+/// Files, and the rest: a form with a file cannot carry what is nested.
+pub fn apart(body: Fields) -> (Fields, Fields) {
+    body.into_iter().partition(|(_, value)| matches!(value, Value::File(_)))
+}
+
+fn rows_without_ids(value: &crate::value::Json) -> crate::value::Json {
+    let mut value = value.clone();
+    for row in value.as_array_mut().into_iter().flatten() {
+        row.as_object_mut().and_then(|row: &mut Object| row.remove("id"));
+    }
+    value
+}

@@ -1,0 +1,68 @@
+//! What a change does beyond the object itself: order and guards are computed from this, without
+//! knowing any kind.
+
+use crate::field::Scope;
+
+/// Something that a container has, and without which other changes of it are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Capability {
+    /// It is there.
+    Exists,
+    /// It takes changes: it is not archived.
+    Writable,
+    /// CI/CD is switched on.
+    Ci,
+    /// Those whom rules name have access.
+    People,
+    /// Somebody owns it.
+    Owner,
+    /// The caller has the access that it works with.
+    OwnAccess,
+}
+
+impl Capability {
+    /// Why what needs it waits for what provides it, and why what takes it away comes after.
+    pub const fn reason(self, scope: Scope) -> &'static str {
+        match self {
+            Self::Exists => match scope {
+                Scope::Group => "the group must exist",
+                Scope::Project => "the project must exist",
+            },
+            Self::Writable => "an archived project cannot be changed",
+            Self::Ci => "variables need CI/CD",
+            Self::People => "whom a rule names must have access",
+            Self::Owner => "the new owner comes before the old one goes",
+            Self::OwnAccess => "the token's owner needs this access until then",
+        }
+    }
+}
+
+/// What a change does beyond the object itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// A user's level of access changes. Levels are the service's numbers (reference 1, 2.1); 0 is
+    /// none.
+    Access {
+        /// The user; `None` if it is somebody who is not known by id.
+        user: Option<u64>,
+        /// The level before.
+        before: u8,
+        /// The level after. One that ends on a day that was not there before is 0.
+        after: u8,
+    },
+    /// It becomes visible to others: the words before and after, the former if it is known.
+    Visibility {
+        /// Before.
+        before: Option<String>,
+        /// After.
+        after: String,
+    },
+    /// What protected it protects it less: how, as the end of a sentence that starts with "would".
+    Weakens(String),
+    /// The container gets it.
+    Provides(Capability),
+    /// The container loses it.
+    Takes(Capability),
+    /// The container does not have it, before and after.
+    Lacks(Capability),
+}

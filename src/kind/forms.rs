@@ -1,0 +1,381 @@
+//! The three forms of a value, and the way from one to another.
+//!
+//! | form | where | a level | a user | a rule's rows |
+//! |---|---|---|---|---|
+//! | declared | manifests | `maintainer`, `40` | `alice` | `[{user: alice}]` |
+//! | comparable | both sides of a comparison | `maintainer` | `alice` | `[{user_id: 5}]`, live ones with their `id` |
+//! | sent | requests | `40` | `user_id: 5` | the rows to add, and the ids of those to remove |
+
+use std::collections::BTreeMap;
+
+use super::{Identity, LiveEntry, Section, Spec, Unable};
+use crate::{
+    field::{Codec, Compare, Field, Named, Route},
+    level::Level,
+    planted::Bug,
+    text,
+    value::{Fields, Json, Object, Value},
+};
+
+/// The ids of what entries name, by name in lower case; `None` where the service knows no such
+/// thing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(BTreeMap<(Named, String), Option<u64>>);
+
+impl Names {
+    /// Takes in what was found for a name.
+    pub fn insert(&mut self, named: Named, name: &str, id: Option<u64>) {
+        self.0.insert((named, name.to_lowercase()), id);
+    }
+
+    /// Takes in what others found.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
+    /// The id of what is called `name`, if there is such a thing.
+    pub fn id(&self, named: Named, name: &str) -> Option<u64> {
+        self.0.get(&(named, name.to_lowercase())).copied().flatten()
+    }
+
+    /// What the thing with `id` is called, if an entry named it.
+    fn name(&self, named: Named, id: u64) -> Option<&str> {
+        let known =
+            |(key, found): (&(Named, String), &Option<u64>)| key.0 == named && *found == Some(id);
+        self.0.iter().find(|pair| known(*pair)).map(|((_, name), _)| name.as_str())
+    }
+}
+
+/// What `declared` names, in each of its fields and in the rows of its lists: by which field, what
+/// sort of thing, and its name.
+pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, String)> {
+    let mut names = Vec::new();
+    for (name, value) in declared {
+        let Some(spec) = section.table().get(name) else { continue };
+        let text = |value: &Json| value.as_str().map(str::to_owned);
+        if let Some(named) = spec.field.names {
+            names.extend(value.plain().and_then(text).map(|text| (name.clone(), named, text)));
+        }
+        let rows = value.plain().filter(|_| spec.field.compare == Compare::Rows);
+        for row in rows.and_then(Json::as_array).into_iter().flatten() {
+            names.extend(row_fields(spec).filter_map(|(part, field)| {
+                Some((name.clone(), field.names?, text(row.get(part)?)?))
+            }));
+        }
+    }
+    names
+}
+
+/// The fields of a row of the list that `spec` describes, in the order of their struct.
+fn row_fields(spec: &Spec) -> impl Iterator<Item = (&str, Field)> {
+    let properties = spec.schema["items"]["properties"].as_object().into_iter().flatten();
+    properties.map(|(name, property)| (name.as_str(), Field::of(property)))
+}
+
+/// What tells an entry from others: its identity, in which names are the same in any case.
+pub fn identify(section: Section, fields: &Object) -> Identity {
+    let part = |name: &&str| {
+        let text = plain_text(fields.get(*name)?);
+        Some(if section.field(name).names.is_some() { text.to_lowercase() } else { text })
+    };
+    let parts: Vec<_> = section.identity.iter().filter_map(part).collect();
+    let name = parts.join("@");
+    Identity { keys: vec![name.clone()], name, near: Vec::new() }
+}
+
+/// Declared to declared: what the manifest wrote, in the one spelling that is compared and shown.
+/// Done once, when a manifest is read.
+pub fn normalise(spec: &Spec, declared: &mut Value) {
+    let Value::Plain(value) = declared else { return };
+    if spec.field.codec == Codec::Level {
+        *value = Level::word_of(value);
+    }
+    if spec.field.compare == Compare::Rows {
+        for row in value.as_array_mut().into_iter().flatten().filter_map(Json::as_object_mut) {
+            for (name, _) in row_fields(spec).filter(|(_, field)| field.codec == Codec::Level) {
+                if let Some(level) = row.get_mut(name) {
+                    *level = Level::word_of(level);
+                }
+            }
+        }
+    }
+}
+
+/// Live to comparable; `None` if the object does not say.
+pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
+    let live = raw.get(spec.field.live_name(&spec.name)?)?;
+    Some(match (spec.field.codec, spec.field.compare, live) {
+        (Codec::Level, ..) => Level::word_of(live),
+        (_, Compare::Rows, Json::Array(rows)) => {
+            rows.iter().map(|row| live_row(spec, row)).collect()
+        }
+        _ => live.clone(),
+    })
+}
+
+/// A live row: what it names, by id, and only without that its level, which the service also gives
+/// to rows of users and groups.
+fn live_row(spec: &Spec, row: &Json) -> Json {
+    let mut found = Object::new();
+    if let Some(id) = row.get("id") {
+        found.insert("id".into(), id.clone());
+    }
+    let mut fields: Vec<_> = row_fields(spec).collect();
+    fields.sort_by_key(|(_, field)| field.names.is_none());
+    for (name, field) in fields {
+        let Some(value) = row.get(field.sent_name(name)).filter(|value| !value.is_null()) else {
+            continue;
+        };
+        let value = if field.codec == Codec::Level { Level::word_of(value) } else { value.clone() };
+        found.insert(field.sent_name(name).to_owned(), value);
+        break;
+    }
+    Json::Object(found)
+}
+
+/// Declared to comparable: names in rows become ids where they are known.
+pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
+    match (spec, declared) {
+        (Some(spec), Json::Array(rows)) if spec.field.compare == Compare::Rows => {
+            rows.iter().map(|row| comparable_row(spec, row, names)).collect()
+        }
+        _ => declared.clone(),
+    }
+}
+
+fn comparable_row(spec: &Spec, row: &Json, names: &Names) -> Json {
+    let fields = row_fields(spec).filter_map(|(name, field)| {
+        let value = row.get(name)?;
+        let id = field.names.zip(value.as_str()).and_then(|(named, name)| names.id(named, name));
+        Some((field.sent_name(name).to_owned(), id.map_or_else(|| value.clone(), Json::from)))
+    });
+    Json::Object(fields.collect())
+}
+
+/// Comparable to what people read: names where they are known, and no ids of rows.
+pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
+    let (Some(spec), Json::Array(rows)) = (spec, comparable) else { return comparable.clone() };
+    if spec.field.compare != Compare::Rows {
+        return comparable.clone();
+    }
+    let row = |row: &Json| {
+        let fields = row_fields(spec).filter_map(|(name, field)| {
+            let value = row.get(field.sent_name(name))?;
+            let known = field
+                .names
+                .zip(value.as_u64())
+                .map(|(named, id)| names.name(named, id).map(|name| Json::from(name.to_owned())));
+            Some(match known {
+                Some(Some(known)) => (name.to_owned(), known),
+                Some(None) => (field.sent_name(name).to_owned(), value.clone()),
+                None => (name.to_owned(), value.clone()),
+            })
+        });
+        Json::Object(fields.collect())
+    };
+    rows.iter().map(row).collect()
+}
+
+/// Declared to sent: the fields that `route` accepts, under the names and in the form that requests
+/// use.
+///
+/// # Errors
+/// If one names something that the service does not know.
+pub fn body(
+    section: Section,
+    declared: &Fields,
+    route: Route,
+    names: &Names,
+) -> Result<Fields, Unable> {
+    let accepted = declared.iter().filter(|(name, _)| section.field(name).accepted.on(route));
+    accepted.map(|(name, value)| sent(section, name, value, names)).collect()
+}
+
+/// The body of an edit: what changes, what is declared of what the service would reset, and what it
+/// would forget.
+///
+/// # Errors
+/// As [`body`].
+pub fn edit_body(
+    section: Section,
+    declared: &Fields,
+    live: &LiveEntry,
+    changed: &[&str],
+    names: &Names,
+) -> Result<Fields, Unable> {
+    let sent_fields = declared.iter().filter(|(name, _)| {
+        let field = section.field(name);
+        field.accepted.on(Route::Edit)
+            && (changed.contains(&name.as_str())
+                || field.with_every_edit
+                || is_forgotten(field, changed))
+    });
+    let mut body = Fields::new();
+    for (name, value) in sent_fields {
+        let (sent_name, mut value) = sent(section, name, value, names)?;
+        if section.field(name).compare == Compare::Rows
+            && let Value::Plain(rows) = &value
+        {
+            value = Value::Plain(delta(rows, live.fields.get(name)));
+        }
+        body.insert(sent_name, value);
+    }
+    Ok(body)
+}
+
+/// Whether a change of `changed` makes the service forget a field.
+pub fn is_forgotten(field: &Field, changed: &[&str]) -> bool {
+    field.forgotten_with.as_deref().is_some_and(|other| changed.contains(&other))
+        && !Bug::ForgetToken.is_planted()
+}
+
+/// What an edit has to repeat of `live`, because the service would reset it.
+pub fn repeated(section: Section, live: &LiveEntry, names: &Names) -> Object {
+    let carried = section
+        .table()
+        .specs()
+        .iter()
+        .filter(|spec| spec.field.with_every_edit && !Bug::RepeatNothing.is_planted());
+    let repeated = carried.filter_map(|spec| {
+        let value = live.fields.get(&spec.name).filter(|value| !value.is_null())?;
+        let (name, sent) = sent(section, &spec.name, &value.clone().into(), names).ok()?;
+        Some((name, sent.plain()?.clone()))
+    });
+    repeated.collect()
+}
+
+/// One field as requests carry it.
+pub fn sent(
+    section: Section,
+    name: &str,
+    value: &Value,
+    names: &Names,
+) -> Result<(String, Value), Unable> {
+    let field = section.field(name);
+    let sent_name = field.sent_name(name).to_owned();
+    let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
+    let sent = match (field.names, plain) {
+        (Some(named), Json::String(text)) => known(named, text, names, name)?.into(),
+        _ if field.compare == Compare::Rows => rows_sent(section, name, plain, names)?,
+        _ if field.codec == Codec::Level => Level::number_of(plain),
+        _ => cleared(plain),
+    };
+    Ok((sent_name, Value::Plain(sent)))
+}
+
+fn known(named: Named, name: &str, names: &Names, field: &str) -> Result<u64, Unable> {
+    names.id(named, name).ok_or_else(|| Unable::unknown(named, name, field))
+}
+
+fn rows_sent(section: Section, name: &str, rows: &Json, names: &Names) -> Result<Json, Unable> {
+    let (Some(spec), Some(rows)) = (section.table().get(name), rows.as_array()) else {
+        return Ok(rows.clone());
+    };
+    let row = |row: &Json| {
+        let mut fields = Object::new();
+        for (part, field) in row_fields(spec) {
+            let sent_name = field.sent_name(part);
+            let Some(value) = row.get(part).or_else(|| row.get(sent_name)) else { continue };
+            let value = match (field.names, value) {
+                (Some(named), Json::String(text)) => known(named, text, names, name)?.into(),
+                _ if field.codec == Codec::Level => Level::number_of(value),
+                _ => value.clone(),
+            };
+            fields.insert(sent_name.to_owned(), value);
+        }
+        Ok(Json::Object(fields))
+    };
+    rows.iter().map(row).collect::<Result<Vec<_>, _>>().map(Json::Array)
+}
+
+/// What turns the live rows into `wanted`: those to add, and those to remove by their id. A row
+/// that is not mentioned stays.
+fn delta(wanted: &Json, live: Option<&Json>) -> Json {
+    let live: Vec<_> = live.and_then(Json::as_array).into_iter().flatten().collect();
+    let wanted: Vec<_> = wanted.as_array().into_iter().flatten().collect();
+    let numbered = |row: &Json| {
+        let mut row = without_id(row);
+        if let Some(level) = row.get_mut("access_level") {
+            *level = Level::number_of(level);
+        }
+        Json::Object(row)
+    };
+    let added = wanted.iter().filter(|row| !live.iter().any(|live| numbered(live) == ***row));
+    let removed = live.iter().filter(|live| !wanted.iter().any(|row| numbered(live) == **row));
+    let removed =
+        removed.filter_map(|row| Some(serde_json::json!({"id": row.get("id")?, "_destroy": true})));
+    removed.chain(added.map(|row| (*row).clone())).collect()
+}
+
+fn without_id(row: &Json) -> Object {
+    let mut row = row.as_object().cloned().unwrap_or_default();
+    row.remove("id");
+    row
+}
+
+/// `null` is sent as empty text: both clear a text, and clients of the service that send `null`
+/// mean "not set" by it. So it is within a mapping.
+fn cleared(value: &Json) -> Json {
+    match value {
+        Json::Null => "".into(),
+        Json::Object(object) => {
+            object.iter().map(|(name, value)| (name.clone(), cleared(value))).collect()
+        }
+        _ => value.clone(),
+    }
+}
+
+/// The fields of a body whose values no text may quote.
+pub fn sensitive(section: Section) -> Vec<String> {
+    let specs = section.table().specs().iter();
+    let secret = specs.filter(|spec| spec.field.secrecy != crate::field::Secrecy::Open);
+    secret.map(|spec| spec.field.sent_name(&spec.name).to_owned()).collect()
+}
+
+/// Whether a declared and a live value, both comparable, are the same: mappings by the keys that
+/// are declared; `null` is what is not set, so it equals empty text, and a live one equals `false`.
+pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
+    match (declared, live) {
+        (Json::Null, Json::String(text)) | (Json::String(text), Json::Null) => text.is_empty(),
+        (Json::Bool(declared), Json::Null) => !declared,
+        (Json::Object(declared), Json::Object(live)) => declared
+            .iter()
+            .all(|(name, value)| same(compare, value, live.get(name).unwrap_or(&Json::Null))),
+        (Json::Array(declared), Json::Array(live)) if compare == Compare::Set => {
+            declared.len() == live.len() && declared.iter().all(|value| live.contains(value))
+        }
+        (Json::Array(declared), Json::Array(live)) if compare == Compare::Rows => {
+            let is_in = |row: &Json, rows: &[Json]| {
+                rows.iter().any(|other| without_id(other) == without_id(row))
+            };
+            declared.iter().all(|row| is_in(row, live))
+                && live.iter().all(|row| is_in(row, declared))
+        }
+        (Json::Array(declared), Json::Array(live)) => {
+            declared.len() == live.len()
+                && declared.iter().zip(live).all(|(declared, live)| same(compare, declared, live))
+        }
+        (Json::Number(declared), Json::Number(live)) => declared.as_f64() == live.as_f64(),
+        (Json::String(declared), Json::String(live)) if compare == Compare::Url => {
+            text::normal_url(declared) == text::normal_url(live)
+        }
+        _ => declared == live,
+    }
+}
+
+/// A scalar as plain text.
+pub fn plain_text(value: &Json) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The twin of a deprecated boolean: `issues_enabled` is `issues_access_level` other than
+/// `disabled`.
+pub fn enabled(level: &Json) -> Option<bool> {
+    level.as_str().map(|level| level != "disabled")
+}
+
+/// The plain fields among `fields`.
+pub fn plain(fields: &Fields) -> Object {
+    let plain = |(name, value): (&String, &Value)| Some((name.clone(), value.plain()?.clone()));
+    fields.iter().filter_map(plain).collect()
+}

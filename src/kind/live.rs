@@ -1,0 +1,91 @@
+//! What is there: containers and entries, as undrift looks at them.
+
+use std::sync::Arc;
+
+use crate::{
+    field::{Scope, Tier},
+    value::{Json, Object},
+};
+
+/// The container that requests are for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Whether it is a group or a project.
+    pub scope: Scope,
+    /// The full path as declared.
+    pub path: Arc<str>,
+    /// The id, if it exists.
+    pub id: Option<u64>,
+    /// The namespace that it is, or will be, in; known when it must be created.
+    pub namespace: Option<Namespace>,
+}
+
+impl Target {
+    /// What `:id` of a path stands for: the number once it is known, which survives a rename.
+    pub fn id(&self) -> String {
+        self.id.map_or_else(|| self.path.to_string(), |id| id.to_string())
+    }
+}
+
+/// A namespace: a group, or a user's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its id.
+    pub id: u64,
+    /// Whose it is.
+    pub owner: NamespaceOwner,
+}
+
+/// Whose namespace it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamespaceOwner {
+    /// A group's.
+    Group,
+    /// The caller's own.
+    Caller,
+    /// That of the user with this id.
+    User(u64),
+}
+
+/// What the object of a container says whatever is declared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The id.
+    pub id: Option<u64>,
+    /// Whether it is archived: then nothing of it can be changed.
+    pub archived: bool,
+    /// The user in whose personal namespace it is.
+    pub personal_owner: Option<u64>,
+    /// The caller's level of access; `None` if the object does not tell.
+    pub level: Option<u8>,
+    /// If it is marked for deletion, the day on which it was, if the service told.
+    pub deleting: Option<Option<String>>,
+}
+
+/// An entry as it is on the service, in comparable form.
+#[derive(Clone, PartialEq)]
+pub struct LiveEntry {
+    /// What addresses it on the service, as the home's [handles](super::Home::handle) say: an id, a
+    /// key and a scope.
+    pub handle: Vec<Json>,
+    /// Its fields; one that is missing is unknown.
+    pub fields: Object,
+    /// Why undrift leaves it alone whatever is declared, for example `bot user`.
+    pub protected: Option<&'static str>,
+    /// The highest tier whose fields the service showed with it.
+    pub tier: Tier,
+    /// The whole answer, where the service may hold the same thing twice.
+    pub whole: Option<Object>,
+}
+
+impl LiveEntry {
+    /// Its id, if that is what addresses it.
+    pub fn id(&self) -> Option<u64> {
+        self.handle.first().and_then(Json::as_u64)
+    }
+
+    /// What addresses it, as text.
+    pub fn handle_text(&self) -> String {
+        self.handle.first().map(super::plain_text).unwrap_or_default()
+    }
+}

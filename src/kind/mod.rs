@@ -1,0 +1,365 @@
+//! What a sort of managed thing is: data, and a few behaviours.
+//!
+//! A [`Kind`] says what a section of manifests holds and what tells two entries apart. Each
+//! [`Home`] says, for one scope, where the live entries are, which operations write them, and which
+//! fields they have: the struct that is the schema, with a [`Field`] beside each field. [`Rules`]
+//! say what data cannot; their defaults fit a plain collection. Everything else follows: checks,
+//! diff, plan, apply, renderers, the published schema, the tests of convergence.
+//!
+//! A value has three forms. *Declared* is what manifests write. *Comparable* is what both sides are
+//! brought to: words for levels, ids where only the service's ids are known. *Sent* is what
+//! requests carry. [`forms`] is the one place that leads from one to another.
+//!
+//! Kinds are pure: they look at values and return values.
+
+pub mod calls;
+mod effect;
+pub mod forms;
+mod live;
+mod table;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use std::ops::Deref;
+
+use crate::{
+    diagnostic::Severity,
+    field::{Field, Readback, Scope, Tier},
+    operation::{Again, Op, Read, Request, Write},
+    page::Rows,
+    value::{Fields, Json, Object},
+};
+
+pub use calls::{Call, Job, Unable};
+pub use effect::{Capability, Effect};
+pub use forms::{Names, plain_text, same};
+pub use live::{Facts, LiveEntry, Namespace, NamespaceOwner, Target};
+pub use table::{Spec, Table};
+
+use std::sync::LazyLock;
+
+/// One sort of managed thing.
+pub struct Kind {
+    /// The section of a manifest, for example `variables`.
+    pub section: &'static str,
+    /// What one of them is called in a sentence, for example `variable`.
+    pub noun: &'static str,
+    /// How the section is written.
+    pub shape: Shape,
+    /// The fields that tell two entries apart, in the order in which an address shows them. Empty
+    /// if a container has one of them.
+    pub identity: &'static [&'static str],
+    /// The fields without which an entry cannot be created; an entry that exists is managed without
+    /// them.
+    pub required: &'static [&'static str],
+    /// One for each scope that has it.
+    pub homes: &'static [Home],
+    /// What data cannot say.
+    pub rules: &'static dyn Rules,
+}
+
+/// How a section is written in a manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// As `create`, for the container itself: `true`, or a mapping of what only a create takes.
+    Container,
+    /// A list of entries.
+    List,
+    /// A mapping of fields; there is one such thing in a container.
+    Mapping,
+    /// A single value, `true` or `false`.
+    Switch,
+}
+
+/// A kind in one scope.
+pub struct Home {
+    /// The scope.
+    pub scope: Scope,
+    /// The fields of an entry.
+    pub fields: &'static LazyLock<Table>,
+    /// Where live entries are.
+    pub place: Place,
+    /// How an entry comes into being.
+    pub create: Create,
+    /// How an entry changes.
+    pub change: Change,
+    /// How an entry goes; `None` if undrift never removes one.
+    pub delete: Option<Op<Write>>,
+    /// What addresses an entry in requests; the first is its handle.
+    pub handle: &'static [Handle],
+    /// What, as the service calls it, tells live entries from each other, and without what else a
+    /// live entry is none: that by which a declared one is matched with it.
+    pub rows: Rows,
+    /// The level of access (reference 1, 2.1) from which on the service shows every entry.
+    pub seen_from: u8,
+    /// What the container has to have for the entries to be read and written.
+    pub needs: &'static [Capability],
+}
+
+/// Where live entries are.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// The container itself.
+    Itself(&'static Itself),
+    /// Fields of the container's own object.
+    Object,
+    /// A list in this field of the container's own object. The service leaves out what the reader
+    /// may not see, so that such a list says what is there, and never alone that nothing else is.
+    In(&'static str),
+    /// A list, read to its end.
+    List(Op<Read>),
+    /// One object, or none: `null` or 404 below a container that is known to exist.
+    Optional(Op<Read>),
+}
+
+/// How a container is found and looked at.
+#[derive(Debug)]
+pub struct Itself {
+    /// The request for the one with this path or id.
+    pub get: fn(&str) -> Request<Read>,
+    /// The field of its object that holds its path.
+    pub path: &'static str,
+    /// What its object says whatever is declared.
+    pub facts: fn(&Object) -> Facts,
+    /// The fields of its object that [`Self::facts`] looks at.
+    pub looked_at: &'static [&'static str],
+    /// The request for a user's level of access, where its object does not tell the caller's own:
+    /// by the container and the user's id.
+    pub level: Option<fn(u64, u64) -> Request<Read>>,
+}
+
+/// How an entry comes into being.
+#[derive(Clone, Copy, Debug)]
+pub enum Create {
+    /// By this operation.
+    With(Op<Write>),
+    /// Along with its container.
+    Container,
+    /// By what [`Rules::calls`] says.
+    Rules,
+}
+
+/// How an entry changes.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    /// By this operation.
+    Edit(Op<Write>),
+    /// By removing it and adding it anew: the service has no edit.
+    Replace,
+    /// By what [`Rules::calls`] says.
+    Rules,
+}
+
+/// What addresses a live entry in requests.
+#[derive(Clone, Copy, Debug)]
+pub struct Handle {
+    /// The field of the live entry, as the service calls it.
+    pub field: &'static str,
+    /// Where requests carry it.
+    pub place: HandlePlace,
+}
+
+/// Where requests carry what addresses an entry.
+#[derive(Clone, Copy, Debug)]
+pub enum HandlePlace {
+    /// As this argument of the path.
+    Path(&'static str),
+    /// As this parameter of the query.
+    Query(&'static str),
+}
+
+impl Handle {
+    /// `field` as the argument `name` of the path.
+    pub const fn path(field: &'static str, name: &'static str) -> Self {
+        Self { field, place: HandlePlace::Path(name) }
+    }
+
+    /// `field` as the parameter `name` of the query.
+    pub const fn query(field: &'static str, name: &'static str) -> Self {
+        Self { field, place: HandlePlace::Query(name) }
+    }
+}
+
+/// A kind in the home that it has in one scope.
+#[derive(Clone, Copy)]
+pub struct Section {
+    /// The kind.
+    pub kind: &'static Kind,
+    /// Its home.
+    pub home: &'static Home,
+}
+
+impl Deref for Section {
+    type Target = Kind;
+
+    fn deref(&self) -> &Kind {
+        self.kind
+    }
+}
+
+impl std::fmt::Debug for Section {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}.{}", self.home.scope, self.kind.section)
+    }
+}
+
+impl Kind {
+    /// What it is in `scope`, if that has it.
+    pub fn in_scope(&'static self, scope: Scope) -> Option<Section> {
+        let home = self.homes.iter().find(|home| home.scope == scope)?;
+        Some(Section { kind: self, home })
+    }
+}
+
+impl Section {
+    /// The fields of an entry.
+    pub fn table(self) -> &'static Table {
+        self.home.fields
+    }
+
+    /// The treatment of a field.
+    pub fn field(self, name: &str) -> &'static Field {
+        self.table().field(name)
+    }
+
+    /// Whether `null` declares that the one thing of this section is to be gone.
+    pub const fn is_removable(self) -> bool {
+        matches!(self.home.place, Place::Optional(_))
+    }
+
+    /// Whether the service may hold the same thing twice: nothing that manifests can name is unique
+    /// there.
+    pub fn may_come_twice(self) -> bool {
+        matches!(self.home.create, Create::With(op) if op.row().again == Again::Second)
+    }
+
+    /// Whether the entry is the container's own object, and comes into being along with it.
+    pub const fn comes_with_container(self) -> bool {
+        matches!(self.home.create, Create::Container)
+    }
+
+    /// Text that tells an entry from others in addresses; the same for two that are the same thing.
+    pub fn name(self, fields: &Object) -> String {
+        self.rules.identify(self, fields).name
+    }
+
+    /// The highest tier of which `raw` shows a field.
+    pub fn tier_of(self, raw: &Object) -> Tier {
+        let shown = self.table().specs().iter().filter(|spec| {
+            spec.field.live_name(&spec.name).is_some_and(|name| raw.contains_key(name))
+        });
+        shown.map(|spec| spec.field.tier).max().unwrap_or_default()
+    }
+
+    /// The live entry that the service describes as `raw`, in comparable form. Only what `wanted`
+    /// names is kept, along with the identity and what every edit has to carry.
+    pub fn read(self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
+        let mut fields = Object::new();
+        for spec in self.table().specs() {
+            let kept = wanted(&spec.name)
+                || self.identity.contains(&spec.name.as_str())
+                || spec.field.with_every_edit;
+            if let Some(value) = kept.then(|| self.rules.decode(spec, raw)).flatten() {
+                fields.insert(spec.name.clone(), value);
+            }
+        }
+        let extra = raw.iter().filter(|(name, _)| self.table().get(name).is_none() && wanted(name));
+        fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
+        let part = |handle: &Handle| raw.get(handle.field).cloned().unwrap_or_default();
+        LiveEntry {
+            handle: self.home.handle.iter().map(part).collect(),
+            fields,
+            protected: self.rules.protected(raw),
+            tier: self.tier_of(raw),
+            whole: self.may_come_twice().then(|| raw.clone()),
+        }
+    }
+}
+
+/// What tells an entry from others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// In addresses, without a credential.
+    pub name: String,
+    /// On the service: texts that are the same for two entries that it cannot tell apart. A live
+    /// entry has one; a declared one may have others that it had before, the current one first.
+    pub keys: Vec<String>,
+    /// Texts of live entries that are probably meant, and not the same.
+    pub near: Vec<String>,
+}
+
+/// What is wrong with an entry, seen without the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The code, for example `masked-value`.
+    pub code: &'static str,
+    /// The field that it is about; `None` for the entry as a whole.
+    pub field: Option<&'static str>,
+    /// What is wrong: a lower-case fragment that never quotes a value which may be secret.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+/// What data cannot say of a kind. The defaults fit a plain collection.
+pub trait Rules: Sync {
+    /// The comparable value of one field in a live object; `None` if the object does not say.
+    fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+        forms::decode(spec, raw)
+    }
+
+    /// What tells the entry with these comparable fields from others.
+    fn identify(&self, section: Section, fields: &Object) -> Identity {
+        forms::identify(section, fields)
+    }
+
+    /// Why undrift leaves this live entry alone whatever is declared, for example `bot user`.
+    fn protected(&self, _raw: &Object) -> Option<&'static str> {
+        None
+    }
+
+    /// Why a declared field is neither sent nor compared yet: what has to come first is not
+    /// undrift's to do. `live` is the entry as it is there, `None` if it is about to be created.
+    /// The end of a sentence that starts with "waits".
+    fn waits(
+        &self,
+        _name: &str,
+        _declared: &Fields,
+        _live: Option<&LiveEntry>,
+    ) -> Option<&'static str> {
+        None
+    }
+
+    /// What is wrong with a declared entry, seen without the service. What its schema says is
+    /// checked already. A secret stands as its reference, or as its value where that is known: what
+    /// concerns the writing itself looks at [`Value::Plain`](crate::value::Value::Plain) only
+    /// through `written`, which is false once secrets are in place.
+    fn check(&self, _declared: &Fields, _written: bool, _report: &mut dyn FnMut(Fault)) {}
+
+    /// The calls that do `job`, in order.
+    ///
+    /// # Errors
+    /// Why there are none.
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        job.plain()
+    }
+
+    /// What a change from one comparable form of an entry to another does beyond the entry itself.
+    /// `who` is the user whom the entry is about, if it is about one. Called with equal forms too:
+    /// a capability that neither form grants is [`Effect::Lacks`].
+    fn effects(&self, _who: Option<u64>, _before: &Object, _after: &Object) -> Vec<Effect> {
+        Vec::new()
+    }
+}
+
+/// Nothing but the defaults.
+pub struct Plain;
+
+impl Rules for Plain {}
+
+/// Whether a field may come back from the service at all.
+pub const fn is_readable(field: &Field) -> bool {
+    !matches!(field.read, Readback::Never)
+}

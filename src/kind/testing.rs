@@ -1,0 +1,104 @@
+//! What the tests of every kind need.
+
+use std::sync::Arc;
+
+use super::{
+    Call, Fault, Job, LiveEntry, Names, Namespace, NamespaceOwner, Section, Target, calls::Act,
+};
+use crate::{
+    field::Scope,
+    kinds,
+    operation::{Request, Write},
+    value::{Fields, Json, Object, Value},
+};
+
+/// The section of projects with this name.
+pub(crate) fn section(name: &str) -> Section {
+    kinds::section(Scope::Project, name).unwrap()
+}
+
+/// The fields of a JSON object.
+pub(crate) fn fields(json: Json) -> Fields {
+    object(json).into_iter().map(|(name, value)| (name, Value::Plain(value))).collect()
+}
+
+/// A JSON object.
+pub(crate) fn object(json: Json) -> Object {
+    serde_json::from_value(json).unwrap()
+}
+
+/// A project that exists, with the id 7.
+pub(crate) fn target() -> Target {
+    Target { id: Some(7), ..new_target(NamespaceOwner::Group) }
+}
+
+/// A project that does not exist yet, in the namespace 3.
+pub(crate) fn new_target(owner: NamespaceOwner) -> Target {
+    Target {
+        scope: Scope::Project,
+        path: Arc::from("acme/shop"),
+        id: None,
+        namespace: Some(Namespace { id: 3, owner }),
+    }
+}
+
+/// Reads every field of a live object.
+pub(crate) fn live(section: Section, raw: Json) -> LiveEntry {
+    section.read(&object(raw), &|name| section.table().get(name).is_some())
+}
+
+/// The requests of `calls`.
+pub(crate) fn requests(calls: Vec<Call>) -> Vec<Request<Write>> {
+    calls.into_iter().map(|call| call.request).collect()
+}
+
+/// The requests that do `act` in the project with the id 7; none if it is needless.
+pub(crate) fn act(section: Section, names: &Names, act: Act<'_>) -> Vec<Request<Write>> {
+    let job = Job { section, target: &target(), names, act };
+    requests(section.rules.calls(&job).unwrap_or_default())
+}
+
+/// The requests that create an entry of the project with the id 7.
+pub(crate) fn create(section: Section, declared: &Fields) -> Vec<Request<Write>> {
+    act(section, &Names::default(), Act::Create(declared))
+}
+
+/// The requests that change a live entry of the project with the id 7.
+pub(crate) fn update(
+    section: Section,
+    declared: &Fields,
+    raw: Json,
+    changed: &[&str],
+) -> Vec<Request<Write>> {
+    act(section, &Names::default(), Act::Change(declared, &live(section, raw), changed))
+}
+
+/// The requests that remove a live entry of the project with the id 7.
+pub(crate) fn remove(section: Section, raw: Json) -> Vec<Request<Write>> {
+    act(section, &Names::default(), Act::Remove(&live(section, raw)))
+}
+
+/// What each of `requests` says on the wire: its operation, its target, and the fields of its body
+/// with those that it repeats.
+pub(crate) fn said(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fields)> {
+    let body = |request: &Request<Write>| {
+        let repeated =
+            request.repeated().map(|(name, value)| (name.to_owned(), Value::Plain(value.clone())));
+        repeated.chain(request.body_fields().cloned().unwrap_or_default()).collect()
+    };
+    requests.iter().map(|request| (request.operation.id, request.target(), body(request))).collect()
+}
+
+/// The field and code of every fault that a kind finds.
+pub(crate) fn faults(section: Section, declared: &Fields) -> Vec<(&'static str, &'static str)> {
+    collect(|report| section.rules.check(declared, false, report))
+}
+
+/// The field and code of every fault that `check` reports.
+pub(crate) fn collect(
+    check: impl FnOnce(&mut dyn FnMut(Fault)),
+) -> Vec<(&'static str, &'static str)> {
+    let mut faults = Vec::new();
+    check(&mut |fault| faults.push((fault.field.unwrap_or_default(), fault.code)));
+    faults
+}

@@ -1,0 +1,153 @@
+//! Levels of access: words in manifests and plans, numbers in requests and answers (reference 1,
+//! 2.1).
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use crate::value::Json;
+
+/// A level of access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Level {
+    /// The number that requests and answers carry.
+    pub number: u8,
+    /// The word that manifests and plans carry.
+    pub word: &'static str,
+    description: &'static str,
+}
+
+/// The level from which on somebody may administer a project.
+pub const MAINTAINER: u8 = 40;
+/// The level of whoever may do everything.
+pub const OWNER: u8 = 50;
+
+/// The levels that a member can have. Whoever has no access (0) is not one.
+pub const LEVELS: [Level; 6] = [
+    Level {
+        number: 5,
+        word: "minimal_access",
+        description: "Is a member, and sees nothing by that alone.",
+    },
+    Level { number: 10, word: "guest", description: "Sees and writes issues." },
+    Level { number: 20, word: "reporter", description: "Reads the repository too." },
+    Level {
+        number: 30,
+        word: "developer",
+        description: "Pushes to branches that are not protected, and runs pipelines too.",
+    },
+    Level {
+        number: MAINTAINER,
+        word: "maintainer",
+        description: "Manages settings, variables, hooks and members too.",
+    },
+    Level { number: OWNER, word: "owner", description: "Does everything." },
+];
+
+/// The levels that a rule may require of whoever pushes or merges: those that exist besides are
+/// the levels of members.
+const OF_RULES: [Level; 2] = [
+    Level { number: 0, word: "no_access", description: "Nobody." },
+    Level { number: 60, word: "admin", description: "Administrators of the service." },
+];
+
+impl Level {
+    /// The level that `written` means: its number, or its word in any case.
+    pub fn parse(written: &Json) -> Option<Self> {
+        let is = |level: &Self| match written {
+            Json::String(word) => word.eq_ignore_ascii_case(level.word),
+            _ => written.as_u64() == Some(level.number.into()),
+        };
+        LEVELS.into_iter().chain(OF_RULES).find(is)
+    }
+
+    /// A level as its word; one that is not known stays as it is.
+    pub fn word_of(level: &Json) -> Json {
+        Self::parse(level).map_or_else(|| level.clone(), |level| level.word.into())
+    }
+
+    /// A level as its number; one that is not known stays as it is.
+    pub fn number_of(level: &Json) -> Json {
+        Self::parse(level).map_or_else(|| level.clone(), |level| level.number.into())
+    }
+}
+
+impl JsonSchema for Level {
+    fn schema_name() -> Cow<'static, str> {
+        "Level".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        choice(&LEVELS, &["developer".into(), 30.into()])
+    }
+}
+
+/// A level that a rule requires: also nobody, and administrators.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleLevel;
+
+impl JsonSchema for RuleLevel {
+    fn schema_name() -> Cow<'static, str> {
+        "RuleLevel".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let levels: Vec<_> = OF_RULES[..1]
+            .iter()
+            .chain(LEVELS.iter().filter(|level| [30, MAINTAINER].contains(&level.number)))
+            .chain(&OF_RULES[1..])
+            .copied()
+            .collect();
+        choice(&levels, &["maintainer".into(), 40.into()])
+    }
+}
+
+/// The schema of one of `levels`. The words come first: they are what editors offer. Patterns
+/// cannot ignore case in JSON schemas, so each letter says it.
+fn choice(levels: &[Level], examples: &[Json]) -> Schema {
+    let either_case = |c: char| {
+        if c.is_ascii_lowercase() { format!("[{}{c}]", c.to_ascii_uppercase()) } else { c.into() }
+    };
+    let patterns: Vec<String> =
+        levels.iter().map(|level| level.word.chars().map(either_case).collect()).collect();
+    let words: Vec<_> = levels.iter().map(|level| level.word).collect();
+    let descriptions: Vec<_> = levels.iter().map(|level| level.description).collect();
+    let numbers: Vec<_> = levels.iter().map(|level| level.number).collect();
+    json_schema!({
+        "anyOf": [
+            { "type": "string", "enum": words, "markdownEnumDescriptions": descriptions },
+            { "type": "integer", "enum": numbers },
+            { "type": "string", "pattern": format!("^({})$", patterns.join("|")) },
+        ],
+        "examples": examples,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_level_is_one_thing_however_it_is_written() {
+        for (written, canonical) in [
+            (json!("guest"), json!("guest")),
+            (json!("Maintainer"), json!("maintainer")),
+            (json!("OWNER"), json!("owner")),
+            (json!("Minimal_Access"), json!("minimal_access")),
+            (json!(0), json!("no_access")),
+            (json!(5), json!("minimal_access")),
+            (json!(10), json!("guest")),
+            (json!(20), json!("reporter")),
+            (json!(30), json!("developer")),
+            (json!(40), json!("maintainer")),
+            (json!(50), json!("owner")),
+            (json!(60), json!("admin")),
+            (json!(35), json!(35)),
+            (json!("boss"), json!("boss")),
+        ] {
+            assert_eq!(Level::word_of(&written), canonical);
+            let number = Level::number_of(&written);
+            assert_eq!(Level::word_of(&number), canonical, "there and back");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What of a plan may run: the one place that decides.
+//!
+//! A problem, a refusal or an unreadable scope was found on the service, and belongs to one group
+//! or project: that one is left out and named, the rest may run. In thousands of projects one is
+//! always broken. If too many are, it is not them.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::civil::Date;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Plan;
+use crate::{
+    address::Address,
+    desired::Acknowledgement,
+    diagnostic::{Diagnostic, Place},
+    diff::{Refusal, Step},
+    live::Live,
+    origin::Origin,
+    text::count,
+};
+
+/// More containers than these left out, and more than this share of all, stop everything.
+const MOST_LEFT_OUT: usize = 3;
+const LARGEST_SHARE: f64 = 0.05;
+
+/// How much of a plan may be left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Policy {
+    /// Nothing runs if anything is left out.
+    pub all_or_nothing: bool,
+}
+
+/// A plan of which everything that is left may run. Only [`Plan::approve`] makes one, and apply
+/// takes nothing else.
+#[derive(Debug)]
+pub struct Approved<'p> {
+    plan: &'p Plan,
+    left_out: BTreeSet<Arc<str>>,
+}
+
+impl Approved<'_> {
+    /// What runs, in order.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.plan.steps.iter().filter(|step| !self.left_out.contains(&step.address.path))
+    }
+
+    /// What was found of the container at `path` when the plan was made.
+    pub fn live(&self, path: &str) -> Option<&Live> {
+        self.plan.live(path)
+    }
+
+    /// Whether what a guard refuses now was refused, and acknowledged, when the plan was made.
+    pub fn acknowledges(&self, refusal: &Refusal) -> bool {
+        self.plan.acknowledged.iter().any(|known| {
+            known.refusal.guard == refusal.guard
+                && known.refusal.address == refusal.address
+                && refusal.objects <= known.refusal.objects
+        })
+    }
+}
+
+/// What does not run, container by container, each with how many steps of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut(pub Vec<(Address, usize)>);
+
+/// Why nothing runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked(pub String);
+
+/// A refusal that an acknowledgement let through.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Acknowledged {
+    /// What was refused.
+    pub refusal: Refusal,
+    /// Why, in the words of whoever acknowledged it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Where that is written; nowhere if it was said on the command line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Origin>,
+}
+
+impl Plan {
+    /// Takes out of the refusals what is acknowledged, and warns of acknowledgements that are
+    /// expired, exceeded or of no use. `today` is the day of the run.
+    pub fn acknowledge(
+        &mut self,
+        acknowledgements: &[Acknowledgement],
+        today: Date,
+    ) -> Vec<Diagnostic> {
+        let mut warnings = Vec::new();
+        let mut used = vec![false; acknowledgements.len()];
+        let refusals = std::mem::take(&mut self.findings.refusals);
+        for refusal in refusals {
+            let fits = |known: &Acknowledgement| {
+                known.guard == refusal.guard
+                    && (known.at.written() == "**" || known.at.matches(&refusal.address))
+            };
+            let fitting: Vec<_> =
+                acknowledgements.iter().enumerate().filter(|(_, known)| fits(known)).collect();
+            let mut letting = None;
+            for (at, known) in fitting {
+                used[at] = true;
+                match refused_by(known, &refusal, today) {
+                    None => letting = letting.or(Some(known)),
+                    Some(why) => warnings.push(warning(known, &why)),
+                }
+            }
+            match letting {
+                Some(known) => self.acknowledged.push(Acknowledged {
+                    refusal,
+                    reason: known.reason.clone(),
+                    by: known.origin.clone(),
+                }),
+                None => self.findings.refusals.push(refusal),
+            }
+        }
+        let unused = acknowledgements.iter().zip(used).filter(|(_, used)| !used);
+        warnings.extend(unused.map(|(known, _)| {
+            warning(known, &format!("`{known}` acknowledges nothing that this run refuses"))
+        }));
+        warnings
+    }
+
+    /// Decides what may run: everything but the containers with a problem, a refusal, or something
+    /// that could not be read.
+    ///
+    /// # Errors
+    /// Why nothing may run.
+    pub fn approve(&self, policy: Policy) -> Result<(Approved<'_>, LeftOut), Blocked> {
+        let addresses = self.problems.iter().map(|problem| &problem.address);
+        let addresses = addresses
+            .chain(self.refusals.iter().map(|refusal| &refusal.address))
+            .chain(self.incomplete.iter().map(|scope| &scope.address));
+        let broken: BTreeSet<Arc<str>> = addresses.map(|address| address.path.clone()).collect();
+        if self.refusals.iter().any(|refusal| &*refusal.address.path == "**") {
+            return Err(Blocked("a guard refuses the run as a whole".into()));
+        }
+        let all = self.projects + self.groups;
+        let what = || format!("{} of {all} cannot be applied", count(broken.len(), "project"));
+        if !broken.is_empty() && policy.all_or_nothing {
+            return Err(Blocked(format!("{}, and `--all-or-nothing` was given", what())));
+        }
+        if broken.len() > MOST_LEFT_OUT && broken.len() as f64 > all as f64 * LARGEST_SHARE {
+            return Err(Blocked(format!(
+                "{}; more than {MOST_LEFT_OUT} and {:.0} % points to something common",
+                what(),
+                LARGEST_SHARE * 100.0
+            )));
+        }
+        let left_out = broken.iter().map(|path| {
+            let steps = self.steps.iter().filter(|step| step.address.path == *path).count();
+            (Address::container(path.clone()), steps)
+        });
+        let left_out = LeftOut(left_out.collect());
+        Ok((Approved { plan: self, left_out: broken }, left_out))
+    }
+}
+
+/// Why an acknowledgement that fits does not let a refusal through, if so.
+fn refused_by(known: &Acknowledgement, refusal: &Refusal, today: Date) -> Option<String> {
+    if let Some(until) = known.until.filter(|until| *until < today) {
+        return Some(format!("the acknowledgement of `{known}` ended on {until}"));
+    }
+    let most = known.at_most.filter(|most| *most < refusal.objects)?;
+    Some(format!(
+        "the acknowledgement of `{known}` is for {most} at most, and `{}` is about {}",
+        refusal.address, refusal.objects
+    ))
+}
+
+fn warning(known: &Acknowledgement, message: &str) -> Diagnostic {
+    let warning = Diagnostic::warning("acknowledgement", message.to_owned());
+    match &known.origin {
+        Some(origin) => warning.at(Place::from(origin)),
+        None => warning,
+    }
+}

@@ -1,0 +1,328 @@
+//! The plan of one container: whether it is there, its sections, and what it comes into being with.
+
+use std::collections::BTreeMap;
+
+use super::{ContainerPlan, Settings, guard, order};
+use crate::{
+    address::Address,
+    cause::Cause,
+    desired::{Container, Creation, Declared, DeclaredSection},
+    diff::{self, Action, Context, Incomplete, Note, Problem, Reason, Step},
+    field::Scope,
+    kind::{Capability, Effect, Facts, Job, Shape, calls::Act},
+    kinds,
+    live::{Collection, Live, Presence},
+    origin::Origin,
+    text::escape,
+    value::Fields,
+};
+
+/// Plans one container. If [`Findings::questions`](diff::Findings::questions) is not empty, the
+/// plan is not: answer them and ask again.
+pub fn container(declared: &Container, live: &Live, settings: &Settings) -> ContainerPlan {
+    let mut plan = ContainerPlan::default();
+    let address = declared.address();
+    let planning = |target, personal_owner| Planning {
+        declared,
+        live,
+        settings,
+        address: &address,
+        context: Context {
+            target,
+            container: &address,
+            caller: &settings.caller,
+            personal_owner,
+            names: &live.names,
+            inherited: live.inherited.as_ref(),
+            secrets: &settings.secrets,
+            resend: &settings.resend,
+        },
+    };
+    match &live.presence {
+        Presence::Here(target, facts) => {
+            planning(target, facts.personal_owner).here(facts, &mut plan);
+        }
+        Presence::Missing(target) => match &declared.create {
+            Creation::Allowed(create) => planning(target, None).create(create, &mut plan),
+            other => {
+                let unselected = matches!(other, Creation::Unselected);
+                plan.close(missing(declared, &address, unselected));
+            }
+        },
+        Presence::NoNamespace(namespace) => plan.close(Problem {
+            address,
+            code: "missing-namespace",
+            message: format!(
+                "no group or user `{}` exists, or the token cannot see it",
+                escape(namespace)
+            ),
+            help: Some("create the group first, or correct `path`".into()),
+            origin: declared.origin.clone(),
+        }),
+        Presence::Moved { to } => plan.close(moved(declared, &address, to.as_deref())),
+        Presence::Deleting { since } => plan.close(deleting(declared, &address, since.as_deref())),
+        Presence::Unreadable(reason) => {
+            plan.closed = Some(reason.clone());
+            plan.findings.incomplete.push(Incomplete { address, reason: reason.clone() });
+        }
+    }
+    plan
+}
+
+fn missing(declared: &Container, address: &Address, unselected: bool) -> Problem {
+    let noun = declared.scope.noun();
+    let code = match declared.scope {
+        Scope::Group => "missing-group",
+        Scope::Project => "missing-project",
+    };
+    let help = match (unselected, declared.scope) {
+        (true, _) => format!("select it as a whole to create it: `--only {}`", address.path),
+        (_, Scope::Project) => {
+            "write `create: true` to allow undrift to create it, or correct `path`".to_owned()
+        }
+        (_, Scope::Group) => "create it, or correct `path`".to_owned(),
+    };
+    Problem {
+        address: address.clone(),
+        code,
+        message: format!("the {noun} `{}` does not exist", address.path),
+        help: Some(help),
+        origin: declared.origin.clone(),
+    }
+}
+
+fn moved(declared: &Container, address: &Address, to: Option<&str>) -> Problem {
+    let noun = declared.scope.noun();
+    let (message, help) = match to.map(escape) {
+        Some(to) => {
+            (format!("the {noun} `{}` is now `{to}`", address.path), format!("write `path: {to}`"))
+        }
+        None => {
+            (format!("the {noun} `{}` was renamed", address.path), "write its new path".to_owned())
+        }
+    };
+    Problem {
+        address: address.clone(),
+        code: match declared.scope {
+            Scope::Group => "moved-group",
+            Scope::Project => "moved-project",
+        },
+        message,
+        help: Some(help),
+        origin: declared.origin.clone(),
+    }
+}
+
+fn deleting(declared: &Container, address: &Address, since: Option<&str>) -> Problem {
+    let since = since.map_or_else(String::new, |day| format!(" since {}", escape(day)));
+    let (code, restore) = match declared.scope {
+        Scope::Group => ("deleting-group", "restore it".to_owned()),
+        Scope::Project => (
+            "deleting-project",
+            format!("restore it with `undrift call project-restore id={}`", address.path),
+        ),
+    };
+    Problem {
+        address: address.clone(),
+        code,
+        message: format!(
+            "the {} `{}` is marked for deletion{since}",
+            declared.scope.noun(),
+            address.path
+        ),
+        help: Some(format!("{restore}, or remove its manifest")),
+        origin: declared.origin.clone(),
+    }
+}
+
+/// Whether a declared switch gives the container what it lacks, or closes it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Switch {
+    /// This run gives it.
+    Opens,
+    /// It is not there, as declared.
+    Closed,
+}
+
+/// One container under way.
+struct Planning<'a> {
+    declared: &'a Container,
+    live: &'a Live,
+    settings: &'a Settings,
+    address: &'a Address,
+    context: Context<'a>,
+}
+
+impl Planning<'_> {
+    fn note(&self, reason: Reason, origin: &Origin) -> Note {
+        Note {
+            address: self.address.clone(),
+            reason,
+            fields: Vec::new(),
+            origin: Some(origin.clone()),
+        }
+    }
+
+    /// The container is there.
+    fn here(&self, facts: &Facts, plan: &mut ContainerPlan) {
+        let switches = self.switches();
+        let writable = switches.get(&Capability::Writable).copied();
+        if facts.archived && writable != Some(Switch::Opens) {
+            return self.archived(writable == Some(Switch::Closed), plan);
+        }
+        for (name, section) in self.in_order() {
+            let address = self.address.section(name);
+            let unread = Collection::Unreadable(Cause::new("not read"));
+            let found = self.live.sections.get(name).unwrap_or(&unread);
+            match diff::section(section, found, self.context) {
+                Ok(findings) => {
+                    if let (Shape::List, Ok(entries)) = (section.of.shape, found.entries()) {
+                        plan.findings.refusals.extend(guard::removals(
+                            &address,
+                            &section.origin,
+                            entries.len(),
+                            &findings.steps,
+                            &self.settings.limits,
+                        ));
+                    }
+                    plan.compared.insert(name);
+                    plan.findings.extend(findings);
+                }
+                Err(reason) => {
+                    let needs = section.of.home.needs.iter();
+                    let lacked = needs.filter_map(|needed| Some((needed, *switches.get(needed)?)));
+                    let lacked = lacked.last().or_else(|| {
+                        facts.archived.then_some((&Capability::Writable, Switch::Opens))
+                    });
+                    match lacked {
+                        Some((_, Switch::Opens)) => {
+                            let condition = "unless it turns out to be so already";
+                            plan.findings.extend(diff::possible(section, condition, self.context));
+                        }
+                        Some((needed, Switch::Closed)) => {
+                            let why = needed.reason(self.declared.scope).to_owned();
+                            let note = self.note(Reason::Closed { why }, &section.origin);
+                            plan.findings.notes.push(Note { address, ..note });
+                            plan.shut.insert(name);
+                        }
+                        None => plan.findings.incomplete.push(Incomplete { address, reason }),
+                    }
+                }
+            }
+        }
+        guard::access(self.live, self.declared, self.context, plan);
+        guard::visibility(plan);
+        guard::protection(plan);
+        order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
+    }
+
+    /// It is archived and stays so.
+    fn archived(&self, as_declared: bool, plan: &mut ContainerPlan) {
+        plan.closed = Some(Cause::new("the project is archived"));
+        if as_declared {
+            plan.findings.notes.push(self.note(Reason::Archived, &self.declared.origin));
+            // Nothing else could be seen of it, but that it is archived.
+            let says_so =
+                self.effects().filter(|(_, effect)| *effect == Effect::Lacks(Capability::Writable));
+            plan.compared.extend(says_so.map(|(name, _)| name));
+        } else {
+            plan.findings.notes.push(self.note(Reason::ArchivedByHand, &self.declared.origin));
+        }
+    }
+
+    /// The declared sections, in the order of their kinds.
+    fn in_order(&self) -> impl Iterator<Item = (&'static str, &DeclaredSection)> {
+        kinds::sections(self.declared.scope).filter_map(|section| {
+            Some((section.section, self.declared.sections.get(section.section)?))
+        })
+    }
+
+    /// What the container's own object does as declared, whether that differs or not.
+    fn effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
+        self.in_order().flat_map(|(name, section)| {
+            let effects = match self.live.sections.get(name) {
+                Some(Collection::One(Some(live))) => section.effects_on(live),
+                _ => Vec::new(),
+            };
+            effects.into_iter().map(move |effect| (name, effect))
+        })
+    }
+
+    fn switches(&self) -> BTreeMap<Capability, Switch> {
+        self.effects()
+            .filter_map(|(_, effect)| match effect {
+                Effect::Provides(capability) => Some((capability, Switch::Opens)),
+                Effect::Lacks(capability) => Some((capability, Switch::Closed)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The container is not there: it comes first, with what comes into being along with it, and
+    /// everything else after it.
+    fn create(&self, create: &Declared, plan: &mut ContainerPlan) {
+        match self.creation(create, plan) {
+            Ok(step) => plan.findings.steps.push(step),
+            Err(problem) => return plan.close(problem),
+        }
+        for (name, section) in self.in_order().filter(|(_, s)| !s.of.comes_with_container()) {
+            // Nothing is there yet, but that those whom a section names are known may have to be
+            // read.
+            let found = self.live.sections.get(name).unwrap_or(&Collection::Fresh);
+            match diff::section(section, found, self.context) {
+                Ok(findings) => plan.findings.extend(findings),
+                Err(reason) => {
+                    let address = self.address.section(name);
+                    plan.findings.incomplete.push(Incomplete { address, reason });
+                }
+            }
+        }
+        order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
+    }
+
+    /// The container itself, with what comes along with it. What has to wait becomes a note.
+    fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Problem> {
+        let (own, _) = kinds::container(self.declared.scope);
+        let own_fields = create.iter().map(|(name, field)| (own, name, field));
+        let along = self.in_order().filter(|(_, section)| section.of.comes_with_container());
+        let along = along.flat_map(|(_, section)| {
+            let fields = section.entries.iter().flat_map(|entry| entry.fields.iter());
+            fields.map(|(name, field)| (section.of, name, field))
+        });
+        let fields: BTreeMap<_, _> = own_fields
+            .chain(along)
+            .map(|(section, name, field)| (name, (section, field)))
+            .collect();
+        let values: Fields = fields
+            .iter()
+            .map(|(name, (_, field))| ((*name).to_owned(), field.value.clone()))
+            .collect();
+        let mut changes = Vec::new();
+        for (name, (section, field)) in &fields {
+            match section.rules.waits(name, &values, None) {
+                Some(why) => {
+                    let note = self.note(Reason::Waits { why: why.into() }, &field.origin);
+                    plan.findings.notes.push(Note {
+                        address: self.address.section(section.section),
+                        fields: vec![(*name).to_owned()],
+                        ..note
+                    });
+                }
+                None => changes.push(diff::creation_change(section.field(name), name, field)),
+            }
+        }
+        let job = Job {
+            section: own,
+            target: self.context.target,
+            names: self.context.names,
+            act: Act::Create(&values),
+        };
+        let origin = self.declared.origin.clone();
+        let sends = own.rules.calls(&job).map_err(|unable| {
+            diff::problem(unable, self.address, |_| origin.clone())
+                .unwrap_or_else(|| missing(self.declared, self.address, false))
+        })?;
+        let step = Step::new(self.address.clone(), Action::Create, origin, changes, sends);
+        Ok(Step { effects: vec![Effect::Provides(Capability::Exists)], ..step })
+    }
+}
