@@ -373,6 +373,7 @@ pub const FACTS: &[Fact] = &[
         "a group that is read or changed shows its projects and those shared with it; with_projects=false hides them",
     ),
     service("group-settings", "the settings of a group are kept, as far as the tier has them; so is its avatar"),
+    service("group-default-protection", "a group without a default_branch_protection of its own shows that of the service"),
     service("group-variables", "a group has variables as a project has, for its owners"),
     service("group-taken", "a taken path of a group is 400"),
     service("group-rename", "what is below a renamed group follows it"),

@@ -523,6 +523,8 @@ async fn the_first_branch_is_protected_however_it_comes() {
     // What the service says counts where no group does.
     let instance = json!({"default_branch_protection": 1});
     world.call(ROOT, "PUT", "/application/settings", &instance).await;
+    let acme = world.get("mia", "/groups/acme").await.body;
+    assert_eq!(acme["default_branch_protection"], 1, "{}", fact("group-default-protection"));
     let readme = json!({"path": "readme", "initialize_with_readme": true});
     world.call("dan", "POST", "/projects", &readme).await;
     assert_eq!(

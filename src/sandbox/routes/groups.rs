@@ -17,7 +17,8 @@ use super::super::store::namespace::{Namespace, NewGroup};
 use super::members;
 use super::projects::{self, check_path, check_visibility};
 use super::{
-    Route, actions, avatars, custom_attributes, delete, get, post, project_list, put, shares,
+    Route, actions, avatars, custom_attributes, delete, get, instance, post, project_list, put,
+    shares,
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -51,6 +52,9 @@ fn json(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
     for (name, value) in OF_GROUPS.all(call.db, group.id, call.tier())? {
         body[name] = value;
     }
+    if !OF_GROUPS.set(call.db, group.id)?.contains_key(BRANCH_PROTECTION) {
+        body[BRANCH_PROTECTION] = instance::setting(call.db, BRANCH_PROTECTION)?;
+    }
     // The root of a hierarchy says this for all of it.
     if let Some(members) = body.as_object_mut().filter(|_| group.parent_id.is_some()) {
         members.remove("prevent_sharing_groups_outside_hierarchy");
@@ -64,6 +68,7 @@ fn take_settings(call: &Call<'_>, group: i64) -> Result<(), Failure> {
     avatars::take(call, Holder::Group(group), &call.params).map(drop)
 }
 
+pub(super) const BRANCH_PROTECTION: &str = "default_branch_protection";
 const SHARE_LOCK: &str = "share_with_group_lock";
 
 /// Whether projects of a group cannot be shared with groups.

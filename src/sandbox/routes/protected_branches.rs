@@ -18,6 +18,7 @@ use super::super::store::protection::{
 };
 use super::super::store::user::User;
 use super::grants::{self, Plan};
+use super::groups::BRANCH_PROTECTION;
 use super::{Route, delete, get, instance, patch, post};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -248,14 +249,15 @@ pub(super) fn protect_default(
 
 /// How default branches in a namespace are protected: as the group says, else as the service does.
 fn default_level(call: &Call<'_>, namespace: &Namespace) -> Result<i64, Failure> {
-    const NAME: &str = "default_branch_protection";
     let own = match namespace.is_group() {
-        true => OF_GROUPS.set(call.db, namespace.id)?.get(NAME).and_then(Value::as_i64),
+        true => {
+            OF_GROUPS.set(call.db, namespace.id)?.get(BRANCH_PROTECTION).and_then(Value::as_i64)
+        }
         false => None,
     };
     match own {
         Some(level) => Ok(level),
-        None => Ok(instance::setting(call.db, NAME)?.as_i64().unwrap_or(0)),
+        None => Ok(instance::setting(call.db, BRANCH_PROTECTION)?.as_i64().unwrap_or(0)),
     }
 }
 
