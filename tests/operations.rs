@@ -20,12 +20,9 @@ fn in_path(row: &Operation) -> BTreeSet<&'static str> {
 
 /// The parameters of an operation, those that are nested included.
 fn all_parameters(row: &Operation) -> Vec<&'static Parameter> {
-    let nested = |parameter: &'static Parameter| {
-        if let Type::Object(keys) = parameter.value { keys } else { &[] }
-    };
     parameters(row)
         .into_iter()
-        .flat_map(|parameter| std::iter::once(parameter).chain(nested(parameter)))
+        .flat_map(|parameter| std::iter::once(parameter).chain(parameter.value.keys()))
         .collect()
 }
 
@@ -105,7 +102,8 @@ fn every_parameter_is_whole() {
             assert!(!parameter.name.is_empty() && parameter.about.ends_with('.'), "{at}");
             assert!(parameter.value.words().is_none_or(|words| !words.is_empty()), "{at}");
             assert!(
-                parameter.place != Place::Body || matches!(row.method, Method::Post | Method::Put),
+                parameter.place != Place::Body
+                    || matches!(row.method, Method::Post | Method::Put | Method::Patch),
                 "{at}: a body"
             );
             assert!(
@@ -118,12 +116,10 @@ fn every_parameter_is_whole() {
                 parameters.iter().any(|other| other.name == name && !other.deprecated)
             });
             assert!(replaced && (parameter.deprecated || parameter.replaced_by.is_none()), "{at}");
-            if let Type::Object(keys) = parameter.value {
+            if let Type::Object(keys) | Type::Objects(keys) = parameter.value {
                 assert!(
                     !keys.is_empty()
-                        && keys
-                            .iter()
-                            .all(|key| !matches!(key.value, Type::Object(_)) && !key.required),
+                        && keys.iter().all(|key| key.value.keys().is_empty() && !key.required),
                     "{at}"
                 );
             }
@@ -169,6 +165,7 @@ fn what_is_required_is_known_by_name() {
         ("project-share", vec!["group_id", "group_access"]),
         ("hook-add", vec!["url"]),
         ("hook-edit", vec!["url"]),
+        ("protected-branch-add", vec!["name"]),
         ("user-find", vec!["username"]),
     ] {
         assert_eq!(named(find(id), |p| p.required && p.place != Place::Path), required, "{id}");
@@ -177,7 +174,7 @@ fn what_is_required_is_known_by_name() {
         .filter(|row| !named(row, |p| p.required && p.place != Place::Path).is_empty())
         .map(|row| row.id)
         .collect();
-    assert_eq!(with.len(), 17, "{with:?}");
+    assert_eq!(with.len(), 18, "{with:?}");
     assert_eq!(find("project-create").one_of, ["name", "path"]);
 }
 

@@ -245,6 +245,7 @@ impl HttpTransport {
             Method::Get => http::Method::GET,
             Method::Post => http::Method::POST,
             Method::Put => http::Method::PUT,
+            Method::Patch => http::Method::PATCH,
             Method::Delete => http::Method::DELETE,
         };
         let idle = request.idle;

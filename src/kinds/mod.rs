@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 use crate::{
     field::Scope,
     kind::{Itself, Kind, Place, Section},
-    operation::{OPERATIONS, Parameter, Type},
+    operation::{OPERATIONS, Parameter},
     text,
     value::Json,
 };
@@ -69,9 +69,7 @@ static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     }
     fn of_parameter(parameter: &Parameter, names: &mut BTreeSet<&'static str>) {
         names.insert(parameter.name);
-        if let Type::Object(parts) = parameter.value {
-            parts.iter().for_each(|part| of_parameter(part, names));
-        }
+        parameter.value.keys().iter().for_each(|part| of_parameter(part, names));
     }
     let mut names = BTreeSet::new();
     everywhere().for_each(|section| of_schema(&section.table().schema, &mut names));

@@ -219,7 +219,6 @@ fn rows(page: &mut String, prefix: &str, parameter: &Parameter) {
         parameter.place,
         parameter.about.replace('|', "\\|")
     );
-    if let Type::Object(keys) = parameter.value {
-        keys.iter().for_each(|key| rows(page, &name, key));
-    }
+    let name = if matches!(parameter.value, Type::Objects(_)) { format!("{name}[]") } else { name };
+    parameter.value.keys().iter().for_each(|key| rows(page, &name, key));
 }

@@ -35,6 +35,8 @@ pub enum Method {
     Post,
     /// Edits.
     Put,
+    /// Edits, with lists as differences.
+    Patch,
     /// Removes.
     Delete,
 }
@@ -46,6 +48,7 @@ impl Method {
             Self::Get => "GET",
             Self::Post => "POST",
             Self::Put => "PUT",
+            Self::Patch => "PATCH",
             Self::Delete => "DELETE",
         }
     }
@@ -147,7 +150,7 @@ impl Operation {
             (None, &[], Tier::Free, None, false);
         let again = match method {
             Method::Get => Again::Reads,
-            Method::Put | Method::Delete => Again::Same,
+            Method::Put | Method::Patch | Method::Delete => Again::Same,
             Method::Post => Again::Second,
         };
         let filtered_after_paging = false;
@@ -527,6 +530,7 @@ mod tests {
         let all = |method| OPERATIONS.iter().filter(|op| op.row().method == method).count();
         assert_eq!(rows(Again::Reads, Method::Get).len(), all(Method::Get));
         assert_eq!(rows(Again::Same, Method::Put).len(), all(Method::Put));
+        assert_eq!(rows(Again::Refused, Method::Patch).len(), all(Method::Patch));
         assert_eq!(rows(Again::Never, Method::Delete), ["project-delete"]);
         assert_eq!(rows(Again::Same, Method::Delete).len(), all(Method::Delete) - 1);
         let posts = [
@@ -564,6 +568,7 @@ mod tests {
                     "project-share",
                     "fork-relation-create",
                     "push-rule-add",
+                    "protected-branch-add",
                 ],
             ),
             (Again::Second, &["project-upload", "project-import-members", "hook-add"]),

@@ -73,6 +73,8 @@ pub enum Type {
     Integers,
     /// An object with these keys, each said on its own.
     Object(&'static [Parameter]),
+    /// Any number of objects with these keys.
+    Objects(&'static [Parameter]),
     /// An object whose keys nobody knows beforehand; its values are texts.
     Map,
     /// A file to upload.
@@ -88,9 +90,17 @@ impl Type {
         }
     }
 
+    /// The keys of an object, or of each of several.
+    pub const fn keys(self) -> &'static [Parameter] {
+        match self {
+            Self::Object(keys) | Self::Objects(keys) => keys,
+            _ => &[],
+        }
+    }
+
     /// Whether several values may be given.
     pub const fn is_list(self) -> bool {
-        matches!(self, Self::Texts | Self::Words(_) | Self::Integers)
+        matches!(self, Self::Texts | Self::Words(_) | Self::Integers | Self::Objects(_))
     }
 }
 
@@ -110,6 +120,7 @@ impl fmt::Display for Type {
             Self::Words(_) => "words",
             Self::Integers => "numbers",
             Self::Object(_) => "object",
+            Self::Objects(_) => "objects",
             Self::Map => "texts by key",
             Self::File => "file",
         })

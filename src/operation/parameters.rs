@@ -7,8 +7,8 @@
 use super::parameter::{
     Parameter,
     Type::{
-        Boolean, Date, File, IdOrName, Integer, Integers, Level, Map, Object, Text, Time, Word,
-        Words,
+        Boolean, Date, File, IdOrName, Integer, Integers, Level, Map, Object, Objects, Text, Time,
+        Word, Words,
     },
     body, path, query,
 };
@@ -28,6 +28,8 @@ pub(super) const PENDING_MEMBER: List =
     &[path("member_id", Integer, "The id of the pending member.")];
 pub(super) const KEY: List = &[path("key", Text, "The key of the variable.")];
 pub(super) const HOOK: List = &[path("hook_id", Integer, "The id of the hook.")];
+pub(super) const PROTECTED_BRANCH: List =
+    &[path("name", Text, "The name of the branch, or the wildcard, as it was protected.")];
 pub(super) const OTHER_GROUP: List =
     &[path("group_id", Integer, "The id of the group that the project is shared with.")];
 pub(super) const SOURCE_PROJECT: List =
@@ -286,5 +288,77 @@ pub(super) const SHARE: List = &[
     body("expires_at", Date, "The day on which the share ends."),
 ];
 
-pub(super) const GROUP_DETAILS: &[Parameter] =
-    &[query("with_projects", Boolean, "Whether its projects are listed too.")];
+// Groups (not in the reference).
+
+pub(super) const WITH_PROJECTS: List = &[query(
+    "with_projects",
+    Boolean,
+    "With up to 100 projects of the group, and as many shared with it; true if left out.",
+)];
+
+// Protected branches (not in the reference).
+
+pub(super) const BRANCH_SEARCH: List =
+    &[query("search", Text, "Only names that have this as a part.")];
+pub(super) const NEW_PROTECTION: List = &[
+    body("name", Text, "The name of a branch, or a wildcard such as `release/*`.").required(),
+    body(
+        "push_access_level",
+        Integer,
+        "Who may push: 0 no one, 30 developers, 40 maintainers, 60 administrators; 40 if neither \
+         this nor `allowed_to_push` is given.",
+    ),
+    body(
+        "merge_access_level",
+        Integer,
+        "Who may merge: 0 no one, 30 developers, 40 maintainers, 60 administrators; 40 if neither \
+         this nor `allowed_to_merge` is given.",
+    ),
+    body(
+        "unprotect_access_level",
+        Integer,
+        "Who may unprotect: 30 developers, 40 maintainers, 60 administrators; 40 if neither this \
+         nor `allowed_to_unprotect` is given.",
+    )
+    .premium(),
+    body("allowed_to_push", Objects(NEW_GRANT), "Who else may push.").premium(),
+    body("allowed_to_merge", Objects(NEW_GRANT), "Who else may merge.").premium(),
+    body("allowed_to_unprotect", Objects(NEW_GRANT), "Who else may unprotect.").premium(),
+    ALLOW_FORCE_PUSH,
+    CODE_OWNERS,
+];
+pub(super) const CHANGED_PROTECTION: List = &[
+    body("allowed_to_push", Objects(CHANGED_GRANT), "Changes of who may push.").premium(),
+    body("allowed_to_merge", Objects(CHANGED_GRANT), "Changes of who may merge.").premium(),
+    body("allowed_to_unprotect", Objects(CHANGED_GRANT), "Changes of who may unprotect.").premium(),
+    ALLOW_FORCE_PUSH,
+    CODE_OWNERS,
+];
+const ALLOW_FORCE_PUSH: Parameter =
+    body("allow_force_push", Boolean, "Whether those who may push may force-push.");
+const CODE_OWNERS: Parameter = body(
+    "code_owner_approval_required",
+    Boolean,
+    "Whether code owners have to approve changes of their files; false if left out, also of an edit.",
+)
+.premium();
+const NEW_GRANT: List = &[LEVEL_OF_GRANT, USER_OF_GRANT, GROUP_OF_GRANT];
+const CHANGED_GRANT: List = &[
+    body("id", Integer, "The id of the grant to change; a new one is added if left out."),
+    LEVEL_OF_GRANT,
+    USER_OF_GRANT,
+    GROUP_OF_GRANT,
+    body("_destroy", Boolean, "Whether to remove the grant with this id."),
+];
+const LEVEL_OF_GRANT: Parameter = body(
+    "access_level",
+    Integer,
+    "Everybody with this level or a higher one: 0 no one, 30, 40, or 60 for administrators.",
+);
+const USER_OF_GRANT: Parameter =
+    body("user_id", Integer, "The id of a user, who has to be a member of the project.");
+const GROUP_OF_GRANT: Parameter = body(
+    "group_id",
+    Integer,
+    "The id of a group that the project itself is shared with, as developers or higher.",
+);

@@ -155,12 +155,25 @@ operations! {
     Write PUSH_RULE_DELETE = "push-rule-delete" Delete "/projects/:id/push_rule", "delete the push rule", "2, 4.6", Unsaid,
         [PROJECT].premium();
 
+    Read PROTECTED_BRANCH_LIST = "protected-branch-list" Get "/projects/:id/protected_branches", "list protected branches",
+        "supporting", List, [PROJECT, BRANCH_SEARCH, PAGING];
+    Read PROTECTED_BRANCH_GET = "protected-branch-get" Get "/projects/:id/protected_branches/:name",
+        "get a protected branch or wildcard", "supporting", One, [PROJECT, PROTECTED_BRANCH];
+    Write PROTECTED_BRANCH_CREATE = "protected-branch-add" Post "/projects/:id/protected_branches", "protect a branch or wildcard",
+        "supporting", One, [PROJECT, NEW_PROTECTION].again(Again::Refused);
+    // A grant that is there already is refused, and so is an id that has gone.
+    Write PROTECTED_BRANCH_UPDATE = "protected-branch-edit" Patch "/projects/:id/protected_branches/:name",
+        "edit a protected branch or wildcard", "supporting", One,
+        [PROJECT, PROTECTED_BRANCH, CHANGED_PROTECTION].since("15.6").again(Again::Refused);
+    Write PROTECTED_BRANCH_DELETE = "protected-branch-delete" Delete "/projects/:id/protected_branches/:name",
+        "unprotect a branch or wildcard", "supporting", Nothing, [PROJECT, PROTECTED_BRANCH];
+
     Read CURRENT_USER = "current-user" Get "/user", "get the user that the token belongs to", "supporting", One, [];
     Read USER_FIND = "user-find" Get "/users", "find a user by name", "supporting", List, [USERNAME, PAGING];
     Read NAMESPACE_GET = "namespace-get" Get "/namespaces/:id", "get a namespace", "supporting", One, [NAMESPACE];
     Read NAMESPACE_FIND = "namespace-find" Get "/namespaces", "find namespaces by a part of their path", "supporting", List,
         [SEARCHED_NAMESPACE, PAGING];
-    Read GROUP_GET = "group-get" Get "/groups/:id", "get a group", "supporting", One, [GROUP, GROUP_DETAILS];
+    Read GROUP_GET = "group-get" Get "/groups/:id", "get a group", "supporting", One, [GROUP, WITH_PROJECTS];
     Read GROUP_PROJECTS = "group-project-list" Get "/groups/:id/projects", "list a group's projects", "supporting", List,
         [GROUP, OF_SUBGROUPS, LISTING, ORDER, PAGING];
 }

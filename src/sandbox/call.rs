@@ -58,6 +58,13 @@ impl Call<'_> {
         self.done_after(self.service.profile.import_delay)
     }
 
+    /// When the service will have protected a default branch that appears now, unless that is at
+    /// once.
+    pub(crate) fn protection_due_at(&self) -> Option<String> {
+        let delay = self.service.profile.protection_delay;
+        (!delay.is_zero()).then(|| self.done_after(delay))
+    }
+
     /// When something that starts now has finished: never within the call that starts it.
     fn done_after(&self, delay: Duration) -> String {
         let delay = delay.max(Duration::from_millis(1));

@@ -282,7 +282,14 @@ fn nest(slot: &mut Value, keys: &[&str], value: Value) {
             *slot = Value::Array(Vec::new());
         }
         if let Value::Array(items) = slot {
-            items.push(Value::Null);
+            // `a[][b]=1&a[][c]=2` is one object, until a key comes again.
+            let joins = |last: &Value| {
+                let members = last.as_object().zip(rest.first());
+                members.is_some_and(|(members, key)| !members.contains_key(*key))
+            };
+            if !items.last().is_some_and(joins) {
+                items.push(Value::Null);
+            }
             if let Some(last) = items.last_mut() {
                 nest(last, rest, value);
             }
@@ -330,6 +337,10 @@ mod tests {
         }
         assert_eq!(form("topics[]=b&topics[]=a").get("topics"), Some(&json!(["b", "a"])));
         assert_eq!(form("a[b][c]=d+e%2Bf").get("a"), Some(&json!({"b": {"c": "d e+f"}})));
+        assert_eq!(
+            form("a[][b]=1&a[][c]=2&a[][b]=3").get("a"),
+            Some(&json!([{"b": "1", "c": "2"}, {"b": "3"}]))
+        );
     }
 
     #[test]

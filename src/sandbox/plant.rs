@@ -13,7 +13,7 @@ use super::answer::Failure;
 use super::attributes::{Route, Tier};
 use super::call::Call;
 use super::params::Params;
-use super::routes::{groups, hooks, members, projects, push_rules, variables};
+use super::routes::{groups, hooks, members, projects, protected_branches, push_rules, variables};
 use super::scope::Scope;
 use super::seed::{
     Seed, SeedError, SeedGroup, SeedMember, SeedProject, SeedState, SeedUser, SeedVisibility,
@@ -257,7 +257,7 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     let project =
         Project::by_path(call.db, &seed.path)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     let id = project.id;
-    let scope = Scope::Project(Box::new(project));
+    let scope = Scope::Project(Box::new(project.clone()));
     for (number, fields) in seed.variables.iter().enumerate() {
         let add = parameters(fields).and_then(|fields| variables::plant(call, &scope, &fields));
         add.map_err(refused(&format!("{place}, variable {}", number + 1)))?;
@@ -271,6 +271,12 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
         add.map_err(refused(&format!("{place}, push rule")))?;
     }
     add_members(call, &scope, &place, &seed.members)?;
+    // Only members can be granted something.
+    for (number, fields) in seed.protected_branches.iter().enumerate() {
+        let add = parameters(fields)
+            .and_then(|fields| protected_branches::plant(call, &project, &fields));
+        add.map_err(refused(&format!("{place}, protected branch {}", number + 1)))?;
+    }
     if seed.archived {
         call.db.execute("UPDATE projects SET archived = 1 WHERE id = ?1", params![id])?;
     }
@@ -315,6 +321,9 @@ fn refused(place: &str) -> impl Fn(Failure) -> SeedError + use<> {
 fn reason(failure: &Failure) -> String {
     match failure.body.get("message").or_else(|| failure.body.get("error")) {
         Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(texts)) => {
+            texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; ")
+        }
         Some(Value::Object(fields)) => {
             let texts = fields.iter().map(|(field, texts)| match texts {
                 Value::Array(texts) => {

@@ -40,6 +40,8 @@ pub struct Profile {
     pub deletion_delay: Option<u32>,
     /// How long forks and imports take, by the sandbox's clock.
     pub import_delay: Duration,
+    /// How long after the first branch the service protects it by itself; at once if this is zero.
+    pub protection_delay: Duration,
     /// How long housekeeping keeps others from starting it again.
     pub housekeeping_lease: Duration,
     /// Whether gists can be imported; the reference has this off by default (1, 9).
@@ -71,6 +73,16 @@ pub struct Profile {
     pub raw_masks_plainly: bool,
     /// What the licence does not have is 403 instead of 404.
     pub unlicensed_forbidden: bool,
+    /// Developers may read protected branches, as releases from 16 on have it.
+    pub developers_read_protections: bool,
+    /// Grants of users and groups have no level, as the documentation shows them.
+    pub grants_without_level: bool,
+    /// PATCH of a protected branch without `code_owner_approval_required` keeps it, as later
+    /// releases have it.
+    pub code_owner_approval_kept: bool,
+    /// The level of a member who does not come from a directory cannot be overridden: 403. No
+    /// member comes from one here.
+    pub override_needs_directory: bool,
     /// `requirements_access_level` cannot be public: the descriptions of the reference differ (2,
     /// 4.3).
     pub requirements_never_public: bool,
@@ -105,13 +117,20 @@ impl Profile {
             ),
             ("archive_twice_refused", with(|profile| profile.archive_twice_refused = true)),
             ("archived_read_only", with(|profile| profile.archived_read_only = true)),
+            ("code_owner_approval_kept", with(|profile| profile.code_owner_approval_kept = true)),
+            (
+                "developers_read_protections",
+                with(|profile| profile.developers_read_protections = true),
+            ),
             ("former_paths_answer", with(|profile| profile.former_paths_answer = true)),
+            ("grants_without_level", with(|profile| profile.grants_without_level = true)),
             ("import_members_created", with(|profile| profile.import_members_created = true)),
             ("last_owner_bad_request", with(|profile| profile.last_owner_bad_request = true)),
             ("later_errors", with(|profile| profile.later_errors = true)),
             ("maintainer_grants_owner", with(|profile| profile.maintainer_grants_owner = true)),
             ("maintainer_relates_forks", with(|profile| profile.maintainer_relates_forks = true)),
             ("optional_variable_value", with(|profile| profile.optional_variable_value = true)),
+            ("override_needs_directory", with(|profile| profile.override_needs_directory = true)),
             ("owner_in_brief", with(|profile| profile.owner_in_brief = true)),
             ("put_clears_expiry", with(|profile| profile.put_clears_expiry = true)),
             ("put_resets_omitted_flags", with(|profile| profile.put_resets_omitted_flags = true)),

@@ -181,6 +181,9 @@ pub struct SeedProject {
     /// The push rule, in the service's own field names.
     #[serde(default)]
     pub push_rule: Option<Map<String, Value>>,
+    /// Protected branches, in the service's own field names.
+    #[serde(default)]
+    pub protected_branches: Vec<Map<String, Value>>,
     /// Whether the project is archived.
     #[serde(default)]
     pub archived: bool,
@@ -249,7 +252,7 @@ mod tests {
                 fields += 1;
             }
         }
-        assert_eq!(fields, 24);
+        assert_eq!(fields, 25);
     }
 
     #[test]

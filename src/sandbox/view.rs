@@ -12,7 +12,7 @@ use super::access::{MAINTAINER, REPORTER};
 use super::answer::Failure;
 use super::attributes::Tier;
 use super::call::Call;
-use super::routes::custom_attributes;
+use super::routes::{custom_attributes, shares};
 use super::settings;
 use super::store::holder::Holder;
 use super::store::namespace::Namespace;
@@ -136,7 +136,7 @@ pub(crate) fn full(
     links(call, project.id, object.object("_links"));
     object.value(
         "shared_with_groups",
-        if project.shared { shared_with_groups(call, project)? } else { Vec::new() },
+        if project.shared { shares::shown(call, Holder::Project(project.id))? } else { Vec::new() },
     )?;
     if let Some(user) = &call.caller {
         permissions(call, user, project, object.object("permissions"))?;
@@ -301,23 +301,6 @@ fn links(call: &Call<'_>, id: i64, mut object: Object<'_>) {
         object.plain(name, &[&own, path]);
     }
     object.close();
-}
-
-fn shared_with_groups(call: &Call<'_>, project: &Project) -> Result<Vec<Value>, Failure> {
-    let mut statement = call.db.prepare_cached(
-        "SELECT n.id, n.name, n.full_path, s.access_level, s.expires_at
-         FROM shares s JOIN namespaces n ON n.id = s.invited_id WHERE s.project_id = ?1 ORDER BY s.id",
-    )?;
-    let rows = statement.query_map([project.id], |row| {
-        Ok(json!({
-            "group_id": row.get::<_, i64>(0)?,
-            "group_name": row.get::<_, String>(1)?,
-            "group_full_path": row.get::<_, String>(2)?,
-            "group_access_level": row.get::<_, i64>(3)?,
-            "expires_at": row.get::<_, Option<String>>(4)?,
-        }))
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// The caller's direct and inherited roles, each null without one.

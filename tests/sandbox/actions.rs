@@ -241,13 +241,13 @@ async fn groups_are_invited_to_projects() {
                 json!({"error": "group_access does not have a valid value"}),
             ),
             (
-                fact("share"),
+                fact("share-unknown"),
                 "mia",
                 "POST",
                 share,
                 json!({"group_id": 999, "group_access": 30}),
                 404,
-                json!({"message": "404 Group Not Found"}),
+                json!({"message": "Not Found"}),
             ),
             (
                 fact("share"),

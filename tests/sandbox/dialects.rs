@@ -14,6 +14,8 @@ const HOOK: &str = "/projects/acme%2Fshop/hooks/1";
 const RULE: &str = "/projects/acme%2Fshop/push_rule";
 const VARIABLES: &str = "/projects/acme%2Fshop/variables";
 const VARIABLE: &str = "/projects/acme%2Fshop/variables/A";
+const BRANCHES: &str = "/projects/acme%2Fshop/protected_branches";
+const BRANCH: &str = "/projects/acme%2Fshop/protected_branches/main";
 const STRANGER: &str = "/projects/acme%2Fshop/members/7";
 
 /// Calls that end with the answer of a dialect.
@@ -67,6 +69,40 @@ fn calls(switch: &str) -> Vec<Row> {
             ),
             (fact("archived-writable"), "olive", "DELETE", "/projects/1/members/4", NO, 403, NO),
         ],
+        "code_owner_approval_kept" => vec![
+            (
+                fact("protected-branch-defaults"),
+                "mia",
+                "POST",
+                BRANCHES,
+                json!({"name": "main", "code_owner_approval_required": true}),
+                201,
+                NO,
+            ),
+            (
+                fact("protected-branch-code-owners"),
+                "mia",
+                "PATCH",
+                BRANCH,
+                json!({"allow_force_push": true}),
+                200,
+                json!({"code_owner_approval_required": true}),
+            ),
+        ],
+        "developers_read_protections" => vec![
+            (fact("protected-branch-read"), "dan", "GET", BRANCHES, NO, 200, json!([])),
+            (fact("protected-branch-read"), "dan", "GET", BRANCH, NO, 404, NO),
+            (fact("protected-branch-read"), "rita", "GET", BRANCHES, NO, 403, NO),
+        ],
+        "grants_without_level" => vec![(
+            fact("protected-branch-shape"),
+            "mia",
+            "POST",
+            BRANCHES,
+            json!({"name": "main", "allowed_to_push": [{"user_id": 4}]}),
+            201,
+            json!({"push_access_levels": [{"access_level": null, "user_id": 4, "group_id": null}]}),
+        )],
         "former_paths_answer" => vec![
             (fact("project-edit"), "mia", "PUT", SHOP, json!({"path": "store"}), 200, NO),
             (fact("project-moved"), "mia", "GET", SHOP, NO, 200, json!({"path": "store"})),
@@ -146,6 +182,15 @@ fn calls(switch: &str) -> Vec<Row> {
             (fact("fork-relation-right"), "mia", "POST", "/projects/1/fork/2", NO, 201, NO),
             (fact("fork-relation-right"), "mia", "DELETE", "/projects/1/fork", NO, 204, NO),
         ],
+        "override_needs_directory" => vec![(
+            fact("override"),
+            "olive",
+            "POST",
+            "/groups/acme/members/4/override",
+            NO,
+            403,
+            NO,
+        )],
         "owner_in_brief" => {
             vec![(
                 fact("project-owner"),

@@ -252,6 +252,46 @@ async fn all_members_count_once_with_their_highest_level() {
 }
 
 #[tokio::test]
+async fn a_level_below_the_highest_inherited_one_is_refused() {
+    let world = World::with(json!({
+        "users": [{"username": "ann", "token": "ann"}, {"username": "bob"}],
+        "groups": [
+            {"path": "top", "name": "The Top", "members": [
+                {"user": "ann", "access_level": "owner"}, {"user": "bob", "access_level": "maintainer"},
+            ]},
+            {"path": "top/mid", "members": [{"user": "bob", "access_level": "developer"}]},
+            {"path": "top/mid/low"},
+        ],
+        "projects": [{"path": "top/mid/thing"}],
+    }))
+    .await;
+    let bob = id(&world, "bob").await;
+    let refused = json!({"message": {"access_level": ["should be greater than or equal to Maintainer \
+        inherited membership from group The Top"]}});
+    let add = |level: i64| json!({"user_id": bob, "access_level": level});
+    let row = |path, level, status, answer| {
+        (fact("member-inherited"), "ann", "POST", path, add(level), status, answer)
+    };
+    let own = kept(format!("/groups/top%2Fmid/members/{bob}"));
+    world
+        .check(vec![
+            row("/projects/top%2Fmid%2Fthing/members", 20, 400, refused.clone()),
+            row("/groups/top%2Fmid%2Flow/members", 30, 400, refused.clone()),
+            row("/groups/top%2Fmid%2Flow/members", 40, 201, NO),
+            (
+                fact("member-inherited"),
+                "ann",
+                "PUT",
+                own,
+                json!({"access_level": 20}),
+                400,
+                refused,
+            ),
+        ])
+        .await;
+}
+
+#[tokio::test]
 async fn a_personal_project_keeps_its_owner() {
     let world = World::usual().await;
     let dan = id(&world, "dan").await;

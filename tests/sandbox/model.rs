@@ -45,7 +45,9 @@ fn change(model: &Model) {
         ("PUT", SHOP, json!({"description": "new"}), 200),
         ("POST", HOOKS, json!({"url": "https://a.example/", "token": "secret of the hook"}), 201),
         ("POST", VARIABLES, json!({"key": "A", "value": "1"}), 201),
-        ("POST", "/projects/2/share", json!({"group_id": 9, "group_access": 30}), 201),
+        ("POST", "/groups", json!({"name": "ops", "path": "ops"}), 201),
+        ("POST", "/projects/2/share", json!({"group_id": 10, "group_access": 30}), 201),
+        ("POST", "/projects/1/protected_branches", json!({"name": "main"}), 201),
         ("POST", "/projects/2/archive", json!({}), 201),
         ("DELETE", "/projects/1/members/4", json!({}), 404),
         ("POST", "/projects", json!({"path": "made", "namespace_id": 9}), 201),
@@ -135,6 +137,8 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
     assert_eq!(row("variables", "key", "A".into())["value"], "1");
     assert_eq!(row("push_rules", "project_id", 1.into())["settings"]["member_check"], true);
     assert_eq!(row("shares", "project_id", 2.into())["access_level"], 30);
+    assert_eq!(row("protected_branches", "name", "main".into())["project_id"], 1);
+    assert_eq!(row("protected_branch_grants", "action", "push".into())["access_level"], 40);
     assert_eq!(row("members", "user_id", 7.into())["project_id"], 1);
     assert_eq!(row("namespaces", "full_path", "acme".into())["visibility"], "public");
     let token = row("tokens", "user_id", 1.into());

@@ -29,6 +29,10 @@ const HOOK: &str = "id url project_id push_events push_events_branch_filter issu
 const RULE: &str = "id project_id commit_message_regex commit_message_negative_regex branch_name_regex author_email_regex \
     file_name_regex deny_delete_tag member_check prevent_secrets commit_committer_check reject_unsigned_commits \
     max_file_size created_at";
+const PROTECTION: &str = "id name push_access_levels merge_access_levels unprotect_access_levels \
+    allow_force_push code_owner_approval_required";
+const WHOLE_GROUP: &str = "id name path full_name full_path parent_id visibility web_url avatar_url created_at \
+    share_with_group_lock default_branch_protection shared_with_groups projects shared_projects";
 const USER: &str = "id username name state avatar_url web_url";
 const GROUP: &str = "id name avatar_url web_url full_name full_path";
 const STARRER: &str = "starred_since user";
@@ -51,6 +55,7 @@ fn steps() -> Vec<Step> {
     [
         variables(),
         hooks_and_push_rule(),
+        protected_branches(),
         members_of_a_project(),
         members_of_a_group(),
         hierarchy(),
@@ -151,6 +156,49 @@ fn hooks_and_push_rule() -> Vec<Step> {
             (rule, 200, json!({"max_file_size": 5, "member_check": true})),
         ),
         ("DELETE /projects/:id/push_rule", rule, NO, 204, "", NO, READS),
+    ]
+}
+
+fn protected_branches() -> Vec<Step> {
+    let (all, one) = ("/projects/1/protected_branches", "/projects/1/protected_branches/a%2Fb");
+    vec![
+        (
+            "POST /projects/:id/protected_branches",
+            all,
+            json!({"name": "a/b"}),
+            201,
+            PROTECTION,
+            json!({"name": "a/b"}),
+            (one, 200, json!({"allow_force_push": false})),
+        ),
+        (
+            "GET /projects/:id/protected_branches",
+            all,
+            NO,
+            200,
+            PROTECTION,
+            json!([{"name": "a/b"}]),
+            READS,
+        ),
+        (
+            "GET /projects/:id/protected_branches/:name",
+            one,
+            NO,
+            200,
+            PROTECTION,
+            json!({"id": 1}),
+            READS,
+        ),
+        (
+            "PATCH /projects/:id/protected_branches/:name",
+            one,
+            json!({"allow_force_push": true}),
+            200,
+            PROTECTION,
+            NO,
+            (one, 200, json!({"allow_force_push": true})),
+        ),
+        ("DELETE /projects/:id/protected_branches/:name", one, NO, 204, "", NO, (one, 404, NO)),
     ]
 }
 
@@ -501,6 +549,15 @@ fn links() -> Vec<Step> {
             "",
             NO,
             shared(json!([])),
+        ),
+        (
+            "GET /groups/:id",
+            "/groups/acme",
+            NO,
+            200,
+            WHOLE_GROUP,
+            json!({"full_path": "acme", "shared_with_groups": []}),
+            READS,
         ),
         (
             "GET /projects/:id/transfer_locations",

@@ -609,6 +609,7 @@ fn carry_out(model: &Model, token: &str, request: &WireRequest) -> WireResponse 
         Method::Get => http::Method::GET,
         Method::Post => http::Method::POST,
         Method::Put => http::Method::PUT,
+        Method::Patch => http::Method::PATCH,
         Method::Delete => http::Method::DELETE,
     };
     let builder = http::Request::builder().method(method).uri(format!("/api/v4{}", request.target));

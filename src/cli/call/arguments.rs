@@ -6,6 +6,7 @@
 //! | `name=text` | the value, in the form that the parameter's type says |
 //! | `name=a,b`, or `name=a name=b` | several values, where several are allowed |
 //! | `name[key]=value`, `name.key=value` | one key of an object |
+//! | `name=[{"key": value}]` | several objects, as JSON |
 //! | `name=@env:NAME`, `name=@file:PATH` | a text from the environment or a file; the only way to give a secret |
 //! | `name=@file:PATH` | a file to upload, where the parameter is one |
 //! | `name=@@text` | a text that starts with `@` |
@@ -286,8 +287,25 @@ fn plain(kind: Type, text: &str) -> Result<Json, Fault> {
             .ok()
             .filter(|id| id.to_string() == text)
             .map_or_else(|| text.into(), Json::from)),
+        Type::Objects(keys) => objects(keys, text),
         Type::Text | Type::Map | Type::Object(_) | Type::File | Type::Date | Type::Time => {
             Ok(text.into())
+        }
+    }
+}
+
+/// Objects as JSON; what the values of their keys are, the service checks.
+fn objects(keys: &[Parameter], text: &str) -> Result<Json, Fault> {
+    let list: Vec<Object> = serde_json::from_str(text).map_err(|_| {
+        Fault::new("is not a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
+    })?;
+    let known = |name: &str| keys.iter().any(|key| key.name == name);
+    match list.iter().flat_map(Object::keys).find(|name| !known(name)) {
+        None => Ok(list.into_iter().map(Json::Object).collect()),
+        Some(name) => {
+            let names: Vec<_> = keys.iter().map(|key| key.name).collect();
+            Err(Fault::new(format!("has no key `{name}`"))
+                .help(format!("it has {}", alternatives(&names))))
         }
     }
 }

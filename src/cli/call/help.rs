@@ -70,13 +70,15 @@ fn lines(parameter: &Parameter) -> Vec<(String, String, String)> {
         }
         (name + if parameter.required { "*" } else { "" }, parameter.value.to_string(), about)
     };
-    let keys = if let Type::Object(keys) = parameter.value { keys } else { &[] };
+    let keys = parameter.value.keys();
+    let each = if matches!(parameter.value, Type::Objects(_)) { "[]" } else { "" };
     let name = if matches!(parameter.value, Type::Object(_) | Type::Map) {
         format!("{}[KEY]", parameter.name)
     } else {
         parameter.name.into()
     };
-    let nested = keys.iter().map(|key| line(format!("{}[{}]", parameter.name, key.name), key));
+    let nested =
+        keys.iter().map(|key| line(format!("{}{each}[{}]", parameter.name, key.name), key));
     std::iter::once(line(name, parameter)).chain(nested).collect()
 }
 

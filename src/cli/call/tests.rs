@@ -9,8 +9,9 @@ use crate::{
     operation::{
         FILTERED_LIST, FORK_LIST, GROUP_MEMBER_CREATE, HOOK_CREATE, IMPORT_EXTGIT,
         IMPORT_EXTSERVER, MEMBER_DELETE, MEMBER_LIST, MEMBER_UPDATE, PROJECT_CREATE, PROJECT_FORK,
-        PROJECT_GET, PROJECT_LIST, PROJECT_UPDATE, PROJECT_UPLOAD, STARRED_PROJECTS,
-        VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_GET, VARIABLE_UPDATE,
+        PROJECT_GET, PROJECT_LIST, PROJECT_UPDATE, PROJECT_UPLOAD, PROTECTED_BRANCH_CREATE,
+        PROTECTED_BRANCH_UPDATE, STARRED_PROJECTS, VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_GET,
+        VARIABLE_UPDATE,
     },
 };
 
@@ -50,6 +51,14 @@ fn arguments_become_the_path_the_query_and_the_body() {
         (built(PROJECT_GET, &["id=acme/shop"]), "/projects/acme%2Fshop", json!(null)),
         (built(PROJECT_GET, &["id=7", "license=true"]), "/projects/7?license=true", json!(null)),
         (built(STARRED_PROJECTS, &["user_id=007"]), "/users/007/starred_projects", json!(null)),
+        (
+            built(
+                PROTECTED_BRANCH_UPDATE,
+                &["id=7", "name=a/b", r#"allowed_to_push=[{"id": 1, "_destroy": true}]"#],
+            ),
+            "/projects/7/protected_branches/a%2Fb",
+            json!({"allowed_to_push": [{"id": 1, "_destroy": true}]}),
+        ),
         (
             built(FORK_LIST, &["id=7", "min_access_level=Developer"]),
             "/projects/7/forks?min_access_level=30",
@@ -200,7 +209,16 @@ fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
     let variable = |argument| built(VARIABLE_CREATE, &["id=7", "key=A", "value=x", argument]);
     let edit = |argument| built(PROJECT_UPDATE, &["id=7", argument]);
     let list = |argument| built(PROJECT_LIST, &[argument]);
+    let protect = |argument| built(PROTECTED_BRANCH_CREATE, &["id=7", "name=main", argument]);
     let table = [
+        (
+            protect("allowed_to_push=30"),
+            "`allowed_to_push` is not a list of objects in JSON; write `[{\"KEY\": VALUE}]`",
+        ),
+        (
+            protect(r#"allowed_to_push=[{"user": 1}]"#),
+            "`allowed_to_push` has no key `user`; it has `access_level`, `user_id` or `group_id`",
+        ),
         (edit("visibility"), "`visibility` is not `name=value`"),
         (
             edit("visiblity=private"),

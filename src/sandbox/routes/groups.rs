@@ -10,12 +10,16 @@ use super::super::attributes::VISIBILITIES;
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
 use super::super::page;
+use super::super::params::Params;
 use super::super::scope::Scope;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::{Namespace, NewGroup};
 use super::members;
 use super::projects::{self, check_path, check_visibility};
-use super::{Route, actions, avatars, custom_attributes, delete, get, post, project_list, put};
+use super::{
+    Route, actions, avatars, custom_attributes, delete, get, instance, post, project_list, put,
+    shares,
+};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/groups", list),
@@ -28,8 +32,6 @@ pub(super) const ROUTES: &[Route] = &[
     post("/groups/{id}/transfer", transfer),
     get("/groups/{id}/transfer_locations", transfer_locations),
     post("/groups/{id}/projects/{project_id}", take_project),
-    post("/groups/{id}/share", share),
-    delete("/groups/{id}/share/{group_id}", unshare),
 ];
 
 fn json(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
@@ -50,6 +52,13 @@ fn json(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
     for (name, value) in OF_GROUPS.all(call.db, group.id, call.tier())? {
         body[name] = value;
     }
+    if !OF_GROUPS.set(call.db, group.id)?.contains_key(BRANCH_PROTECTION) {
+        body[BRANCH_PROTECTION] = instance::setting(call.db, BRANCH_PROTECTION)?;
+    }
+    // The root of a hierarchy says this for all of it.
+    if let Some(members) = body.as_object_mut().filter(|_| group.parent_id.is_some()) {
+        members.remove("prevent_sharing_groups_outside_hierarchy");
+    }
     Ok(body)
 }
 
@@ -57,6 +66,54 @@ fn json(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
 fn take_settings(call: &Call<'_>, group: i64) -> Result<(), Failure> {
     OF_GROUPS.take(call.db, group, call.tier(), &call.params)?;
     avatars::take(call, Holder::Group(group), &call.params).map(drop)
+}
+
+pub(super) const BRANCH_PROTECTION: &str = "default_branch_protection";
+const SHARE_LOCK: &str = "share_with_group_lock";
+
+/// Whether projects of a group cannot be shared with groups.
+pub(super) fn is_share_locked(call: &Call<'_>, group: i64) -> Result<bool, Failure> {
+    let set = OF_GROUPS.set(call.db, group)?;
+    Ok(set.get(SHARE_LOCK) == Some(&Value::Bool(true)))
+}
+
+/// Locks a group and all below it.
+fn lock_shares(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+    let mut lock = Params::default();
+    lock.add(SHARE_LOCK, true.into())?;
+    let all = group.subtree(call.db)?;
+    all.into_iter().try_for_each(|id| OF_GROUPS.take(call.db, id, call.tier(), &lock))
+}
+
+/// Below a locked group only the owners of that one can unlock.
+fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+    let unlocks = call.params.flag(SHARE_LOCK)? == Some(false) && is_share_locked(call, group.id)?;
+    let parent = match group.parent_id {
+        Some(id) if unlocks => Namespace::by_id(call.db, id)?,
+        _ => None,
+    };
+    match parent {
+        Some(parent)
+            if is_share_locked(call, parent.id)? && call.level_in_group(&parent)? < OWNER =>
+        {
+            let text = "cannot be disabled when the parent group \"Share with group lock\" is enabled, \
+                        except by the owner of the parent group";
+            Err(Failure::model(SHARE_LOCK, text))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A group that comes below a locked one is locked.
+fn inherit_share_lock(
+    call: &Call<'_>,
+    group: &Namespace,
+    parent: Option<&Namespace>,
+) -> Result<(), Failure> {
+    match parent {
+        Some(parent) if is_share_locked(call, parent.id)? => lock_shares(call, group),
+        _ => Ok(()),
+    }
 }
 
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -134,24 +191,9 @@ fn add_projects(call: &Call<'_>, group: &Namespace, body: &mut Value) -> Result<
 }
 
 /// The group with the groups invited to it.
-fn detailed(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
+pub(super) fn detailed(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
     let mut body = json(call, group)?;
-    let mut statement = call.db.prepare_cached(
-        "SELECT n.id, n.name, n.full_path, s.access_level, s.expires_at
-         FROM shares s JOIN namespaces n ON n.id = s.invited_id WHERE s.group_id = ?1 ORDER BY s.id",
-    )?;
-    let invited: Vec<Value> = statement
-        .query_map([group.id], |row| {
-            Ok(json!({
-                "group_id": row.get::<_, i64>(0)?,
-                "group_name": row.get::<_, String>(1)?,
-                "group_full_path": row.get::<_, String>(2)?,
-                "group_access_level": row.get::<_, i64>(3)?,
-                "expires_at": row.get::<_, Option<String>>(4)?,
-            }))
-        })?
-        .collect::<Result<_, _>>()?;
-    body["shared_with_groups"] = invited.into();
+    body["shared_with_groups"] = shares::shown(call, Holder::Group(group.id))?.into();
     Ok(body)
 }
 
@@ -183,6 +225,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = insert(call, new)?;
     members::insert(call, &Scope::Group(Box::new(group.clone())), user.id, OWNER, None)?;
     take_settings(call, group.id)?;
+    inherit_share_lock(call, &group, parent.as_ref())?;
     Answer::created(&detailed(call, &group)?)
 }
 
@@ -243,7 +286,12 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
         "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4, description = ?5 WHERE id = ?1",
         params![group.id, name, path, visibility, description],
     )?;
+    check_share_lock(call, &group)?;
+    let was_locked = is_share_locked(call, group.id)?;
     take_settings(call, group.id)?;
+    if !was_locked && is_share_locked(call, group.id)? {
+        lock_shares(call, &group)?;
+    }
     rename_below(call, &group)?;
     let group = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
     let mut body = detailed(call, &group)?;
@@ -320,6 +368,7 @@ fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
     let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
     rename_below(call, &moved)?;
     let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
+    inherit_share_lock(call, &moved, parent.as_ref())?;
     Answer::created(&detailed(call, &moved)?)
 }
 
@@ -338,43 +387,4 @@ fn take_project(call: &Call<'_>) -> Result<Answer, Failure> {
     call.check_writable(&project)?;
     projects::move_to(call, &project, &group)?;
     Answer::created(&detailed(call, &group)?)
-}
-
-/// An invitation as a call says it: the group, the level, the last day.
-pub(crate) fn invitation(call: &Call<'_>) -> Result<(Namespace, i64, Option<String>), Failure> {
-    call.params.require(&["group_id", "group_access"])?;
-    let id = call.params.integer("group_id")?.unwrap_or(0);
-    let level = call.params.integer("group_access")?.unwrap_or(0);
-    if !members::valid_level(level, false) {
-        return Err(Failure::no_valid_value("group_access"));
-    }
-    let invited = call.visible_group(&id.to_string())?;
-    let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
-    Ok((invited, level, expires_at))
-}
-
-fn share(call: &Call<'_>) -> Result<Answer, Failure> {
-    let group = call.group_as(OWNER)?;
-    let (invited, level, expires_at) = invitation(call)?;
-    let added = call.db.execute(
-        "INSERT INTO shares (group_id, invited_id, access_level, expires_at) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT DO NOTHING",
-        params![group.id, invited.id, level, expires_at],
-    )?;
-    if added == 0 {
-        return Err(Failure::conflict("The group has already been shared with this group"));
-    }
-    Answer::created(&detailed(call, &group)?)
-}
-
-fn unshare(call: &Call<'_>) -> Result<Answer, Failure> {
-    let group = call.group_as(OWNER)?;
-    let removed = call.db.execute(
-        "DELETE FROM shares WHERE group_id = ?1 AND invited_id = ?2",
-        params![group.id, call.segment_id("group_id")?],
-    )?;
-    match removed {
-        0 => Err(Failure::not_found("Group Link")),
-        _ => Ok(Answer::no_content()),
-    }
 }

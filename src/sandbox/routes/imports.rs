@@ -11,6 +11,7 @@ use super::super::params::flag;
 use super::super::settings;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
+use super::super::store::protection;
 use super::{Route, post, projects};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -180,6 +181,7 @@ fn cancel(call: &Call<'_>) -> Result<Answer, Failure> {
     }
     call.db
         .execute("UPDATE projects SET import_status = 'canceled' WHERE id = ?1", [project.id])?;
+    protection::forget_due(call.db, project.id, "*", call.now())?;
     let mut body = result(&project);
     body["import_source"] = project.import_source.clone().into();
     body["import_status"] = "canceled".into();

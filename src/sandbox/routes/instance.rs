@@ -2,7 +2,7 @@
 //! here. Clients set the first up before they begin, wait for the second, try their paging on the
 //! third, and look through the last when they clean up.
 
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value, json};
 
 use super::super::answer::{Answer, Failure};
@@ -106,8 +106,16 @@ fn presets() -> Map<String, Value> {
 
 fn settings(call: &Call<'_>) -> Result<Map<String, Value>, Failure> {
     call.administrator()?;
-    let stored: Option<String> = call
-        .db
+    stored(call.db)
+}
+
+/// One setting, whoever asks.
+pub(super) fn setting(db: &Connection, name: &str) -> Result<Value, Failure> {
+    Ok(stored(db)?.remove(name).unwrap_or_default())
+}
+
+fn stored(db: &Connection) -> Result<Map<String, Value>, Failure> {
+    let stored: Option<String> = db
         .prepare_cached("SELECT value FROM meta WHERE key = 'application settings'")?
         .query_row([], |row| row.get(0))
         .optional()?;

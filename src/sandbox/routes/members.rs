@@ -289,27 +289,33 @@ pub(super) fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>, F
     Ok(date.map(|day| day.map(|day| day.to_string())))
 }
 
-/// A direct level must not be below an inherited one.
+/// A direct level must not be below an inherited one; the complaint is about the highest.
 fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<(), Failure> {
-    for group in scope
-        .groups()
-        .into_iter()
-        .rev()
-        .filter(|group| !matches!(scope, Scope::Group(own) if own.id == *group))
-    {
-        let members = Member::select(call, "m.group_id = ?1", &group)?;
-        let above =
-            members.iter().find(|member| member.user.id == user && member.access_level > level);
-        if let (Some(member), Some(group)) = (above, Namespace::by_id(call.db, group)?) {
-            let text = format!(
-                "should be greater than or equal to {} inherited membership from group {}",
-                level_name(member.access_level),
-                group.name
-            );
-            return Err(Failure::model("access_level", text));
+    let above = scope.groups();
+    let above =
+        above.iter().filter(|group| !matches!(scope, Scope::Group(own) if own.id == **group));
+    let mut highest: Option<(i64, i64)> = None;
+    for group in above {
+        let members = Member::select(call, "m.group_id = ?1", group)?;
+        let inherited = members.iter().find(|member| member.user.id == user);
+        let inherited = inherited.map(|member| (member.access_level, *group));
+        // Of equal ones that of the nearest group.
+        if inherited.is_some_and(|(level, _)| highest.is_none_or(|(best, _)| level >= best)) {
+            highest = inherited;
         }
     }
-    Ok(())
+    match highest {
+        Some((inherited, group)) if inherited > level => {
+            let group = Namespace::by_id(call.db, group)?.map(|group| group.name);
+            let text = format!(
+                "should be greater than or equal to {} inherited membership from group {}",
+                level_name(inherited),
+                group.unwrap_or_default()
+            );
+            Err(Failure::model("access_level", text))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks what a new member shall do first. That is behind a flag that is off (reference 1, 9), so

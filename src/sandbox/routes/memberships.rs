@@ -363,6 +363,9 @@ impl Pending {
 fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer, Failure> {
     let group = call.group_as(OWNER)?;
     let user = call.segment_id("user_id")?;
+    if call.service.profile.override_needs_directory {
+        return Err(Failure::forbidden());
+    }
     let changed = call.db.execute(
         "UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2",
         params![group.id, user, on],

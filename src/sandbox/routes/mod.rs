@@ -5,6 +5,7 @@ pub(crate) mod avatars;
 pub(crate) mod bots;
 pub(crate) mod custom_attributes;
 pub(crate) mod forks;
+mod grants;
 pub(crate) mod groups;
 pub(crate) mod hooks;
 pub(crate) mod imports;
@@ -14,6 +15,7 @@ pub(crate) mod members;
 pub(crate) mod memberships;
 pub(crate) mod project_list;
 pub(crate) mod projects;
+pub(crate) mod protected_branches;
 pub(crate) mod push_rules;
 pub(crate) mod repository;
 pub(crate) mod shares;
@@ -51,6 +53,10 @@ const fn post(path: &'static str, handler: Handler) -> Route {
 
 const fn put(path: &'static str, handler: Handler) -> Route {
     route(Method::PUT, path, handler)
+}
+
+const fn patch(path: &'static str, handler: Handler) -> Route {
+    route(Method::PATCH, path, handler)
 }
 
 const fn delete(path: &'static str, handler: Handler) -> Route {
@@ -126,6 +132,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         memberships::ROUTES,
         project_list::ROUTES,
         projects::ROUTES,
+        protected_branches::ROUTES,
         push_rules::ROUTES,
         repository::ROUTES,
         shares::ROUTES,

@@ -18,7 +18,7 @@ use super::super::store::project::{Import, NewProject, Project};
 use super::super::store::user::User;
 use super::super::view::{self, Wanted};
 use super::members;
-use super::{Route, avatars, bots, delete, get, post, put, repository};
+use super::{Route, avatars, bots, delete, get, post, protected_branches, put, repository};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}", show),
@@ -194,7 +194,7 @@ fn from_template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<b
     }
 }
 
-/// Inserts the project with its first members.
+/// Inserts the project with its first members, and protects its default branch if it has one.
 pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure> {
     let id = Project::insert(call.db, new, call.tier(), &call.random_hex(), call.now())?;
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
@@ -204,6 +204,13 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure
     }
     if call.service.profile.bots_among_members {
         bots::insert(call, &scope, "access token", MAINTAINER)?;
+    }
+    if !new.empty_repo {
+        let due_at = match new.import {
+            Import::None => call.protection_due_at(),
+            Import::Until { done_at, .. } => Some(done_at.to_owned()),
+        };
+        protected_branches::protect_default(call, id, due_at.as_deref())?;
     }
     Ok(id)
 }

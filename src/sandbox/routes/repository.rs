@@ -12,7 +12,8 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::project::Project;
-use super::{Route, get, post};
+use super::super::store::protection::Protection;
+use super::{Route, get, post, protected_branches};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/repository/files/{path}", commit_file),
@@ -33,6 +34,8 @@ fn commit_file(call: &Call<'_>) -> Result<Answer, Failure> {
         let mut attributes = project.attributes(call.db)?;
         attributes.insert("default_branch".to_owned(), branch.as_str().into());
         project.save_attributes(call.db, &attributes, call.tier(), call.now())?;
+        let due_at = call.protection_due_at();
+        protected_branches::protect_default(call, project.id, due_at.as_deref())?;
     }
     Answer::created(&json!({ "file_path": path, "branch": branch }))
 }
@@ -86,9 +89,14 @@ fn all(call: &Call<'_>, project: &Project) -> Result<Vec<Value>, Failure> {
     let default = attributes.get("default_branch").and_then(Value::as_str).unwrap_or_default();
     let mut names = with_files(call, project.id)?;
     names.insert(default.to_owned());
+    let protections = Protection::all(call.db, project.id, call.now())?;
     let json = |name: &String| {
-        let default = name == default;
-        json!({ "name": name, "default": default, "protected": default, "merged": false, "commit": null })
+        let mut body = protected_branches::branch_flags(&protections, name);
+        body["name"] = name.as_str().into();
+        body["default"] = (name == default).into();
+        body["merged"] = false.into();
+        body["commit"] = Value::Null;
+        body
     };
     Ok(names.iter().map(json).collect())
 }

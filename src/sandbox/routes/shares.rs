@@ -1,66 +1,199 @@
-//! Groups invited to a project, and members copied from another one (reference 2, 4.4).
+//! Groups invited to a project or to another group, and members copied from another project
+//! (reference 2, 4.4).
 
 use http::StatusCode;
 use rusqlite::{OptionalExtension, params};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::super::access::MAINTAINER;
+use super::super::access::{MAINTAINER, OWNER, ids};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
-use super::{Route, delete, groups, post};
+use super::super::kept::OF_GROUPS;
+use super::super::store::holder::Holder;
+use super::super::store::namespace::Namespace;
+use super::{Route, delete, groups, members, post};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/share", share),
     delete("/projects/{id}/share/{group_id}", unshare),
+    post("/groups/{id}/share", share_group),
+    delete("/groups/{id}/share/{group_id}", unshare_group),
     post("/projects/{id}/import_project_members/{project_id}", import_members),
 ];
 
+/// The invitations of a project or group that the caller sees, as answers list them.
+pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>, Failure> {
+    let (column, id) = holder.key();
+    let sql = format!(
+        "SELECT {}, s.access_level, s.expires_at FROM shares s JOIN namespaces n ON n.id = s.invited_id
+         WHERE s.{column} = ?1 AND (s.expires_at IS NULL OR s.expires_at > ?2) ORDER BY s.id",
+        Namespace::COLUMNS
+    );
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![id, call.today()])?;
+    let mut shown = Vec::new();
+    while let Some(row) = rows.next()? {
+        let group = Namespace::from_row(row, 0)?;
+        if call.sees_group(&group)? {
+            shown.push(json!({
+                "group_id": group.id,
+                "group_name": group.name,
+                "group_full_path": group.full_path,
+                "group_access_level": row.get::<_, i64>(Namespace::WIDTH)?,
+                "expires_at": row.get::<_, Option<String>>(Namespace::WIDTH + 1)?,
+            }));
+        }
+    }
+    Ok(shown)
+}
+
+/// An invitation as a call says it.
+struct Invitation {
+    group: i64,
+    level: i64,
+    expires_at: Option<String>,
+}
+
+impl Invitation {
+    fn of(call: &Call<'_>) -> Result<Self, Failure> {
+        call.params.require(&["group_id", "group_access"])?;
+        let level = call.params.integer("group_access")?.unwrap_or(0);
+        if !members::valid_level(level, false) {
+            return Err(Failure::no_valid_value("group_access"));
+        }
+        Ok(Self {
+            group: call.params.integer("group_id")?.unwrap_or(0),
+            level,
+            expires_at: call.params.date("expires_at")?.flatten().map(|day| day.to_string()),
+        })
+    }
+
+    /// Stores it; its id, or none if the group is invited already.
+    fn store(&self, call: &Call<'_>, holder: Holder) -> Result<Option<i64>, Failure> {
+        let (column, id) = holder.key();
+        // One that has ended still has its row.
+        let ended = format!(
+            "DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2 AND expires_at <= ?3"
+        );
+        call.db.prepare_cached(&ended)?.execute(params![id, self.group, call.today()])?;
+        let sql = format!(
+            "INSERT INTO shares ({column}, invited_id, access_level, expires_at) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO NOTHING RETURNING id"
+        );
+        let added = call
+            .db
+            .prepare_cached(&sql)?
+            .query_row(params![id, self.group, self.level, self.expires_at], |row| row.get(0));
+        Ok(added.optional()?)
+    }
+}
+
+/// What an invitation answers that is not possible, for whatever reason.
+fn refused() -> Failure {
+    Failure::message(StatusCode::NOT_FOUND, "Not Found")
+}
+
+/// Whether the root of a hierarchy lets `invited` in: it can keep to its own groups.
+fn lets_in(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result<bool, Failure> {
+    let root = |namespace: &Namespace| ids(&namespace.traversal).next().unwrap_or(namespace.id);
+    if !inviting.is_group() || root(inviting) == root(invited) {
+        return Ok(true);
+    }
+    let closed = OF_GROUPS.set(call.db, root(inviting))?;
+    Ok(closed.get("prevent_sharing_groups_outside_hierarchy") != Some(&Value::Bool(true)))
+}
+
 fn share(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let (invited, level, expires_at) = groups::invitation(call)?;
-    if level > call.level_in(&project)? {
+    let invitation = Invitation::of(call)?;
+    let namespace = &project.namespace;
+    if namespace.is_group() && groups::is_share_locked(call, namespace.id)? {
+        let text = "The project sharing with group is disabled";
+        return Err(Failure::message(StatusCode::BAD_REQUEST, text));
+    }
+    let invited = Namespace::by_id(call.db, invitation.group)?
+        .filter(Namespace::is_group)
+        .ok_or_else(refused)?;
+    if !call.sees_group(&invited)? || !lets_in(call, namespace, &invited)? {
+        return Err(refused());
+    }
+    if invitation.level > call.level_in(&project)? {
         return Err(Failure::forbidden());
     }
-    let added: Option<i64> = call
-        .db
-        .prepare_cached(
-            "INSERT INTO shares (project_id, invited_id, access_level, expires_at) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO NOTHING RETURNING id",
-        )?
-        .query_row(params![project.id, invited.id, level, expires_at], |row| row.get(0))
-        .optional()?;
-    let id = added
-        .ok_or_else(|| Failure::conflict("The group has already been shared with this project"))?;
+    if ids(&namespace.traversal).any(|above| above == invited.id) {
+        return Err(Failure::conflict(
+            "Project cannot be shared with the group it is in or one of its ancestors.",
+        ));
+    }
+    let id = invitation
+        .store(call, Holder::Project(project.id))?
+        .ok_or_else(|| Failure::conflict("Project already shared with this group"))?;
     Answer::created(&json!({
         "id": id,
         "project_id": project.id,
         "group_id": invited.id,
-        "group_access": level,
-        "expires_at": expires_at,
+        "group_access": invitation.level,
+        "expires_at": invitation.expires_at,
     }))
 }
 
-fn unshare(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.writable_project_as(MAINTAINER)?;
-    let group = call.segment_id("group_id")?;
+/// The level of an invitation that has not ended.
+fn level_of(call: &Call<'_>, holder: Holder, invited: i64) -> Result<i64, Failure> {
+    let (column, id) = holder.key();
+    let sql = format!(
+        "SELECT access_level FROM shares WHERE {column} = ?1 AND invited_id = ?2
+         AND (expires_at IS NULL OR expires_at > ?3)"
+    );
     let level: Option<i64> = call
         .db
-        .prepare_cached(
-            "SELECT access_level FROM shares WHERE project_id = ?1 AND invited_id = ?2",
-        )?
-        .query_row(params![project.id, group], |row| row.get(0))
+        .prepare_cached(&sql)?
+        .query_row(params![id, invited, call.today()], |row| row.get(0))
         .optional()?;
-    match level {
-        None => Err(Failure::not_found("Group Link")),
-        Some(level) if level > call.level_in(&project)? => Err(Failure::forbidden()),
-        Some(_) => {
-            call.db.execute(
-                "DELETE FROM shares WHERE project_id = ?1 AND invited_id = ?2",
-                params![project.id, group],
-            )?;
-            Ok(Answer::no_content())
-        }
+    level.ok_or_else(|| Failure::not_found("Group Link"))
+}
+
+fn end(call: &Call<'_>, holder: Holder, invited: i64) -> Result<(), Failure> {
+    let (column, id) = holder.key();
+    let sql = format!("DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2");
+    call.db.prepare_cached(&sql)?.execute([id, invited])?;
+    Ok(())
+}
+
+/// The invitation of a group as an owner is for owners to end.
+fn unshare(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?;
+    let invited = call.segment_id("group_id")?;
+    let holder = Holder::Project(project.id);
+    if level_of(call, holder, invited)? > call.level_in(&project)? {
+        return Err(Failure::forbidden());
     }
+    end(call, holder, invited)?;
+    Ok(Answer::no_content())
+}
+
+/// Who may not invite is told that there is nothing.
+fn share_group(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group_as(0)?;
+    let invitation = Invitation::of(call)?;
+    let invited = call.visible_group(&invitation.group.to_string())?;
+    if call.level_in_group(&group)? < OWNER || !lets_in(call, &group, &invited)? {
+        return Err(refused());
+    }
+    let text = "Shared group The group has already been shared with this group";
+    invitation.store(call, Holder::Group(group.id))?.ok_or_else(|| Failure::conflict(text))?;
+    Answer::created(&groups::detailed(call, &group)?)
+}
+
+/// Who may not end an invitation gets the answer to a success, and it stays.
+fn unshare_group(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group_as(0)?;
+    let invited = call.segment_id("group_id")?;
+    let holder = Holder::Group(group.id);
+    level_of(call, holder, invited)?;
+    if call.level_in_group(&group)? >= OWNER {
+        end(call, holder, invited)?;
+    }
+    Ok(Answer::no_content())
 }
 
 /// Copies the direct members that are not members yet. The reference has 200 where the real service

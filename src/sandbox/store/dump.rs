@@ -11,12 +11,13 @@ const LEFT_OUT: [(&str, &str); 4] =
 /// Columns that hold JSON text.
 const JSON: [&str; 2] = ["attributes", "settings"];
 /// Names of columns, and of members in JSON, whose values depend on the clock or on chance.
-pub(crate) const VOLATILE: [&str; 7] = [
+pub(crate) const VOLATILE: [&str; 8] = [
     "created_at",
     "updated_at",
     "last_activity_at",
     "starred_since",
     "import_done_at",
+    "due_at",
     "next_run_at",
     "runners_token",
 ];

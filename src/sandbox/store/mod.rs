@@ -10,6 +10,7 @@ pub(crate) mod holder;
 pub(crate) mod image;
 pub(crate) mod namespace;
 pub(crate) mod project;
+pub(crate) mod protection;
 pub(crate) mod user;
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -26,12 +27,13 @@ use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
 /// has seen.
-const SCHEMA: [&str; 5] = [
+const SCHEMA: [&str; 6] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
     include_str!("schema-5.sql"),
+    include_str!("schema-6.sql"),
 ];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;

@@ -1,0 +1,277 @@
+//! Protected branches of a project, and the protection that the service gives a default branch by
+//! itself. The reference leaves them out; all of this is the real service's.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::super::access::{DEVELOPER, MAINTAINER};
+use super::super::answer::{Answer, Failure};
+use super::super::attributes::Tier;
+use super::super::call::Call;
+use super::super::kept::OF_GROUPS;
+use super::super::page;
+use super::super::params::Params;
+use super::super::store::namespace::Namespace;
+use super::super::store::project::Project;
+use super::super::store::protection::{
+    self, Action, Grant, Grantee, NewProtection, Protection, covers,
+};
+use super::super::store::user::User;
+use super::grants::{self, Plan};
+use super::groups::BRANCH_PROTECTION;
+use super::{Route, delete, get, instance, patch, post};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/protected_branches", list),
+    post("/projects/{id}/protected_branches", create),
+    get("/projects/{id}/protected_branches/{name}", show),
+    patch("/projects/{id}/protected_branches/{name}", update),
+    delete("/projects/{id}/protected_branches/{name}", remove),
+];
+
+const FORCE_PUSH: &str = "allow_force_push";
+const CODE_OWNERS: &str = "code_owner_approval_required";
+
+/// The project of a call that reads. Developers may since later releases.
+fn readable(call: &Call<'_>) -> Result<Project, Failure> {
+    let developers = call.service.profile.developers_read_protections;
+    call.project_as(if developers { DEVELOPER } else { MAINTAINER })
+}
+
+fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = readable(call)?;
+    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let all: Vec<Value> = Protection::all(call.db, project.id, call.now())?
+        .iter()
+        .filter(|protection| protection.name.to_lowercase().contains(&search))
+        .map(|protection| json(call, protection))
+        .collect::<Result<_, _>>()?;
+    page::list(call, &all)
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = readable(call)?;
+    Answer::ok(&json(call, &named(call, project.id)?)?)
+}
+
+/// The protected branch that the path names.
+fn named(call: &Call<'_>, project: i64) -> Result<Protection, Failure> {
+    Protection::named(call.db, project, call.segment("name"), call.now())?
+        .ok_or_else(Failure::no_record)
+}
+
+/// As the service shows one. Users, groups and code owners are of the licensed build.
+fn json(call: &Call<'_>, protection: &Protection) -> Result<Value, Failure> {
+    let rows = |action| -> Result<Vec<Value>, Failure> {
+        protection.granted(action).map(|grant| row(call, grant)).collect()
+    };
+    let mut body = json!({
+        "id": protection.id,
+        "name": protection.name,
+        "push_access_levels": rows(Action::Push)?,
+        "merge_access_levels": rows(Action::Merge)?,
+        "allow_force_push": protection.allow_force_push,
+    });
+    if call.tier() >= Tier::Premium {
+        body["unprotect_access_levels"] = rows(Action::Unprotect)?.into();
+        body[CODE_OWNERS] = protection.code_owner_approval_required.into();
+    }
+    Ok(body)
+}
+
+fn row(call: &Call<'_>, grant: &Grant) -> Result<Value, Failure> {
+    // The column of the level has a default, which grants of users and groups keep.
+    let kept = Some(MAINTAINER).filter(|_| !call.service.profile.grants_without_level);
+    let (level, user, group) = match grant.to {
+        Grantee::Level(level) => (Some(level), None, None),
+        Grantee::User(id) => (kept, Some(id), None),
+        Grantee::Group(id) => (kept, None, Some(id)),
+    };
+    let name = match grant.to {
+        Grantee::Level(level) => grants::describe(level).to_owned(),
+        Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name).unwrap_or_default(),
+        Grantee::Group(id) => {
+            Namespace::by_id(call.db, id)?.map(|group| group.name).unwrap_or_default()
+        }
+    };
+    let mut body =
+        json!({ "id": grant.id, "access_level": level, "access_level_description": name });
+    if call.tier() >= Tier::Premium {
+        body["user_id"] = user.into();
+        body["group_id"] = group.into();
+    }
+    Ok(body)
+}
+
+fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?;
+    Answer::created(&json(call, &protect(call, &project, &call.params)?)?)
+}
+
+/// Protects a branch as the parameters say.
+fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protection, Failure> {
+    params.require(&["name"])?;
+    let name = params.text("name")?.unwrap_or_default();
+    let changes = grants::of_new(call.tier(), params)?;
+    let allow_force_push = params.is_set(FORCE_PUSH)?;
+    let code_owners = params.is_set(CODE_OWNERS)?;
+    if Protection::named(call.db, project.id, &name, call.now())?.is_some() {
+        return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
+    }
+    let mut plan = Plan::new(call, project, &[], &changes)?;
+    let unprotect = plan.added.iter().filter(|(action, _)| *action == Action::Unprotect);
+    let unprotectors: Vec<Grantee> = unprotect.map(|(_, to)| *to).collect();
+    if !grants::may_unprotect(call, project, &unprotectors)? {
+        return Err(Failure::forbidden());
+    }
+    if name.trim().is_empty() {
+        plan.complaints.insert(0, "Name can't be blank".to_owned());
+    }
+    refuse(&plan)?;
+    protection::forget_due(call.db, project.id, &name, call.now())?;
+    let new = NewProtection {
+        project: project.id,
+        name: &name,
+        allow_force_push,
+        code_owner_approval_required: code_owners && call.tier() >= Tier::Premium,
+        grants: &plan.added,
+        due_at: None,
+    };
+    Protection::insert(call.db, new, call.now())?;
+    Protection::named(call.db, project.id, &name, call.now())?.ok_or_else(Failure::no_record)
+}
+
+/// 422 with all that is wrong, in sentences.
+fn refuse(plan: &Plan) -> Result<(), Failure> {
+    match plan.complaints.is_empty() {
+        true => Ok(()),
+        false => {
+            let complaints = plan.complaints.clone();
+            Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, complaints))
+        }
+    }
+}
+
+/// Protects a branch as a seed says it, also one that the service has protected by itself.
+pub(crate) fn plant(call: &Call<'_>, project: &Project, params: &Params) -> Result<(), Failure> {
+    let name = params.text("name")?.unwrap_or_default();
+    if let Some(known) = Protection::named(call.db, project.id, &name, call.now())? {
+        known.remove(call.db)?;
+    }
+    protect(call, project, params).map(drop)
+}
+
+/// Only what is named changes, with one exception: whether code owners have to approve has a
+/// default in calls that change, too.
+fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?;
+    let params = &call.params;
+    let licensed = call.tier() >= Tier::Premium;
+    let lists = Action::ALL.map(grants::list_name);
+    let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNERS]);
+    let names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| licensed));
+    refuse_blank(params, names)?;
+    let changes = grants::changes(call.tier(), params)?;
+    let force_push = params.flag(FORCE_PUSH)?;
+    let code_owners = params.flag(CODE_OWNERS)?;
+    let mut protection = named(call, project.id)?;
+    if !grants::may_unprotect(call, &project, &grants::unprotectors(&protection))? {
+        return Err(Failure::forbidden());
+    }
+    let plan = Plan::new(call, &project, &protection.grants, &changes)?;
+    refuse(&plan)?;
+    plan.apply(call, protection.id)?;
+    protection.allow_force_push = force_push.unwrap_or(protection.allow_force_push);
+    if licensed {
+        let kept = call.service.profile.code_owner_approval_kept
+            && protection.code_owner_approval_required;
+        protection.code_owner_approval_required = code_owners.unwrap_or(kept);
+    }
+    protection.save(call.db, call.now())?;
+    Answer::ok(&json(call, &named(call, project.id)?)?)
+}
+
+/// 400 for null, and for a flag that is blank.
+fn refuse_blank<'a>(
+    params: &Params,
+    mut names: impl Iterator<Item = &'a str>,
+) -> Result<(), Failure> {
+    let blank = |value: &Value| value.is_null() || value.as_str() == Some("");
+    match names.find(|name| params.get(name).is_some_and(blank)) {
+        Some(name) => Err(Failure::parameter(name, "is empty")),
+        None => Ok(()),
+    }
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?;
+    let protection = named(call, project.id)?;
+    if !grants::may_unprotect(call, &project, &grants::unprotectors(&protection))? {
+        return Err(Failure::forbidden());
+    }
+    call.check_unmodified(&protection.updated_at)?;
+    protection.remove(call.db)?;
+    Ok(Answer::no_content())
+}
+
+/// Protects the default branch of a project that has just got its first one, as its namespace asks
+/// for, unless it is protected already. It appears at `due_at`, or at once.
+pub(super) fn protect_default(
+    call: &Call<'_>,
+    project: i64,
+    due_at: Option<&str>,
+) -> Result<(), Failure> {
+    let Some(project) = Project::by_id(call.db, project)? else { return Ok(()) };
+    let attributes = project.attributes(call.db)?;
+    let Some(branch) = attributes.get("default_branch").and_then(Value::as_str) else {
+        return Ok(());
+    };
+    let (push, merge) = match default_level(call, &project.namespace)? {
+        1 => (DEVELOPER, MAINTAINER),
+        2 | 4 => (MAINTAINER, MAINTAINER),
+        3 => (MAINTAINER, DEVELOPER),
+        _ => return Ok(()),
+    };
+    let known = Protection::all(call.db, project.id, call.now())?;
+    if known.iter().any(|protection| covers(&protection.name, branch)) {
+        return Ok(());
+    }
+    let new = NewProtection {
+        project: project.id,
+        name: branch,
+        allow_force_push: false,
+        code_owner_approval_required: false,
+        grants: &[(Action::Push, Grantee::Level(push)), (Action::Merge, Grantee::Level(merge))],
+        due_at,
+    };
+    Ok(Protection::insert(call.db, new, call.now())?)
+}
+
+/// How default branches in a namespace are protected: as the group says, else as the service does.
+fn default_level(call: &Call<'_>, namespace: &Namespace) -> Result<i64, Failure> {
+    let own = match namespace.is_group() {
+        true => {
+            OF_GROUPS.set(call.db, namespace.id)?.get(BRANCH_PROTECTION).and_then(Value::as_i64)
+        }
+        false => None,
+    };
+    match own {
+        Some(level) => Ok(level),
+        None => Ok(instance::setting(call.db, BRANCH_PROTECTION)?.as_i64().unwrap_or(0)),
+    }
+}
+
+/// What the list of branches says about a branch: whether it is protected, and whether developers
+/// may push to it and merge into it all the same.
+pub(super) fn branch_flags(protections: &[Protection], branch: &str) -> Value {
+    let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
+    let developers = |action| {
+        let mut grants = covering.iter().flat_map(|one| one.granted(action));
+        grants.any(|grant| grant.to == Grantee::Level(DEVELOPER))
+    };
+    json!({
+        "protected": !covering.is_empty(),
+        "developers_can_push": developers(Action::Push),
+        "developers_can_merge": developers(Action::Merge),
+    })
+}

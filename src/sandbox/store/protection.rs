@@ -1,0 +1,266 @@
+//! Protected branches: one row each, with a row for every grant.
+
+use rusqlite::{Connection, Row, params};
+
+/// What can be granted on a protected branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Push,
+    Merge,
+    Unprotect,
+}
+
+impl Action {
+    pub(crate) const ALL: [Self; 3] = [Self::Push, Self::Merge, Self::Unprotect];
+
+    /// The word in names of parameters and in the table.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Push => "push",
+            Self::Merge => "merge",
+            Self::Unprotect => "unprotect",
+        }
+    }
+}
+
+/// To whom something is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grantee {
+    /// Everybody with this role or a higher one.
+    Level(i64),
+    /// The user with this id.
+    User(i64),
+    /// The members of the group with this id.
+    Group(i64),
+}
+
+impl Grantee {
+    /// The level, user and group, of which one is set.
+    fn columns(self) -> [Option<i64>; 3] {
+        match self {
+            Self::Level(level) => [Some(level), None, None],
+            Self::User(user) => [None, Some(user), None],
+            Self::Group(group) => [None, None, Some(group)],
+        }
+    }
+}
+
+/// One grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) id: i64,
+    pub(crate) action: Action,
+    pub(crate) to: Grantee,
+}
+
+/// One protected branch, or wildcard.
+#[derive(Clone, Debug)]
+pub(crate) struct Protection {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) allow_force_push: bool,
+    pub(crate) code_owner_approval_required: bool,
+    pub(crate) updated_at: String,
+    pub(crate) grants: Vec<Grant>,
+}
+
+/// What a new protected branch needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewProtection<'a> {
+    pub(crate) project: i64,
+    pub(crate) name: &'a str,
+    pub(crate) allow_force_push: bool,
+    pub(crate) code_owner_approval_required: bool,
+    pub(crate) grants: &'a [(Action, Grantee)],
+    /// When it appears, if not at once.
+    pub(crate) due_at: Option<&'a str>,
+}
+
+impl Protection {
+    /// All of a project that are there at a time, in the order in which they were made.
+    pub(crate) fn all(
+        db: &Connection,
+        project: i64,
+        now: &str,
+    ) -> Result<Vec<Self>, rusqlite::Error> {
+        let mut statement = db.prepare_cached(
+            "SELECT id, name, allow_force_push, code_owner_approval_required, updated_at
+             FROM protected_branches
+             WHERE project_id = ?1 AND (due_at IS NULL OR due_at <= ?2) ORDER BY id",
+        )?;
+        statement.query_map(params![project, now], |row| Self::from_row(db, row))?.collect()
+    }
+
+    /// The one with this name, in which case counts.
+    pub(crate) fn named(
+        db: &Connection,
+        project: i64,
+        name: &str,
+        now: &str,
+    ) -> Result<Option<Self>, rusqlite::Error> {
+        Ok(Self::all(db, project, now)?.into_iter().find(|protection| protection.name == name))
+    }
+
+    fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        let id = row.get(0)?;
+        Ok(Self {
+            id,
+            name: row.get(1)?,
+            allow_force_push: row.get(2)?,
+            code_owner_approval_required: row.get(3)?,
+            updated_at: row.get(4)?,
+            grants: grants(db, id)?,
+        })
+    }
+
+    /// Those of the grants that are for an action.
+    pub(crate) fn granted(&self, action: Action) -> impl Iterator<Item = &Grant> {
+        self.grants.iter().filter(move |grant| grant.action == action)
+    }
+
+    /// Inserts a protected branch whose name is free.
+    pub(crate) fn insert(
+        db: &Connection,
+        new: NewProtection<'_>,
+        now: &str,
+    ) -> Result<(), rusqlite::Error> {
+        let id = db
+            .prepare_cached(
+                "INSERT INTO protected_branches (project_id, name, allow_force_push,
+                     code_owner_approval_required, updated_at, due_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .insert(params![
+                new.project,
+                new.name,
+                new.allow_force_push,
+                new.code_owner_approval_required,
+                now,
+                new.due_at
+            ])?;
+        new.grants.iter().try_for_each(|(action, to)| grant(db, id, *action, *to))
+    }
+
+    /// Stores the flags.
+    pub(crate) fn save(&self, db: &Connection, now: &str) -> Result<(), rusqlite::Error> {
+        db.prepare_cached(
+            "UPDATE protected_branches SET allow_force_push = ?2, code_owner_approval_required = ?3,
+                 updated_at = ?4 WHERE id = ?1",
+        )?
+        .execute(params![self.id, self.allow_force_push, self.code_owner_approval_required, now])?;
+        Ok(())
+    }
+
+    pub(crate) fn remove(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+        db.execute("DELETE FROM protected_branches WHERE id = ?1", [self.id])?;
+        Ok(())
+    }
+}
+
+fn grants(db: &Connection, branch: i64) -> Result<Vec<Grant>, rusqlite::Error> {
+    let mut statement = db.prepare_cached(
+        "SELECT id, action, access_level, user_id, group_id FROM protected_branch_grants
+         WHERE branch_id = ?1 ORDER BY id",
+    )?;
+    statement.query_map([branch], grant_from_row)?.collect()
+}
+
+fn grant_from_row(row: &Row<'_>) -> Result<Grant, rusqlite::Error> {
+    let word: String = row.get(1)?;
+    let action = Action::ALL.into_iter().find(|action| action.word() == word);
+    let to = match (row.get(3)?, row.get(4)?) {
+        (Some(user), _) => Grantee::User(user),
+        (None, Some(group)) => Grantee::Group(group),
+        (None, None) => Grantee::Level(row.get(2)?),
+    };
+    Ok(Grant { id: row.get(0)?, action: action.unwrap_or(Action::Push), to })
+}
+
+/// Adds a grant.
+pub(crate) fn grant(
+    db: &Connection,
+    branch: i64,
+    action: Action,
+    to: Grantee,
+) -> Result<(), rusqlite::Error> {
+    let [level, user, group] = to.columns();
+    db.prepare_cached(
+        "INSERT INTO protected_branch_grants (branch_id, action, access_level, user_id, group_id)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?
+    .execute(params![branch, action.word(), level, user, group])?;
+    Ok(())
+}
+
+/// Gives a grant to somebody else.
+pub(crate) fn regrant(db: &Connection, id: i64, to: Grantee) -> Result<(), rusqlite::Error> {
+    let [level, user, group] = to.columns();
+    db.prepare_cached(
+        "UPDATE protected_branch_grants SET access_level = ?2, user_id = ?3, group_id = ?4 WHERE id = ?1",
+    )?
+    .execute(params![id, level, user, group])?;
+    Ok(())
+}
+
+/// Takes a grant away.
+pub(crate) fn revoke(db: &Connection, id: i64) -> Result<(), rusqlite::Error> {
+    db.execute("DELETE FROM protected_branch_grants WHERE id = ?1", [id])?;
+    Ok(())
+}
+
+/// Forgets what the service would have protected by itself later and what `pattern` covers.
+pub(crate) fn forget_due(
+    db: &Connection,
+    project: i64,
+    pattern: &str,
+    now: &str,
+) -> Result<(), rusqlite::Error> {
+    let mut statement = db.prepare_cached(
+        "SELECT id, name FROM protected_branches WHERE project_id = ?1 AND due_at > ?2",
+    )?;
+    let due: Vec<(i64, String)> = statement
+        .query_map(params![project, now], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    for (id, _) in due.iter().filter(|(_, name)| covers(pattern, name)) {
+        db.execute("DELETE FROM protected_branches WHERE id = ?1", [id])?;
+    }
+    Ok(())
+}
+
+/// Whether a name, in which `*` stands for any text, is that of a branch.
+pub(crate) fn covers(pattern: &str, branch: &str) -> bool {
+    let mut parts: Vec<&str> = pattern.split('*').collect();
+    let first = parts.remove(0);
+    let Some(mut rest) = branch.strip_prefix(first) else { return false };
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, branch, covered) in [
+            ("main", "main", true),
+            ("main", "Main", false),
+            ("main", "main2", false),
+            ("*", "any/thing", true),
+            ("release/*", "release/1/2", true),
+            ("release/*", "release", false),
+            ("*-stable", "1-stable", true),
+            ("*-stable", "1-stable-2", false),
+            ("a*b*c", "axbyc", true),
+            ("a*b*c", "axc", false),
+            ("a*a", "a", false),
+            ("a**c", "abc", true),
+        ] {
+            assert_eq!(covers(pattern, branch), covered, "{pattern} {branch}");
+        }
+    }
+}
