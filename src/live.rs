@@ -4,6 +4,9 @@
 //! Only a section that was read to its end says that something is absent. A key that is missing
 //! from an answer is unknown, never false or null.
 
+#[cfg(test)]
+pub(crate) mod testing;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{

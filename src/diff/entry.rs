@@ -325,7 +325,7 @@ impl<'a> Comparing<'a> {
         });
         if let Some(user) = access.filter(|_| has_group_above(self.context)) {
             match self.context.inherited {
-                None => findings.questions.push(Question::Inherited),
+                None => findings.ask(Question::Inherited),
                 Some(inherited) => {
                     let declared = self.values.get("access_level").and_then(Value::plain);
                     let declared = declared.and_then(Level::parse);

@@ -32,10 +32,13 @@ impl Findings {
         self.problems.extend(others.problems);
         self.incomplete.extend(others.incomplete);
         self.refusals.extend(others.refusals);
-        for question in others.questions {
-            if !self.questions.contains(&question) {
-                self.questions.push(question);
-            }
+        others.questions.into_iter().for_each(|question| self.ask(question));
+    }
+
+    /// Takes in a question, once.
+    pub fn ask(&mut self, question: Question) {
+        if !self.questions.contains(&question) {
+            self.questions.push(question);
         }
     }
 }

@@ -6,7 +6,12 @@ use proptest::{prelude::*, sample::Index};
 use serde_json::json;
 
 use super::*;
-use crate::{diagnostic::Severity, secret::Reference, value::Json};
+use crate::{
+    desired::{Container, Declared, State},
+    diagnostic::Severity,
+    secret::Reference,
+    value::Json,
+};
 
 /// Loads files given as name and text, with a picture beside them.
 fn load_files(files: &[(&str, &str)]) -> Loaded {
@@ -25,13 +30,13 @@ fn around(folder: &Path) -> Surroundings {
     Surroundings { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
 }
 
-/// The projects of one good file.
-fn projects(text: &str) -> Vec<Project> {
+/// The groups and projects of one good file.
+fn containers(text: &str) -> Vec<Container> {
     let loaded = load_files(&[("a.yaml", text)]);
     loaded
         .desired
         .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default())))
-        .projects
+        .containers
 }
 
 /// The code and the line of every diagnostic.
@@ -53,19 +58,19 @@ fn facts(desired: &Desired) -> Json {
             .map(|(name, field)| (name.to_owned(), serde_json::to_value(&field.value).unwrap()))
             .collect::<Json>()
     };
-    let project = |project: &Project| {
-        let sections = project.sections.iter().map(|(name, section)| {
+    let container = |container: &Container| {
+        let sections = container.sections.iter().map(|(name, section)| {
             let entries = section.entries.iter().map(|entry| {
                 json!([entry.key, format!("{:?}", entry.state), fields(&entry.fields)])
             });
             (
                 (*name).to_owned(),
-                json!([format!("{:?}", section.unlisted), entries.collect::<Vec<_>>()]),
+                json!([format!("{:?}", section.unlisted.value), entries.collect::<Vec<_>>()]),
             )
         });
-        json!([*project.path, project.create.as_ref().map(fields), sections.collect::<Json>()])
+        json!([*container.path, container.create.fields().map(fields), sections.collect::<Json>()])
     };
-    desired.projects.iter().map(project).collect()
+    desired.containers.iter().map(container).collect()
 }
 
 const SHOP: &str = "\
@@ -89,8 +94,7 @@ unlisted: {variables: delete, hooks: ignore}
 
 #[test]
 fn a_manifest_comes_to_what_it_says() {
-    let projects = projects(SHOP);
-    let desired = Desired { projects };
+    let desired = Desired { containers: containers(SHOP), ..Desired::default() };
     let archived = json!(["Report", [["", "Present", {"archived": {"plain": true}}]]]);
     let settings = json!({
         "avatar": {"file": "a.png"}, "new_thing": {"plain": {"a": 1}},
@@ -117,17 +121,16 @@ fn a_manifest_comes_to_what_it_says() {
         "variables": ["Delete", variables],
     }]]);
     assert_eq!(facts(&desired), expected);
-    assert_eq!(desired.projects[0].archived(), Some(true));
 }
 
 #[test]
 fn every_value_knows_where_it_is_written() {
-    let projects = projects(SHOP);
-    let section = &projects[0].sections["variables"];
+    let containers = containers(SHOP);
+    let section = &containers[0].sections["variables"];
     let origin = |entry: usize, field: &str| {
         section.entries[entry].fields.get(field).unwrap().origin.to_string()
     };
-    assert_eq!(projects[0].origin.to_string(), "a.yaml:2:1");
+    assert_eq!(containers[0].origin.to_string(), "a.yaml:2:1");
     assert_eq!(section.origin.to_string(), "a.yaml:5:1");
     assert_eq!(
         (origin(0, "value"), origin(1, "environment_scope")),
@@ -142,7 +145,7 @@ fn every_value_knows_where_it_is_written() {
 
 #[test]
 fn every_reference_to_a_secret_is_known() {
-    let desired = Desired { projects: projects(SHOP) };
+    let desired = Desired { containers: containers(SHOP), ..Desired::default() };
     let references: Vec<_> = desired
         .references()
         .map(|(address, at, reference)| format!("{address} {at} {reference}"))
@@ -159,18 +162,18 @@ fn every_reference_to_a_secret_is_known() {
 
 #[test]
 fn what_is_not_written_is_not_declared() {
-    let projects = projects(
+    let containers = containers(
         "kind: Project\npath: acme/shop\nvariables: []\ncreate: false\n---\nkind: Project\npath: acme/a\ncreate: {}\n",
     );
     assert_eq!(
-        projects.iter().map(|project| &*project.path).collect::<Vec<_>>(),
+        containers.iter().map(|container| &*container.path).collect::<Vec<_>>(),
         ["acme/a", "acme/shop"]
     );
-    assert_eq!(projects[1].sections.keys().collect::<Vec<_>>(), [&"variables"]);
-    assert!(projects[1].sections["variables"].entries.is_empty());
+    assert_eq!(containers[1].sections.keys().collect::<Vec<_>>(), [&"variables"]);
+    assert!(containers[1].sections["variables"].entries.is_empty());
     assert!(
-        projects[1].create.is_none()
-            && projects[0].create.as_ref().is_some_and(|create| create.keys().next().is_none())
+        containers[1].create.fields().is_none()
+            && containers[0].create.fields().is_some_and(|create| create.keys().next().is_none())
     );
 }
 
@@ -248,7 +251,7 @@ fn several_errors_at_one_place_are_told_once() {
 #[test]
 fn an_absent_entry_may_say_what_it_is_found_by() {
     let text = "kind: Project\npath: a/b\nhooks: [{name: x, url: 'https://h', previously: ['https://g'], state: absent}]\n";
-    assert_eq!(projects(text)[0].sections["hooks"].entries[0].state, State::Absent);
+    assert_eq!(containers(text)[0].sections["hooks"].entries[0].state, State::Absent);
     let text = "kind: Project\npath: a/b\nhooks: [{url: 'https://h', push_events: true, extra: {a: 1}, state: absent}]\n";
     assert_eq!(faults(&[("a.yaml", text)]), [("absent", 3), ("absent", 3)]);
 }

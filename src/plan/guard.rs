@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ContainerPlan;
+use super::{ContainerPlan, approve::EVERYTHING};
 use crate::{
     address::Address,
     desired::{Container, Guard},
@@ -84,7 +84,7 @@ pub(super) fn whole(steps: &[Step]) -> Option<Refusal> {
     (removed > MOST_OF_ALL).then(|| {
         let reason =
             format!("would remove {} in all; the limit is {MOST_OF_ALL}", count(removed, "entry"));
-        let everything = Address::container("**".into());
+        let everything = Address::container(EVERYTHING.into());
         Refusal::new(Guard::Removals, &everything, reason, removed, &first.origin)
     })
 }
@@ -124,7 +124,7 @@ pub(super) fn access(
     let Some(last) = demoted.last() else { return };
     let Some(inherited) = context.inherited else {
         if context.target.path.contains('/') && context.personal_owner.is_none() {
-            plan.findings.questions.push(Question::Inherited);
+            plan.findings.ask(Question::Inherited);
             return;
         }
         return refuse_if_last(last, &demoted, owners(live, declared), &changes, 0, context, plan);
