@@ -94,16 +94,7 @@ impl Rules for Members {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let date = declared.get("expires_at").and_then(Value::text);
-        if date.is_some_and(|date| date.parse::<Date>().is_err()) {
-            report(Fault {
-                severity: Severity::Error,
-                code: "date",
-                field: Some("expires_at"),
-                message: "there is no such day".into(),
-                help: Some("write a day of the calendar as YYYY-MM-DD".into()),
-            });
-        }
+        check_day(declared, report);
     }
 
     // Access that ends on a day is as good as gone: nobody looks at a plan on that day.
@@ -121,6 +112,20 @@ impl Rules for Members {
         let ends_now = ends(after).is_some() && ends(after) != ends(before);
         let after = if ends_now { 0 } else { level(after) };
         vec![Effect::Access { user, before: level(before), after }]
+    }
+}
+
+/// Whether `expires_at` is a day of the calendar.
+pub(super) fn check_day(declared: &Fields, report: &mut dyn FnMut(Fault)) {
+    let date = declared.get("expires_at").and_then(Value::text);
+    if date.is_some_and(|date| date.parse::<Date>().is_err()) {
+        report(Fault {
+            severity: Severity::Error,
+            code: "date",
+            field: Some("expires_at"),
+            message: "there is no such day".into(),
+            help: Some("write a day of the calendar as YYYY-MM-DD".into()),
+        });
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     kinds,
     live::Presence,
     operation::{self, Read, Request},
-    page::Pager,
+    page::{Pager, Rows},
     planted::Bug,
     value::{Json, Object},
 };
@@ -210,9 +210,9 @@ impl Observer {
                     seen.lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
                     seen.object.insert(name, read(raw));
                 }
-                Place::In(field) => match raw.get(field).and_then(Json::as_array) {
+                Place::In(field) => match whole_rows(raw, field, section.of.home.rows) {
                     Some(rows) => {
-                        let rows = rows.iter().filter_map(Json::as_object).map(read).collect();
+                        let rows = rows.into_iter().map(read).collect();
                         seen.within.insert(name, rows);
                     }
                     None => seen.lacking.push(field.to_owned()),
@@ -308,4 +308,12 @@ impl Observer {
             None => Presence::NoNamespace(parent.to_owned()),
         })
     }
+}
+
+/// The rows of a list in a container's own object; `None` if it is not there, or a row lacks what
+/// none lacks.
+fn whole_rows<'r>(raw: &'r Object, field: &str, rows: Rows) -> Option<Vec<&'r Object>> {
+    let is_whole = |row: &Object| rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key));
+    let list = raw.get(field).and_then(Json::as_array)?;
+    list.iter().map(|row| row.as_object().filter(|row| is_whole(row))).collect()
 }
