@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     api::WriteClient,
-    apply::{Applied, Apply, Event, StepResult},
+    apply::{Applied, Apply, Event, StepResult, TRUSTED},
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::Shown,
     operation::Request,
@@ -179,6 +179,7 @@ async fn carry_out(
         observer: &session.observer,
         writer: &writer,
         settings: &session.settings,
+        trusts: TRUSTED,
         ahead: session.concurrency,
     };
     let applied = apply.run(plan, |event| {

@@ -251,6 +251,23 @@ impl Section {
         shown.map(|spec| spec.field.tier).max().unwrap_or_default()
     }
 
+    /// The live entries in the list `field` of the container's own object; `None` if it is not
+    /// there, or an entry lacks what none lacks.
+    pub fn read_rows(
+        self,
+        object: &Object,
+        field: &str,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Option<Vec<LiveEntry>> {
+        let rows = self.home.rows;
+        let is_whole =
+            |row: &&Object| rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key));
+        let list = object.get(field).and_then(Json::as_array)?;
+        list.iter()
+            .map(|row| Some(self.read(row.as_object().filter(is_whole)?, wanted)))
+            .collect()
+    }
+
     /// The live entry that the service describes as `raw`, in comparable form. Only what `wanted`
     /// names is kept, along with the identity and what every edit has to carry.
     pub fn read(self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {

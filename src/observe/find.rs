@@ -18,7 +18,7 @@ use crate::{
     kinds,
     live::Presence,
     operation::{self, Read, Request},
-    page::{Pager, Rows},
+    page::Pager,
     planted::Bug,
     value::{Json, Object},
 };
@@ -199,7 +199,6 @@ impl Observer {
         };
         for (name, section) in &container.sections {
             let names: BTreeSet<&str> = section.names().collect();
-            let read = |raw: &Object| section.of.read(raw, &|name| names.contains(name));
             match section.of.home.place {
                 Place::Object => {
                     let table = section.of.table();
@@ -208,15 +207,15 @@ impl Observer {
                         live.is_some_and(|live| !raw.contains_key(live))
                     };
                     seen.lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
-                    seen.object.insert(name, read(raw));
+                    let entry = section.of.read(raw, &|name| names.contains(name));
+                    seen.object.insert(name, entry);
                 }
-                Place::In(field) => match whole_rows(raw, field, section.of.home.rows) {
-                    Some(rows) => {
-                        let rows = rows.into_iter().map(read).collect();
-                        seen.within.insert(name, rows);
+                Place::In(field) => {
+                    match section.of.read_rows(raw, field, &|name| names.contains(name)) {
+                        Some(rows) => drop(seen.within.insert(name, rows)),
+                        None => seen.lacking.push(field.to_owned()),
                     }
-                    None => seen.lacking.push(field.to_owned()),
-                },
+                }
                 Place::Itself(_) | Place::List(_) | Place::Optional(_) => {}
             }
         }
@@ -308,12 +307,4 @@ impl Observer {
             None => Presence::NoNamespace(parent.to_owned()),
         })
     }
-}
-
-/// The rows of a list in a container's own object; `None` if it is not there, or a row lacks what
-/// none lacks.
-fn whole_rows<'r>(raw: &'r Object, field: &str, rows: Rows) -> Option<Vec<&'r Object>> {
-    let is_whole = |row: &Object| rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key));
-    let list = raw.get(field).and_then(Json::as_array)?;
-    list.iter().map(|row| row.as_object().filter(|row| is_whole(row))).collect()
 }

@@ -140,28 +140,38 @@ impl Observer {
     pub async fn again(
         &self,
         container: &Container,
-        live: Live,
+        mut live: Live,
         stale: &BTreeSet<&'static str>,
     ) -> Result<Live, ApiError> {
-        let is_in_object = |name: &&'static str| {
-            container.sections.get(name).is_some_and(|section| {
-                matches!(section.of.home.place, Place::Object | Place::In(_))
-            })
-        };
+        let sections = stale.iter().filter_map(|name| container.sections.get(name));
+        let (objects, lists): (Vec<_>, Vec<_>) = sections
+            .partition(|section| matches!(section.of.home.place, Place::Object | Place::In(_)));
         let Presence::Here(target, facts) = &live.presence else {
             return self.container(container).await;
         };
-        if stale.iter().any(|name| is_in_object(&name)) {
-            return self.container(container).await;
-        }
-        let (target, level) = (target.clone(), facts.level);
-        let mut live = live;
-        for name in stale {
-            if let Some(section) = container.sections.get(name) {
-                let collection = self.section(section, &target, level).await?;
-                live.sections.insert(name, collection);
+        let (mut target, mut level) = (target.clone(), facts.level);
+        if !objects.is_empty() {
+            match self.point_read(container).await {
+                Ok(Found::Here(seen)) => {
+                    (target, level) = (seen.target.clone(), seen.facts.level);
+                    live.presence = Presence::Here(seen.target, seen.facts);
+                    let object = seen.object.into_iter();
+                    live.sections.extend(object.map(|(n, part)| (n, Collection::One(Some(part)))));
+                    let within = seen.within.into_iter();
+                    live.sections.extend(within.map(|(n, rows)| (n, Collection::Within(rows))));
+                }
+                Ok(Found::Not(presence)) => return self.absent(container, presence).await,
+                Err(error) if ends_everything(&error) => return Err(error),
+                Err(error) => {
+                    return Ok(Live::of(Presence::Unreadable(Cause::from(&error)), self.now()));
+                }
             }
         }
+        for section in lists {
+            let collection = self.section(section, &target, level).await?;
+            live.sections.insert(section.of.section, collection);
+        }
+        live.read_at = self.now();
         Ok(live)
     }
 
