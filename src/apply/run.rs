@@ -347,15 +347,16 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
         self.steps
             .iter()
-            .find_map(|step| Some((step.address.clone(), self.moved_step(step, fresh)?)))
+            .find_map(|step| Some((step.address.clone(), self.moved_step(step, fresh, false)?)))
     }
 
     /// How `step` ends without being sent, if it is not to be done as it was planned and is not
-    /// done either.
-    fn moved_step(&self, step: &Step, fresh: &ContainerPlan) -> Option<Outcome> {
+    /// done either. With `ours`, what is there may differ by what this run itself did.
+    fn moved_step(&self, step: &Step, fresh: &ContainerPlan, ours: bool) -> Option<Outcome> {
         let moved = |why: String| Some(Outcome::ChangedMeanwhile(why.into()));
         if let Some(now) = fresh.steps.iter().find(|now| now.address == step.address) {
-            let is_as = step.is_as(now) || (step.possible.is_some() && now.is_within(step));
+            let is_as =
+                step.is_as(now) || ((ours || step.possible.is_some()) && now.is_within(step));
             return if is_as {
                 None
             } else {

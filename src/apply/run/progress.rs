@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::{
     address::Address,
-    apply::StepResult,
+    apply::{Outcome, StepResult},
     diff::Step,
 };
 
@@ -17,6 +17,8 @@ pub(super) struct Progress {
     /// The places of steps that have not ended, and of those that did not succeed, by section.
     open: BTreeMap<Option<&'static str>, BTreeSet<usize>>,
     failed: BTreeMap<Option<&'static str>, BTreeSet<usize>>,
+    /// The sections in which something was carried out.
+    touched: BTreeSet<Option<&'static str>>,
     /// Whether anything was sent.
     pub(super) sent: bool,
 }
@@ -48,9 +50,20 @@ impl Progress {
         let Some(place) = self.places.get(&result.address) else { return };
         let section = result.address.section;
         self.open.entry(section).or_default().remove(place);
-        if !result.outcome.is_success() {
-            self.failed.entry(section).or_default().insert(*place);
+        match result.outcome {
+            Outcome::Done => drop(self.touched.insert(section)),
+            Outcome::Already => {}
+            _ => drop(self.failed.entry(section).or_default().insert(*place)),
         }
+    }
+
+    /// Whether a step that `step` waited for was carried out, which may have changed what `step` is
+    /// about, too.
+    pub(super) fn has_moved(&self, step: &Step) -> bool {
+        step.after.iter().any(|edge| {
+            edge.address.section != step.address.section
+                && self.touched.contains(&edge.address.section)
+        })
     }
 
     /// Whether what comes before `step` has succeeded. An edge to a section stands for all of its

@@ -39,6 +39,8 @@ struct Walk {
     attempt: u32,
     /// Whether it was sent once more after it was not found.
     resent: bool,
+    /// Whether steps of this run may have changed what it is about.
+    moved: bool,
     /// How it failed, if what it had removed is being put back.
     failed: Option<Cause>,
 }
@@ -82,7 +84,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let mut looking = false;
         loop {
             for walk in self.start(&mut ready, read_at, ended) {
-                under_way.push(self.advance(walk).boxed_local());
+                if walk.moved {
+                    waiting.push((self.now(), walk, Wait::Rebuild));
+                } else {
+                    under_way.push(self.advance(walk).boxed_local());
+                }
             }
             let due = waiting.iter().map(|(due, ..)| *due).min().filter(|_| !looking);
             let happened = match due {
@@ -161,7 +167,10 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     // What this run created is known to be empty since then.
                     let created = self.known.borrow().created();
                     let read_at = created.map_or(read_at, |created| created.max(read_at));
+                    // A removal needs no more than what addresses it, a create not even that.
+                    let moved = step.action == Action::Update && ended.progress.has_moved(&step);
                     started.push(Walk {
+                        moved,
                         step,
                         read_at,
                         at: 0,
@@ -361,7 +370,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// The step as it is planned from what is there now.
     fn rebuilt(&self, mut walk: Walk, look: &Look) -> (Walk, Option<Next>) {
-        match self.moved_step(&walk.step, &look.plan) {
+        match self.moved_step(&walk.step, &look.plan, walk.moved) {
             Some(outcome) => (walk, Some(Next::Ended(outcome, None))),
             None => match look.plan.steps.iter().find(|now| now.address == walk.step.address) {
                 Some(now) => {
