@@ -94,6 +94,21 @@ pub struct Home {
     pub seen_from: u8,
     /// What the container has to have for the entries to be read and written.
     pub needs: &'static [Capability],
+    /// A field that another list tells, which is read only if somebody declares that field.
+    pub beside: Option<&'static Beside>,
+}
+
+/// A field of entries that is told by another list than theirs.
+#[derive(Debug)]
+pub struct Beside {
+    /// The field.
+    pub field: &'static str,
+    /// The other list.
+    pub list: Op<Read>,
+    /// What each entry of the other list has to have.
+    pub rows: Rows,
+    /// The field's comparable value for an entry, given the whole other list.
+    pub value: fn(&LiveEntry, &[Object]) -> Json,
 }
 
 /// Where live entries are.

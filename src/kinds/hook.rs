@@ -107,6 +107,7 @@ pub static KIND: Kind = Kind {
         rows: Rows::with_id(&["url"]),
         seen_from: MAINTAINER,
         needs: &[],
+        beside: None,
     }],
     rules: &Hooks,
 };

@@ -1,4 +1,4 @@
-//! Direct members of a project (reference 1, 2.3 and 4.3).
+//! Direct members of a project or a group (reference 1, 2.3 and 4.3).
 //!
 //! Inherited members are never read, so they are never touched. A level is a word in manifests and
 //! in the plan, and a number in requests.
@@ -11,15 +11,18 @@ use schemars::JsonSchema;
 use crate::{
     diagnostic::Severity,
     field::{Accepted, FIELD, Named, Scope},
-    kind::{Change, Create, Effect, Fault, Handle, Home, Kind, Place, Rules, Shape, Table},
+    kind::{
+        Beside, Call, Change, Create, Effect, Fault, Handle, Home, Job, Kind, Place, Rules, Shape,
+        Table, Unable, calls::Act,
+    },
     level::{Level, MAINTAINER, OWNER},
-    operation,
+    operation::{self, Op, Write},
     page::Rows,
     schema,
     value::{Fields, Json, Object, Value},
 };
 
-/// A person who is a member of the project itself.
+/// A person who is a member of the project or group itself.
 // An edit has to carry the level, and forgets an expiry that it leaves out. A create names one
 // user: for several the service answers success even where it failed.
 #[derive(JsonSchema)]
@@ -38,6 +41,23 @@ pub struct Member {
     /// The day on which the membership ends, as `YYYY-MM-DD`. `null` means never.
     #[schemars(transform = FIELD.nullable().with_every_edit(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
+    /// Whether the level may differ from the one that a directory gives. Only where the group
+    /// follows one.
+    #[schemars(transform = FIELD.accepted(Accepted::Never).only(Scope::Group).premium().read_if_present())]
+    pub r#override: Option<bool>,
+    /// Whether the membership counts: `active` approves one that is pending. Top-level groups only.
+    #[schemars(transform = FIELD.accepted(Accepted::Never).only(Scope::Group).premium())]
+    pub membership: Option<Membership>,
+}
+
+/// Whether a membership counts (reference 1, 3).
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum Membership {
+    /// It does.
+    Active,
+    /// It waits for approval, and gives no access until then.
+    Awaiting,
 }
 
 static OF_PROJECT: LazyLock<Table> =
@@ -64,6 +84,7 @@ pub static KIND: Kind = Kind {
             rows: Rows::with_id(&["username", "access_level"]),
             seen_from: MAINTAINER,
             needs: &[],
+            beside: None,
         },
         Home {
             scope: Scope::Group,
@@ -76,9 +97,26 @@ pub static KIND: Kind = Kind {
             rows: Rows::with_id(&["username", "access_level"]),
             seen_from: OWNER,
             needs: &[],
+            beside: Some(&PENDING),
         },
     ],
     rules: &Members,
+};
+
+/// The list of members tells nobody's membership; that of those who are pending does.
+static PENDING: Beside = Beside {
+    field: "membership",
+    list: operation::PENDING_MEMBER_LIST,
+    // People who were invited and have no account have no name.
+    rows: Rows::with_id(&["approved"]),
+    value: |member, pending| {
+        let is_it = |row: &&Object| {
+            let name = row.get("username").and_then(Json::as_str).unwrap_or_default();
+            let own = member.fields.get("user").and_then(Json::as_str).unwrap_or_default();
+            row.get("approved") == Some(&Json::Bool(false)) && name.to_lowercase() == own.to_lowercase()
+        };
+        if pending.iter().any(|row| is_it(&row)) { "awaiting".into() } else { "active".into() }
+    },
 };
 
 struct Members;
@@ -91,6 +129,47 @@ impl Rules for Members {
         let rest = name.strip_prefix("project_").or_else(|| name.strip_prefix("group_"))?;
         let bot = rest.trim_start_matches(|c: char| c.is_ascii_digit());
         (bot.len() < rest.len() && bot.starts_with("_bot")).then_some("bot user")
+    }
+
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        let own = ["override", "membership"];
+        let (declared, user, changed) = match job.act {
+            Act::Remove(_) => return job.plain(),
+            Act::Create(declared) => {
+                let name = declared.get("user").and_then(Value::text).unwrap_or_default();
+                (declared, job.names.id(Named::User, name), None)
+            }
+            Act::Change(declared, live, changed) => (declared, live.id(), Some(changed)),
+        };
+        let is_wanted = |name: &str| match changed {
+            Some(changed) => changed.contains(&name),
+            // A new membership is active, and follows the directory.
+            None => own.contains(&name) && declared.contains_key(name),
+        };
+        let mut calls = match changed {
+            Some(changed) if changed.iter().all(|name| own.contains(name)) => Vec::new(),
+            _ => job.plain()?,
+        };
+        let to = |op: Op<Write>| {
+            op.request().arg("id", job.target.id()).arg("user_id", user.unwrap_or_default())
+        };
+        if is_wanted("override") {
+            let is_on = declared.get("override").and_then(Value::plain) == Some(&Json::Bool(true));
+            match (is_on, changed) {
+                (true, _) => calls.push(to(operation::GROUP_MEMBER_OVERRIDE).into()),
+                (false, Some(_)) => {
+                    calls.push(to(operation::GROUP_MEMBER_OVERRIDE_DELETE).into());
+                }
+                (false, None) => {}
+            }
+        }
+        if is_wanted("membership")
+            && let Some(state) = declared.get("membership")
+        {
+            let body = Fields::from([("state".to_owned(), state.clone())]);
+            calls.push(to(operation::GROUP_MEMBER_STATE).fields(body).into());
+        }
+        Ok(calls)
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
@@ -137,7 +216,6 @@ mod tests {
     use crate::{
         kind::{
             Names,
-            calls::Act,
             testing::{act, faults, fields, live, object, remove, said, section, update},
         },
         operation::{MEMBER_CREATE, MEMBER_DELETE, MEMBER_UPDATE},

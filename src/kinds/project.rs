@@ -56,6 +56,7 @@ pub static KIND: Kind = Kind {
         rows: Rows::with_id(&["path_with_namespace"]),
         seen_from: 0,
         needs: &[],
+        beside: None,
     }],
     rules: &Project,
 };

@@ -82,6 +82,7 @@ pub static KIND: Kind = Kind {
         rows: Rows { keys: &["name"], also: &["push_access_levels", "merge_access_levels"] },
         seen_from: MAINTAINER,
         needs: &[Capability::People],
+        beside: None,
     }],
     rules: &ProtectedBranches,
 };

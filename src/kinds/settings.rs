@@ -45,6 +45,7 @@ pub static KIND: Kind = Kind {
         rows: Rows::with_id(&[]),
         seen_from: 0,
         needs: &[],
+        beside: None,
     }],
     rules: &Settings,
 };

@@ -58,6 +58,7 @@ pub static KIND: Kind = Kind {
         rows: Rows { keys: &["group_id"], also: &["group_full_path", "group_access_level"] },
         seen_from: 0,
         needs: &[],
+        beside: None,
     }],
     rules: &Shares,
 };

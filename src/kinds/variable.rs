@@ -85,6 +85,7 @@ pub static KIND: Kind = Kind {
         rows: Rows { keys: &["key", "environment_scope"], also: &[] },
         seen_from: MAINTAINER,
         needs: &[Capability::Ci],
+        beside: None,
     }],
     rules: &Variables,
 };

@@ -28,10 +28,11 @@ use crate::{
     desired::{Container, Creation, DeclaredSection, State},
     diff::Question,
     field::Named,
-    kind::{Names, Namespace, Place, Target, forms},
+    kind::{LiveEntry, Names, Namespace, Place, Target, forms},
     kinds,
     live::{Caller, Collection, Inherited, Live, Presence},
     operation,
+    page::{Complete, Rows},
     value::Object,
 };
 
@@ -290,11 +291,16 @@ impl Observer {
                 )
                 .into(),
             )),
-            Place::List(op) => self
-                .client
-                .list_known(op.request().arg("id", target.id()), home.rows)
-                .await
-                .map(|all| Collection::Complete(all.map(|raw| read(&raw)))),
+            Place::List(op) => {
+                let request = op.request().arg("id", target.id());
+                match self.client.list_known(request, home.rows).await {
+                    Ok(all) => {
+                        let all = all.map(|raw| read(&raw));
+                        self.with_beside(section, target, all).await.map(Collection::Complete)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
             Place::Optional(op) => {
                 let request = op.request().arg("id", target.id());
                 match self.client.get_optional_known(request, home.rows.keys).await {
@@ -319,6 +325,30 @@ impl Observer {
             }
             Err(error) => Ok(Collection::Unreadable(Cause::from(&error))),
             Ok(collection) => Ok(collection),
+        }
+    }
+
+    /// Adds the field that another list tells, if somebody declares it and the list can be read.
+    async fn with_beside(
+        &self,
+        section: &DeclaredSection,
+        target: &Target,
+        entries: Complete<LiveEntry>,
+    ) -> Result<Complete<LiveEntry>, ApiError> {
+        let beside = section.of.home.beside;
+        let Some(beside) = beside.filter(|beside| section.names().any(|n| n == beside.field)) else {
+            return Ok(entries);
+        };
+        let request = beside.list.request().arg("id", target.id());
+        match self.client.list_known(request, beside.rows).await {
+            Ok(others) => Ok(entries.map(|mut entry| {
+                let value = (beside.value)(&entry, &others);
+                entry.fields.insert(beside.field.to_owned(), value);
+                entry
+            })),
+            Err(error) if ends_everything(&error) => Err(error),
+            // Without it the field is not in the answer.
+            Err(_) => Ok(entries),
         }
     }
 
@@ -360,7 +390,7 @@ impl Observer {
         let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
         let look_up = async || {
             let request = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
-            let rows = crate::page::Rows::with_id(&["access_level"]);
+            let rows = Rows::with_id(&["access_level"]);
             let members = self.client.list_known(request, rows).await?;
             let mut levels = BTreeMap::new();
             let is_active =
