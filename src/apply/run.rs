@@ -143,9 +143,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 if moved { "changed since it was planned" } else { "could not be read again" };
             let noun = self.container.scope.noun();
             self.end_all(&mut ended, |step| {
-                let left_alone = || {
-                    Outcome::Skipped(format!("`{address}` {why}; the {noun} is skipped").into())
-                };
+                let left_alone =
+                    || Outcome::Skipped(format!("`{address}` {why}; the {noun} is skipped").into());
                 if step.address == address { outcome.clone() } else { left_alone() }
             });
             return ended;
@@ -158,8 +157,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     async fn walk_planned(&self, look: Look, ended: &mut Ended, place: &mut Place<'a>) {
         let (read_at, needed) = (look.read_at, look.plan.findings.steps);
         let is_needed = |step: &Step| needed.iter().any(|now| now.address == step.address);
-        let done: Vec<_> =
-            self.steps.iter().filter(|step| !is_needed(step)).copied().collect();
+        let done: Vec<_> = self.steps.iter().filter(|step| !is_needed(step)).copied().collect();
         for step in done {
             self.end(ended, step, Outcome::Already);
         }
@@ -176,12 +174,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Carries out what could not be seen before, now that it can: as far as it is no more than
     /// what the plan said.
-    async fn walk_possible(
-        &self,
-        possible: Vec<Step>,
-        ended: &mut Ended,
-        place: &mut Place<'a>,
-    ) {
+    async fn walk_possible(&self, possible: Vec<Step>, ended: &mut Ended, place: &mut Place<'a>) {
         let mut open = Vec::new();
         for step in possible {
             match self.readiness(&step, ended) {
@@ -448,9 +441,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Whether the section of `left` could be seen only after a step of this run.
     fn was_possible(&self, left: &Step) -> bool {
-        let is_there = |step: &&Step| {
-            step.possible.is_some() && step.address.section == left.address.section
-        };
+        let is_there =
+            |step: &&Step| step.possible.is_some() && step.address.section == left.address.section;
         self.steps.iter().any(is_there)
     }
 

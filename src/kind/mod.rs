@@ -278,9 +278,7 @@ impl Section {
         let is_whole =
             |row: &&Object| rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key));
         let list = object.get(field).and_then(Json::as_array)?;
-        list.iter()
-            .map(|row| Some(self.read(row.as_object().filter(is_whole)?, wanted)))
-            .collect()
+        list.iter().map(|row| Some(self.read(row.as_object().filter(is_whole)?, wanted))).collect()
     }
 
     /// The live entry that the service describes as `raw`, in comparable form. Only what `wanted`

@@ -113,7 +113,8 @@ static PENDING: Beside = Beside {
         let is_it = |row: &&Object| {
             let name = row.get("username").and_then(Json::as_str).unwrap_or_default();
             let own = member.fields.get("user").and_then(Json::as_str).unwrap_or_default();
-            row.get("approved") == Some(&Json::Bool(false)) && name.to_lowercase() == own.to_lowercase()
+            row.get("approved") == Some(&Json::Bool(false))
+                && name.to_lowercase() == own.to_lowercase()
         };
         if pending.iter().any(|row| is_it(&row)) { "awaiting".into() } else { "active".into() }
     },

@@ -210,9 +210,7 @@ mod tests {
             Names,
             testing::{act, fields, live, object, remove, said, section},
         },
-        operation::{
-            PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE,
-        },
+        operation::{PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE},
     };
 
     fn free() -> Json {
@@ -224,9 +222,7 @@ mod tests {
     }
 
     fn premium() -> Json {
-        let row = |id, level, user: Option<u64>, group: Option<u64>| {
-            json!({"id": id, "access_level": level, "access_level_description": "x", "user_id": user, "group_id": group})
-        };
+        let row = |id, level, user: Option<u64>, group: Option<u64>| json!({"id": id, "access_level": level, "access_level_description": "x", "user_id": user, "group_id": group});
         json!({
             "id": 1, "name": "main", "allow_force_push": false, "code_owner_approval_required": true,
             "push_access_levels": [row(1, 40, None, None), row(2, 40, Some(5), None)],
@@ -250,7 +246,10 @@ mod tests {
             json!([{"id": 1, "access_level": "maintainer"}, {"id": 2, "user_id": 5}])
         );
         assert_eq!(branch.fields["allowed_to_merge"], json!([{"id": 3, "group_id": 6}]));
-        assert_eq!((branch.tier, live(section("protected_branches"), free()).tier), (Tier::Premium, Tier::Free));
+        assert_eq!(
+            (branch.tier, live(section("protected_branches"), free()).tier),
+            (Tier::Premium, Tier::Free)
+        );
     }
 
     #[test]
@@ -301,7 +300,10 @@ mod tests {
         };
         let declared = fields(json!({"name": "main", "allow_force_push": true}));
         let edit = changed(&declared, &["allow_force_push"]);
-        assert_eq!(edit.iter().map(|r| r.operation.id).collect::<Vec<_>>(), ["protected-branch-edit"]);
+        assert_eq!(
+            edit.iter().map(|r| r.operation.id).collect::<Vec<_>>(),
+            ["protected-branch-edit"]
+        );
         let declared =
             fields(json!({"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}));
         let replaced = changed(&declared, &["allowed_to_push"]);

@@ -113,7 +113,9 @@ mod tests {
         let share = live(section("shares"), raw());
         assert_eq!(
             share.fields,
-            object(json!({"group": "acme/Security", "group_access": "reporter", "expires_at": null}))
+            object(
+                json!({"group": "acme/Security", "group_access": "reporter", "expires_at": null})
+            )
         );
         assert_eq!(section("shares").name(&share.fields), "acme/security");
     }
@@ -157,6 +159,9 @@ mod tests {
         let requests: Vec<_> = calls.iter().map(|call| call.request.clone()).collect();
         let remove = SHARE_DELETE.request().arg("id", 7).arg("group_id", 4);
         assert_eq!(said(&requests), said(&[remove, add(30), add(20)]));
-        assert_eq!(calls.iter().map(|call| call.restores).collect::<Vec<_>>(), [false, false, true]);
+        assert_eq!(
+            calls.iter().map(|call| call.restores).collect::<Vec<_>>(),
+            [false, false, true]
+        );
     }
 }

@@ -336,7 +336,8 @@ impl Observer {
         entries: Complete<LiveEntry>,
     ) -> Result<Complete<LiveEntry>, ApiError> {
         let beside = section.of.home.beside;
-        let Some(beside) = beside.filter(|beside| section.names().any(|n| n == beside.field)) else {
+        let Some(beside) = beside.filter(|beside| section.names().any(|n| n == beside.field))
+        else {
             return Ok(entries);
         };
         let request = beside.list.request().arg("id", target.id());

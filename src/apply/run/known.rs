@@ -88,7 +88,8 @@ impl Known {
             return self.hear_object(container, body, Some(now));
         };
         let name = section.of.section;
-        let shown = body.filter(|body| request.operation.method != Method::Delete && shows(section, body));
+        let shown =
+            body.filter(|body| request.operation.method != Method::Delete && shows(section, body));
         match (section.of.home.place, shown) {
             (Place::Object, _) => self.hear_object(container, body, None),
             (Place::List(_), Some(body)) => {
