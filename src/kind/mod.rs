@@ -94,8 +94,35 @@ pub struct Home {
     pub seen_from: u8,
     /// What the container has to have for the entries to be read and written.
     pub needs: &'static [Capability],
+    /// What a list is asked besides, so that it holds what is wanted.
+    pub query: &'static [(&'static str, &'static str)],
+    /// Whether an entry of a list, as the service shows it, is the container's own: some lists also
+    /// show what is inherited.
+    pub is_own: fn(&Object) -> bool,
     /// A field that another list tells, which is read only if somebody declares that field.
     pub beside: Option<&'static Beside>,
+}
+
+static NO_FIELDS: LazyLock<Table> =
+    LazyLock::new(|| Table::new(&schemars::json_schema!({"type": "object", "properties": {}})));
+
+impl Home {
+    /// Where a home says nothing else: `Home { scope, fields, place, ..Home::PLAIN }`.
+    pub const PLAIN: Self = Self {
+        scope: Scope::Project,
+        fields: &NO_FIELDS,
+        place: Place::Object,
+        create: Create::Rules,
+        change: Change::Rules,
+        delete: None,
+        handle: &[],
+        rows: Rows::with_id(&[]),
+        seen_from: crate::level::MAINTAINER,
+        needs: &[],
+        query: &[],
+        is_own: |_| true,
+        beside: None,
+    };
 }
 
 /// A field of entries that is told by another list than theirs.

@@ -15,7 +15,7 @@ use crate::{
         Beside, Call, Change, Create, Effect, Fault, Handle, Home, Job, Kind, Place, Rules, Shape,
         Table, Unable, calls::Act,
     },
-    level::{Level, MAINTAINER, OWNER},
+    level::{Level, OWNER},
     operation::{self, Op, Write},
     page::Rows,
     schema,
@@ -82,9 +82,7 @@ pub static KIND: Kind = Kind {
             delete: Some(operation::MEMBER_DELETE),
             handle: &[Handle::path("id", "user_id")],
             rows: Rows::with_id(&["username", "access_level"]),
-            seen_from: MAINTAINER,
-            needs: &[],
-            beside: None,
+            ..Home::PLAIN
         },
         Home {
             scope: Scope::Group,
@@ -96,8 +94,8 @@ pub static KIND: Kind = Kind {
             handle: &[Handle::path("id", "user_id")],
             rows: Rows::with_id(&["username", "access_level"]),
             seen_from: OWNER,
-            needs: &[],
             beside: Some(&PENDING),
+            ..Home::PLAIN
         },
     ],
     rules: &Members,

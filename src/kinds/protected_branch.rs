@@ -16,7 +16,7 @@ use crate::{
         Call, Capability, Change, Create, Effect, Fault, Handle, Home, Job, Kind, LiveEntry, Place,
         Rules, Shape, Table, Unable, calls::Act,
     },
-    level::{Level, MAINTAINER, RuleLevel},
+    level::{Level, RuleLevel},
     operation::{self, Request, Write},
     page::Rows,
     schema,
@@ -80,9 +80,8 @@ pub static KIND: Kind = Kind {
         delete: Some(operation::PROTECTED_BRANCH_DELETE),
         handle: &[Handle::path("name", "name")],
         rows: Rows { keys: &["name"], also: &["push_access_levels", "merge_access_levels"] },
-        seen_from: MAINTAINER,
         needs: &[Capability::People],
-        beside: None,
+        ..Home::PLAIN
     }],
     rules: &ProtectedBranches,
 };

@@ -56,9 +56,7 @@ pub static KIND: Kind = Kind {
         delete: Some(operation::SHARE_DELETE),
         handle: &[Handle::path("group_id", "group_id")],
         rows: Rows { keys: &["group_id"], also: &["group_full_path", "group_access_level"] },
-        seen_from: 0,
-        needs: &[],
-        beside: None,
+        ..Home::PLAIN
     }],
     rules: &Shares,
 };

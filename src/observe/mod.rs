@@ -293,9 +293,11 @@ impl Observer {
             )),
             Place::List(op) => {
                 let request = op.request().arg("id", target.id());
+                let request =
+                    home.query.iter().fold(request, |r, (name, value)| r.query(*name, value));
                 match self.client.list_known(request, home.rows).await {
                     Ok(all) => {
-                        let all = all.map(|raw| read(&raw));
+                        let all = all.filter_map(|raw| (home.is_own)(&raw).then(|| read(&raw)));
                         self.with_beside(section, target, all).await.map(Collection::Complete)
                     }
                     Err(error) => Err(error),
