@@ -18,6 +18,7 @@ mod run;
 use std::{
     collections::BTreeMap,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
@@ -34,6 +35,9 @@ use crate::{
 };
 use run::{Ended, Place, Run};
 
+/// How long a run trusts what its own plan was made from.
+pub const TRUSTED: Duration = Duration::from_secs(60);
+
 /// What a run of apply works with.
 pub struct Apply<'a> {
     /// What is declared.
@@ -45,6 +49,9 @@ pub struct Apply<'a> {
     pub writer: &'a WriteClient,
     /// As the plan was made with.
     pub settings: &'a Settings,
+    /// How long what the plan was made from is taken for what is there. After that it is read again
+    /// before the first write.
+    pub trusts: Duration,
     /// How many containers are worked on at a time, those not counted that only wait.
     pub ahead: usize,
 }

@@ -359,6 +359,9 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
         (Json::String(declared), Json::String(live)) if compare == Compare::Url => {
             text::normal_url(declared) == text::normal_url(live)
         }
+        (Json::String(declared), Json::String(live)) if compare == Compare::AnyCase => {
+            declared.to_lowercase() == live.to_lowercase()
+        }
         _ => declared == live,
     }
 }

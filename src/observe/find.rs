@@ -199,7 +199,6 @@ impl Observer {
         };
         for (name, section) in &container.sections {
             let names: BTreeSet<&str> = section.names().collect();
-            let read = |raw: &Object| section.of.read(raw, &|name| names.contains(name));
             match section.of.home.place {
                 Place::Object => {
                     let table = section.of.table();
@@ -208,15 +207,15 @@ impl Observer {
                         live.is_some_and(|live| !raw.contains_key(live))
                     };
                     seen.lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
-                    seen.object.insert(name, read(raw));
+                    let entry = section.of.read(raw, &|name| names.contains(name));
+                    seen.object.insert(name, entry);
                 }
-                Place::In(field) => match raw.get(field).and_then(Json::as_array) {
-                    Some(rows) => {
-                        let rows = rows.iter().filter_map(Json::as_object).map(read).collect();
-                        seen.within.insert(name, rows);
+                Place::In(field) => {
+                    match section.of.read_rows(raw, field, &|name| names.contains(name)) {
+                        Some(rows) => drop(seen.within.insert(name, rows)),
+                        None => seen.lacking.push(field.to_owned()),
                     }
-                    None => seen.lacking.push(field.to_owned()),
-                },
+                }
                 Place::Itself(_) | Place::List(_) | Place::Optional(_) => {}
             }
         }

@@ -269,6 +269,14 @@ fn containers(plan: &Plan) -> String {
     }
 }
 
+/// The same as one number.
+fn of_all(plan: &Plan) -> String {
+    match (plan.groups, plan.projects) {
+        (0, _) | (_, 0) => containers(plan),
+        (groups, projects) => format!("{} groups and projects", groups + projects),
+    }
+}
+
 /// How much is live that no manifest lists.
 fn unlisted(plan: &Plan) -> String {
     match plan.unlisted() {
@@ -336,9 +344,10 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
             .map(|(n, what)| format!("{n} {what}"))
             .collect();
         let text = format!(
-            "{} in {} of {projects}; {}{}",
+            "{} in {} of {}; {}{}",
             parts.join(", "),
             counts.projects,
+            of_all(plan),
             count(counts.calls, "call"),
             unlisted(plan)
         );
