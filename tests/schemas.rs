@@ -35,11 +35,23 @@ fn an_editor_accepts_what_undrift_accepts() {
             assert!(errors.is_empty(), "{name}: {errors:?}");
         }
     }
+    for accepted in [
+        json!({"kind": "Group", "path": "acme"}),
+        json!({
+            "kind": "Group", "path": "acme",
+            "members": [{"user": "alice", "access_level": "owner"}], "unlisted": {"members": "fail"},
+        }),
+    ] {
+        assert!(validator.is_valid(&accepted), "{accepted}");
+    }
     for refused in [
         json!({}),
         json!({"kind": "Projct"}),
         json!({"kind": "Project"}),
         json!({"kind": "Project", "path": "a/b", "x": 1}),
+        json!({"kind": "Group"}),
+        json!({"kind": "Group", "path": "a", "settings": {}}),
+        json!({"kind": "Group", "path": "a", "unlisted": {"hooks": "fail"}}),
     ] {
         assert!(!validator.is_valid(&refused), "{refused}");
     }
@@ -58,7 +70,12 @@ fn every_field_is_described() {
         }
     }
     let mut found = Vec::new();
-    undescribed("", &schema::manifest()["then"], &mut found);
+    let manifest = schema::manifest();
+    let documents = manifest["allOf"].as_array().unwrap();
+    assert_eq!(documents.len(), schema::DOCUMENTS.len());
+    for document in documents {
+        undescribed("", &document["then"], &mut found);
+    }
     undescribed("", &schema::config(), &mut found);
     assert_eq!(found, [""; 0]);
 }

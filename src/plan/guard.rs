@@ -10,10 +10,10 @@ use super::{ContainerPlan, approve::EVERYTHING};
 use crate::{
     address::Address,
     desired::{Container, Guard},
-    diff::{Action, Context, Question, Refusal, Step},
+    diff::{Action, Context, Refusal, Step},
     kind::Effect,
     level::{Level, MAINTAINER, OWNER},
-    live::Live,
+    live::{Live, Question},
     origin::Origin,
     text::{count, escape},
 };

@@ -16,7 +16,7 @@ use crate::{
     field::Named,
     kind::{Capability, Effect, Namespace, NamespaceOwner, Target, testing::object},
     live::{
-        Collection, Presence,
+        Collection, Presence, Question,
         testing::{CALLER, caller, here, target},
     },
     secret::Reference,
