@@ -59,6 +59,8 @@ pub(crate) struct World {
     pub(crate) tweak: fn(&mut Settings),
     /// What guards refuse and may pass, as the command line takes it.
     pub(crate) acknowledged: Vec<&'static str>,
+    /// For how long the plan is taken for what is there: not at all, unless a test says so.
+    pub(crate) trusts: Duration,
 }
 
 /// What a run of plan and apply came to.
@@ -86,6 +88,7 @@ impl World {
             environment: BTreeMap::new(),
             tweak: |_| (),
             acknowledged: Vec::new(),
+            trusts: Duration::ZERO,
         }
     }
 
@@ -218,6 +221,7 @@ impl World {
             writer: &writer,
             settings: &settings,
             ahead: 16,
+            trusts: self.trusts,
         };
         let events = Mutex::new(Vec::new());
         let applied = apply.run(&approved, |event| events.lock().unwrap().push(event)).await;
