@@ -14,6 +14,7 @@ use super::{
     client::{Answer, Count, Settings},
     error::{self, ApiError, Kind, Refusal},
     limit::{Gate, Permit, asked_wait},
+    parse::parse,
     quote::Unquotable,
     retry::{self, Decision, MAX_WAIT, Outcome},
     service::Service,
@@ -23,7 +24,7 @@ use super::{
     },
 };
 use crate::{
-    operation::{self, Again, Method, Operation, Read, Request},
+    operation::{self, Again, Method, Operation, Read, Request, Wanted},
     planted::Bug,
     secret::Secrets,
     value::Json,
@@ -300,7 +301,7 @@ impl Core {
                 };
                 Verdict { outcome, asked: None, result: Err(Kind::Unanswered(error)) }
             }
-            Ok(response) => self.judge(operation, response, unquotable),
+            Ok(response) => self.judge(operation, response, request.wanted(), unquotable),
         }
     }
 
@@ -309,6 +310,7 @@ impl Core {
         &self,
         operation: &'static Operation,
         response: WireResponse,
+        wanted: &Wanted,
         unquotable: &Unquotable,
     ) -> Verdict {
         let asked = asked_wait(response.status, &response.headers, self.settings.clock.wall());
@@ -316,7 +318,7 @@ impl Core {
             200..300 => {
                 let status = response.status;
                 let request_id = request_id(&response.headers);
-                match content(operation, response) {
+                match content(operation, response, wanted) {
                     Ok(answer) => {
                         Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
                     }
@@ -459,6 +461,7 @@ impl Core {
 fn content(
     operation: &Operation,
     response: WireResponse,
+    wanted: &Wanted,
 ) -> Result<Answer, (Outcome, &'static str)> {
     let WireResponse { status, headers, body } = response;
     let read = operation.method == Method::Get;
@@ -477,8 +480,7 @@ fn content(
         return Err((Outcome::Unreadable, "something other than JSON"));
     }
     let length = body.len();
-    let body: Json =
-        serde_json::from_slice(&body).map_err(|_| (Outcome::Unreadable, "broken JSON"))?;
+    let body = parse(&body, wanted).ok_or((Outcome::Unreadable, "broken JSON"))?;
     // What a write answers is only looked at where it is an object; that it is none does not undo
     // the write.
     if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {

@@ -56,7 +56,7 @@ pub struct Answer {
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body; `null` if there was none.
+    /// The body, as far as the request [keeps](Request::keeping) it; `null` if there was none.
     pub body: Json,
     /// How many bytes the body had.
     pub length: usize,
@@ -137,8 +137,9 @@ impl ReadClient {
     pub async fn get_known(
         &self,
         request: Request<Read>,
-        keys: &[&str],
+        keys: &[&'static str],
     ) -> Result<Answer, ApiError> {
+        let request = request.keeping_also(keys);
         let answer = self.get(request.clone()).await?;
         let known = keys.iter().all(|key| !answer.body[*key].is_null());
         if known { Ok(answer) } else { Err(self.core.nameless(&request, &answer)) }
@@ -162,8 +163,9 @@ impl ReadClient {
     pub async fn get_optional_known(
         &self,
         request: Request<Read>,
-        keys: &[&str],
+        keys: &[&'static str],
     ) -> Result<Option<Answer>, ApiError> {
+        let request = request.keeping_also(keys);
         let answer = self.get_optional(request.clone()).await?;
         match &answer {
             Some(found) if keys.iter().any(|key| found.body[*key].is_null()) => {

@@ -27,6 +27,7 @@ mod client;
 mod clock;
 mod error;
 pub mod limit;
+mod parse;
 mod quote;
 pub mod retry;
 mod service;

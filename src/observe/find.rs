@@ -8,13 +8,13 @@ use std::{
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 
-use super::{Observer, declared_names, ends_everything};
+use super::{Observer, declared_names, ends_everything, wanted};
 use crate::{
     api::ApiError,
     kind::{LiveEntry, Namespace, NamespaceOwner, Source, Target},
     live::{Facts, Presence},
     manifest::Project,
-    operation::{self, Read, Request},
+    operation::{self, Read, Request, Wanted},
     page::{Pager, Rows},
     planted::Bug,
     value::{Json, Object},
@@ -66,9 +66,10 @@ impl Observer {
             let top = path.split('/').next().unwrap_or_default().to_owned();
             groups.entry(top).or_default().insert(path, project);
         }
+        let wanted = &wanted::of_objects(projects.iter().copied());
         let lists = groups.into_iter().map(|(top, mut sought)| async move {
             if sought.len() > 1 {
-                self.find_in_group(&top, &mut sought, sender).await?;
+                self.find_in_group(&top, wanted, &mut sought, sender).await?;
             }
             Ok::<_, ApiError>(sought)
         });
@@ -80,7 +81,7 @@ impl Observer {
             .collect::<Result<_, _>>()?;
         let mut rest: Sought<'p> = rest.into_iter().flatten().collect();
         if rest.len() > KEYSET_FROM {
-            let everything = operation::PROJECT_LIST.request();
+            let everything = operation::PROJECT_LIST.request().keeping(wanted.clone());
             self.find_in_list(everything, &mut rest, sender).await?;
         }
         Ok(rest.into_values().collect())
@@ -90,18 +91,21 @@ impl Observer {
     async fn find_in_group<'p>(
         &self,
         top: &str,
+        wanted: &Wanted,
         sought: &mut Sought<'p>,
         sender: &Sender<'p>,
     ) -> Result<(), ApiError> {
         let of_group =
             operation::GROUP_PROJECTS.request().arg("id", top).query("include_subgroups", true);
-        let of_group = of_group.query("order_by", "id").query("sort", "asc");
+        let of_group =
+            of_group.query("order_by", "id").query("sort", "asc").keeping(wanted.clone());
         if !self.find_in_list(of_group, sought, sender).await? {
             let of_user = operation::USER_PROJECTS
                 .request()
                 .arg("user_id", top)
                 .query("order_by", "id")
-                .query("sort", "asc");
+                .query("sort", "asc")
+                .keeping(wanted.clone());
             self.find_in_list(of_user, sought, sender).await?;
         }
         Ok(())
@@ -211,7 +215,10 @@ impl Observer {
     }
 
     pub(super) async fn point_read(&self, project: &Project) -> Result<Found, ApiError> {
-        let request = operation::PROJECT_GET.request().arg("id", &project.path);
+        let request = operation::PROJECT_GET
+            .request()
+            .arg("id", &project.path)
+            .keeping(wanted::of_objects([project]));
         match self.client.get_known(request, &["id", "path_with_namespace"]).await {
             Ok(answer) => {
                 let raw = answer.object().cloned().unwrap_or_default();

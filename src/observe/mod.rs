@@ -7,6 +7,7 @@
 //! ends a run.
 
 mod find;
+mod wanted;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

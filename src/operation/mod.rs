@@ -14,6 +14,7 @@
 mod parameter;
 mod parameters;
 mod table;
+mod wanted;
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -25,6 +26,7 @@ use crate::{
 
 pub use parameter::{Parameter, Place, Type};
 pub use table::*;
+pub use wanted::Wanted;
 
 /// An HTTP method of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -238,6 +240,7 @@ impl<E: Copy> Op<E> {
             body: Body::None,
             repeated: Sealed(Vec::new()),
             sensitive: Vec::new(),
+            wanted: Wanted::All,
             effect: PhantomData,
         }
     }
@@ -324,6 +327,8 @@ pub struct Request<E> {
     repeated: Sealed,
     /// The fields of the body whose values no text may quote, even where they are plain.
     sensitive: Vec<String>,
+    /// What is kept of the objects of the answer.
+    wanted: Wanted,
     effect: PhantomData<E>,
 }
 
@@ -391,6 +396,24 @@ impl<E> Request<E> {
     pub fn repeating(mut self, live: Object) -> Self {
         self.repeated = Sealed(live.into_iter().collect());
         self
+    }
+
+    /// Keeps of the objects of the answer only what is `wanted`.
+    #[must_use]
+    pub fn keeping(mut self, wanted: Wanted) -> Self {
+        self.wanted = wanted;
+        self
+    }
+
+    /// Keeps `keys` of the objects of the answer too.
+    #[must_use]
+    pub fn keeping_also(self, keys: &[&'static str]) -> Self {
+        Self { wanted: self.wanted.and(keys), ..self }
+    }
+
+    /// What is kept of the objects of the answer.
+    pub const fn wanted(&self) -> &Wanted {
+        &self.wanted
     }
 
     /// Keeps the values of these fields of the body out of every text, also where they are plain.
