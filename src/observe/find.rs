@@ -25,6 +25,8 @@ use crate::{
 const SEES_ALL: u64 = 40;
 /// The field of a project object that says what the caller may do.
 const PERMISSIONS: &str = "permissions";
+/// The status by which the service says that it gives a list no further by page number.
+const NO_FURTHER: u16 = 405;
 /// A list of everything is tried for more than this many projects that no group's list brought.
 const KEYSET_FROM: usize = 10;
 
@@ -47,11 +49,21 @@ pub(super) struct Seen {
 }
 
 /// Projects as they are found, each with what a list said of it; without, it has to be read by
-/// itself.
-pub(super) type Sender<'p> = mpsc::UnboundedSender<(&'p Project, Option<Seen>)>;
+/// itself. Bounded, so that lists are not read far ahead of the rest.
+pub(super) type Sender<'p> = mpsc::Sender<(&'p Project, Option<Seen>)>;
 
 /// Declared projects that are still looked for, by their path in lower case.
 type Sought<'p> = BTreeMap<String, &'p Project>;
+
+/// How far a list was read.
+enum Listed {
+    /// There is no such list.
+    Nowhere,
+    /// To its end, or as far as it was worth it or could be read.
+    Done,
+    /// As far as the service gives a list by page number (reference 1, 8); the last id on it.
+    CutOff(u64),
+}
 
 impl Observer {
     /// Finds what it can of `projects` in lists, sends it on, and returns the rest.
@@ -87,7 +99,8 @@ impl Observer {
         Ok(rest.into_values().collect())
     }
 
-    /// Looks for `sought` in the list of the top-level group, or user, `top`.
+    /// Looks for `sought` in the list of the top-level group, or user, `top`, and behind the point
+    /// up to which the service gives such a list, in that of all projects.
     async fn find_in_group<'p>(
         &self,
         top: &str,
@@ -95,61 +108,66 @@ impl Observer {
         sought: &mut Sought<'p>,
         sender: &Sender<'p>,
     ) -> Result<(), ApiError> {
-        let of_group =
-            operation::GROUP_PROJECTS.request().arg("id", top).query("include_subgroups", true);
-        let of_group =
-            of_group.query("order_by", "id").query("sort", "asc").keeping(wanted.clone());
-        if !self.find_in_list(of_group, sought, sender).await? {
-            let of_user = operation::USER_PROJECTS
-                .request()
-                .arg("user_id", top)
-                .query("order_by", "id")
-                .query("sort", "asc")
-                .keeping(wanted.clone());
-            self.find_in_list(of_user, sought, sender).await?;
+        let by_id = |list: Request<Read>| {
+            list.query("order_by", "id").query("sort", "asc").keeping(wanted.clone())
+        };
+        let of_group = operation::GROUP_PROJECTS.request().arg("id", top);
+        let of_group = by_id(of_group.query("include_subgroups", true));
+        let mut listed = self.find_in_list(of_group, sought, sender).await?;
+        if matches!(listed, Listed::Nowhere) {
+            let of_user = by_id(operation::USER_PROJECTS.request().arg("user_id", top));
+            listed = self.find_in_list(of_user, sought, sender).await?;
+        }
+        if let Listed::CutOff(last) = listed
+            && sought.len() > KEYSET_FROM
+        {
+            let younger = operation::PROJECT_LIST.request().query("id_after", last);
+            self.find_in_list(younger.keeping(wanted.clone()), sought, sender).await?;
         }
         Ok(())
     }
 
     /// Takes out of `sought` what the list brings, and stops when going on would cost more calls
-    /// than it saves. `false` if there is no such list.
+    /// than it saves.
     async fn find_in_list<'p>(
         &self,
         list: Request<Read>,
         sought: &mut Sought<'p>,
         sender: &Sender<'p>,
-    ) -> Result<bool, ApiError> {
+    ) -> Result<Listed, ApiError> {
         let mut pager = Pager::passing(list);
         let (mut pages, mut hits) = (0, 0);
+        let mut last = None;
         loop {
             match self.client.page(&mut pager).await {
-                Ok(None) => return Ok(true),
+                Ok(None) => return Ok(Listed::Done),
                 Ok(Some(objects)) => {
                     pages += 1;
+                    last = objects.last().and_then(|raw| raw.get("id")?.as_u64()).or(last);
                     for raw in objects {
-                        let path = raw
-                            .get("path_with_namespace")
-                            .and_then(Json::as_str)
-                            .unwrap_or_default()
-                            .to_lowercase();
-                        if let Some(project) = sought.remove(&path) {
-                            hits += 1;
-                            // One that is going away is looked at by itself.
-                            let seen = deletion(raw).is_none().then(|| self.seen(project, raw));
-                            let _ = sender.send((project, seen));
-                        }
+                        let Some(project) = sought.remove(&path_of(raw).to_lowercase()) else {
+                            continue;
+                        };
+                        hits += 1;
+                        // One that is going away is looked at by itself.
+                        let seen = deletion(raw).is_none().then(|| self.seen(project, raw));
+                        // If nobody receives any more, the run is over.
+                        let _ = sender.send((project, seen)).await;
                     }
                 }
                 Err(error) if ends_everything(&error) => return Err(error),
-                Err(error) if pages == 0 && error.is_not_found() => return Ok(false),
+                Err(error) if pages == 0 && error.is_not_found() => return Ok(Listed::Nowhere),
                 // What the list did not bring is read one by one.
-                Err(_) => return Ok(true),
+                Err(error) => {
+                    let last = last.filter(|_| error.status() == Some(NO_FURTHER));
+                    return Ok(last.map_or(Listed::Done, Listed::CutOff));
+                }
             }
             let pages_left = pager.total_pages().map_or(1, |total| {
                 usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(pages)
             });
             if pages_left > sought.len() || pages > hits + KEYSET_FROM {
-                return Ok(true);
+                return Ok(Listed::Done);
             }
         }
     }
@@ -222,8 +240,7 @@ impl Observer {
         match self.client.get_known(request, &["id", "path_with_namespace"]).await {
             Ok(answer) => {
                 let raw = answer.object().cloned().unwrap_or_default();
-                let path =
-                    raw.get("path_with_namespace").and_then(Json::as_str).unwrap_or_default();
+                let path = path_of(&raw);
                 Ok(match deletion(&raw) {
                     Some(since) => Found::Not(Presence::Deleting { since }),
                     None if path.to_lowercase() == project.path.to_lowercase()
@@ -317,6 +334,11 @@ impl Observer {
         }
         Ok(self.user(username).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User))
     }
+}
+
+/// The path that a project object says.
+fn path_of(raw: &Object) -> &str {
+    raw.get("path_with_namespace").and_then(Json::as_str).unwrap_or_default()
 }
 
 /// What is known of a project whatever is declared.

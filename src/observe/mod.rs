@@ -35,6 +35,9 @@ use crate::{
 
 /// The header by which the sandbox says what it is, in every answer.
 const SANDBOX_HEADER: &str = "x-undrift-sandbox";
+/// How many projects that lists brought may wait to be read: enough to have the next ones while a
+/// page is on its way, and few, whatever the number of projects.
+const QUEUED: usize = 256;
 /// The level of an owner (reference 1, 2.1).
 const OWNER: u8 = 50;
 
@@ -133,11 +136,11 @@ impl Observer {
         ahead: usize,
         mut each: impl FnMut(&'p Project, Live),
     ) -> Result<(), ApiError> {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::channel(QUEUED);
         let listing = async {
             let rest = self.find_in_lists(projects, &sender).await?;
             for project in rest {
-                let _ = sender.send((project, None));
+                let _ = sender.send((project, None)).await;
             }
             drop(sender);
             Ok::<_, ApiError>(())
