@@ -14,6 +14,7 @@ use super::{
     client::{Answer, Count, Settings},
     error::{self, ApiError, Kind, Refusal},
     limit::{Gate, Permit, asked_wait},
+    pace::Heard,
     parse::parse,
     quote::Unquotable,
     retry::{self, Decision, MAX_WAIT, Outcome},
@@ -107,7 +108,7 @@ impl Core {
         secrets: Arc<Secrets>,
         settings: Settings,
     ) -> Self {
-        let gate = Gate::new(settings.concurrency);
+        let gate = Gate::new(settings.in_flight);
         let tally = Mutex::new(Tally { forbidden: Some(BTreeSet::new()), ..Tally::default() });
         Self { service, transport, secrets, settings, gate, end: watch::Sender::new(None), tally }
     }
@@ -152,7 +153,11 @@ impl Core {
                 asked,
                 self.settings.random.unit(),
             );
-            self.learn(&permit, outcome, asked, decision);
+            let took = self.settings.clock.now().saturating_sub(sent_at);
+            if let Some(heard) = heard(request.operation, outcome, took) {
+                permit.hear(heard);
+            }
+            self.pause(outcome, asked, decision);
             // The permit is held until it is known whether this ends the run.
             match (decision, result) {
                 // What it was built from may be another thing after the wait.
@@ -377,19 +382,8 @@ impl Core {
         }
     }
 
-    /// Adapts the gate to what an answer says about the service's load.
-    fn learn(
-        &self,
-        permit: &Permit<'_>,
-        outcome: Outcome,
-        asked: Option<Duration>,
-        decision: Decision,
-    ) {
-        match outcome {
-            Outcome::Throttled => permit.throttled(),
-            Outcome::Success | Outcome::Refused => permit.answered(),
-            _ => {}
-        }
+    /// Keeps the gate closed for as long as an answer asks.
+    fn pause(&self, outcome: Outcome, asked: Option<Duration>, decision: Decision) {
         let wait = match (outcome, asked, decision) {
             (Outcome::Throttled, _, Decision::RetryAfter(wait)) => Some(wait),
             _ => asked,
@@ -454,6 +448,16 @@ impl Core {
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the fate of a request says of the service's load, if anything.
+const fn heard(operation: &'static Operation, outcome: Outcome, took: Duration) -> Option<Heard> {
+    match outcome {
+        Outcome::Success | Outcome::Refused => Some(Heard::Answered(operation.id, took)),
+        Outcome::Throttled => Some(Heard::Throttled),
+        Outcome::NotSent | Outcome::Lost | Outcome::Faulty => Some(Heard::Failed),
+        Outcome::Untrusted | Outcome::Locked | Outcome::Unreadable | Outcome::Oversized => None,
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
     call::{Core, Delivery, End},
     clock::{Clock, Random, SystemClock, SystemRandom},
     error::{self, ApiError, Kind},
+    pace::InFlight,
     service::Service,
     transport::Transport,
 };
@@ -26,7 +27,7 @@ const REREADS: u32 = 2;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How many requests may be in flight.
-    pub concurrency: usize,
+    pub in_flight: InFlight,
     /// How many requests the run may send, retries included.
     pub max_requests: Option<u64>,
     /// Until when the run may send and wait for answers, on the clock.
@@ -40,7 +41,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            concurrency: 16,
+            in_flight: InFlight::ADAPTING,
             max_requests: None,
             deadline: None,
             clock: Arc::new(SystemClock::new()),

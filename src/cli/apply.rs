@@ -23,6 +23,9 @@ use crate::{
     text::count,
 };
 
+/// How many projects are changed at once. Each keeps several requests in flight, and what was read
+/// for a request is too old if that has to wait behind those of many others.
+const APPLIED: usize = 16;
 /// What is said when a run ends before its first write.
 const UNCHANGED: &str = "nothing was changed\n";
 
@@ -151,7 +154,7 @@ async fn carry_out(
         observer: &session.observer,
         writer: &writer,
         settings: &session.settings,
-        ahead: session.concurrency,
+        ahead: session.ahead.min(APPLIED),
     };
     let applied = apply.run(plan, |event| {
         if let Event::Ended(result) = event {

@@ -119,8 +119,8 @@ pub(super) struct Session {
     pub(super) observer: Observer,
     /// What plans depend on.
     pub(super) settings: plan::Settings,
-    /// How many projects are looked at at once.
-    pub(super) concurrency: usize,
+    /// How many projects are looked at at once: as many as there may be requests in flight.
+    pub(super) ahead: usize,
     /// What reports say about it.
     pub(super) run: Run,
     embedded: Option<Embedded>,
@@ -157,7 +157,7 @@ impl Session {
         let allowed = args.allowed(&cx.env)?;
         let endpoint =
             args.connect.endpoint(&loaded.root, &loaded.config, &cx.env, &cx.output).await?;
-        let concurrency = args.connect.concurrency(&loaded.config);
+        let ahead = args.connect.in_flight(&loaded.config).most();
         let secrets = Secrets::new(loaded.root, endpoint.environment.clone()).allowing(allowed);
         let mut secrets =
             secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
@@ -190,7 +190,7 @@ impl Session {
             limits: limits(&loaded.config),
             acknowledged: changes.ack.clone(),
         };
-        Ok(Self { desired, observer, settings, concurrency, run, embedded: endpoint.embedded })
+        Ok(Self { desired, observer, settings, ahead, run, embedded: endpoint.embedded })
     }
 
     /// Reads what is selected and plans it.
@@ -211,15 +211,11 @@ impl Session {
             Arc::clone(&self.settings.secrets),
         );
         let mut plan = Plan::default();
-        let read = self.observer.all(
-            &selected,
-            &self.settings.selection,
-            self.concurrency,
-            |project, live| {
+        let read =
+            self.observer.all(&selected, &self.settings.selection, self.ahead, |project, live| {
                 plan.add(plan::project(project, &live, &self.settings));
                 progress.step(&project.path);
-            },
-        );
+            });
         read.await?;
         Ok(plan.sorted())
     }
@@ -243,13 +239,13 @@ impl ConnectArgs {
         config: &Config,
         secrets: Arc<Secrets>,
     ) -> Result<ReadClient, Failure> {
-        let concurrency = self.concurrency(config);
-        let options = self.http_options(concurrency)?;
+        let in_flight = self.in_flight(config);
+        let options = self.http_options(in_flight)?;
         let transport = HttpTransport::new(&endpoint.service, &endpoint.token, &options)
             .map_err(|error| Failure::new(Exit::Usage, error))?;
         let deadline = self.deadline.map(Duration::from_secs);
         let settings = Settings {
-            concurrency,
+            in_flight,
             max_requests: self.max_requests,
             deadline,
             ..Settings::default()

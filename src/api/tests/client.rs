@@ -7,7 +7,9 @@ use proptest::prelude::*;
 
 use super::script::*;
 use crate::{
-    api::{Content, Failure, Freshness, Phase, Settings, quote::Unquotable, retry::Outcome},
+    api::{
+        Content, Failure, Freshness, InFlight, Phase, Settings, quote::Unquotable, retry::Outcome,
+    },
     operation as op,
     page::Rows,
     secret::{Reference, Secrets},
@@ -496,7 +498,8 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
 async fn no_more_requests_are_in_flight_than_allowed() {
     for concurrency in [1, 3, 16] {
         let script = Script::new([json(200, "{}")]);
-        let client = reads(&script, Settings { concurrency, ..settings() });
+        let client =
+            reads(&script, Settings { in_flight: InFlight::fixed(concurrency), ..settings() });
         let answers =
             join_all((0..40).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
         assert!(answers.iter().all(Result::is_ok));
@@ -518,7 +521,7 @@ proptest! {
                 200 => json(200, "{}"),
                 _ => with(*status, &[("retry-after", &after.to_string())], ""),
             }));
-            let client = reads(&script, Settings { concurrency, ..settings() });
+            let client = reads(&script, Settings { in_flight: InFlight::fixed(concurrency), ..settings() });
             join_all((0..6).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
             script.times()
         });
@@ -727,8 +730,10 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
         slow(200, 30, "{}"),
         with(429, &[("retry-after", "60")], ""),
     ]);
-    let client =
-        crate::api::WriteClient::new(reads(&script, Settings { concurrency: 3, ..settings() }));
+    let client = crate::api::WriteClient::new(reads(
+        &script,
+        Settings { in_flight: InFlight::fixed(3), ..settings() },
+    ));
     let reader = client.reads().clone();
     let start = tokio::time::Instant::now();
     let interrupt = async {
