@@ -37,7 +37,7 @@ use std::{cmp::Ordering, collections::BTreeSet, mem, ops::Deref};
 use http::HeaderMap;
 
 use crate::{
-    operation::{PROJECT_LIST, Read, Request, Wanted},
+    operation::{Read, Request, Wanted},
     planted::Bug,
     value::{Json, Object},
 };
@@ -192,7 +192,7 @@ impl Pager {
     /// forgotten, so that a long one takes no more memory than a short one. It does not ask for
     /// more pages to prove the end, and never makes a whole collection.
     pub fn passing(request: Request<Read>) -> Self {
-        let keyset = request.operation == PROJECT_LIST.row()
+        let keyset = request.operation.by_keyset
             && !["order_by", "sort"].iter().any(|name| request.has_query(name));
         let request = request.query("per_page", PER_PAGE).keeping_also(&["id"]);
         let base = if keyset {

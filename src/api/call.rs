@@ -334,11 +334,8 @@ impl Core {
                     },
                 }
             }
-            // The star was there, or was not, already (reference 2, 4.4). What is deleted by 304
-            // was absent: the real service answers so where a project is no fork.
-            304 if operation.again == Again::Same
-                && (operation.path.ends_with("star") || operation.method == Method::Delete) =>
-            {
+            // There was nothing to do: the star was there, the project was no fork.
+            304 if operation.may_be_done => {
                 let answer =
                     Answer { status: 304, headers: response.headers, body: Json::Null, length: 0 };
                 Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }

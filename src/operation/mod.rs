@@ -90,6 +90,14 @@ pub struct Operation {
     pub administrators: bool,
     /// What another sending of it would do.
     pub again: Again,
+    /// Of a write: whether its answer shows the object as a read would, so that what it shows need
+    /// not be read back.
+    pub shows: bool,
+    /// Of a write: whether the service answers with 304 where there is nothing to do, which is a
+    /// success.
+    pub may_be_done: bool,
+    /// Of a list: whether it can also be read by keyset, behind an id instead of by page number.
+    pub by_keyset: bool,
     /// Whether the service removes what the caller may not see from a page after it cut the list
     /// into pages. A page may then be short, or empty, anywhere, so that such a list is never known
     /// to be whole.
@@ -152,7 +160,9 @@ impl Operation {
             Method::Put | Method::Delete => Again::Same,
             Method::Post => Again::Second,
         };
-        let filtered_after_paging = false;
+        // What a delete names may be absent already: a project that is no fork, for example.
+        let may_be_done = matches!(method, Method::Delete);
+        let (shows, by_keyset, filtered_after_paging) = (false, false, false);
         Self {
             id,
             method,
@@ -167,6 +177,9 @@ impl Operation {
             since,
             administrators,
             again,
+            shows,
+            may_be_done,
+            by_keyset,
             filtered_after_paging,
         }
     }
@@ -174,6 +187,21 @@ impl Operation {
     /// Another sending does something else than with most operations of its method.
     const fn again(self, again: Again) -> Self {
         Self { again, ..self }
+    }
+
+    /// Its answer shows the object as a read would.
+    const fn shows(self) -> Self {
+        Self { shows: true, ..self }
+    }
+
+    /// It may have nothing to do, which is answered with 304.
+    const fn may_be_done(self) -> Self {
+        Self { may_be_done: true, ..self }
+    }
+
+    /// Its list can be read by keyset.
+    const fn by_keyset(self) -> Self {
+        Self { by_keyset: true, ..self }
     }
 
     const fn fields(self, section: &'static str, route: Route) -> Self {
@@ -594,6 +622,39 @@ mod tests {
         for (again, ids) in posts {
             assert_eq!(rows(again, Method::Post), ids, "{again:?}");
         }
+    }
+
+    /// Held against what the service is known to answer; what starts something in the background,
+    /// or answers with a status only, is not among them.
+    #[test]
+    fn these_writes_show_what_they_wrote() {
+        let rows = || OPERATIONS.iter().map(|op| op.row());
+        let showing: Vec<_> = rows().filter(|row| row.shows).map(|row| row.id).collect();
+        let expected = [
+            "variable-create",
+            "variable-update",
+            "group-member-add",
+            "group-member-edit",
+            "project-member-add",
+            "project-member-edit",
+            "project-create",
+            "project-create-for-user",
+            "project-edit",
+            "project-star",
+            "project-unstar",
+            "project-archive",
+            "project-unarchive",
+            "hook-add",
+            "hook-edit",
+            "push-rule-add",
+            "push-rule-edit",
+        ];
+        assert_eq!(showing, expected);
+        assert!(
+            rows()
+                .filter(|row| row.shows)
+                .all(|row| matches!(row.method, Method::Post | Method::Put))
+        );
     }
 
     #[test]
