@@ -9,6 +9,7 @@
 
 mod find;
 mod lookups;
+mod wanted;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,6 +39,10 @@ use crate::{
 
 /// The header by which the sandbox says what it is, in every answer.
 const SANDBOX_HEADER: &str = "x-undrift-sandbox";
+
+/// How many projects that lists brought may wait to be read: enough to have the next ones while a
+/// page is on its way, and few, whatever the number of projects.
+const QUEUED: usize = 256;
 
 /// Reads live state.
 pub struct Observer {
@@ -104,11 +109,11 @@ impl Observer {
         ahead: usize,
         each: impl AsyncFn(&'c Container, Live) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::channel(QUEUED);
         let listing = async {
             let rest = self.find_in_lists(containers, &sender).await?;
             for container in rest {
-                let _ = sender.send((container, None));
+                let _ = sender.send((container, None)).await;
             }
             drop(sender);
             Ok::<_, ApiError>(())

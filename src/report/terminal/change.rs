@@ -1,5 +1,7 @@
 //! The steps of a plan: one object, then its fields.
 
+use unicode_width::UnicodeWidthStr as _;
+
 use crate::{
     address::Address,
     diff::{Action, Change, Edge, Shown, Step},
@@ -36,12 +38,8 @@ pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
         let rows: Vec<_> =
             changes.flat_map(rows).filter(|row| full || !row.is_idle(step.action)).collect();
         let widest = canvas.style().width.map_or(WIDEST_NAME, |width| WIDEST_NAME.min(width / 3));
-        let column = rows
-            .iter()
-            .map(|row| row.name.chars().count())
-            .filter(|n| *n <= widest)
-            .max()
-            .unwrap_or(0);
+        let column =
+            rows.iter().map(|row| row.name.width()).filter(|n| *n <= widest).max().unwrap_or(0);
         for row in rows {
             field(canvas, step, &row, column, origins);
         }
