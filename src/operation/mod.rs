@@ -653,12 +653,14 @@ mod tests {
             "hook-edit",
             "push-rule-add",
             "push-rule-edit",
+            "protected-branch-add",
+            "protected-branch-edit",
         ];
         assert_eq!(showing, expected);
         assert!(
             rows()
                 .filter(|row| row.shows)
-                .all(|row| matches!(row.method, Method::Post | Method::Put))
+                .all(|row| matches!(row.method, Method::Post | Method::Put | Method::Patch))
         );
     }
 

@@ -160,11 +160,11 @@ operations! {
     Read PROTECTED_BRANCH_GET = "protected-branch-get" Get "/projects/:id/protected_branches/:name",
         "get a protected branch or wildcard", "supporting", One, [PROJECT, PROTECTED_BRANCH];
     Write PROTECTED_BRANCH_CREATE = "protected-branch-add" Post "/projects/:id/protected_branches", "protect a branch or wildcard",
-        "supporting", One, [PROJECT, NEW_PROTECTION].again(Again::Refused);
+        "supporting", One, [PROJECT, NEW_PROTECTION].again(Again::Refused).shows();
     // A grant that is there already is refused, and so is an id that has gone.
     Write PROTECTED_BRANCH_UPDATE = "protected-branch-edit" Patch "/projects/:id/protected_branches/:name",
         "edit a protected branch or wildcard", "supporting", One,
-        [PROJECT, PROTECTED_BRANCH, CHANGED_PROTECTION].since("15.6").again(Again::Refused);
+        [PROJECT, PROTECTED_BRANCH, CHANGED_PROTECTION].since("15.6").again(Again::Refused).shows();
     Write PROTECTED_BRANCH_DELETE = "protected-branch-delete" Delete "/projects/:id/protected_branches/:name",
         "unprotect a branch or wildcard", "supporting", Nothing, [PROJECT, PROTECTED_BRANCH];
 
