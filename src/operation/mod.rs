@@ -80,8 +80,8 @@ pub struct Operation {
     pub answer: Answer,
     /// What it takes, in lists that may be shared with others.
     pub parameters: &'static [&'static [Parameter]],
-    /// The section of a manifest whose fields its body takes too, and as what kind of request. The
-    /// kinds describe those fields.
+    /// The scope and the section of a manifest whose fields its body takes too, and as what kind of
+    /// request. The kinds describe those fields.
     pub fields: Option<((Scope, &'static str), Route)>,
     /// Parameters of which at least one has to be there.
     pub one_of: &'static [&'static str],
@@ -208,7 +208,11 @@ impl Operation {
     }
 
     const fn fields(self, section: &'static str, route: Route) -> Self {
-        Self { fields: Some(((Scope::Project, section), route)), ..self }
+        self.fields_of(Scope::Project, section, route)
+    }
+
+    const fn fields_of(self, scope: Scope, section: &'static str, route: Route) -> Self {
+        Self { fields: Some(((scope, section), route)), ..self }
     }
 
     const fn one_of(self, names: &'static [&'static str]) -> Self {

@@ -5,7 +5,7 @@
 //! leaves out and undrift needs.
 
 use super::{Again, Answer, AnyOp, Method, Op, Operation, Read, Write, parameters::*};
-use crate::field::Route;
+use crate::field::{Route, Scope};
 
 macro_rules! operations {
     ($($effect:ident $name:ident = $id:literal $method:ident $path:literal, $purpose:literal, $source:literal,
@@ -50,9 +50,9 @@ operations! {
     Read GROUP_MEMBER_GET_ALL = "group-member-get-all" Get "/groups/:id/members/all/:user_id",
         "get a group's member, also an inherited or invited one", "1, 4.3", One, [GROUP, USER];
     Write GROUP_MEMBER_CREATE = "group-member-add" Post "/groups/:id/members", "add a member to a group", "1, 4.3", One,
-        [GROUP, NEW_MEMBER, MEMBERSHIP].again(Again::Refused).shows();
+        [GROUP, NEW_MEMBER].fields_of(Scope::Group, "members", Route::Create).again(Again::Refused).shows();
     Write GROUP_MEMBER_UPDATE = "group-member-edit" Put "/groups/:id/members/:user_id", "edit a group's member", "1, 4.3", One,
-        [GROUP, USER, MEMBERSHIP].shows();
+        [GROUP, USER].fields_of(Scope::Group, "members", Route::Edit).shows();
     Write GROUP_MEMBER_DELETE = "group-member-remove" Delete "/groups/:id/members/:user_id", "remove a member from a group", "1, 4.3",
         Unsaid, [GROUP, USER, REMOVAL];
 
@@ -65,9 +65,9 @@ operations! {
     Read MEMBER_GET_ALL = "project-member-get-all" Get "/projects/:id/members/all/:user_id",
         "get a project's member, also an inherited or invited one", "1, 4.3", One, [PROJECT, USER];
     Write MEMBER_CREATE = "project-member-add" Post "/projects/:id/members", "add a member to a project", "1, 4.3", One,
-        [PROJECT, NEW_MEMBER, MEMBERSHIP].again(Again::Refused).shows();
+        [PROJECT, NEW_MEMBER].fields("members", Route::Create).again(Again::Refused).shows();
     Write MEMBER_UPDATE = "project-member-edit" Put "/projects/:id/members/:user_id", "edit a project's member", "1, 4.3", One,
-        [PROJECT, USER, MEMBERSHIP].shows();
+        [PROJECT, USER].fields("members", Route::Edit).shows();
     Write MEMBER_DELETE = "project-member-remove" Delete "/projects/:id/members/:user_id", "remove a member from a project", "1, 4.3",
         Unsaid, [PROJECT, USER, REMOVAL];
 
@@ -128,7 +128,7 @@ operations! {
         Unsaid, [PROJECT].premium().again(Again::Never);
     Write PROJECT_UPLOAD = "project-upload" Post "/projects/:id/uploads", "upload a file to link to in texts", "2, 4.4", One,
         [PROJECT, UPLOAD];
-    Write SHARE_CREATE = "project-share" Post "/projects/:id/share", "share a project with a group", "2, 4.4", Unsaid, [PROJECT, SHARE].again(Again::Refused);
+    Write SHARE_CREATE = "project-share" Post "/projects/:id/share", "share a project with a group", "2, 4.4", Unsaid, [PROJECT].fields("shares", Route::Create).again(Again::Refused);
     Write SHARE_DELETE = "project-unshare" Delete "/projects/:id/share/:group_id", "stop sharing a project with a group", "2, 4.4",
         Nothing, [PROJECT, OTHER_GROUP];
     Write IMPORT_MEMBERS = "project-import-members" Post "/projects/:id/import_project_members/:project_id",
