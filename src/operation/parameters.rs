@@ -7,8 +7,8 @@
 use super::parameter::{
     Parameter,
     Type::{
-        Boolean, Date, File, IdOrName, Integer, Integers, Level, Map, Object, Objects, Text, Time,
-        Word, Words,
+        Boolean, File, IdOrName, Integer, Integers, Level, Map, Object, Objects, Text, Time, Word,
+        Words,
     },
     body, path, query,
 };

@@ -116,6 +116,7 @@ impl Plan {
     pub fn sorted(mut self) -> Self {
         // Within a container the order of the steps keeps the edges; the sort is stable.
         self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
+        order::connect(&mut self.findings.steps);
         self.findings.refusals.extend(guard::whole(&self.findings.steps));
         self.findings.notes.sort();
         self.findings.problems.sort();

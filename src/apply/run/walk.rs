@@ -27,6 +27,9 @@ use crate::{
 /// before.
 const FRESH: Duration = Duration::from_secs(5);
 
+/// Longer than any other container takes.
+const LONG: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A step under way.
 struct Walk {
     /// As it was planned when the project was read last.
@@ -93,9 +96,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let due = waiting.iter().map(|(due, ..)| *due).min().filter(|_| !looking);
             let happened = match due {
                 None if under_way.is_empty() && ready.is_empty() => return,
-                // Nothing runs and nothing waits, so what is left was blocked in this round; go
-                // round once more for it.
-                None if under_way.is_empty() => None,
+                // What is left waits for another container, or was blocked in this round; go round
+                // once more for it.
+                None if under_way.is_empty() => {
+                    if ready.iter().any(|step| self.waits_for_another(step)) {
+                        self.wait_for_another(&mut ready, ended, place).await;
+                    }
+                    None
+                }
                 None => under_way.next().await,
                 Some(due) => {
                     let rested = self.apply.writer.reads().wait_until(due);
@@ -184,8 +192,33 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         started
     }
 
+    /// Whether `step` waits for a step of another container.
+    fn waits_for_another(&self, step: &Step) -> bool {
+        step.after.iter().any(|edge| {
+            edge.address.path != step.address.path && self.board.state(&edge.address) == Some(None)
+        })
+    }
+
+    /// Waits until a step of another container ends; if the run does, nothing more is started.
+    async fn wait_for_another(
+        &self,
+        ready: &mut Vec<Step>,
+        ended: &mut Ended,
+        place: &mut Place<'a>,
+    ) {
+        let over = self.apply.writer.reads().wait_until(self.now().saturating_add(LONG));
+        let goes_on = place.rest(async {
+            tokio::select! { biased; () = self.board.changes() => true, goes_on = over => goes_on }
+        });
+        if !goes_on.await {
+            for step in std::mem::take(ready) {
+                self.end(ended, &step, Outcome::NotStarted);
+            }
+        }
+    }
+
     pub(super) fn readiness(&self, step: &Step, ended: &Ended) -> Readiness {
-        ended.progress.readiness(step)
+        ended.progress.readiness(step, self.board)
     }
 
     /// Sends the calls of a step, in order, as far as they go.
