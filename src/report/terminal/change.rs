@@ -95,13 +95,16 @@ fn identity(step: &Step) -> &'static [&'static str] {
 /// project itself.
 fn edges(canvas: &mut Canvas, step: &Step) {
     let surprises = |edge: &&Edge| {
-        edge.address.section.is_some() && edge.address.section != step.address.section
+        edge.address.path != step.address.path
+            || (edge.address.section.is_some() && edge.address.section != step.address.section)
     };
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for edge in step.after.iter().filter(surprises) {
+        let is_near = edge.address.path == step.address.path;
+        let first = if is_near { tail(&edge.address) } else { edge.address.to_string() };
         match reasons.iter_mut().find(|(reason, _)| *reason == edge.reason) {
-            Some((_, firsts)) => firsts.push(tail(&edge.address)),
-            None => reasons.push((edge.reason, vec![tail(&edge.address)])),
+            Some((_, firsts)) => firsts.push(first),
+            None => reasons.push((edge.reason, vec![first])),
         }
     }
     for (reason, firsts) in reasons {
