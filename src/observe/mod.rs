@@ -177,6 +177,18 @@ impl Observer {
             let collection = self.section(section, &target, level).await?;
             live.sections.insert(section.of.section, collection);
         }
+        // What is no longer there may have to be named now.
+        for section in stale.iter().filter_map(|name| container.sections.get(name)) {
+            let name = section.of.section;
+            let Some(collection) = live.sections.get(name) else { continue };
+            match self.names_in(section, collection).await {
+                Ok(names) => live.names.extend(names),
+                Err(error) if ends_everything(&error) => return Err(error),
+                Err(error) => {
+                    live.sections.insert(name, Collection::Unreadable(Cause::from(&error)));
+                }
+            }
+        }
         live.read_at = self.now();
         Ok(live)
     }
