@@ -30,7 +30,7 @@ use known::Known;
 use progress::{Progress, Readiness};
 
 use super::{
-    Apply, Event, Mismatch, MismatchReason, Outcome, StepResult, Teller,
+    Apply, Board, Event, Mismatch, MismatchReason, Outcome, StepResult, Teller,
     lost::{Standing, standing},
 };
 use crate::{
@@ -87,6 +87,8 @@ pub(super) struct Run<'a, F> {
     container: Container,
     steps: &'a [&'a Step],
     teller: &'a Teller<F>,
+    /// How the steps stand that other containers wait for.
+    board: &'a Board,
     /// What is known of the container by now.
     known: RefCell<Known>,
 }
@@ -107,6 +109,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         container: &Container,
         steps: &'a [&'a Step],
         teller: &'a Teller<F>,
+        board: &'a Board,
     ) -> Self {
         let mut container = container.clone();
         let touched: BTreeSet<_> = steps.iter().filter_map(|step| step.address.section).collect();
@@ -116,7 +119,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         });
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let known = RefCell::new(Known::new(Live::of(unread, Duration::ZERO)));
-        Self { apply, plan, container, steps, teller, known }
+        Self { apply, plan, container, steps, teller, board, known }
     }
 
     pub(super) async fn run(self, mut place: Place<'a>) -> Ended {
@@ -263,6 +266,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     fn end(&self, ended: &mut Ended, step: &Step, outcome: Outcome) {
         let result = StepResult { address: step.address.clone(), action: step.action, outcome };
         ended.progress.end(&result);
+        self.board.end(&result);
         self.teller.tell(Event::Ended(result.clone()));
         ended.results.insert(step.address.clone(), result);
     }

@@ -26,6 +26,9 @@ use crate::{
     value::Value,
 };
 
+/// How many groups and projects are changed at once. Each keeps several requests in flight, and
+/// what was read for a request is too old if that has to wait behind those of many others.
+const APPLIED: usize = 16;
 /// What is said when a run ends before its first write.
 const UNCHANGED: &str = "nothing was changed\n";
 
@@ -178,7 +181,7 @@ async fn carry_out(
         writer: &writer,
         settings: &session.settings,
         trusts: TRUSTED,
-        ahead: session.concurrency,
+        ahead: session.ahead.min(APPLIED),
     };
     let applied = apply.run(plan, |event| {
         if let Event::Ended(result) = event {

@@ -125,7 +125,8 @@ impl Rules for ProtectedBranches {
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        weaknesses(before, after).into_iter().map(Effect::Weakens).collect()
+        let weaker = weaknesses(before, after).into_iter().map(Effect::Weakens);
+        weaker.chain(users(after).map(Effect::NeedsAccess)).collect()
     }
 }
 
@@ -179,6 +180,12 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<String> {
         }
     }
     weaknesses
+}
+
+/// The users whom rows name.
+fn users(fields: &Object) -> impl Iterator<Item = u64> {
+    let rows = RULES.iter().filter_map(|(list, _)| fields.get(*list)?.as_array());
+    rows.flatten().filter_map(|row| row.get("user_id")?.as_u64())
 }
 
 /// Whether the rows `after` let somebody whom those `before` do not. What is not known lets nobody.

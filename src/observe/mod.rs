@@ -9,6 +9,7 @@
 
 mod find;
 mod lookups;
+mod wanted;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,6 +38,10 @@ use crate::{
 
 /// The header by which the sandbox says what it is, in every answer.
 const SANDBOX_HEADER: &str = "x-undrift-sandbox";
+
+/// How many projects that lists brought may wait to be read: enough to have the next ones while a
+/// page is on its way, and few, whatever the number of projects.
+const QUEUED: usize = 256;
 
 /// Reads live state.
 pub struct Observer {
@@ -103,11 +108,11 @@ impl Observer {
         ahead: usize,
         each: impl AsyncFn(&'c Container, Live) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::channel(QUEUED);
         let listing = async {
             let rest = self.find_in_lists(containers, &sender).await?;
             for container in rest {
-                let _ = sender.send((container, None));
+                let _ = sender.send((container, None)).await;
             }
             drop(sender);
             Ok::<_, ApiError>(())
@@ -170,6 +175,18 @@ impl Observer {
         for section in lists {
             let collection = self.section(section, &target, level).await?;
             live.sections.insert(section.of.section, collection);
+        }
+        // What is no longer there may have to be named now.
+        for section in stale.iter().filter_map(|name| container.sections.get(name)) {
+            let name = section.of.section;
+            let Some(collection) = live.sections.get(name) else { continue };
+            match self.names_in(section, collection).await {
+                Ok(names) => live.names.extend(names),
+                Err(error) if ends_everything(&error) => return Err(error),
+                Err(error) => {
+                    live.sections.insert(name, Collection::Unreadable(Cause::from(&error)));
+                }
+            }
         }
         live.read_at = self.now();
         Ok(live)

@@ -210,9 +210,8 @@ impl Planning<'_> {
                 }
             }
         }
-        guard::access(self.live, self.declared, self.context, plan);
-        guard::visibility(plan);
-        guard::protection(plan);
+        let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);
+        plan.findings.extend(refused);
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
     }
 

@@ -13,7 +13,7 @@ use crate::{
     kind::{LiveEntry, Place, Target},
     kinds,
     live::{Collection, Live, Presence},
-    operation::{Method, Request, Write},
+    operation::{Request, Write},
     value::{Json, Object},
 };
 
@@ -81,15 +81,14 @@ impl Known {
         answer: &Json,
         now: Duration,
     ) {
-        let body = answer.as_object();
+        let body = answer.as_object().filter(|_| request.operation.shows);
         self.written.extend(step.address.section);
         let Some(section) = step.address.section.and_then(|name| container.sections.get(name))
         else {
             return self.hear_object(container, body, Some(now));
         };
         let name = section.of.section;
-        let shown =
-            body.filter(|body| request.operation.method != Method::Delete && shows(section, body));
+        let shown = body.filter(|body| shows(section, body));
         match (section.of.home.place, shown) {
             (Place::Object, _) => self.hear_object(container, body, None),
             (Place::List(_), Some(body)) => {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::{
     address::Address,
-    apply::{Outcome, StepResult},
+    apply::{Outcome, StepResult, board::Board},
     diff::Step,
 };
 
@@ -68,10 +68,21 @@ impl Progress {
 
     /// Whether what comes before `step` has succeeded. An edge to a section stands for all of its
     /// steps that come earlier in the plan.
-    pub(super) fn readiness(&self, step: &Step) -> Readiness {
+    pub(super) fn readiness(&self, step: &Step, board: &Board) -> Readiness {
         let own = self.places.get(&step.address).copied().unwrap_or(usize::MAX);
         let mut waits = false;
         for edge in &step.after {
+            let failed = |address: &Address| {
+                Readiness::Blocked(format!("`{address}` must succeed first: {}", edge.reason))
+            };
+            if edge.address.path != step.address.path {
+                match board.state(&edge.address) {
+                    Some(Some(false)) => return failed(&edge.address),
+                    Some(None) => waits = true,
+                    Some(Some(true)) | None => {}
+                }
+                continue;
+            }
             let section = edge.address.section;
             let among = |places: &BTreeMap<_, BTreeSet<usize>>| {
                 let places = places.get(&section)?;
@@ -83,10 +94,7 @@ impl Progress {
                 }
             };
             if among(&self.failed).is_some() {
-                return Readiness::Blocked(format!(
-                    "`{}` must succeed first: {}",
-                    edge.address, edge.reason
-                ));
+                return failed(&edge.address);
             }
             waits |= among(&self.open).is_some();
         }

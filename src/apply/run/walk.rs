@@ -16,7 +16,6 @@ use crate::{
     },
     cause::Cause,
     diff::{Action, Step},
-    kind::Call,
     observe::ends_everything,
     operation::{Again, Request, Write},
     text,
@@ -26,6 +25,9 @@ use crate::{
 /// How long live values that an edit repeats are taken for what is there. A wait makes them stale
 /// before.
 const FRESH: Duration = Duration::from_secs(5);
+
+/// Longer than any other container takes.
+const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A step under way.
 struct Walk {
@@ -93,9 +95,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let due = waiting.iter().map(|(due, ..)| *due).min().filter(|_| !looking);
             let happened = match due {
                 None if under_way.is_empty() && ready.is_empty() => return,
-                // Nothing runs and nothing waits, so what is left was blocked in this round; go
-                // round once more for it.
-                None if under_way.is_empty() => None,
+                // What is left waits for another container, or was blocked in this round; go round
+                // once more for it.
+                None if under_way.is_empty() => {
+                    if ready.iter().any(|step| self.waits_for_another(step)) {
+                        self.wait_for_another(&mut ready, ended, place).await;
+                    }
+                    None
+                }
                 None => under_way.next().await,
                 Some(due) => {
                     let rested = self.apply.writer.reads().wait_until(due);
@@ -184,8 +191,33 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         started
     }
 
+    /// Whether `step` waits for a step of another container.
+    fn waits_for_another(&self, step: &Step) -> bool {
+        step.after.iter().any(|edge| {
+            edge.address.path != step.address.path && self.board.state(&edge.address) == Some(None)
+        })
+    }
+
+    /// Waits until a step of another container ends; if the run does, nothing more is started.
+    async fn wait_for_another(
+        &self,
+        ready: &mut Vec<Step>,
+        ended: &mut Ended,
+        place: &mut Place<'a>,
+    ) {
+        let over = self.apply.writer.reads().wait_until(self.now().saturating_add(LONG));
+        let goes_on = place.rest(async {
+            tokio::select! { biased; () = self.board.changes() => true, goes_on = over => goes_on }
+        });
+        if !goes_on.await {
+            for step in std::mem::take(ready) {
+                self.end(ended, &step, Outcome::NotStarted);
+            }
+        }
+    }
+
     pub(super) fn readiness(&self, step: &Step, ended: &Ended) -> Readiness {
-        ended.progress.readiness(step)
+        ended.progress.readiness(step, self.board)
     }
 
     /// Sends the calls of a step, in order, as far as they go.
@@ -330,36 +362,39 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         error: &ApiError,
         look: Result<&Look, &ApiError>,
     ) -> (Walk, Option<Next>) {
-        let applied = look.is_ok_and(|look| {
-            standing(self.container.scope, &walk.step, walk.at, &look.seen) == Standing::Applied
-        });
+        let standing =
+            look.map(|look| standing(self.container.scope, &walk.step, walk.at, &look.seen)).ok();
         let ends = look.err().filter(|error| ends_everything(error)).cloned();
-        match (applied, walk.resent) {
-            // The first sending of two came late, and the second was one too many.
-            (true, true) => self.on_with_next_call(walk),
+        let failed = |cause| Some(Next::Ended(Outcome::Failed(cause), ends.clone()));
+        let restores = walk.step.sends.get(walk.at).is_some_and(|call| call.restores);
+        match (standing, walk.resent) {
+            // The first sending of two came late, and the second was one too many. What was to be
+            // put back may never have gone.
+            (Some(Standing::Applied), resent) if resent || restores => self.on_with_next_call(walk),
             // Somebody else, like another run, was faster and made the same.
-            (true, false) if walk.is_only_call() => {
+            (Some(Standing::Applied), _) if walk.is_only_call() => {
                 (walk, Some(Next::Ended(Outcome::Already, None)))
+            }
+            // It was not removed, although the service said so: there is nothing to put back.
+            (Some(Standing::Other), _) if walk.step.replaces => {
+                let cause = Cause::from(error).context("what was there was not removed");
+                (walk.to_end(), failed(cause))
             }
             // The service itself was faster: it makes some things along with what this run created.
             _ => match look.ok().and_then(|look| self.made_by_service(&walk, look)) {
-                Some(sends) => {
-                    let mut walk = walk;
-                    walk.step.sends = sends;
-                    (walk, None)
-                }
-                None => (walk, Some(Next::Ended(Outcome::Failed(Cause::from(error)), ends))),
+                Some(step) => (Walk { step, ..walk }, None),
+                None => (walk, failed(Cause::from(error))),
             },
         }
     }
 
-    /// The calls that make what the service itself put into a container that this run created as it
+    /// The step that makes what the service itself put into a container that this run created as it
     /// was planned.
-    fn made_by_service(&self, walk: &Walk, look: &Look) -> Option<Vec<Call>> {
+    fn made_by_service(&self, walk: &Walk, look: &Look) -> Option<Step> {
         self.known.borrow().created()?;
         let now = look.plan.steps.iter().find(|now| now.address == walk.step.address)?;
         let is_edit = now.action == Action::Update && walk.step.action == Action::Create;
-        (is_edit && now.is_within(&walk.step)).then(|| now.sends.clone())
+        (is_edit && now.is_within(&walk.step)).then(|| now.clone())
     }
 
     fn on_with_next_call(&self, mut walk: Walk) -> (Walk, Option<Next>) {
@@ -472,6 +507,12 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 impl Walk {
     fn next_call(&mut self) {
         (self.at, self.attempt, self.resent) = (self.at + 1, 1, false);
+    }
+
+    /// The same with no call left.
+    fn to_end(mut self) -> Self {
+        self.at = self.step.sends.len();
+        self
     }
 
     /// Whether no call is left but those that put something back.

@@ -3,7 +3,7 @@
 use jiff::civil::{Date, date};
 
 use super::*;
-use crate::{desired::Acknowledgement, diagnostic::Severity};
+use crate::{desired::Acknowledgement, diagnostic::Severity, diff::Edge};
 
 const TODAY: Date = date(2030, 1, 15);
 
@@ -111,6 +111,21 @@ fn what_is_left_out_takes_all_its_steps_along() {
     plan.steps.push(Step { address: address(1).section("hooks").entry("ci"), ..more });
     plan.problems.push(problem(1));
     assert_eq!(approved(&plan, false), Ok((1, vec![("acme/p001".to_owned(), 2)])));
+}
+
+#[test]
+fn what_depends_on_what_is_left_out_is_left_out_too() {
+    let mut plan = plan(100);
+    let mut wait = |project: usize, other: usize| {
+        let address = plan.findings.steps[other].address.clone();
+        plan.findings.steps[project].after = vec![Edge { address, reason: "it must exist" }];
+    };
+    wait(2, 1);
+    wait(3, 2);
+    wait(5, 4);
+    plan.problems.push(problem(1));
+    let paths = [1, 2, 3].map(|project| (address(project).to_string(), 1));
+    assert_eq!(approved(&plan, false), Ok((97, paths.to_vec())));
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What guards refuse.
 
 use super::*;
-use crate::{desired::testing, field::Scope, kind::Names, live::Inherited, plan::guard};
+use crate::{
+    desired::testing, diff::Context, field::Scope, kind::Names, live::Inherited, plan::guard,
+};
 
 #[test]
 fn removals_are_refused_by_number_share_and_emptiness() {
@@ -126,9 +128,21 @@ fn weaker_protection_is_refused() {
     let step = Step::new(address, Action::Update, origin(4), Vec::new(), Vec::new());
     let weakens = |how: &str| Effect::Weakens(how.to_owned());
     let step = Step { effects: vec![weakens("let guests push"), weakens("allow force")], ..step };
-    let mut plan = ContainerPlan::default();
-    plan.findings.steps.push(step);
-    guard::protection(&mut plan);
+    let declared = shop(&json!({}), Unlisted::Report);
+    let settings = settings(&[]);
+    let context = Context {
+        target: &target(&declared),
+        container: &declared.address(),
+        caller: &settings.caller,
+        personal_owner: None,
+        names: &Names::default(),
+        inherited: None,
+        secrets: &settings.secrets,
+        resend: &[],
+    };
+    let live = here(&declared, &json!({}));
+    let findings = guard::steps(&[step], &live, &declared, context);
+    let plan = ContainerPlan { findings, ..ContainerPlan::default() };
     assert_eq!(refused(&plan), ["protection:acme/shop#settings"]);
     assert_eq!(plan.refusals[0].reason, "would let guests push, and allow force");
 }

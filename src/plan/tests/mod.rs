@@ -9,10 +9,10 @@ use super::*;
 use crate::{
     address::Address,
     desired::{
-        Creation, Declared, Unlisted,
+        Creation, Declared, Guard, Unlisted,
         testing::{container as container_of, fields, origin, shop},
     },
-    diff::{Note, Shown},
+    diff::{Note, Refusal, Shown},
     field::Named,
     kind::{Capability, Effect, Namespace, NamespaceOwner, Target, testing::object},
     live::{

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use unicode_width::UnicodeWidthStr as _;
+
 use crate::{
     address::Address,
     cause::Cause,
@@ -33,7 +35,7 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
         let groups = grouped(projects, canvas.style().full);
         let column = groups
             .iter()
-            .map(|(projects, _)| projects.chars().count())
+            .map(|(projects, _)| projects.width())
             .filter(|n| *n <= 40)
             .max()
             .unwrap_or(0);
