@@ -90,8 +90,12 @@ pub(super) fn unique(
                     format!("`{}` is declared twice{case}", container.path),
                 );
                 let twice = twice.at(place).related(first_place.clone(), "first declared here");
-                let noun = container.scope.noun();
-                diagnostics.push(twice.help(format!("keep one document for each {noun}")));
+                let help = if first.scope == container.scope {
+                    format!("keep one document for each {}", container.scope.noun())
+                } else {
+                    "a group and a project cannot have one path".to_owned()
+                };
+                diagnostics.push(twice.help(help));
             }
             _ => unique.push((container, place)),
         }
