@@ -362,9 +362,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         error: &ApiError,
         look: Result<&Look, &ApiError>,
     ) -> (Walk, Option<Next>) {
-        let standing = look
-            .map(|look| standing(self.container.scope, &walk.step, walk.at, &look.seen))
-            .ok();
+        let standing =
+            look.map(|look| standing(self.container.scope, &walk.step, walk.at, &look.seen)).ok();
         let ends = look.err().filter(|error| ends_everything(error)).cloned();
         let failed = |cause| Some(Next::Ended(Outcome::Failed(cause), ends.clone()));
         let restores = walk.step.sends.get(walk.at).is_some_and(|call| call.restores);
