@@ -10,6 +10,11 @@ pub static CODES: &[(&str, &str)] = &[
          variable, the user of a member, the URL of a hook. A value beside `state: absent` is usually what is left of an edit.",
     ),
     (
+        "acknowledgement",
+        "An acknowledgement says which refusal of a guard is meant, up to when and for how many objects. One that fits nothing, is over or \
+         is exceeded lets nothing pass. Take it away when its change is applied: the next one of its kind wants a look of its own.",
+    ),
+    (
         "boolean",
         "In YAML 1.2 only `true` and `false` are booleans. Older readers also took `yes`, `no`, `on` and `off` for booleans, which is why \
          they turn up where one is meant. undrift refuses them rather than guess, because elsewhere they are ordinary text.",
@@ -71,6 +76,11 @@ pub static CODES: &[(&str, &str)] = &[
         "`extra:` is for fields of the service's that undrift does not know yet; they are sent and compared as they are. A field that it \
          does know has checks and a comparison of its own, which it would lose there. Names that say which object a request is about, as \
          whom it is sent or how visible a project becomes are refused there: they would change something that no plan shows.",
+    ),
+    (
+        "glob",
+        "A glob over addresses: `PATH`, `PATH#SECTION` or `PATH#SECTION/ENTRY`, in which `*` matches within a path segment, `**` across \
+         segments, `?` one character and `[...]` one of several. Guards print the address that they refuse.",
     ),
     (
         "guard",
