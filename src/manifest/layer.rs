@@ -34,7 +34,7 @@ pub(super) struct Layered {
     /// The groups and projects, ordered by their path in lower case. Of those that are declared
     /// twice both are here, since either may have other faults.
     pub(super) containers: Vec<Merged>,
-    /// What guards may let pass, in the order of their places.
+    /// What guards may let pass, ordered by what they say.
     pub(super) acknowledged: Vec<Acknowledge>,
     /// What is wrong between documents.
     pub(super) faults: Faults,
@@ -53,7 +53,11 @@ pub(super) fn merge(documents: Vec<Document>) -> Layered {
     }
     let key = |merged: &Merged| (merged.path.value.to_lowercase(), merged.path.origin.clone());
     layered.containers.sort_by_cached_key(key);
-    layered.acknowledged.sort_by(|a, b| a.known.origin.cmp(&b.known.origin));
+    layered.acknowledged.sort_by_cached_key(|document| {
+        let known = document.known.clone();
+        let written = (known.guard, known.at.written().to_owned());
+        (written, known.at_most, known.until, known.reason, known.origin)
+    });
     twice(&layered.containers, &mut layered.faults);
     layered
 }
@@ -64,15 +68,20 @@ fn twice(containers: &[Merged], faults: &mut Faults) {
     let same = |a: &Merged, b: &Merged| a.path.value.to_lowercase() == b.path.value.to_lowercase();
     for declared in containers.chunk_by(same) {
         let Some((first, others)) = declared.split_first() else { continue };
+        let help = if others.iter().all(|other| other.scope == first.scope) {
+            format!("keep one document for each {}", first.scope.noun())
+        } else {
+            "a path belongs to a group or to a project, never to both".to_owned()
+        };
         for other in others {
             let is_same = first.path.value == other.path.value;
             let case =
                 if is_same { "" } else { "; the service takes paths for the same in any case" };
             let message = format!("`{}` is declared twice{case}", other.path.value);
-            let twice = faults.error("duplicate-project", message, Spot::value(&other.path.origin));
-            twice
+            faults
+                .error("duplicate-project", message, Spot::value(&other.path.origin))
                 .related(Spot::value(&first.path.origin), "first declared here")
-                .help(format!("keep one document for each {}", other.scope.noun()));
+                .help(help.clone());
         }
     }
 }

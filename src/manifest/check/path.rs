@@ -92,6 +92,7 @@ mod tests {
                 "{path}"
             );
         }
-        assert!(check(&format!("acme/{}", "a".repeat(256)), false).is_err());
+        assert!(check(Scope::Project, &format!("acme/{}", "a".repeat(256)), false).is_err());
+        assert!(check(Scope::Group, "acme", true).is_ok());
     }
 }

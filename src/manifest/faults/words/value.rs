@@ -41,6 +41,7 @@ impl Located<'_> {
         if self.node.data == Data::Null {
             let help = match (self.depth, expected.contains(&"array")) {
                 _ if self.is_item => "write what it is to be, or take the line away",
+                (1, _) if self.is_required() => "write what it is to be",
                 (1, true) => "write `[]` for none, or leave it out: then it is not managed",
                 (1, false) => "write what it is to be, or leave it out: then it is not managed",
                 _ => "leave it out: then it is not managed; the API has no way to clear it",
@@ -56,6 +57,12 @@ impl Located<'_> {
         let mut finding = Finding::error(code, message, self.span());
         finding.help_if(help);
         finding
+    }
+
+    /// Whether a document must have it.
+    fn is_required(&self) -> bool {
+        let required = self.root["required"].as_array().into_iter().flatten();
+        self.key.is_some_and(|key| required.clone().any(|name| *name == key.name))
     }
 
     /// The code for a value that is of none of the types `expected`, and what to write instead.

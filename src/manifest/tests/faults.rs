@@ -1,0 +1,98 @@
+//! What is said about manifests that are wrong.
+
+use super::*;
+use crate::{desired::State, diagnostic::Severity};
+
+#[test]
+fn a_fault_hides_no_other() {
+    let found = faults(&[
+        ("a.yaml", "kind: Project\npath: acme/a\nvariables: [{key: A B}]\nhooks: [\n"),
+        (
+            "b.yaml",
+            "kind: Project\npath: acme/b\nvariables: [{key: A B}, {key: C, value: 1}]\n---\nkind: Project\npath: ACME/C\nx: 1\n",
+        ),
+        ("c.yaml", "kind: Project\npath: acme/c\nsettings: {issues_enabled: true}\n"),
+    ]);
+    let expected = [
+        ("syntax", 4),
+        ("pattern", 3),
+        ("quote", 3),
+        ("unknown-field", 7),
+        ("duplicate-project", 2),
+        ("deprecated", 3),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn several_errors_at_one_place_are_told_once() {
+    assert_eq!(
+        faults(&[("a.yaml", "kind: Project\npath: a/b\nsettings: {visibility: 3}\n")]),
+        [("quote", 3)]
+    );
+    assert_eq!(
+        faults(&[("a.yaml", "kind: Project\npath: a/b\nmembers: [{user: a, access_level: []}]\n")]),
+        [("choice", 3)]
+    );
+}
+
+#[test]
+fn an_absent_entry_may_say_what_it_is_found_by() {
+    let text = "kind: Project\npath: a/b\nhooks: [{name: x, url: 'https://h', previously: ['https://g'], state: absent}]\n";
+    assert_eq!(containers(text)[0].sections["hooks"].entries[0].state, State::Absent);
+    let text = "kind: Project\npath: a/b\nhooks: [{url: 'https://h', push_events: true, extra: {a: 1}, state: absent}]\n";
+    assert_eq!(faults(&[("a.yaml", text)]), [("absent", 3), ("absent", 3)]);
+}
+
+#[test]
+fn the_tier_counts_only_if_it_is_given() {
+    let text = "kind: Project\npath: a/b\nsettings: {only_allow_merge_if_all_status_checks_passed: true, mirror: true}\n";
+    for (tier, count) in [
+        ("", 0),
+        ("service: {tier: free}\n", 2),
+        ("service: {tier: premium}\n", 1),
+        ("service: {tier: ultimate}\n", 0),
+    ] {
+        let found = faults(&[("undrift.yaml", &format!("version: 1\n{tier}")), ("a.yaml", text)]);
+        assert_eq!(found, vec![("tier", 3); count], "{tier}");
+    }
+}
+
+#[test]
+fn warnings_are_no_errors() {
+    let loaded =
+        load_files(&[("a.yaml", "kind: Project\npath: a/b\nsettings: {issues_enabled: true}\n")]);
+    assert!(loaded.desired.is_some());
+    assert_eq!(
+        (loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)),
+        (1, 0)
+    );
+}
+
+#[test]
+fn more_warnings_than_are_shown_are_no_errors_either() {
+    let document = |i| {
+        format!(
+            "---\nkind: Project\npath: a/p{i}\nsettings: {{issues_enabled: true, wiki_enabled: true}}\n"
+        )
+    };
+    let loaded = load_files(&[("a.yaml", &(0..100).map(document).collect::<String>())]);
+    assert_eq!(
+        (loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)),
+        (101, 0)
+    );
+    let with_error =
+        (0..100).map(document).collect::<String>() + "---\nkind: Projct\n" + &document(100);
+    assert!(load_files(&[("a.yaml", &with_error)]).diagnostics.has_errors());
+}
+
+#[test]
+fn folders_have_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    // A file with a hole takes no room.
+    fs::File::create(folder.path().join("a.yaml")).unwrap().set_len(257 << 20).unwrap();
+    let loaded = load(folder.path(), &around(folder.path()));
+    let messages: Vec<_> =
+        loaded.diagnostics.sorted().into_iter().map(|fault| fault.message.as_str()).collect();
+    assert_eq!((messages, loaded.files.len()), (vec!["more than 256 MiB of manifests"], 0));
+}
