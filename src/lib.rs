@@ -1,11 +1,11 @@
 //! undrift keeps GitLab projects configured as declared in Git.
 //!
 //! ```text
-//! manifests --load--> located tree --check--> entries --resolve--> Desired
-//!                                                                     |
-//! service --observe (read-only)--> Live ----------------------> diff + plan --> Plan --> report
-//!                                                                                 |
-//!                                                                               apply --> Events --> report
+//! manifests --read--> located documents --layer--> merged --check--> Desired
+//!                                                                       |
+//! service --observe (read-only)--> Live ------------------------> diff + plan --> Plan --> report
+//!                                                                                   |
+//!                                                                                 apply --> Events --> report
 //! ```
 //!
 //! Modules import only from layers above them in this list (`tests/layers.rs` holds it):
@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`operation`], [`page`], [`cause`], [`origin`], [`address`], [`yaml`], [`diagnostic`], [`planted`] | words that every layer speaks |
 //! | kinds | [`schema`], [`kind`], [`kinds`] | one file for one sort of thing |
-//! | manifest | [`manifest`] | what people write, checked and resolved to [`manifest::Desired`] |
+//! | manifest | [`manifest`] | what people write: read, layered and checked, up to [`desired::Desired`] |
 //! | reconcile, pure | [`live`], [`diff`], [`plan`] | what is there, what differs, what to do |
 //! | api | [`api`] | the one place that sends requests |
 //! | reconcile, with IO | [`observe`], [`apply`] | reading what is there, doing what was planned |

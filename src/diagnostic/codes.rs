@@ -63,7 +63,7 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "duplicate-project",
-        "Two documents declare the same project. The service takes paths for the same in any case, so `acme/Shop` and `acme/shop` are one. \
+        "Two documents declare the same group or project. The service takes paths for the same in any case, so `acme/Shop` and `acme/shop` are one. \
          Files and documents have no order, so neither could win.",
     ),
     (
@@ -138,7 +138,7 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "no-manifests",
-        "The folder holds no file `*.yaml` or `*.yml`, or none of them holds a document. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
+        "The folder holds no file `*.yaml` or `*.yml`, or none of them declares a group or project. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
          are no manifests. Emptiness is an error, because a wrong path must not look like a wish for nothing.",
     ),
     (

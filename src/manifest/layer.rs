@@ -48,7 +48,7 @@ pub(super) fn merge(documents: Vec<Document>) -> Layered {
             Document::Container(Container { scope, path, is_named, body }) => {
                 layered.containers.push(Merged { scope, path, is_named, body });
             }
-            Document::Acknowledge(document) => layered.acknowledged.push(document),
+            Document::Acknowledge(document) => layered.acknowledged.push(*document),
         }
     }
     let key = |merged: &Merged| (merged.path.value.to_lowercase(), merged.path.origin.clone());

@@ -18,7 +18,7 @@ pub(in crate::manifest) enum Document {
     /// About a group or project.
     Container(Container),
     /// What a guard may let pass.
-    Acknowledge(Acknowledge),
+    Acknowledge(Box<Acknowledge>),
 }
 
 /// What one document says about a group or project.

@@ -99,7 +99,7 @@ impl Reader<'_, '_> {
                 self.container(scope, document, &refused).map(Document::Container)
             }
             DocumentKind::Acknowledge => {
-                self.acknowledge(document, &json).map(Document::Acknowledge)
+                self.acknowledge(document, &json).map(Box::new).map(Document::Acknowledge)
             }
         }
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::Config;
 use crate::{
     field::Scope,
-    schema,
+    kinds, schema,
     value::{Json, Object},
     yaml::Node,
 };
@@ -124,6 +124,14 @@ pub fn manifest() -> Json {
         "properties": {"kind": {"type": "string", "enum": kinds, "description": KIND}},
         "allOf": documents,
     })
+}
+
+/// The reference page of everything that manifests may hold, in Markdown.
+pub fn reference() -> String {
+    let others =
+        DocumentKind::ALL.into_iter().filter(|kind| !matches!(kind, DocumentKind::Container(_)));
+    let others = others.map(|kind| kinds::reference::document(kind.name(), &kind.schema()));
+    std::iter::once(kinds::reference::page()).chain(others).collect()
 }
 
 /// What `kind` is.

@@ -96,3 +96,51 @@ fn folders_have_limits() {
         loaded.diagnostics.sorted().into_iter().map(|fault| fault.message.as_str()).collect();
     assert_eq!((messages, loaded.files.len()), (vec!["more than 256 MiB of manifests"], 0));
 }
+
+#[test]
+fn faults_of_all_parts_count_together() {
+    let schema = |i| format!("  - {{key: A{i}, value: 1}}\n");
+    let check = |i| format!("  - {{key: B{i}, value: short, masked: true, raw: false}}\n");
+    let entries: String = (0..60).map(schema).chain((0..60).map(check)).collect();
+    let text = format!("kind: Project\npath: a/b\nvariables:\n{entries}");
+    let loaded = load_files(&[("a.yaml", &text), ("b.yaml", "kind: Project\npath: a/c\nx: 1\n")]);
+    let messages: Vec<_> =
+        loaded.diagnostics.sorted().into_iter().map(|fault| fault.message.as_str()).collect();
+    assert_eq!(messages.len(), 102);
+    assert_eq!(messages[0], "80 more faults in `a.yaml` are not shown");
+    assert_eq!(messages[101], "unknown key `x`");
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.yaml");
+    let file = File { name: "a.yaml".into(), path: path.clone(), is_named: true };
+    let text = "kind: Project\npath: a/b\nvariables:\n  - {key: A, value: short, masked: true}\n";
+    let context = Context {
+        tier: None,
+        today: jiff::civil::date(2030, 1, 1),
+        files: Secrets::new(folder.path(), []),
+    };
+    let shown = |now: Option<&str>| {
+        match now {
+            Some(now) => fs::write(&path, now).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let (_, faults) = check::check(layer::merge(read::text(&file, text).documents), &context);
+        let files = [File { name: file.name.clone(), path: path.clone(), is_named: true }];
+        let diagnostics = place::place(faults, place::Counts::new(), &files);
+        diagnostics.into_iter().collect::<Diagnostics>().render(Style::default())
+    };
+    for now in [
+        "kind: Project\nx: [\n  CANARY\n  CANARY CANARY CANARY CANARY CANARY",
+        "",
+        "a",
+        "CANARY\n\n\nCANARY: CANARY",
+    ] {
+        let shown = shown(Some(now));
+        assert!(shown.contains("--> a.yaml:") && !shown.contains("CANARY"), "{shown}");
+    }
+    let shown = shown(None);
+    assert!(shown.contains("--> a.yaml:4:14"), "{shown}");
+}
