@@ -10,6 +10,11 @@
 //! of its own, so that its processor time and peak memory (Linux only) are its own; they are those
 //! of the command line itself, start-up and reading of the manifests included. Calls are counted in
 //! the sandbox's log of requests.
+//!
+//! `--filled` starts with a sandbox that holds the projects already, which is the way to measure a
+//! hundred thousand of them; `--settings-only` leaves out everything but the settings. `--bare`
+//! also measures a program that makes the same calls, parses each answer and forgets it: what no
+//! plan can be faster than.
 
 use std::{
     collections::BTreeMap,
@@ -23,8 +28,13 @@ use std::{
 };
 
 use clap::Parser;
-use undrift::operation::{AnyOp, OPERATIONS};
+use serde_json::{Value as Json, json};
+use undrift::{
+    operation::{AnyOp, OPERATIONS},
+    sandbox::{self, Config, Data, Seed},
+};
 
+mod bare;
 mod process;
 use process::{Sandbox, TOKEN, say};
 
@@ -32,6 +42,9 @@ type Fallible<T> = Result<T, Box<dyn Error>>;
 
 /// Set for a process that is to be the command line itself.
 const AS_UNDRIFT: &str = "UNDRIFT_BENCH_CHILD";
+
+/// Set for a process that is to be the bare program.
+const AS_BARE: &str = "UNDRIFT_BENCH_BARE";
 
 /// Measures a plan with nothing to change, and the apply before it.
 #[derive(Parser)]
@@ -42,17 +55,29 @@ struct Args {
     /// How long the service holds back every answer, in milliseconds
     #[arg(long, default_value_t = 0)]
     latency: u64,
-    /// How many requests may be in flight
-    #[arg(long, default_value_t = 16)]
-    concurrency: usize,
+    /// How many requests may be in flight; without it undrift decides, and the bare program takes 16
+    #[arg(long)]
+    concurrency: Option<usize>,
     /// How often the unchanged plan is measured
     #[arg(long, default_value_t = 3)]
     runs: usize,
+    /// Start with a sandbox that holds the projects, instead of applying them
+    #[arg(long)]
+    filled: bool,
+    /// Declare nothing but settings
+    #[arg(long)]
+    settings_only: bool,
+    /// Measure the bare program too
+    #[arg(long)]
+    bare: bool,
 }
 
 fn main() -> ExitCode {
     if let Some(figures) = std::env::var_os(AS_UNDRIFT) {
-        let code = undrift::cli::main();
+        let code = match std::env::var(AS_BARE) {
+            Ok(bare) => process::ended(bare::run(&bare)),
+            Err(_) => undrift::cli::main(),
+        };
         // A server is killed and never gets here.
         if let Err(error) = fs::write(figures, Figures::of_this_process().to_line()) {
             say(&format!("no figures: {error}"));
@@ -64,23 +89,32 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Fallible<()> {
     let folder = tempfile::tempdir()?;
-    let mut service = Service::start(folder.path(), args.latency)?;
-    service.fill()?;
+    let data = folder.path().join("sandbox.db");
+    if args.filled {
+        fill(&data, args)?;
+    }
+    let mut service = Service::start(folder.path(), &data, args.latency)?;
+    if !args.filled {
+        service.prepare()?;
+    }
     let manifests = folder.path().join("manifests");
-    write_manifests(&manifests, args.projects)?;
-    say(&format!(
-        "{} projects, {} ms latency, {} in flight",
-        args.projects, args.latency, args.concurrency
-    ));
-    let apply = service.phase(&manifests, &["apply", "--yes"], args.concurrency)?;
-    say(&format!("apply: {apply}"));
+    write_manifests(&manifests, args)?;
+    let in_flight =
+        args.concurrency.map_or_else(|| "as many as it likes".to_owned(), |n| n.to_string());
+    say(&format!("{} projects, {} ms latency, {in_flight} in flight", args.projects, args.latency));
+    if !args.filled {
+        say(&format!("apply: {}", service.undrift(&manifests, &["apply", "--yes"], args)?));
+    }
     for _ in 0..args.runs {
-        let plan = service.phase(&manifests, &["plan", "--exit-code"], args.concurrency)?;
+        let plan = service.undrift(&manifests, &["plan", "--exit-code"], args)?;
         say(&format!("plan, nothing to change: {plan}"));
         if let Some(write) =
             plan.calls.keys().find(|id| matches!(AnyOp::find(id), Some(AnyOp::Write(_))))
         {
             return Err(format!("a plan has written: {write}").into());
+        }
+        if args.bare {
+            say(&format!("bare: {}", service.bare(folder.path(), args)?));
         }
     }
     say(&format!(
@@ -99,34 +133,35 @@ struct Service {
 }
 
 impl Service {
-    fn start(folder: &Path, latency: u64) -> Fallible<Self> {
+    fn start(folder: &Path, data: &Path, latency: u64) -> Fallible<Self> {
         let log = folder.join("requests.jsonl");
-        let mut command = undrift(&folder.join("sandbox.figures"))?;
+        let mut command = this_program(&folder.join("sandbox.figures"))?;
         command
             .args(["sandbox", "--tier", "premium", "--latency", &latency.to_string(), "--data"])
-            .arg(folder.join("sandbox.db"));
+            .arg(data);
         command.arg("--request-log").arg(&log);
         Ok(Self { sandbox: Sandbox::start(command)?, log, counted: 0 })
     }
 
     /// Makes what the projects need: a group, and people.
-    fn fill(&mut self) -> Fallible<()> {
+    fn prepare(&mut self) -> Fallible<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let tls = rustls::ClientConfig::builder_with_provider(std::sync::Arc::new(rustls::crypto::ring::default_provider()))
-                .with_safe_default_protocol_versions()?
-                .with_root_certificates(rustls::RootCertStore::empty())
-                .with_no_client_auth();
-            let client = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build()?;
-            let mut bodies = vec![("groups", r#"{"name": "bench", "path": "bench"}"#.to_owned())];
-            bodies.extend((0..3).map(|i| {
+            let client = bare::http_client()?;
+            let mut bodies = vec![("groups", json!({"name": "bench", "path": "bench"}))];
+            bodies.extend(PEOPLE.iter().map(|name| {
+                let email = format!("{name}@example.org");
+                let password = format!("not-used-{name}");
                 let user =
-                    format!(r#"{{"username": "user{i}", "name": "User {i}", "email": "user{i}@example.org", "password": "not-used-{i}"}}"#);
+                    json!({"username": name, "name": name, "email": email, "password": password});
                 ("users", user)
             }));
             for (path, body) in bodies {
-                let request = client.post(format!("{}/api/v4/{path}", self.sandbox.url)).header("PRIVATE-TOKEN", TOKEN);
-                request.header("content-type", "application/json").body(body).send().await?.error_for_status()?;
+                let request = client
+                    .post(format!("{}/api/v4/{path}", self.sandbox.url))
+                    .header("PRIVATE-TOKEN", TOKEN)
+                    .header("content-type", "application/json");
+                request.body(body.to_string()).send().await?.error_for_status()?;
             }
             Ok::<_, Box<dyn Error>>(())
         })?;
@@ -134,21 +169,33 @@ impl Service {
     }
 
     /// Runs the command line once and measures it.
-    fn phase(&mut self, manifests: &Path, command: &[&str], concurrency: usize) -> Fallible<Phase> {
+    fn undrift(&mut self, manifests: &Path, command: &[&str], args: &Args) -> Fallible<Phase> {
         let figures = manifests.with_extension("figures");
+        let mut undrift = this_program(&figures)?;
+        undrift.args(command).arg(manifests).args(["--url", &self.sandbox.url]);
+        if let Some(concurrency) = args.concurrency {
+            undrift.args(["--concurrency", &concurrency.to_string()]);
+        }
+        self.phase(undrift.env("UNDRIFT_TOKEN", TOKEN).env("CI", "true"), &figures)
+    }
+
+    /// Runs the bare program once and measures it.
+    fn bare(&mut self, folder: &Path, args: &Args) -> Fallible<Phase> {
+        let figures = folder.join("bare.figures");
+        let concurrency = args.concurrency.unwrap_or(16);
+        let what = bare::arguments(&self.sandbox.url, concurrency, args.settings_only);
+        self.phase(this_program(&figures)?.env(AS_BARE, what), &figures)
+    }
+
+    fn phase(&mut self, command: &mut Command, figures: &Path) -> Fallible<Phase> {
         let start = Instant::now();
-        let output = undrift(&figures)?
-            .args(command)
-            .arg(manifests)
-            .args(["--url", &self.sandbox.url, "--concurrency", &concurrency.to_string()])
-            .env("UNDRIFT_TOKEN", TOKEN)
-            .env("CI", "true")
-            .output()?;
+        let output = command.output()?;
         let wall = start.elapsed();
         if !output.status.success() {
             return Err(format!(
-                "{command:?}: {}\n{}",
+                "{}\n{}{}",
                 output.status,
+                String::from_utf8_lossy(&output.stdout),
                 String::from_utf8_lossy(&output.stderr)
             )
             .into());
@@ -193,8 +240,8 @@ fn operation_of(method: &serde_json::Value, path: &serde_json::Value) -> &'stati
     fitting.min_by_key(|o| o.path.matches(':').count()).map_or("other", |o| o.id)
 }
 
-/// This program as the command line, which leaves its figures in a file.
-fn undrift(figures: &Path) -> Fallible<Command> {
+/// This program as the command line, or as the bare one, which leaves its figures in a file.
+fn this_program(figures: &Path) -> Fallible<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.env_clear().env(AS_UNDRIFT, figures).stdin(Stdio::null());
     Ok(command)
@@ -246,58 +293,69 @@ impl std::fmt::Display for Figures {
     }
 }
 
-/// Manifests for `projects` projects, a hundred to a file.
-fn write_manifests(folder: &Path, projects: usize) -> Fallible<()> {
+/// The people who are members everywhere, with their levels.
+const LEVELS: [(&str, &str); 3] =
+    [("user0", "developer"), ("user1", "maintainer"), ("user2", "reporter")];
+const PEOPLE: [&str; 3] = [LEVELS[0].0, LEVELS[1].0, LEVELS[2].0];
+
+/// The project with a number, as a seed has it. A manifest has the same, and little more.
+fn project(i: usize, args: &Args) -> Json {
+    let mut project = json!({
+        "path": format!("bench/project-{i:05}"),
+        "settings": {
+            "description": format!("The project with the number {i}"),
+            "visibility": "private",
+            "merge_method": "ff",
+            "squash_option": "default_on",
+            "topics": ["bench", format!("even-{}", i.is_multiple_of(2))],
+            "only_allow_merge_if_pipeline_succeeds": true,
+            "remove_source_branch_after_merge": true,
+            "lfs_enabled": false,
+            "build_timeout": 3600,
+            "wiki_access_level": "disabled",
+        },
+    });
+    if args.settings_only {
+        return project;
+    }
+    let variable = |n| json!({"key": format!("VARIABLE_{n}"), "value": format!("value-{i}-{n}"), "raw": n % 2 == 0});
+    let member = |(user, level)| json!({"user": user, "access_level": level});
+    project["variables"] = (0..5).map(variable).collect();
+    project["members"] = LEVELS.map(member).into_iter().collect();
+    project["hooks"] = json!([
+        {"url": format!("https://ci.example.org/{i}"), "push_events": true},
+        {"url": format!("https://chat.example.org/{i}"), "push_events": false, "pipeline_events": true},
+    ]);
+    project["push_rule"] = json!({"prevent_secrets": true, "max_file_size": 10});
+    project
+}
+
+/// A file for the sandbox that holds the projects.
+fn fill(data: &Path, args: &Args) -> Fallible<()> {
+    let users: Vec<_> = PEOPLE.iter().map(|name| json!({"username": name})).collect();
+    let projects: Vec<_> = (0..args.projects).map(|i| project(i, args)).collect();
+    let seed = Seed::from_json(json!({"tier": "premium", "users": users, "projects": projects}))?;
+    let config =
+        Config { data: Data::File(data.to_owned()), seed: Some(seed), ..Config::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        sandbox::start(config).await?.stop().await;
+        Ok(())
+    })
+}
+
+/// Manifests for the projects, a hundred to a file.
+fn write_manifests(folder: &Path, args: &Args) -> Fallible<()> {
     fs::create_dir_all(folder)?;
-    for file in 0..projects.div_ceil(100) {
+    for file in 0..args.projects.div_ceil(100) {
         let mut text = String::new();
-        for i in file * 100..projects.min(file * 100 + 100) {
-            write_manifest(&mut text, i)?;
+        for i in file * 100..args.projects.min(file * 100 + 100) {
+            let mut manifest = project(i, args);
+            manifest["kind"] = "Project".into();
+            manifest["create"] = true.into();
+            write!(text, "---\n{}", serde_yaml::to_string(&manifest)?)?;
         }
         fs::write(folder.join(format!("{file:05}.yaml")), text)?;
     }
     Ok(())
-}
-
-fn write_manifest(text: &mut String, i: usize) -> std::fmt::Result {
-    write!(
-        text,
-        "---
-kind: Project
-path: bench/project-{i:05}
-create: true
-settings:
-  description: The project with the number {i}
-  visibility: private
-  merge_method: ff
-  squash_option: default_on
-  topics: [bench, even-{}]
-  only_allow_merge_if_pipeline_succeeds: true
-  remove_source_branch_after_merge: true
-  lfs_enabled: false
-  build_timeout: 3600
-  wiki_access_level: disabled
-variables:
-",
-        i.is_multiple_of(2)
-    )?;
-    for variable in 0..5 {
-        writeln!(
-            text,
-            "  - {{key: VARIABLE_{variable}, value: value-{i}-{variable}, protected: {}}}",
-            variable % 2 == 0
-        )?;
-    }
-    text.push_str("members:\n");
-    for (user, level) in ["developer", "maintainer", "reporter"].iter().enumerate() {
-        writeln!(text, "  - {{user: user{user}, access_level: {level}}}")?;
-    }
-    write!(
-        text,
-        "hooks:
-  - {{name: ci, url: https://ci.example.org/{i}, push_events: true}}
-  - {{name: chat, url: https://chat.example.org/{i}, push_events: false, pipeline_events: true}}
-push_rule: {{prevent_secrets: true, max_file_size: 10}}
-"
-    )
 }

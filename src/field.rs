@@ -215,6 +215,8 @@ pub enum Compare {
     Exact,
     /// Lists without regard to order.
     Set,
+    /// Text without regard to upper and lower case.
+    AnyCase,
     /// Addresses in normal form (RFC 3986, 6.2.2 and 6.2.3).
     Url,
     /// Lists of rows, each of which names one thing or a level. An edit says which to add and which
@@ -401,6 +403,12 @@ impl Field {
     #[must_use]
     pub fn forgotten_with(self, other: &'static str) -> Self {
         Self { forgotten_with: Some(other.into()), ..self }
+    }
+
+    /// Compared without regard to upper and lower case.
+    #[must_use]
+    pub fn in_any_case(self) -> Self {
+        Self { compare: Compare::AnyCase, ..self }
     }
 
     /// Compared row by row.

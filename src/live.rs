@@ -86,6 +86,8 @@ pub enum Collection {
     /// A list within the container's own object. The service leaves out what the caller may not
     /// see: an entry whose own name was looked up is absent if it is not in it, and nothing else.
     Within(Vec<LiveEntry>),
+    /// A list that was read to its end, with what writes of this run answered since.
+    Written(Vec<LiveEntry>),
     /// The one thing of a section that is not a list, or the proof that there is none.
     One(Option<LiveEntry>),
     /// The container does not exist yet, so neither does anything in it.
@@ -104,7 +106,7 @@ impl Collection {
     pub fn entries(&self) -> Result<&[LiveEntry], &Cause> {
         match self {
             Self::Complete(entries) => Ok(entries),
-            Self::Within(entries) => Ok(entries),
+            Self::Within(entries) | Self::Written(entries) => Ok(entries),
             Self::One(entry) => Ok(entry.as_slice()),
             Self::Fresh => Ok(&[]),
             Self::Partial(reason) | Self::Unreadable(reason) => Err(reason),

@@ -37,7 +37,7 @@ use std::{cmp::Ordering, collections::BTreeSet, mem, ops::Deref};
 use http::HeaderMap;
 
 use crate::{
-    operation::{PROJECT_LIST, Read, Request},
+    operation::{Read, Request, Wanted},
     planted::Bug,
     value::{Json, Object},
 };
@@ -179,6 +179,12 @@ impl Pager {
         if request.operation.filtered_after_paging {
             return Err(PageError::Filtered);
         }
+        // Without keys an entry may be told from others only by all that it is.
+        let request = if rows.keys.is_empty() {
+            request.keeping(Wanted::All)
+        } else {
+            request.keeping_also(rows.keys).keeping_also(rows.also)
+        };
         Ok(Self { keeps: true, rows, ..Self::passing(request) })
     }
 
@@ -186,9 +192,9 @@ impl Pager {
     /// forgotten, so that a long one takes no more memory than a short one. It does not ask for
     /// more pages to prove the end, and never makes a whole collection.
     pub fn passing(request: Request<Read>) -> Self {
-        let keyset = request.operation == PROJECT_LIST.row()
+        let keyset = request.operation.by_keyset
             && !["order_by", "sort"].iter().any(|name| request.has_query(name));
-        let request = request.query("per_page", PER_PAGE);
+        let request = request.query("per_page", PER_PAGE).keeping_also(&["id"]);
         let base = if keyset {
             request.query("pagination", "keyset").query("order_by", "id").query("sort", "asc")
         } else {

@@ -14,6 +14,8 @@ use super::{
     client::{Answer, Count, Settings},
     error::{self, ApiError, Kind, Refusal},
     limit::{Gate, Permit, asked_wait},
+    pace::Heard,
+    parse::parse,
     quote::Unquotable,
     retry::{self, Decision, MAX_WAIT, Outcome},
     service::Service,
@@ -23,7 +25,7 @@ use super::{
     },
 };
 use crate::{
-    operation::{self, Again, Method, Operation, Read, Request},
+    operation::{self, Again, Method, Operation, Read, Request, Wanted},
     planted::Bug,
     secret::Secrets,
     value::Json,
@@ -106,7 +108,7 @@ impl Core {
         secrets: Arc<Secrets>,
         settings: Settings,
     ) -> Self {
-        let gate = Gate::new(settings.concurrency);
+        let gate = Gate::new(settings.in_flight);
         let tally = Mutex::new(Tally { forbidden: Some(BTreeSet::new()), ..Tally::default() });
         Self { service, transport, secrets, settings, gate, end: watch::Sender::new(None), tally }
     }
@@ -151,7 +153,11 @@ impl Core {
                 asked,
                 self.settings.random.unit(),
             );
-            self.learn(&permit, outcome, asked, decision);
+            let took = self.settings.clock.now().saturating_sub(sent_at);
+            if let Some(heard) = heard(request.operation, outcome, took) {
+                permit.hear(heard);
+            }
+            self.pause(outcome, asked, decision);
             // The permit is held until it is known whether this ends the run.
             match (decision, result) {
                 // What it was built from may be another thing after the wait.
@@ -300,7 +306,7 @@ impl Core {
                 };
                 Verdict { outcome, asked: None, result: Err(Kind::Unanswered(error)) }
             }
-            Ok(response) => self.judge(operation, response, unquotable),
+            Ok(response) => self.judge(operation, response, request.wanted(), unquotable),
         }
     }
 
@@ -309,6 +315,7 @@ impl Core {
         &self,
         operation: &'static Operation,
         response: WireResponse,
+        wanted: &Wanted,
         unquotable: &Unquotable,
     ) -> Verdict {
         let asked = asked_wait(response.status, &response.headers, self.settings.clock.wall());
@@ -316,7 +323,7 @@ impl Core {
             200..300 => {
                 let status = response.status;
                 let request_id = request_id(&response.headers);
-                match content(operation, response) {
+                match content(operation, response, wanted) {
                     Ok(answer) => {
                         Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
                     }
@@ -327,11 +334,8 @@ impl Core {
                     },
                 }
             }
-            // The star was there, or was not, already (reference 2, 4.4). What is deleted by 304
-            // was absent: the real service answers so where a project is no fork.
-            304 if operation.again == Again::Same
-                && (operation.path.ends_with("star") || operation.method == Method::Delete) =>
-            {
+            // There was nothing to do: the star was there, the project was no fork.
+            304 if operation.may_be_done => {
                 let answer =
                     Answer { status: 304, headers: response.headers, body: Json::Null, length: 0 };
                 Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
@@ -375,19 +379,8 @@ impl Core {
         }
     }
 
-    /// Adapts the gate to what an answer says about the service's load.
-    fn learn(
-        &self,
-        permit: &Permit<'_>,
-        outcome: Outcome,
-        asked: Option<Duration>,
-        decision: Decision,
-    ) {
-        match outcome {
-            Outcome::Throttled => permit.throttled(),
-            Outcome::Success | Outcome::Refused => permit.answered(),
-            _ => {}
-        }
+    /// Keeps the gate closed for as long as an answer asks.
+    fn pause(&self, outcome: Outcome, asked: Option<Duration>, decision: Decision) {
         let wait = match (outcome, asked, decision) {
             (Outcome::Throttled, _, Decision::RetryAfter(wait)) => Some(wait),
             _ => asked,
@@ -455,10 +448,21 @@ impl Core {
     }
 }
 
+/// What the fate of a request says of the service's load, if anything.
+const fn heard(operation: &'static Operation, outcome: Outcome, took: Duration) -> Option<Heard> {
+    match outcome {
+        Outcome::Success | Outcome::Refused => Some(Heard::Answered(operation.id, took)),
+        Outcome::Throttled => Some(Heard::Throttled),
+        Outcome::NotSent | Outcome::Lost | Outcome::Faulty => Some(Heard::Failed),
+        Outcome::Untrusted | Outcome::Locked | Outcome::Unreadable | Outcome::Oversized => None,
+    }
+}
+
 /// The content of an answer of success, or what is wrong with it.
 fn content(
     operation: &Operation,
     response: WireResponse,
+    wanted: &Wanted,
 ) -> Result<Answer, (Outcome, &'static str)> {
     let WireResponse { status, headers, body } = response;
     let read = operation.method == Method::Get;
@@ -477,8 +481,7 @@ fn content(
         return Err((Outcome::Unreadable, "something other than JSON"));
     }
     let length = body.len();
-    let body: Json =
-        serde_json::from_slice(&body).map_err(|_| (Outcome::Unreadable, "broken JSON"))?;
+    let body = parse(&body, wanted).ok_or((Outcome::Unreadable, "broken JSON"))?;
     // What a write answers is only looked at where it is an object; that it is none does not undo
     // the write.
     if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {

@@ -8,6 +8,7 @@ use super::{
     call::{Core, Delivery, End},
     clock::{Clock, Random, SystemClock, SystemRandom},
     error::{self, ApiError, Kind},
+    pace::InFlight,
     service::Service,
     transport::Transport,
 };
@@ -26,7 +27,7 @@ const REREADS: u32 = 2;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How many requests may be in flight.
-    pub concurrency: usize,
+    pub in_flight: InFlight,
     /// How many requests the run may send, retries included.
     pub max_requests: Option<u64>,
     /// Until when the run may send and wait for answers, on the clock.
@@ -40,7 +41,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            concurrency: 16,
+            in_flight: InFlight::ADAPTING,
             max_requests: None,
             deadline: None,
             clock: Arc::new(SystemClock::new()),
@@ -56,7 +57,7 @@ pub struct Answer {
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body; `null` if there was none.
+    /// The body, as far as the request [keeps](Request::keeping) it; `null` if there was none.
     pub body: Json,
     /// How many bytes the body had.
     pub length: usize,
@@ -137,8 +138,9 @@ impl ReadClient {
     pub async fn get_known(
         &self,
         request: Request<Read>,
-        keys: &[&str],
+        keys: &[&'static str],
     ) -> Result<Answer, ApiError> {
+        let request = request.keeping_also(keys);
         let answer = self.get(request.clone()).await?;
         let known = keys.iter().all(|key| !answer.body[*key].is_null());
         if known { Ok(answer) } else { Err(self.core.nameless(&request, &answer)) }
@@ -162,8 +164,9 @@ impl ReadClient {
     pub async fn get_optional_known(
         &self,
         request: Request<Read>,
-        keys: &[&str],
+        keys: &[&'static str],
     ) -> Result<Option<Answer>, ApiError> {
+        let request = request.keeping_also(keys);
         let answer = self.get_optional(request.clone()).await?;
         match &answer {
             Some(found) if keys.iter().any(|key| found.body[*key].is_null()) => {

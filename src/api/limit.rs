@@ -1,8 +1,7 @@
 //! How fast requests may go: one gate for all workers.
 //!
-//! The gate holds a pause that the service asked for, and the number of requests in flight. That
-//! number is halved when the service throttles, once for all requests that were in flight together,
-//! and grows back by one for each round of successes.
+//! The gate holds a pause that the service asked for, and lets as many requests be in flight as
+//! [`Pace`] says.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -12,6 +11,7 @@ use std::{
 use http::HeaderMap;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::pace::{Heard, InFlight, Pace, Ticket};
 use crate::planted::Bug;
 
 /// The gate.
@@ -19,21 +19,16 @@ use crate::planted::Bug;
 pub struct Gate {
     permits: Semaphore,
     state: Mutex<State>,
-    max: usize,
 }
 
 #[derive(Debug)]
 struct State {
     /// Nothing is sent before this, on the client's clock.
     open_at: Duration,
-    /// How many may be in flight.
-    limit: usize,
+    pace: Pace,
+    in_flight: usize,
     /// How many permits are to be destroyed when they come back.
     debt: usize,
-    /// Successes since the limit last changed.
-    successes: usize,
-    /// How often the limit was halved.
-    epoch: u64,
 }
 
 /// The right to have one request in flight.
@@ -41,15 +36,16 @@ struct State {
 pub struct Permit<'g> {
     gate: &'g Gate,
     permit: Option<SemaphorePermit<'g>>,
-    epoch: u64,
+    ticket: Ticket,
 }
 
 impl Gate {
-    /// Lets up to `max` requests (at least one) be in flight.
-    pub fn new(max: usize) -> Self {
-        let max = max.clamp(1, Semaphore::MAX_PERMITS);
-        let state = State { open_at: Duration::ZERO, limit: max, debt: 0, successes: 0, epoch: 0 };
-        Self { permits: Semaphore::new(max), state: Mutex::new(state), max }
+    /// Lets as many requests be in flight as `range` says.
+    pub fn new(range: InFlight) -> Self {
+        let pace = Pace::new(range);
+        let permits = Semaphore::new(pace.limit());
+        let state = State { open_at: Duration::ZERO, pace, in_flight: 0, debt: 0 };
+        Self { permits, state: Mutex::new(state) }
     }
 
     /// Waits until another request may be in flight. It may still have to wait for
@@ -57,7 +53,10 @@ impl Gate {
     pub async fn enter(&self) -> Permit<'_> {
         // The semaphore is never closed; without a permit, the limit alone is lost.
         let permit = self.permits.acquire().await.ok();
-        Permit { gate: self, permit, epoch: self.state().epoch }
+        let mut state = self.state();
+        state.in_flight += 1;
+        let in_flight = state.in_flight;
+        Permit { gate: self, permit, ticket: state.pace.sent(in_flight) }
     }
 
     /// How long it is, at `now`, until the next request may be sent.
@@ -73,7 +72,7 @@ impl Gate {
 
     /// How many requests may be in flight at the moment.
     pub fn limit(&self) -> usize {
-        self.state().limit
+        self.state().pace.limit()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -82,36 +81,25 @@ impl Gate {
 }
 
 impl Permit<'_> {
-    /// The service throttled this request.
-    pub fn throttled(&self) {
+    /// Takes note of what was heard of this request.
+    pub fn hear(&self, heard: Heard) {
         let mut state = self.gate.state();
-        if state.epoch != self.epoch {
-            return; // Another request of the same burst has said so.
-        }
-        let halved = (state.limit / 2).max(1);
-        state.debt += state.limit - halved;
+        let before = state.pace.limit();
+        state.pace.hear(heard, self.ticket);
+        let now = state.pace.limit();
+        // Permits that are to be destroyed are kept instead of making new ones.
+        let kept = state.debt.min(now.saturating_sub(before));
+        state.debt += before.saturating_sub(now);
+        state.debt -= kept;
+        self.gate.permits.add_permits(now.saturating_sub(before) - kept);
         state.debt -= self.gate.permits.forget_permits(state.debt);
-        (state.limit, state.successes, state.epoch) = (halved, 0, state.epoch + 1);
-    }
-
-    /// The service answered this request without complaint.
-    pub fn answered(&self) {
-        let mut state = self.gate.state();
-        state.successes += 1;
-        if state.limit < self.gate.max && state.successes >= state.limit {
-            (state.limit, state.successes) = (state.limit + 1, 0);
-            if state.debt > 0 {
-                state.debt -= 1;
-            } else {
-                self.gate.permits.add_permits(1);
-            }
-        }
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut state = self.gate.state();
+        state.in_flight -= 1;
         if state.debt > 0
             && let Some(permit) = self.permit.take()
         {
@@ -159,6 +147,8 @@ mod tests {
 
     /// Sun, 06 Nov 1994 08:49:37 GMT.
     const DATE: u64 = 784_111_777;
+
+    const ANSWERED: Heard = Heard::Answered("variable-list", Duration::ZERO);
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
         pairs
@@ -224,39 +214,58 @@ mod tests {
 
     #[tokio::test]
     async fn a_burst_that_is_throttled_halves_the_limit_once() {
-        let gate = Gate::new(8);
+        let gate = Gate::new(InFlight::fixed(8));
         let mut burst = Vec::new();
         for _ in 0..8 {
             burst.push(gate.enter().await);
         }
-        burst.iter().for_each(Permit::throttled);
+        burst.iter().for_each(|permit| permit.hear(Heard::Throttled));
         assert_eq!(gate.limit(), 4);
         drop(burst);
         assert_eq!(gate.permits.available_permits(), 4);
-        gate.enter().await.throttled();
+        gate.enter().await.hear(Heard::Throttled);
         assert_eq!((gate.limit(), gate.permits.available_permits()), (2, 2));
     }
 
     #[tokio::test]
     async fn the_limit_grows_back_and_is_what_may_be_in_flight() {
         for max in [1, 2, 3, 16] {
-            let gate = Gate::new(max);
+            let gate = Gate::new(InFlight::fixed(max));
             for _ in 0..9 {
-                gate.enter().await.throttled();
+                gate.enter().await.hear(Heard::Throttled);
             }
             assert_eq!(gate.limit(), 1);
             for _ in 0..max * max {
-                gate.enter().await.answered();
+                gate.enter().await.hear(ANSWERED);
                 assert_eq!(gate.limit(), gate.permits.available_permits());
             }
             assert_eq!(gate.limit(), max);
         }
-        assert_eq!(Gate::new(0).limit(), 1);
+        assert_eq!(Gate::new(InFlight::fixed(0)).limit(), 1);
+    }
+
+    #[tokio::test]
+    async fn as_many_may_be_in_flight_as_the_pace_says() {
+        let gate = Gate::new(InFlight::ADAPTING);
+        let mut limits = vec![gate.limit()];
+        for heard in [ANSWERED; 20].into_iter().chain([Heard::Throttled]).chain([ANSWERED; 3]) {
+            let mut all = Vec::new();
+            while gate.permits.available_permits() > 0 {
+                all.push(gate.enter().await);
+            }
+            assert_eq!(all.len(), gate.limit());
+            all.iter().for_each(|permit| permit.hear(heard));
+            drop(all);
+            limits.push(gate.limit());
+            assert_eq!(gate.permits.available_permits(), gate.limit());
+        }
+        limits.dedup();
+        assert_eq!(limits, [16, 32, 64, 32, 33, 34, 35]);
     }
 
     #[test]
     fn a_pause_is_never_shortened() {
-        let gate = Gate::new(1);
+        let gate = Gate::new(InFlight::fixed(1));
         gate.pause_until(Duration::from_secs(10));
         gate.pause_until(Duration::from_secs(5));
         assert_eq!(gate.pause(Duration::from_secs(4)), Duration::from_secs(6));

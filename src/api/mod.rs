@@ -8,8 +8,9 @@
 //!
 //! [`ReadClient`] accepts only requests that read; it is all that planning gets. [`WriteClient`]
 //! wraps one and sends the others; only `apply` and `call` make one. All clones of a client share
-//! one gate ([`limit`]), so that a wait which the service asks for holds for all, one budget, one
-//! count of calls, and one end: after a 401 nothing more is sent.
+//! one gate ([`limit`]), so that a wait which the service asks for holds for all and as many are in
+//! flight as it takes well ([`pace`]), one budget, one count of calls, and one end: after a 401
+//! nothing more is sent.
 //!
 //! What holds for every request:
 //!
@@ -27,6 +28,8 @@ mod client;
 mod clock;
 mod error;
 pub mod limit;
+pub mod pace;
+mod parse;
 mod quote;
 pub mod retry;
 mod service;
@@ -40,6 +43,7 @@ pub use call::Freshness;
 pub use client::{Answer, Count, ReadClient, Settings};
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use error::ApiError;
+pub use pace::InFlight;
 pub use service::{Service, ServiceError};
 pub use transport::{
     BodyError, Content, Failure, HttpOptions, HttpTransport, Part, Phase, SendError, SetupError,

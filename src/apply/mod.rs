@@ -8,9 +8,10 @@
 //! changed meanwhile, and it is skipped. That such a plan says nothing of a step means that nothing
 //! is left to do only if it has no [`doubt`](crate::plan::ContainerPlan::doubt) about it.
 //!
-//! Containers run side by side and do not affect each other; within one, steps run along their
-//! edges (`run`). What a lost answer has done is decided in `lost`.
+//! Containers run side by side; steps run along their edges, in one container (`run`) and from one
+//! to another (`board`). What a lost answer has done is decided in `lost`.
 
+mod board;
 mod event;
 mod lost;
 mod run;
@@ -18,6 +19,7 @@ mod run;
 use std::{
     collections::BTreeMap,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
@@ -32,7 +34,11 @@ use crate::{
     observe::Observer,
     plan::{Approved, Settings},
 };
+use board::Board;
 use run::{Ended, Place, Run};
+
+/// How long a run trusts what its own plan was made from.
+pub const TRUSTED: Duration = Duration::from_secs(60);
 
 /// What a run of apply works with.
 pub struct Apply<'a> {
@@ -45,6 +51,9 @@ pub struct Apply<'a> {
     pub writer: &'a WriteClient,
     /// As the plan was made with.
     pub settings: &'a Settings,
+    /// How long what the plan was made from is taken for what is there. After that it is read again
+    /// before the first write.
+    pub trusts: Duration,
     /// How many containers are worked on at a time, those not counted that only wait.
     pub ahead: usize,
 }
@@ -57,6 +66,7 @@ impl Apply<'_> {
         for step in plan.steps() {
             by_container.entry(&step.address.path).or_default().push(step);
         }
+        let board = Board::of(plan.steps());
         let teller = Teller(Mutex::new(events));
         let places = Semaphore::new(self.ahead.max(1));
         let mut waiting = self
@@ -72,7 +82,7 @@ impl Apply<'_> {
                 biased;
                 place = Place::take(&places), if next.is_some() => {
                     if let Some((container, steps)) = next {
-                        running.push(Run::new(self, plan, container, steps, &teller).run(place));
+                        running.push(Run::new(self, plan, container, steps, &teller, &board).run(place));
                     }
                     next = waiting.next();
                 }

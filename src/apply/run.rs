@@ -1,26 +1,36 @@
-//! The run of one project: whether it is still as planned, its steps ([`walk`]), and what is there
+//! The run of one container: whether it is still as planned, its steps ([`walk`]), and what is there
 //! afterwards.
 //!
 //! ```text
-//! read again, plan again --> still as planned? --> send the steps --> read back --> send what closes the project --> read back
-//!                                                    |        ^
-//!                       a lost answer, a stale value '-> wait, read again, plan again
+//! still as planned? --> send the steps --> send what they made possible --> verify --> send what closes it --> verify
+//!                         |        ^
+//! a lost answer, a stale  '- wait, read again, plan again
 //! ```
 //!
-//! Waiting steps of a project wait together: one reading serves all of them, and while nothing else
-//! is under way the project gives its place among those that are worked on to another one.
+//! What the plan was made from is read again before the first write only if it is old. To verify is
+//! to plan once more: from what writes answered, and from reading what they did not show
+//! ([`known`]).
+//!
+//! Waiting steps of a container wait together: one reading serves all of them, and while nothing else
+//! is under way the container gives its place among those that are worked on to another one.
 
+mod known;
+mod progress;
 mod walk;
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use known::Known;
+use progress::{Progress, Readiness};
+
 use super::{
-    Apply, Event, Mismatch, MismatchReason, Outcome, StepResult, Teller,
+    Apply, Board, Event, Mismatch, MismatchReason, Outcome, StepResult, Teller,
     lost::{Standing, standing},
 };
 use crate::{
@@ -30,14 +40,14 @@ use crate::{
     desired::Container,
     diff::{Refusal, Step},
     kind::{Capability, Effect, Place as HomePlace},
-    live::Live,
+    live::{Live, Presence},
     observe::ends_everything,
     plan::{self, Approved, ContainerPlan, Settings},
     planted::Bug,
     text,
 };
 
-/// A place among the projects that are worked on at a time.
+/// A place among the containers that are worked on at a time.
 pub(super) struct Place<'p> {
     places: &'p Semaphore,
     held: Option<SemaphorePermit<'p>>,
@@ -59,18 +69,17 @@ impl<'p> Place<'p> {
     }
 }
 
-/// How the run of one project ended.
+/// How the run of one container ended.
 #[derive(Default)]
 pub(super) struct Ended {
     pub(super) results: BTreeMap<Address, StepResult>,
     pub(super) mismatches: Vec<Mismatch>,
-    /// Whether anything was sent, so that it has to be read back.
-    sent: bool,
-    /// What makes going on with any project pointless.
+    progress: Progress,
+    /// What makes going on with any container pointless.
     pub(super) error: Option<ApiError>,
 }
 
-/// The run of one project.
+/// The run of one container.
 pub(super) struct Run<'a, F> {
     apply: &'a Apply<'a>,
     plan: &'a Approved<'a>,
@@ -78,9 +87,13 @@ pub(super) struct Run<'a, F> {
     container: Container,
     steps: &'a [&'a Step],
     teller: &'a Teller<F>,
+    /// How the steps stand that other containers wait for.
+    board: &'a Board,
+    /// What is known of the container by now.
+    known: RefCell<Known>,
 }
 
-/// The project as it is now.
+/// The container as it is now.
 struct Look {
     read_at: Duration,
     /// What is left to do.
@@ -96,6 +109,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         container: &Container,
         steps: &'a [&'a Step],
         teller: &'a Teller<F>,
+        board: &'a Board,
     ) -> Self {
         let mut container = container.clone();
         let touched: BTreeSet<_> = steps.iter().filter_map(|step| step.address.section).collect();
@@ -103,19 +117,21 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         container.sections.retain(|name, section| {
             touched.contains(name) || matches!(section.of.home.place, HomePlace::Object)
         });
-        Self { apply, plan, container, steps, teller }
+        let unread = Presence::Unreadable(Cause::new("not read yet"));
+        let known = RefCell::new(Known::new(Live::of(unread, Duration::ZERO)));
+        Self { apply, plan, container, steps, teller, board, known }
     }
 
     pub(super) async fn run(self, mut place: Place<'a>) -> Ended {
-        let mut ended = Ended::default();
+        let mut ended = Ended { progress: Progress::of(self.steps), ..Ended::default() };
         if self.is_over() {
             self.end_all(&mut ended, |_| Outcome::NotStarted);
             return ended;
         }
-        let look = match self.look().await {
+        let look = match self.first_look().await {
             Ok(look) => look,
             Err(error) => {
-                // Without another request nothing can be said of the project itself.
+                // Without another request nothing can be said of the container itself.
                 let over = error.is_stopped() || error.is_over_budget();
                 let failed = Outcome::Failed(Cause::from(&error).context(UNREAD));
                 let outcome = if over { Outcome::NotStarted } else { failed };
@@ -128,36 +144,81 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let moved = matches!(outcome, Outcome::ChangedMeanwhile(_));
             let why =
                 if moved { "changed since it was planned" } else { "could not be read again" };
+            let noun = self.container.scope.noun();
             self.end_all(&mut ended, |step| {
-                let left_alone = || {
-                    Outcome::Skipped(format!("`{address}` {why}; the project is skipped").into())
-                };
+                let left_alone =
+                    || Outcome::Skipped(format!("`{address}` {why}; the {noun} is skipped").into());
                 if step.address == address { outcome.clone() } else { left_alone() }
             });
             return ended;
         }
-        let (read_at, needed) = (look.read_at, look.plan.findings.steps);
-        for step in
-            self.steps.iter().filter(|step| !needed.iter().any(|now| now.address == step.address))
-        {
-            self.end(&mut ended, step, Outcome::Already);
-        }
-        let planned = needed
-            .into_iter()
-            .filter(|now| self.steps.iter().any(|step| step.address == now.address));
-        let (closing, others): (Vec<_>, Vec<_>) = planned.partition(|step| closes(step));
-        self.walk_all(others, read_at, &mut ended, &mut place).await;
-        if ended.sent {
-            self.read_back(&mut ended).await;
-        } else {
-            // Nothing was needed, so what was read says already what is there.
-            ended.mismatches = self.left(&look.seen, &ended);
-        }
-        self.close(closing, read_at, &mut ended, &mut place).await;
+        self.walk_planned(look, &mut ended, &mut place).await;
         ended
     }
 
-    /// Carries out what closes the project, but only after everything before it was found as
+    /// Carries out the steps that are as they were planned, and verifies them.
+    async fn walk_planned(&self, look: Look, ended: &mut Ended, place: &mut Place<'a>) {
+        let (read_at, needed) = (look.read_at, look.plan.findings.steps);
+        let is_needed = |step: &Step| needed.iter().any(|now| now.address == step.address);
+        let done: Vec<_> = self.steps.iter().filter(|step| !is_needed(step)).copied().collect();
+        for step in done {
+            self.end(ended, step, Outcome::Already);
+        }
+        let planned = needed.into_iter().filter(|now| ended.progress.has(&now.address));
+        let (possible, certain): (Vec<_>, Vec<_>) =
+            planned.partition(|step| step.possible.is_some());
+        let (closing, others): (Vec<_>, Vec<_>) =
+            certain.into_iter().partition(|step| closes(step));
+        self.walk_all(others, read_at, ended, place).await;
+        self.walk_possible(possible, ended, place).await;
+        self.verify(ended).await;
+        self.close(closing, read_at, ended, place).await;
+    }
+
+    /// Carries out what could not be seen before, now that it can: as far as it is no more than
+    /// what the plan said.
+    async fn walk_possible(&self, possible: Vec<Step>, ended: &mut Ended, place: &mut Place<'a>) {
+        let mut open = Vec::new();
+        for step in possible {
+            match self.readiness(&step, ended) {
+                Readiness::Blocked(why) => self.end(ended, &step, Outcome::Skipped(why.into())),
+                Readiness::Ready | Readiness::Waits => open.push(step),
+            }
+        }
+        if open.is_empty() {
+            return;
+        }
+        let sections: BTreeSet<_> = open.iter().filter_map(|step| step.address.section).collect();
+        let look = match self.look(&sections).await {
+            Ok(look) => look,
+            Err(error) => {
+                let failed = Outcome::Failed(Cause::from(&error).context(UNREAD));
+                open.iter().for_each(|step| self.end(ended, step, failed.clone()));
+                ended.error = ended.error.take().or(ends_everything(&error).then_some(error));
+                return;
+            }
+        };
+        let mut wanted = Vec::new();
+        for step in open {
+            let now = look.plan.steps.iter().find(|now| now.address == step.address);
+            match (now, look.plan.doubt(&step)) {
+                (Some(now), _) if now.is_within(&step) && now.possible.is_none() => {
+                    wanted.push(now.clone());
+                }
+                (Some(_), _) => {
+                    let why = "it differs from its manifest by more than was planned";
+                    self.end(ended, &step, Outcome::ChangedMeanwhile(Cause::new(why)));
+                }
+                (None, Some(doubt)) => {
+                    self.end(ended, &step, Outcome::Failed(doubt.context(UNREAD)));
+                }
+                (None, None) => self.end(ended, &step, Outcome::Already),
+            }
+        }
+        self.walk_all(wanted, look.read_at, ended, place).await;
+    }
+
+    /// Carries out what closes the container, but only after everything before it was found as
     /// declared.
     async fn close(
         &self,
@@ -181,7 +242,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             return;
         }
         self.walk_all(closing, read_at, ended, place).await;
-        self.read_back(ended).await;
+        self.verify(ended).await;
     }
 
     /// Whether no further request is sent.
@@ -204,13 +265,46 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     fn end(&self, ended: &mut Ended, step: &Step, outcome: Outcome) {
         let result = StepResult { address: step.address.clone(), action: step.action, outcome };
+        ended.progress.end(&result);
+        self.board.end(&result);
         self.teller.tell(Event::Ended(result.clone()));
         ended.results.insert(step.address.clone(), result);
     }
 
-    async fn look(&self) -> Result<Look, ApiError> {
-        let live = self.apply.observer.container(&self.container).await?;
+    /// What is left to do, from what the plan was made from if that is not old.
+    async fn first_look(&self) -> Result<Look, ApiError> {
+        let planned = self.plan.live(&self.container.path);
+        let is_young = |live: &&Live| self.now() < live.read_at.saturating_add(self.apply.trusts);
+        let live = match planned.filter(is_young) {
+            Some(live) => live.clone(),
+            None => self.apply.observer.container(&self.container).await?,
+        };
+        *self.known.borrow_mut() = Known::new(live.clone());
         self.look_at(live).await
+    }
+
+    /// Reads `sections` again, and says what is left to do.
+    async fn look(&self, sections: &BTreeSet<&'static str>) -> Result<Look, ApiError> {
+        let live = self.known.borrow_mut().begin();
+        let observer = self.apply.observer;
+        let live = observer.again(&self.container, live, sections).await?;
+        self.known.borrow_mut().renew(live.clone(), sections);
+        self.look_at(live).await
+    }
+
+    /// Reads the container again where `steps` are.
+    async fn look_for_steps<'s>(
+        &self,
+        steps: impl Iterator<Item = &'s Step>,
+    ) -> Result<Look, ApiError> {
+        let mut sections = BTreeSet::new();
+        for step in steps {
+            match step.address.section {
+                Some(section) => drop(sections.insert(section)),
+                None => sections.extend(self.container.sections.keys()),
+            }
+        }
+        self.look(&sections).await
     }
 
     /// What `live` leaves to do.
@@ -250,15 +344,17 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
         self.steps
             .iter()
-            .find_map(|step| Some((step.address.clone(), self.moved_step(step, fresh)?)))
+            .find_map(|step| Some((step.address.clone(), self.moved_step(step, fresh, false)?)))
     }
 
     /// How `step` ends without being sent, if it is not to be done as it was planned and is not
-    /// done either.
-    fn moved_step(&self, step: &Step, fresh: &ContainerPlan) -> Option<Outcome> {
+    /// done either. With `ours`, what is there may differ by what this run itself did.
+    fn moved_step(&self, step: &Step, fresh: &ContainerPlan, ours: bool) -> Option<Outcome> {
         let moved = |why: String| Some(Outcome::ChangedMeanwhile(why.into()));
         if let Some(now) = fresh.steps.iter().find(|now| now.address == step.address) {
-            return if step.is_as(now) {
+            let is_as =
+                step.is_as(now) || ((ours || step.possible.is_some()) && now.is_within(step));
+            return if is_as {
                 None
             } else {
                 moved("someone changed it since it was planned".into())
@@ -293,17 +389,28 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.steps.iter().find(within).unwrap_or(&self.steps[0]).address.clone()
     }
 
-    /// Reads the project back and names what does not match its manifest.
-    async fn read_back(&self, ended: &mut Ended) {
-        if self.is_over() || ended.error.is_some() || Bug::SkipReadBack.is_planted() {
+    /// Names what does not match its manifest, reading what writes did not show.
+    async fn verify(&self, ended: &mut Ended) {
+        let sent = ended.progress.sent;
+        if sent && (self.is_over() || ended.error.is_some() || Bug::SkipReadBack.is_planted()) {
             return;
         }
         let container = self.container.address();
-        ended.mismatches = match self.look().await {
+        let stale = self.known.borrow().stale().clone();
+        let look = if stale.is_empty() {
+            let live = self.known.borrow().live.clone();
+            self.look_at(live).await
+        } else {
+            self.look(&stale).await
+        };
+        ended.mismatches = match look {
             Err(error) => vec![unread(container.clone(), Cause::from(&error))],
             Ok(Look { seen: left, .. }) => self.left(&left, ended),
         };
-        self.teller.tell(Event::Verified { container, mismatches: ended.mismatches.clone() });
+        if sent {
+            let mismatches = ended.mismatches.clone();
+            self.teller.tell(Event::Verified { container, mismatches });
+        }
     }
 
     /// What does not match its manifest, or is not known to be, now that the steps were carried
@@ -336,6 +443,13 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         mismatches
     }
 
+    /// Whether the section of `left` could be seen only after a step of this run.
+    fn was_possible(&self, left: &Step) -> bool {
+        let is_there =
+            |step: &&Step| step.possible.is_some() && step.address.section == left.address.section;
+        self.steps.iter().any(is_there)
+    }
+
     fn comes_with_container(&self, section: &str) -> bool {
         self.container
             .sections
@@ -359,6 +473,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             Some(result) if result.outcome.is_success() => MismatchReason::NotSaved,
             Some(_) => return None,
             None if self.closes(&left.address) => return None,
+            None if self.was_possible(left) => MismatchReason::NotPlanned,
             None => MismatchReason::ChangedMeanwhile,
         };
         let fields = left.changes.iter().map(|change| change.field.clone()).collect();

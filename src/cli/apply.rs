@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     api::WriteClient,
-    apply::{Applied, Apply, Event, StepResult},
+    apply::{Applied, Apply, Event, StepResult, TRUSTED},
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::Shown,
     operation::Request,
@@ -26,6 +26,9 @@ use crate::{
     value::Value,
 };
 
+/// How many groups and projects are changed at once. Each keeps several requests in flight, and
+/// what was read for a request is too old if that has to wait behind those of many others.
+const APPLIED: usize = 16;
 /// What is said when a run ends before its first write.
 const UNCHANGED: &str = "nothing was changed\n";
 
@@ -71,11 +74,8 @@ async fn with_session(
     let planned = Planned::new(&session.run, &plan);
     let text = || terminal::plan(&plan, &session.run, Title::Plan, style, secrets);
     let found = super::plan::blocked(&plan);
-    let approved = match plan.approve(Policy { all_or_nothing: args.all_or_nothing }) {
-        Ok((approved, left_out)) if approved.steps().next().is_some() => {
-            cx.output.tell(&terminal::left_out(&left_out));
-            approved
-        }
+    let (approved, left_out) = match plan.approve(Policy { all_or_nothing: args.all_or_nothing }) {
+        Ok((approved, left_out)) if approved.steps().next().is_some() => (approved, left_out),
         outcome => {
             let done = reports.finish(Sort::Plan, found, &planned, text, None);
             if let Err(Blocked(why)) = outcome {
@@ -99,6 +99,7 @@ async fn with_session(
     } else {
         cx.output.print(&text())?;
     }
+    cx.output.tell(&terminal::left_out(&left_out));
     if !args.yes && !cx.output.confirm("apply these changes")? {
         cx.output.tell(UNCHANGED);
         return Ok(reports.finish(Sort::Plan, Exit::Interrupted, &planned, String::new, None));
@@ -179,7 +180,8 @@ async fn carry_out(
         observer: &session.observer,
         writer: &writer,
         settings: &session.settings,
-        ahead: session.concurrency,
+        trusts: TRUSTED,
+        ahead: session.ahead.min(APPLIED),
     };
     let applied = apply.run(plan, |event| {
         if let Event::Ended(result) = event {

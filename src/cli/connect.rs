@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::{environment::Environment, exit::Failure, output::Output};
 use crate::{
-    api::{HttpOptions, Service},
+    api::{HttpOptions, InFlight, Service},
     manifest::Config,
     secret::Secret,
     text::mask_url,
@@ -18,8 +18,6 @@ use crate::{
 const URL_NAMES: [&str; 3] = ["UNDRIFT_URL", "GITLAB_URL", "CI_SERVER_URL"];
 /// Where the token is looked for, after `--token-file`.
 const TOKEN_NAMES: [&str; 2] = ["UNDRIFT_TOKEN", "GITLAB_TOKEN"];
-/// How many requests are in flight at once unless something else is said.
-const CONCURRENCY: u16 = 16;
 
 /// The service and the way to it.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -45,7 +43,7 @@ pub(super) struct ConnectArgs {
     /// Allow plain http to other machines, which exposes the token
     #[arg(long)]
     pub(super) allow_plaintext: bool,
-    /// Number of concurrent requests [default: 16]
+    /// Number of concurrent requests [default: 16 to 64, as fast as the service answers]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) concurrency: Option<u16>,
     /// Maximum number of requests
@@ -180,14 +178,15 @@ impl ConnectArgs {
     ///
     /// # Errors
     /// If the file of certificate authorities cannot be read.
-    pub(super) fn http_options(&self, concurrency: usize) -> Result<HttpOptions, Failure> {
+    pub(super) fn http_options(&self, in_flight: InFlight) -> Result<HttpOptions, Failure> {
         let ca = self.ca_file.as_deref().map(read).transpose()?;
-        Ok(HttpOptions { ca, proxy: self.proxy.clone(), concurrency })
+        Ok(HttpOptions { ca, proxy: self.proxy.clone(), concurrency: in_flight.most() })
     }
 
     /// How many requests are in flight at once.
-    pub(super) fn concurrency(&self, config: &Config) -> usize {
-        self.concurrency.or(config.concurrency).unwrap_or(CONCURRENCY).into()
+    pub(super) fn in_flight(&self, config: &Config) -> InFlight {
+        let fixed = self.concurrency.or(config.concurrency);
+        fixed.map_or(InFlight::ADAPTING, |number| InFlight::fixed(number.into()))
     }
 }
 

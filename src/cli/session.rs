@@ -134,7 +134,7 @@ pub(super) struct Session {
     /// What plans depend on.
     pub(super) settings: plan::Settings,
     /// How many projects are looked at at once.
-    pub(super) concurrency: usize,
+    pub(super) ahead: usize,
     /// What reports say about it.
     pub(super) run: Run,
     embedded: Option<Embedded>,
@@ -175,7 +175,7 @@ impl Session {
         let allowed = args.allowed(&cx.env)?;
         let endpoint =
             args.connect.endpoint(&loaded.root, &loaded.config, &cx.env, &cx.output).await?;
-        let concurrency = args.connect.concurrency(&loaded.config);
+        let ahead = args.connect.in_flight(&loaded.config).most();
         let secrets = Secrets::new(loaded.root, endpoint.environment.clone()).allowing(allowed);
         let mut secrets =
             secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
@@ -202,7 +202,7 @@ impl Session {
             limits: limits(&loaded.config),
         };
         let (today, embedded) = (around.today, endpoint.embedded);
-        Ok(Self { desired, acknowledged, today, observer, settings, concurrency, run, embedded })
+        Ok(Self { desired, acknowledged, today, observer, settings, ahead, run, embedded })
     }
 
     /// Reads what is selected and plans it.
@@ -228,7 +228,7 @@ impl Session {
             progress.step(&container.path);
             Ok(())
         };
-        self.observer.all(&containers, self.concurrency, each).await?;
+        self.observer.all(&containers, self.ahead, each).await?;
         let mut plan = plan.into_inner().unwrap_or_else(PoisonError::into_inner).sorted();
         let warnings: Diagnostics =
             plan.acknowledge(&self.acknowledged, self.today).into_iter().collect();
@@ -257,13 +257,13 @@ impl ConnectArgs {
         config: &Config,
         secrets: Arc<Secrets>,
     ) -> Result<ReadClient, Failure> {
-        let concurrency = self.concurrency(config);
-        let options = self.http_options(concurrency)?;
+        let in_flight = self.in_flight(config);
+        let options = self.http_options(in_flight)?;
         let transport = HttpTransport::new(&endpoint.service, &endpoint.token, &options)
             .map_err(|error| Failure::new(Exit::Usage, error))?;
         let deadline = self.deadline.map(Duration::from_secs);
         let settings = Settings {
-            concurrency,
+            in_flight,
             max_requests: self.max_requests,
             deadline,
             ..Settings::default()

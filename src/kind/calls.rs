@@ -158,7 +158,13 @@ impl Job<'_> {
     pub fn replace(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
         let as_it_is = self.as_it_is(live)?;
         let mut new = as_it_is.clone();
-        new.extend(forms::body(self.section, declared, Route::Create, self.names)?);
+        // What it names is known by the id of the live one, and was perhaps not looked up.
+        let is_named = |name: &str| {
+            self.section.identity.contains(&name) && self.section.field(name).names.is_some()
+        };
+        let declared = declared.iter().filter(|(name, _)| !is_named(name));
+        let declared = declared.map(|(name, value)| (name.clone(), value.clone())).collect();
+        new.extend(forms::body(self.section, &declared, Route::Create, self.names)?);
         let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
         let add = |body| {
             let request = op.request().arg("id", self.target.id()).fields(body);

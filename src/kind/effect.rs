@@ -57,6 +57,8 @@ pub enum Effect {
         /// After.
         after: String,
     },
+    /// It names this user, who must have access to the container.
+    NeedsAccess(u64),
     /// What protected it protects it less: how, as the end of a sentence that starts with "would".
     Weakens(String),
     /// The container gets it.

@@ -94,6 +94,48 @@ pub struct Home {
     pub seen_from: u8,
     /// What the container has to have for the entries to be read and written.
     pub needs: &'static [Capability],
+    /// What a list is asked besides, so that it holds what is wanted.
+    pub query: &'static [(&'static str, &'static str)],
+    /// Whether an entry of a list, as the service shows it, is the container's own: some lists also
+    /// show what is inherited.
+    pub is_own: fn(&Object) -> bool,
+    /// A field that another list tells, which is read only if somebody declares that field.
+    pub beside: Option<&'static Beside>,
+}
+
+static NO_FIELDS: LazyLock<Table> =
+    LazyLock::new(|| Table::new(&schemars::json_schema!({"type": "object", "properties": {}})));
+
+impl Home {
+    /// Where a home says nothing else: `Home { scope, fields, place, ..Home::PLAIN }`.
+    pub const PLAIN: Self = Self {
+        scope: Scope::Project,
+        fields: &NO_FIELDS,
+        place: Place::Object,
+        create: Create::Rules,
+        change: Change::Rules,
+        delete: None,
+        handle: &[],
+        rows: Rows::with_id(&[]),
+        seen_from: crate::level::MAINTAINER,
+        needs: &[],
+        query: &[],
+        is_own: |_| true,
+        beside: None,
+    };
+}
+
+/// A field of entries that is told by another list than theirs.
+#[derive(Debug)]
+pub struct Beside {
+    /// The field.
+    pub field: &'static str,
+    /// The other list.
+    pub list: Op<Read>,
+    /// What each entry of the other list has to have.
+    pub rows: Rows,
+    /// The field's comparable value for an entry, given the whole other list.
+    pub value: fn(&LiveEntry, &[Object]) -> Json,
 }
 
 /// Where live entries are.
@@ -249,6 +291,21 @@ impl Section {
             spec.field.live_name(&spec.name).is_some_and(|name| raw.contains_key(name))
         });
         shown.map(|spec| spec.field.tier).max().unwrap_or_default()
+    }
+
+    /// The live entries in the list `field` of the container's own object; `None` if it is not
+    /// there, or an entry lacks what none lacks.
+    pub fn read_rows(
+        self,
+        object: &Object,
+        field: &str,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Option<Vec<LiveEntry>> {
+        let rows = self.home.rows;
+        let is_whole =
+            |row: &&Object| rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key));
+        let list = object.get(field).and_then(Json::as_array)?;
+        list.iter().map(|row| Some(self.read(row.as_object().filter(is_whole)?, wanted))).collect()
     }
 
     /// The live entry that the service describes as `raw`, in comparable form. Only what `wanted`

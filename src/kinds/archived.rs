@@ -7,12 +7,9 @@ use schemars::JsonSchema;
 use crate::{
     field::{Accepted, FIELD, Scope},
     kind::{
-        Call, Capability, Change, Create, Effect, Home, Job, Kind, Place, Rules, Shape, Table,
-        Unable, calls::Act,
+        Call, Capability, Effect, Home, Job, Kind, Place, Rules, Shape, Table, Unable, calls::Act,
     },
-    operation,
-    page::Rows,
-    schema,
+    operation, schema,
     value::{Fields, Json, Object, Value},
 };
 
@@ -36,18 +33,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::Switch,
     identity: &[],
     required: &[],
-    homes: &[Home {
-        scope: Scope::Project,
-        fields: &TABLE,
-        place: Place::Object,
-        create: Create::Rules,
-        change: Change::Rules,
-        delete: None,
-        handle: &[],
-        rows: Rows::with_id(&[]),
-        seen_from: 0,
-        needs: &[],
-    }],
+    homes: &[Home { scope: Scope::Project, fields: &TABLE, place: Place::Object, ..Home::PLAIN }],
     rules: &Archived,
 };
 

@@ -1,20 +1,13 @@
 //! The group itself: how one is found. undrift neither creates nor deletes one yet.
 
-use std::sync::LazyLock;
-
-use schemars::json_schema;
-
 use crate::{
     field::Scope,
-    kind::{Change, Create, Facts, Home, Itself, Kind, Place, Plain, Shape, Table},
+    kind::{Facts, Home, Itself, Kind, Place, Plain, Shape},
     level::OWNER,
     operation,
     page::Rows,
     value::{Json, Object},
 };
-
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::new(&json_schema!({"type": "object", "properties": {}})));
 
 /// The group itself.
 pub static KIND: Kind = Kind {
@@ -25,7 +18,6 @@ pub static KIND: Kind = Kind {
     required: &[],
     homes: &[Home {
         scope: Scope::Group,
-        fields: &TABLE,
         place: Place::Itself(&Itself {
             // Its projects are a list of their own; here they would cost much and say nothing.
             get: |path| {
@@ -38,13 +30,8 @@ pub static KIND: Kind = Kind {
                 operation::GROUP_MEMBER_GET_ALL.request().arg("id", group).arg("user_id", user)
             }),
         }),
-        create: Create::Rules,
-        change: Change::Rules,
-        delete: None,
-        handle: &[],
         rows: Rows::with_id(&["full_path"]),
-        seen_from: 0,
-        needs: &[],
+        ..Home::PLAIN
     }],
     rules: &Plain,
 };

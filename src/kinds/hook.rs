@@ -14,7 +14,6 @@ use crate::{
     kind::{
         Change, Create, Fault, Handle, Home, Identity, Kind, Place, Rules, Section, Shape, Table,
     },
-    level::MAINTAINER,
     operation,
     page::Rows,
     schema::{self, TextOrSecret},
@@ -105,8 +104,7 @@ pub static KIND: Kind = Kind {
         delete: Some(operation::HOOK_DELETE),
         handle: &[Handle::path("id", "hook_id")],
         rows: Rows::with_id(&["url"]),
-        seen_from: MAINTAINER,
-        needs: &[],
+        ..Home::PLAIN
     }],
     rules: &Hooks,
 };

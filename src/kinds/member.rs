@@ -1,4 +1,4 @@
-//! Direct members of a project (reference 1, 2.3 and 4.3).
+//! Direct members of a project or a group (reference 1, 2.3 and 4.3).
 //!
 //! Inherited members are never read, so they are never touched. A level is a word in manifests and
 //! in the plan, and a number in requests.
@@ -11,15 +11,18 @@ use schemars::JsonSchema;
 use crate::{
     diagnostic::Severity,
     field::{Accepted, FIELD, Named, Scope},
-    kind::{Change, Create, Effect, Fault, Handle, Home, Kind, Place, Rules, Shape, Table},
-    level::{Level, MAINTAINER, OWNER},
-    operation,
+    kind::{
+        Beside, Call, Change, Create, Effect, Fault, Handle, Home, Job, Kind, Place, Rules, Shape,
+        Table, Unable, calls::Act,
+    },
+    level::{Level, OWNER},
+    operation::{self, Op, Write},
     page::Rows,
     schema,
     value::{Fields, Json, Object, Value},
 };
 
-/// A person who is a member of the project itself.
+/// A person who is a member of the project or group itself.
 // An edit has to carry the level, and forgets an expiry that it leaves out. A create names one
 // user: for several the service answers success even where it failed.
 #[derive(JsonSchema)]
@@ -38,6 +41,23 @@ pub struct Member {
     /// The day on which the membership ends, as `YYYY-MM-DD`. `null` means never.
     #[schemars(transform = FIELD.nullable().with_every_edit(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
+    /// Whether the level may differ from the one that a directory gives. Only where the group
+    /// follows one.
+    #[schemars(transform = FIELD.accepted(Accepted::Never).only(Scope::Group).premium().read_if_present())]
+    pub r#override: Option<bool>,
+    /// Whether the membership counts: `active` approves one that is pending. Top-level groups only.
+    #[schemars(transform = FIELD.accepted(Accepted::Never).only(Scope::Group).premium())]
+    pub membership: Option<Membership>,
+}
+
+/// Whether a membership counts (reference 1, 3).
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum Membership {
+    /// It does.
+    Active,
+    /// It waits for approval, and gives no access until then.
+    Awaiting,
 }
 
 static OF_PROJECT: LazyLock<Table> =
@@ -62,8 +82,7 @@ pub static KIND: Kind = Kind {
             delete: Some(operation::MEMBER_DELETE),
             handle: &[Handle::path("id", "user_id")],
             rows: Rows::with_id(&["username", "access_level"]),
-            seen_from: MAINTAINER,
-            needs: &[],
+            ..Home::PLAIN
         },
         Home {
             scope: Scope::Group,
@@ -75,10 +94,28 @@ pub static KIND: Kind = Kind {
             handle: &[Handle::path("id", "user_id")],
             rows: Rows::with_id(&["username", "access_level"]),
             seen_from: OWNER,
-            needs: &[],
+            beside: Some(&PENDING),
+            ..Home::PLAIN
         },
     ],
     rules: &Members,
+};
+
+/// The list of members tells nobody's membership; that of those who are pending does.
+static PENDING: Beside = Beside {
+    field: "membership",
+    list: operation::PENDING_MEMBER_LIST,
+    // People who were invited and have no account have no name.
+    rows: Rows::with_id(&["approved"]),
+    value: |member, pending| {
+        let is_it = |row: &&Object| {
+            let name = row.get("username").and_then(Json::as_str).unwrap_or_default();
+            let own = member.fields.get("user").and_then(Json::as_str).unwrap_or_default();
+            row.get("approved") == Some(&Json::Bool(false))
+                && name.to_lowercase() == own.to_lowercase()
+        };
+        if pending.iter().any(|row| is_it(&row)) { "awaiting".into() } else { "active".into() }
+    },
 };
 
 struct Members;
@@ -93,17 +130,49 @@ impl Rules for Members {
         (bot.len() < rest.len() && bot.starts_with("_bot")).then_some("bot user")
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let date = declared.get("expires_at").and_then(Value::text);
-        if date.is_some_and(|date| date.parse::<Date>().is_err()) {
-            report(Fault {
-                severity: Severity::Error,
-                code: "date",
-                field: Some("expires_at"),
-                message: "there is no such day".into(),
-                help: Some("write a day of the calendar as YYYY-MM-DD".into()),
-            });
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        let own = ["override", "membership"];
+        let (declared, user, changed) = match job.act {
+            Act::Remove(_) => return job.plain(),
+            Act::Create(declared) => {
+                let name = declared.get("user").and_then(Value::text).unwrap_or_default();
+                (declared, job.names.id(Named::User, name), None)
+            }
+            Act::Change(declared, live, changed) => (declared, live.id(), Some(changed)),
+        };
+        let is_wanted = |name: &str| match changed {
+            Some(changed) => changed.contains(&name),
+            // A new membership is active, and follows the directory.
+            None => own.contains(&name) && declared.contains_key(name),
+        };
+        let mut calls = match changed {
+            Some(changed) if changed.iter().all(|name| own.contains(name)) => Vec::new(),
+            _ => job.plain()?,
+        };
+        let to = |op: Op<Write>| {
+            op.request().arg("id", job.target.id()).arg("user_id", user.unwrap_or_default())
+        };
+        if is_wanted("override") {
+            let is_on = declared.get("override").and_then(Value::plain) == Some(&Json::Bool(true));
+            match (is_on, changed) {
+                (true, _) => calls.push(to(operation::GROUP_MEMBER_OVERRIDE).into()),
+                (false, Some(_)) => {
+                    calls.push(to(operation::GROUP_MEMBER_OVERRIDE_DELETE).into());
+                }
+                (false, None) => {}
+            }
         }
+        if is_wanted("membership")
+            && let Some(state) = declared.get("membership")
+        {
+            let body = Fields::from([("state".to_owned(), state.clone())]);
+            calls.push(to(operation::GROUP_MEMBER_STATE).fields(body).into());
+        }
+        Ok(calls)
+    }
+
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+        check_day(declared, report);
     }
 
     // Access that ends on a day is as good as gone: nobody looks at a plan on that day.
@@ -124,6 +193,20 @@ impl Rules for Members {
     }
 }
 
+/// Whether `expires_at` is a day of the calendar.
+pub(super) fn check_day(declared: &Fields, report: &mut dyn FnMut(Fault)) {
+    let date = declared.get("expires_at").and_then(Value::text);
+    if date.is_some_and(|date| date.parse::<Date>().is_err()) {
+        report(Fault {
+            severity: Severity::Error,
+            code: "date",
+            field: Some("expires_at"),
+            message: "there is no such day".into(),
+            help: Some("write a day of the calendar as YYYY-MM-DD".into()),
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -132,7 +215,6 @@ mod tests {
     use crate::{
         kind::{
             Names,
-            calls::Act,
             testing::{act, faults, fields, live, object, remove, said, section, update},
         },
         operation::{MEMBER_CREATE, MEMBER_DELETE, MEMBER_UPDATE},

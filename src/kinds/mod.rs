@@ -30,6 +30,8 @@ kinds! {
     settings,
     variable,
     member,
+    share,
+    protected_branch,
     hook,
     push_rule,
     archived,

@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 use crate::{
-    field::{Field, Readback, Route, Scope, Secrecy, Tier},
+    field::{Codec, Field, Readback, Route, Scope, Secrecy, Tier},
     kind::{Section, Spec},
     operation::{Answer, OPERATIONS, Operation, Parameter, Place, Type},
     value::Json,
@@ -78,12 +78,18 @@ fn parameter(name: &'static str, schema: &'static Json, field: &'static Field) -
         // An address that never comes back is one that often holds credentials.
         secret: field.secrecy == Secrecy::Reference
             || (field.secrecy == Secrecy::Address && field.read == Readback::Never),
-        ..Parameter::new(
-            Place::Body,
-            field.sent_name(name),
-            if field.upload { Type::File } else { value(schema) },
-            about,
-        )
+        ..Parameter::new(Place::Body, field.sent_name(name), of_field(schema, field), about)
+    }
+}
+
+fn of_field(schema: &'static Json, field: &Field) -> Type {
+    match field {
+        Field { upload: true, .. } => Type::File,
+        // Requests carry the id of what manifests name.
+        Field { names: Some(_), .. } => Type::Integer,
+        Field { codec: Codec::Level, .. } => Type::Level,
+        _ if schema["format"] == "date" => Type::Date,
+        _ => value(schema),
     }
 }
 

@@ -9,8 +9,8 @@ use crate::{
     diagnostic::Severity,
     field::{Field, Route, Scope},
     kind::{
-        Call, Change, Create, Facts, Fault, Home, Itself, Job, Kind, NamespaceOwner, Place, Rules,
-        Shape, Table, Target, Unable,
+        Call, Facts, Fault, Home, Itself, Job, Kind, NamespaceOwner, Place, Rules, Shape, Table,
+        Target, Unable,
         calls::{Act, apart},
         forms,
     },
@@ -49,13 +49,8 @@ pub static KIND: Kind = Kind {
             ],
             level: None,
         }),
-        create: Create::Rules,
-        change: Change::Rules,
-        delete: None,
-        handle: &[],
         rows: Rows::with_id(&["path_with_namespace"]),
-        seen_from: 0,
-        needs: &[],
+        ..Home::PLAIN
     }],
     rules: &Project,
 };

@@ -10,9 +10,7 @@ use crate::{
     diagnostic::Severity,
     field::{FIELD, Scope},
     kind::{Change, Create, Fault, Home, Kind, Place, Rules, Shape, Table},
-    operation,
-    page::Rows,
-    schema,
+    operation, schema,
     value::{Fields, Value},
 };
 
@@ -72,10 +70,7 @@ pub static KIND: Kind = Kind {
         create: Create::With(operation::PUSH_RULE_CREATE),
         change: Change::Edit(operation::PUSH_RULE_UPDATE),
         delete: Some(operation::PUSH_RULE_DELETE),
-        handle: &[],
-        rows: Rows::with_id(&[]),
-        seen_from: 0,
-        needs: &[],
+        ..Home::PLAIN
     }],
     rules: &PushRule,
 };

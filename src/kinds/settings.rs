@@ -15,9 +15,7 @@ use crate::{
         Spec, Table,
         forms::{self, enabled},
     },
-    operation,
-    page::Rows,
-    schema,
+    operation, schema,
     value::{Fields, Json, Object, Value},
 };
 
@@ -40,11 +38,7 @@ pub static KIND: Kind = Kind {
         place: Place::Object,
         create: Create::Container,
         change: Change::Edit(operation::PROJECT_UPDATE),
-        delete: None,
-        handle: &[],
-        rows: Rows::with_id(&[]),
-        seen_from: 0,
-        needs: &[],
+        ..Home::PLAIN
     }],
     rules: &Settings,
 };

@@ -8,7 +8,6 @@ use crate::{
     diagnostic::Severity,
     field::{FIELD, Scope, Secrecy},
     kind::{Capability, Change, Create, Fault, Handle, Home, Kind, Place, Rules, Shape, Table},
-    level::MAINTAINER,
     operation,
     page::Rows,
     schema::{self, TextOrSecret},
@@ -83,8 +82,8 @@ pub static KIND: Kind = Kind {
             Handle::query("environment_scope", "filter[environment_scope]"),
         ],
         rows: Rows { keys: &["key", "environment_scope"], also: &[] },
-        seen_from: MAINTAINER,
         needs: &[Capability::Ci],
+        ..Home::PLAIN
     }],
     rules: &Variables,
 };

@@ -9,7 +9,7 @@ use std::{
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 
-use super::{Observer, ends_everything};
+use super::{Observer, ends_everything, wanted};
 use crate::{
     api::ApiError,
     desired::Container,
@@ -17,7 +17,7 @@ use crate::{
     kind::{Facts, LiveEntry, Place, Target},
     kinds,
     live::Presence,
-    operation::{self, Read, Request},
+    operation::{self, Read, Request, Wanted},
     page::Pager,
     planted::Bug,
     value::{Json, Object},
@@ -25,6 +25,8 @@ use crate::{
 
 /// The field of a project object that says what the caller may do.
 const PERMISSIONS: &str = "permissions";
+/// The status by which the service says that it gives a list no further by page number.
+const NO_FURTHER: u16 = 405;
 /// A list of everything is tried for more than this many projects that no group's list brought.
 const KEYSET_FROM: usize = 10;
 
@@ -48,11 +50,21 @@ pub(super) struct Seen {
 }
 
 /// Containers as they are found, each with what a list said of it; without, it has to be read by
-/// itself.
-pub(super) type Sender<'c> = mpsc::UnboundedSender<(&'c Container, Option<Seen>)>;
+/// itself. Bounded, so that lists are not read far ahead of the rest.
+pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<Seen>)>;
 
 /// Declared projects that are still looked for, by their path in lower case.
 type Sought<'c> = BTreeMap<String, &'c Container>;
+
+/// How far a list was read.
+enum Listed {
+    /// There is no such list.
+    Nowhere,
+    /// To its end, or as far as it was worth it or could be read.
+    Done,
+    /// As far as the service gives a list by page number (reference 1, 8); the last id on it.
+    CutOff(u64),
+}
 
 impl Observer {
     /// Finds what it can of `containers` in lists, sends it on, and returns the rest.
@@ -64,6 +76,7 @@ impl Observer {
         let mut groups: BTreeMap<String, Sought<'c>> = BTreeMap::new();
         let (projects, others): (Vec<&Container>, Vec<_>) =
             containers.iter().partition(|container| container.scope == Scope::Project);
+        let wanted = &wanted::of_objects(projects.iter().copied());
         for project in projects {
             let path = project.path.to_lowercase();
             let top = path.split('/').next().unwrap_or_default().to_owned();
@@ -71,7 +84,7 @@ impl Observer {
         }
         let lists = groups.into_iter().map(|(top, mut sought)| async move {
             if sought.len() > 1 {
-                self.find_in_group(&top, &mut sought, sender).await?;
+                self.find_in_group(&top, wanted, &mut sought, sender).await?;
             }
             Ok::<_, ApiError>(sought)
         });
@@ -83,73 +96,82 @@ impl Observer {
             .collect::<Result<_, _>>()?;
         let mut rest: Sought<'c> = rest.into_iter().flatten().collect();
         if rest.len() > KEYSET_FROM {
-            let everything = operation::PROJECT_LIST.request();
+            let everything = operation::PROJECT_LIST.request().keeping(wanted.clone());
             self.find_in_list(everything, &mut rest, sender).await?;
         }
         Ok(others.into_iter().chain(rest.into_values()).collect())
     }
 
-    /// Looks for `sought` in the list of the top-level group, or user, `top`.
+    /// Looks for `sought` in the list of the top-level group, or user, `top`, and behind the point
+    /// up to which the service gives such a list, in that of all projects.
     async fn find_in_group<'c>(
         &self,
         top: &str,
+        wanted: &Wanted,
         sought: &mut Sought<'c>,
         sender: &Sender<'c>,
     ) -> Result<(), ApiError> {
-        let of_group =
-            operation::GROUP_PROJECTS.request().arg("id", top).query("include_subgroups", true);
-        let of_group = of_group.query("order_by", "id").query("sort", "asc");
-        if !self.find_in_list(of_group, sought, sender).await? {
-            let of_user = operation::USER_PROJECTS
-                .request()
-                .arg("user_id", top)
-                .query("order_by", "id")
-                .query("sort", "asc");
-            self.find_in_list(of_user, sought, sender).await?;
+        let by_id = |list: Request<Read>| {
+            list.query("order_by", "id").query("sort", "asc").keeping(wanted.clone())
+        };
+        let of_group = operation::GROUP_PROJECTS.request().arg("id", top);
+        let of_group = by_id(of_group.query("include_subgroups", true));
+        let mut listed = self.find_in_list(of_group, sought, sender).await?;
+        if matches!(listed, Listed::Nowhere) {
+            let of_user = by_id(operation::USER_PROJECTS.request().arg("user_id", top));
+            listed = self.find_in_list(of_user, sought, sender).await?;
+        }
+        if let Listed::CutOff(last) = listed
+            && sought.len() > KEYSET_FROM
+        {
+            let younger = operation::PROJECT_LIST.request().query("id_after", last);
+            self.find_in_list(younger.keeping(wanted.clone()), sought, sender).await?;
         }
         Ok(())
     }
 
     /// Takes out of `sought` what the list brings, and stops when going on would cost more calls
-    /// than it saves. `false` if there is no such list.
+    /// than it saves.
     async fn find_in_list<'c>(
         &self,
         list: Request<Read>,
         sought: &mut Sought<'c>,
         sender: &Sender<'c>,
-    ) -> Result<bool, ApiError> {
+    ) -> Result<Listed, ApiError> {
         let mut pager = Pager::passing(list);
         let (mut pages, mut hits) = (0, 0);
+        let mut last = None;
+        let (_, itself) = kinds::container(Scope::Project);
         loop {
             match self.client.page(&mut pager).await {
-                Ok(None) => return Ok(true),
+                Ok(None) => return Ok(Listed::Done),
                 Ok(Some(objects)) => {
                     pages += 1;
+                    last = objects.last().and_then(|raw| raw.get("id")?.as_u64()).or(last);
                     for raw in objects {
-                        let path = raw
-                            .get("path_with_namespace")
-                            .and_then(Json::as_str)
-                            .unwrap_or_default()
-                            .to_lowercase();
-                        if let Some(project) = sought.remove(&path) {
-                            hits += 1;
-                            // One that is going away is looked at by itself.
-                            let seen = Some(self.seen(project, raw));
-                            let seen = seen.filter(|seen| seen.facts.deleting.is_none());
-                            let _ = sender.send((project, seen));
-                        }
+                        let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+                        let Some(project) = sought.remove(&path.to_lowercase()) else { continue };
+                        hits += 1;
+                        // One that is going away is looked at by itself.
+                        let seen = Some(self.seen(project, raw));
+                        let seen = seen.filter(|seen| seen.facts.deleting.is_none());
+                        // If nobody receives any more, the run is over.
+                        let _ = sender.send((project, seen)).await;
                     }
                 }
                 Err(error) if ends_everything(&error) => return Err(error),
-                Err(error) if pages == 0 && error.is_not_found() => return Ok(false),
+                Err(error) if pages == 0 && error.is_not_found() => return Ok(Listed::Nowhere),
                 // What the list did not bring is read one by one.
-                Err(_) => return Ok(true),
+                Err(error) => {
+                    let last = last.filter(|_| error.status() == Some(NO_FURTHER));
+                    return Ok(last.map_or(Listed::Done, Listed::CutOff));
+                }
             }
             let pages_left = pager.total_pages().map_or(1, |total| {
                 usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(pages)
             });
             if pages_left > sought.len() || pages > hits + KEYSET_FROM {
-                return Ok(true);
+                return Ok(Listed::Done);
             }
         }
     }
@@ -199,7 +221,6 @@ impl Observer {
         };
         for (name, section) in &container.sections {
             let names: BTreeSet<&str> = section.names().collect();
-            let read = |raw: &Object| section.of.read(raw, &|name| names.contains(name));
             match section.of.home.place {
                 Place::Object => {
                     let table = section.of.table();
@@ -208,15 +229,15 @@ impl Observer {
                         live.is_some_and(|live| !raw.contains_key(live))
                     };
                     seen.lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
-                    seen.object.insert(name, read(raw));
+                    let entry = section.of.read(raw, &|name| names.contains(name));
+                    seen.object.insert(name, entry);
                 }
-                Place::In(field) => match raw.get(field).and_then(Json::as_array) {
-                    Some(rows) => {
-                        let rows = rows.iter().filter_map(Json::as_object).map(read).collect();
-                        seen.within.insert(name, rows);
+                Place::In(field) => {
+                    match section.of.read_rows(raw, field, &|name| names.contains(name)) {
+                        Some(rows) => drop(seen.within.insert(name, rows)),
+                        None => seen.lacking.push(field.to_owned()),
                     }
-                    None => seen.lacking.push(field.to_owned()),
-                },
+                }
                 Place::Itself(_) | Place::List(_) | Place::Optional(_) => {}
             }
         }
@@ -234,7 +255,8 @@ impl Observer {
 
     pub(super) async fn point_read(&self, container: &Container) -> Result<Found, ApiError> {
         let (_, itself) = kinds::container(container.scope);
-        let request = (itself.get)(&container.path);
+        let wanted = wanted::of_objects([container]);
+        let request = (itself.get)(&container.path).keeping(wanted);
         match self.client.get_known(request, &["id", itself.path]).await {
             Ok(answer) => {
                 let raw = answer.object().cloned().unwrap_or_default();

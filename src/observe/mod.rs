@@ -9,6 +9,7 @@
 
 mod find;
 mod lookups;
+mod wanted;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,15 +29,20 @@ use crate::{
     desired::{Container, Creation, DeclaredSection, State},
     diff::Question,
     field::Named,
-    kind::{Names, Namespace, Place, Target, forms},
+    kind::{LiveEntry, Names, Namespace, Place, Target, forms},
     kinds,
     live::{Caller, Collection, Inherited, Live, Presence},
     operation,
+    page::{Complete, Rows},
     value::Object,
 };
 
 /// The header by which the sandbox says what it is, in every answer.
 const SANDBOX_HEADER: &str = "x-undrift-sandbox";
+
+/// How many projects that lists brought may wait to be read: enough to have the next ones while a
+/// page is on its way, and few, whatever the number of projects.
+const QUEUED: usize = 256;
 
 /// Reads live state.
 pub struct Observer {
@@ -103,11 +109,11 @@ impl Observer {
         ahead: usize,
         each: impl AsyncFn(&'c Container, Live) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::channel(QUEUED);
         let listing = async {
             let rest = self.find_in_lists(containers, &sender).await?;
             for container in rest {
-                let _ = sender.send((container, None));
+                let _ = sender.send((container, None)).await;
             }
             drop(sender);
             Ok::<_, ApiError>(())
@@ -140,28 +146,50 @@ impl Observer {
     pub async fn again(
         &self,
         container: &Container,
-        live: Live,
+        mut live: Live,
         stale: &BTreeSet<&'static str>,
     ) -> Result<Live, ApiError> {
-        let is_in_object = |name: &&'static str| {
-            container.sections.get(name).is_some_and(|section| {
-                matches!(section.of.home.place, Place::Object | Place::In(_))
-            })
-        };
+        let sections = stale.iter().filter_map(|name| container.sections.get(name));
+        let (objects, lists): (Vec<_>, Vec<_>) = sections
+            .partition(|section| matches!(section.of.home.place, Place::Object | Place::In(_)));
         let Presence::Here(target, facts) = &live.presence else {
             return self.container(container).await;
         };
-        if stale.iter().any(|name| is_in_object(&name)) {
-            return self.container(container).await;
-        }
-        let (target, level) = (target.clone(), facts.level);
-        let mut live = live;
-        for name in stale {
-            if let Some(section) = container.sections.get(name) {
-                let collection = self.section(section, &target, level).await?;
-                live.sections.insert(name, collection);
+        let (mut target, mut level) = (target.clone(), facts.level);
+        if !objects.is_empty() {
+            match self.point_read(container).await {
+                Ok(Found::Here(seen)) => {
+                    (target, level) = (seen.target.clone(), seen.facts.level);
+                    live.presence = Presence::Here(seen.target, seen.facts);
+                    let object = seen.object.into_iter();
+                    live.sections.extend(object.map(|(n, part)| (n, Collection::One(Some(part)))));
+                    let within = seen.within.into_iter();
+                    live.sections.extend(within.map(|(n, rows)| (n, Collection::Within(rows))));
+                }
+                Ok(Found::Not(presence)) => return self.absent(container, presence).await,
+                Err(error) if ends_everything(&error) => return Err(error),
+                Err(error) => {
+                    return Ok(Live::of(Presence::Unreadable(Cause::from(&error)), self.now()));
+                }
             }
         }
+        for section in lists {
+            let collection = self.section(section, &target, level).await?;
+            live.sections.insert(section.of.section, collection);
+        }
+        // What is no longer there may have to be named now.
+        for section in stale.iter().filter_map(|name| container.sections.get(name)) {
+            let name = section.of.section;
+            let Some(collection) = live.sections.get(name) else { continue };
+            match self.names_in(section, collection).await {
+                Ok(names) => live.names.extend(names),
+                Err(error) if ends_everything(&error) => return Err(error),
+                Err(error) => {
+                    live.sections.insert(name, Collection::Unreadable(Cause::from(&error)));
+                }
+            }
+        }
+        live.read_at = self.now();
         Ok(live)
     }
 
@@ -280,11 +308,18 @@ impl Observer {
                 )
                 .into(),
             )),
-            Place::List(op) => self
-                .client
-                .list_known(op.request().arg("id", target.id()), home.rows)
-                .await
-                .map(|all| Collection::Complete(all.map(|raw| read(&raw)))),
+            Place::List(op) => {
+                let request = op.request().arg("id", target.id());
+                let request =
+                    home.query.iter().fold(request, |r, (name, value)| r.query(*name, value));
+                match self.client.list_known(request, home.rows).await {
+                    Ok(all) => {
+                        let all = all.filter_map(|raw| (home.is_own)(&raw).then(|| read(&raw)));
+                        self.with_beside(section, target, all).await.map(Collection::Complete)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
             Place::Optional(op) => {
                 let request = op.request().arg("id", target.id());
                 match self.client.get_optional_known(request, home.rows.keys).await {
@@ -309,6 +344,31 @@ impl Observer {
             }
             Err(error) => Ok(Collection::Unreadable(Cause::from(&error))),
             Ok(collection) => Ok(collection),
+        }
+    }
+
+    /// Adds the field that another list tells, if somebody declares it and the list can be read.
+    async fn with_beside(
+        &self,
+        section: &DeclaredSection,
+        target: &Target,
+        entries: Complete<LiveEntry>,
+    ) -> Result<Complete<LiveEntry>, ApiError> {
+        let beside = section.of.home.beside;
+        let Some(beside) = beside.filter(|beside| section.names().any(|n| n == beside.field))
+        else {
+            return Ok(entries);
+        };
+        let request = beside.list.request().arg("id", target.id());
+        match self.client.list_known(request, beside.rows).await {
+            Ok(others) => Ok(entries.map(|mut entry| {
+                let value = (beside.value)(&entry, &others);
+                entry.fields.insert(beside.field.to_owned(), value);
+                entry
+            })),
+            Err(error) if ends_everything(&error) => Err(error),
+            // Without it the field is not in the answer.
+            Err(_) => Ok(entries),
         }
     }
 
@@ -350,7 +410,7 @@ impl Observer {
         let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
         let look_up = async || {
             let request = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
-            let rows = crate::page::Rows::with_id(&["access_level"]);
+            let rows = Rows::with_id(&["access_level"]);
             let members = self.client.list_known(request, rows).await?;
             let mut levels = BTreeMap::new();
             let is_active =

@@ -14,6 +14,7 @@
 mod parameter;
 mod parameters;
 mod table;
+mod wanted;
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -25,6 +26,7 @@ use crate::{
 
 pub use parameter::{Parameter, Place, Type};
 pub use table::*;
+pub use wanted::Wanted;
 
 /// An HTTP method of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,8 +80,8 @@ pub struct Operation {
     pub answer: Answer,
     /// What it takes, in lists that may be shared with others.
     pub parameters: &'static [&'static [Parameter]],
-    /// The section of a manifest whose fields its body takes too, and as what kind of request. The
-    /// kinds describe those fields.
+    /// The scope and the section of a manifest whose fields its body takes too, and as what kind of
+    /// request. The kinds describe those fields.
     pub fields: Option<((Scope, &'static str), Route)>,
     /// Parameters of which at least one has to be there.
     pub one_of: &'static [&'static str],
@@ -91,6 +93,14 @@ pub struct Operation {
     pub administrators: bool,
     /// What another sending of it would do.
     pub again: Again,
+    /// Of a write: whether its answer shows the object as a read would, so that what it shows need
+    /// not be read back.
+    pub shows: bool,
+    /// Of a write: whether the service answers with 304 where there is nothing to do, which is a
+    /// success.
+    pub may_be_done: bool,
+    /// Of a list: whether it can also be read by keyset, behind an id instead of by page number.
+    pub by_keyset: bool,
     /// Whether the service removes what the caller may not see from a page after it cut the list
     /// into pages. A page may then be short, or empty, anywhere, so that such a list is never known
     /// to be whole.
@@ -153,7 +163,9 @@ impl Operation {
             Method::Put | Method::Patch | Method::Delete => Again::Same,
             Method::Post => Again::Second,
         };
-        let filtered_after_paging = false;
+        // What a delete names may be absent already: a project that is no fork, for example.
+        let may_be_done = matches!(method, Method::Delete);
+        let (shows, by_keyset, filtered_after_paging) = (false, false, false);
         Self {
             id,
             method,
@@ -168,6 +180,9 @@ impl Operation {
             since,
             administrators,
             again,
+            shows,
+            may_be_done,
+            by_keyset,
             filtered_after_paging,
         }
     }
@@ -177,8 +192,27 @@ impl Operation {
         Self { again, ..self }
     }
 
+    /// Its answer shows the object as a read would.
+    const fn shows(self) -> Self {
+        Self { shows: true, ..self }
+    }
+
+    /// It may have nothing to do, which is answered with 304.
+    const fn may_be_done(self) -> Self {
+        Self { may_be_done: true, ..self }
+    }
+
+    /// Its list can be read by keyset.
+    const fn by_keyset(self) -> Self {
+        Self { by_keyset: true, ..self }
+    }
+
     const fn fields(self, section: &'static str, route: Route) -> Self {
-        Self { fields: Some(((Scope::Project, section), route)), ..self }
+        self.fields_of(Scope::Project, section, route)
+    }
+
+    const fn fields_of(self, scope: Scope, section: &'static str, route: Route) -> Self {
+        Self { fields: Some(((scope, section), route)), ..self }
     }
 
     const fn one_of(self, names: &'static [&'static str]) -> Self {
@@ -241,6 +275,7 @@ impl<E: Copy> Op<E> {
             body: Body::None,
             repeated: Sealed(Vec::new()),
             sensitive: Vec::new(),
+            wanted: Wanted::All,
             effect: PhantomData,
         }
     }
@@ -327,6 +362,8 @@ pub struct Request<E> {
     repeated: Sealed,
     /// The fields of the body whose values no text may quote, even where they are plain.
     sensitive: Vec<String>,
+    /// What is kept of the objects of the answer.
+    wanted: Wanted,
     effect: PhantomData<E>,
 }
 
@@ -394,6 +431,24 @@ impl<E> Request<E> {
     pub fn repeating(mut self, live: Object) -> Self {
         self.repeated = Sealed(live.into_iter().collect());
         self
+    }
+
+    /// Keeps of the objects of the answer only what is `wanted`.
+    #[must_use]
+    pub fn keeping(mut self, wanted: Wanted) -> Self {
+        self.wanted = wanted;
+        self
+    }
+
+    /// Keeps `keys` of the objects of the answer too.
+    #[must_use]
+    pub fn keeping_also(self, keys: &[&'static str]) -> Self {
+        Self { wanted: self.wanted.and(keys), ..self }
+    }
+
+    /// What is kept of the objects of the answer.
+    pub const fn wanted(&self) -> &Wanted {
+        &self.wanted
     }
 
     /// Keeps the values of these fields of the body out of every text, also where they are plain.
@@ -576,6 +631,41 @@ mod tests {
         for (again, ids) in posts {
             assert_eq!(rows(again, Method::Post), ids, "{again:?}");
         }
+    }
+
+    /// Held against what the service is known to answer; what starts something in the background,
+    /// or answers with a status only, is not among them.
+    #[test]
+    fn these_writes_show_what_they_wrote() {
+        let rows = || OPERATIONS.iter().map(|op| op.row());
+        let showing: Vec<_> = rows().filter(|row| row.shows).map(|row| row.id).collect();
+        let expected = [
+            "variable-create",
+            "variable-update",
+            "group-member-add",
+            "group-member-edit",
+            "project-member-add",
+            "project-member-edit",
+            "project-create",
+            "project-create-for-user",
+            "project-edit",
+            "project-star",
+            "project-unstar",
+            "project-archive",
+            "project-unarchive",
+            "hook-add",
+            "hook-edit",
+            "push-rule-add",
+            "push-rule-edit",
+            "protected-branch-add",
+            "protected-branch-edit",
+        ];
+        assert_eq!(showing, expected);
+        assert!(
+            rows()
+                .filter(|row| row.shows)
+                .all(|row| matches!(row.method, Method::Post | Method::Put | Method::Patch))
+        );
     }
 
     #[test]

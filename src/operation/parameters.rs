@@ -7,8 +7,8 @@
 use super::parameter::{
     Parameter,
     Type::{
-        Boolean, Date, File, IdOrName, Integer, Integers, Level, Map, Object, Objects, Text, Time,
-        Word, Words,
+        Boolean, File, IdOrName, Integer, Integers, Level, Map, Object, Objects, Text, Time, Word,
+        Words,
     },
     body, path, query,
 };
@@ -122,10 +122,6 @@ pub(super) const NEW_MEMBER: List = &[
         Integer,
         "The id of the project that gets these tasks as issues; needs `tasks_to_be_done`.",
     ),
-];
-pub(super) const MEMBERSHIP: List = &[
-    body("access_level", Level, "What the member may do.").required(),
-    body("expires_at", Date, "The day on which the membership ends."),
 ];
 pub(super) const REMOVAL: List = &[
     query(
@@ -282,12 +278,6 @@ pub(super) const FORK: List = &[
     body("namespace", IdOrName, "The namespace that the fork goes to.").use_instead("namespace_id"),
 ];
 pub(super) const UPLOAD: List = &[body("file", File, "The file.").required()];
-pub(super) const SHARE: List = &[
-    body("group_id", Integer, "The id of the group.").required(),
-    body("group_access", Level, "What the group's members may do.").required(),
-    body("expires_at", Date, "The day on which the share ends."),
-];
-
 // Groups (not in the reference).
 
 pub(super) const WITH_PROJECTS: List = &[query(

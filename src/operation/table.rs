@@ -5,7 +5,7 @@
 //! leaves out and undrift needs.
 
 use super::{Again, Answer, AnyOp, Method, Op, Operation, Read, Write, parameters::*};
-use crate::field::Route;
+use crate::field::{Route, Scope};
 
 macro_rules! operations {
     ($($effect:ident $name:ident = $id:literal $method:ident $path:literal, $purpose:literal, $source:literal,
@@ -27,9 +27,9 @@ operations! {
     Read VARIABLE_LIST = "variable-list" Get "/projects/:id/variables", "list variables", "1, 4.1", List, [PROJECT, PAGING];
     Read VARIABLE_GET = "variable-get" Get "/projects/:id/variables/:key", "get a variable", "1, 4.1", One, [PROJECT, KEY, FILTER];
     Write VARIABLE_CREATE = "variable-create" Post "/projects/:id/variables", "create a variable", "1, 4.1", One,
-        [PROJECT].fields("variables", Route::Create).again(Again::Refused);
+        [PROJECT].fields("variables", Route::Create).again(Again::Refused).shows();
     Write VARIABLE_UPDATE = "variable-update" Put "/projects/:id/variables/:key", "update a variable", "1, 4.1", One,
-        [PROJECT, KEY, FILTER].fields("variables", Route::Edit);
+        [PROJECT, KEY, FILTER].fields("variables", Route::Edit).shows();
     Write VARIABLE_DELETE = "variable-delete" Delete "/projects/:id/variables/:key", "delete a variable", "1, 4.1", Unsaid,
         [PROJECT, KEY, FILTER];
 
@@ -50,9 +50,9 @@ operations! {
     Read GROUP_MEMBER_GET_ALL = "group-member-get-all" Get "/groups/:id/members/all/:user_id",
         "get a group's member, also an inherited or invited one", "1, 4.3", One, [GROUP, USER];
     Write GROUP_MEMBER_CREATE = "group-member-add" Post "/groups/:id/members", "add a member to a group", "1, 4.3", One,
-        [GROUP, NEW_MEMBER, MEMBERSHIP].again(Again::Refused);
+        [GROUP, NEW_MEMBER].fields_of(Scope::Group, "members", Route::Create).again(Again::Refused).shows();
     Write GROUP_MEMBER_UPDATE = "group-member-edit" Put "/groups/:id/members/:user_id", "edit a group's member", "1, 4.3", One,
-        [GROUP, USER, MEMBERSHIP];
+        [GROUP, USER].fields_of(Scope::Group, "members", Route::Edit).shows();
     Write GROUP_MEMBER_DELETE = "group-member-remove" Delete "/groups/:id/members/:user_id", "remove a member from a group", "1, 4.3",
         Unsaid, [GROUP, USER, REMOVAL];
 
@@ -65,9 +65,9 @@ operations! {
     Read MEMBER_GET_ALL = "project-member-get-all" Get "/projects/:id/members/all/:user_id",
         "get a project's member, also an inherited or invited one", "1, 4.3", One, [PROJECT, USER];
     Write MEMBER_CREATE = "project-member-add" Post "/projects/:id/members", "add a member to a project", "1, 4.3", One,
-        [PROJECT, NEW_MEMBER, MEMBERSHIP].again(Again::Refused);
+        [PROJECT, NEW_MEMBER].fields("members", Route::Create).again(Again::Refused).shows();
     Write MEMBER_UPDATE = "project-member-edit" Put "/projects/:id/members/:user_id", "edit a project's member", "1, 4.3", One,
-        [PROJECT, USER, MEMBERSHIP];
+        [PROJECT, USER].fields("members", Route::Edit).shows();
     Write MEMBER_DELETE = "project-member-remove" Delete "/projects/:id/members/:user_id", "remove a member from a project", "1, 4.3",
         Unsaid, [PROJECT, USER, REMOVAL];
 
@@ -91,7 +91,7 @@ operations! {
         "1, 4.3", List, [GROUP, PAGING];
 
     Read PROJECT_LIST = "project-list" Get "/projects", "list projects", "2, 4.1", List,
-        [LISTING, ORDER_OF_ALL, OF_ALL_OR_A_USER, OF_ALL, PAGING];
+        [LISTING, ORDER_OF_ALL, OF_ALL_OR_A_USER, OF_ALL, PAGING].by_keyset();
     Read USER_PROJECTS = "user-project-list" Get "/users/:user_id/projects", "list the projects in a user's own namespace", "2, 4.1", List,
         [USER_OR_NAME, LISTING, ORDER, OF_ALL_OR_A_USER, PAGING];
     Read STARRED_PROJECTS = "starred-project-list" Get "/users/:user_id/starred_projects", "list the projects that a user has starred",
@@ -112,23 +112,23 @@ operations! {
         "list the groups that a project can be transferred to", "2, 4.2", List, [PROJECT, LOCATIONS, PAGING].since("15.4");
 
     Write PROJECT_CREATE = "project-create" Post "/projects", "create a project", "2, 4.3", One,
-        [PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::Create).one_of(&["name", "path"]).again(Again::Refused);
+        [PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::Create).one_of(&["name", "path"]).again(Again::Refused).shows();
     Write PROJECT_CREATE_FOR_USER = "project-create-for-user" Post "/projects/user/:user_id", "create a project for a user", "2, 4.3", One,
-        [USER, PROJECT_NAME, PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::CreateForUser).administrators().again(Again::Refused);
+        [USER, PROJECT_NAME, PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::CreateForUser).administrators().again(Again::Refused).shows();
     Write PROJECT_UPDATE = "project-edit" Put "/projects/:id", "edit a project, or upload its avatar", "2, 4.3", One,
-        [PROJECT, PROJECT_PATH].fields("settings", Route::Edit);
+        [PROJECT, PROJECT_PATH].fields("settings", Route::Edit).shows();
 
     Write PROJECT_FORK = "project-fork" Post "/projects/:id/fork", "fork a project, in the background", "2, 4.4", Unsaid, [PROJECT, FORK].again(Again::Never);
-    Write PROJECT_STAR = "project-star" Post "/projects/:id/star", "star a project", "2, 4.4", One, [PROJECT].again(Again::Same);
-    Write PROJECT_UNSTAR = "project-unstar" Post "/projects/:id/unstar", "take a star away", "2, 4.4", One, [PROJECT].again(Again::Same);
-    Write PROJECT_ARCHIVE = "project-archive" Post "/projects/:id/archive", "archive a project", "2, 4.4", One, [PROJECT].again(Again::Same);
-    Write PROJECT_UNARCHIVE = "project-unarchive" Post "/projects/:id/unarchive", "unarchive a project", "2, 4.4", One, [PROJECT].again(Again::Same);
+    Write PROJECT_STAR = "project-star" Post "/projects/:id/star", "star a project", "2, 4.4", One, [PROJECT].again(Again::Same).shows().may_be_done();
+    Write PROJECT_UNSTAR = "project-unstar" Post "/projects/:id/unstar", "take a star away", "2, 4.4", One, [PROJECT].again(Again::Same).shows().may_be_done();
+    Write PROJECT_ARCHIVE = "project-archive" Post "/projects/:id/archive", "archive a project", "2, 4.4", One, [PROJECT].again(Again::Same).shows();
+    Write PROJECT_UNARCHIVE = "project-unarchive" Post "/projects/:id/unarchive", "unarchive a project", "2, 4.4", One, [PROJECT].again(Again::Same).shows();
     Write PROJECT_DELETE = "project-delete" Delete "/projects/:id", "delete a project and all that is in it", "2, 4.4", Unsaid, [PROJECT].again(Again::Never);
     Write PROJECT_RESTORE = "project-restore" Post "/projects/:id/restore", "restore a project that is marked for deletion", "2, 4.4",
         Unsaid, [PROJECT].premium().again(Again::Never);
     Write PROJECT_UPLOAD = "project-upload" Post "/projects/:id/uploads", "upload a file to link to in texts", "2, 4.4", One,
         [PROJECT, UPLOAD];
-    Write SHARE_CREATE = "project-share" Post "/projects/:id/share", "share a project with a group", "2, 4.4", Unsaid, [PROJECT, SHARE].again(Again::Refused);
+    Write SHARE_CREATE = "project-share" Post "/projects/:id/share", "share a project with a group", "2, 4.4", Unsaid, [PROJECT].fields("shares", Route::Create).again(Again::Refused);
     Write SHARE_DELETE = "project-unshare" Delete "/projects/:id/share/:group_id", "stop sharing a project with a group", "2, 4.4",
         Nothing, [PROJECT, OTHER_GROUP];
     Write IMPORT_MEMBERS = "project-import-members" Post "/projects/:id/import_project_members/:project_id",
@@ -142,16 +142,16 @@ operations! {
 
     Read HOOK_LIST = "hook-list" Get "/projects/:id/hooks", "list hooks", "2, 4.5", List, [PROJECT, PAGING];
     Read HOOK_GET = "hook-get" Get "/projects/:id/hooks/:hook_id", "get a hook", "2, 4.5", One, [PROJECT, HOOK];
-    Write HOOK_CREATE = "hook-add" Post "/projects/:id/hooks", "add a hook", "2, 4.5", Unsaid, [PROJECT].fields("hooks", Route::Create);
+    Write HOOK_CREATE = "hook-add" Post "/projects/:id/hooks", "add a hook", "2, 4.5", Unsaid, [PROJECT].fields("hooks", Route::Create).shows();
     Write HOOK_UPDATE = "hook-edit" Put "/projects/:id/hooks/:hook_id", "edit a hook", "2, 4.5", Unsaid,
-        [PROJECT, HOOK].fields("hooks", Route::Edit);
+        [PROJECT, HOOK].fields("hooks", Route::Edit).shows();
     Write HOOK_DELETE = "hook-delete" Delete "/projects/:id/hooks/:hook_id", "delete a hook", "2, 4.5", Unsaid, [PROJECT, HOOK];
 
     Read PUSH_RULE_GET = "push-rule-get" Get "/projects/:id/push_rule", "get the push rule", "2, 4.6", One, [PROJECT].premium();
     Write PUSH_RULE_CREATE = "push-rule-add" Post "/projects/:id/push_rule", "add the push rule", "2, 4.6", Unsaid,
-        [PROJECT].fields("push_rule", Route::Create).premium().again(Again::Refused);
+        [PROJECT].fields("push_rule", Route::Create).premium().again(Again::Refused).shows();
     Write PUSH_RULE_UPDATE = "push-rule-edit" Put "/projects/:id/push_rule", "edit the push rule", "2, 4.6", Unsaid,
-        [PROJECT].fields("push_rule", Route::Edit).premium();
+        [PROJECT].fields("push_rule", Route::Edit).premium().shows();
     Write PUSH_RULE_DELETE = "push-rule-delete" Delete "/projects/:id/push_rule", "delete the push rule", "2, 4.6", Unsaid,
         [PROJECT].premium();
 
@@ -160,11 +160,11 @@ operations! {
     Read PROTECTED_BRANCH_GET = "protected-branch-get" Get "/projects/:id/protected_branches/:name",
         "get a protected branch or wildcard", "supporting", One, [PROJECT, PROTECTED_BRANCH];
     Write PROTECTED_BRANCH_CREATE = "protected-branch-add" Post "/projects/:id/protected_branches", "protect a branch or wildcard",
-        "supporting", One, [PROJECT, NEW_PROTECTION].again(Again::Refused);
+        "supporting", One, [PROJECT, NEW_PROTECTION].again(Again::Refused).shows();
     // A grant that is there already is refused, and so is an id that has gone.
     Write PROTECTED_BRANCH_UPDATE = "protected-branch-edit" Patch "/projects/:id/protected_branches/:name",
         "edit a protected branch or wildcard", "supporting", One,
-        [PROJECT, PROTECTED_BRANCH, CHANGED_PROTECTION].since("15.6").again(Again::Refused);
+        [PROJECT, PROTECTED_BRANCH, CHANGED_PROTECTION].since("15.6").again(Again::Refused).shows();
     Write PROTECTED_BRANCH_DELETE = "protected-branch-delete" Delete "/projects/:id/protected_branches/:name",
         "unprotect a branch or wildcard", "supporting", Nothing, [PROJECT, PROTECTED_BRANCH];
 

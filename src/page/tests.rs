@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::operation::{FILTERED_LIST, HOOK_LIST, VARIABLE_LIST};
+use crate::operation::{FILTERED_LIST, HOOK_LIST, PROJECT_LIST, VARIABLE_LIST};
 
 pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();

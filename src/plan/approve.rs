@@ -42,7 +42,7 @@ pub struct Approved<'p> {
 
 impl Approved<'_> {
     /// What runs, in order.
-    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+    pub fn steps(&self) -> impl Iterator<Item = &Step> + Clone {
         self.plan.steps.iter().filter(|step| !self.left_out.contains(&step.address.path))
     }
 
@@ -134,7 +134,8 @@ impl Plan {
         let addresses = addresses
             .chain(self.refusals.iter().map(|refusal| &refusal.address))
             .chain(self.incomplete.iter().map(|scope| &scope.address));
-        let broken: BTreeSet<Arc<str>> = addresses.map(|address| address.path.clone()).collect();
+        let mut broken: BTreeSet<Arc<str>> =
+            addresses.map(|address| address.path.clone()).collect();
         if self.refusals.iter().any(|refusal| &*refusal.address.path == "**") {
             return Err(Blocked("a guard refuses the run as a whole".into()));
         }
@@ -150,12 +151,37 @@ impl Plan {
                 LARGEST_SHARE * 100.0
             )));
         }
+        self.add_dependants(&mut broken);
         let left_out = broken.iter().map(|path| {
             let steps = self.steps.iter().filter(|step| step.address.path == *path).count();
             (Address::container(path.clone()), steps)
         });
         let left_out = LeftOut(left_out.collect());
         Ok((Approved { plan: self, left_out: broken }, left_out))
+    }
+}
+
+impl Plan {
+    /// Adds to `broken` the containers whose steps depend on a step of one that is.
+    fn add_dependants(&self, broken: &mut BTreeSet<Arc<str>>) {
+        loop {
+            let depends = |step: &&Step| {
+                step.after.iter().any(|edge| {
+                    edge.address.path != step.address.path && broken.contains(&edge.address.path)
+                })
+            };
+            let new: Vec<_> = self
+                .steps
+                .iter()
+                .filter(|step| !broken.contains(&step.address.path))
+                .filter(depends)
+                .map(|step| step.address.path.clone())
+                .collect();
+            if new.is_empty() {
+                return;
+            }
+            broken.extend(new);
+        }
     }
 }
 

@@ -6,11 +6,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ContainerPlan;
 use crate::{
     address::Address,
     desired::{Container, Guard},
-    diff::{Action, Context, Question, Refusal, Step},
+    diff::{Action, Context, Findings, Question, Refusal, Step},
     kind::Effect,
     level::{Level, MAINTAINER, OWNER},
     live::Live,
@@ -97,14 +96,26 @@ struct Access<'s> {
     after: u8,
 }
 
-/// Refuses to leave a container without an owner, and to take away the caller's own access.
-pub(super) fn access(
+/// What the guards that look at single steps refuse.
+pub(super) fn steps(
+    steps: &[Step],
     live: &Live,
     declared: &Container,
     context: Context<'_>,
-    plan: &mut ContainerPlan,
-) {
-    let steps = plan.findings.steps.clone();
+) -> Findings {
+    let mut findings = access(steps, live, declared, context);
+    findings.refusals.extend(steps.iter().flat_map(visibility));
+    findings.refusals.extend(steps.iter().filter_map(protection));
+    findings
+}
+
+fn refusal(guard: Guard, step: &Step, reason: String) -> Refusal {
+    Refusal::new(guard, &step.address, reason, 1, &step.origin)
+}
+
+/// Refuses to leave a container without an owner, and to take away the caller's own access.
+fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_>) -> Findings {
+    let mut findings = Findings::default();
     let changes: Vec<_> = steps.iter().flat_map(accesses).collect();
     let caller = context.caller;
     for change in &changes {
@@ -116,41 +127,32 @@ pub(super) fn access(
                 word(change.before),
                 word(change.after)
             );
-            plan.refuse(Guard::OwnAccess, change.step, reason, &change.step.origin);
+            findings.refusals.push(refusal(Guard::OwnAccess, change.step, reason));
         }
     }
     let demoted: Vec<_> =
         changes.iter().filter(|change| change.before == OWNER && change.after < OWNER).collect();
-    let Some(last) = demoted.last() else { return };
-    let Some(inherited) = context.inherited else {
-        if context.target.path.contains('/') && context.personal_owner.is_none() {
-            plan.findings.questions.push(Question::Inherited);
-            return;
+    let Some(last) = demoted.last() else { return findings };
+    let has_group = context.target.path.contains('/') && context.personal_owner.is_none();
+    let above = match context.inherited {
+        Some(inherited) => inherited.values().filter(|level| **level >= OWNER).count(),
+        None if has_group => {
+            findings.questions.push(Question::Inherited);
+            return findings;
         }
-        return refuse_if_last(last, &demoted, owners(live, declared), &changes, 0, context, plan);
+        None => 0,
     };
-    let above = inherited.values().filter(|level| **level >= OWNER).count();
-    refuse_if_last(last, &demoted, owners(live, declared), &changes, above, context, plan);
-}
-
-fn refuse_if_last(
-    last: &Access<'_>,
-    demoted: &[&Access<'_>],
-    owners: Vec<u64>,
-    changes: &[Access<'_>],
-    above: usize,
-    context: Context<'_>,
-    plan: &mut ContainerPlan,
-) {
+    let owners = owners(live, declared);
     let stays = |user: &&u64| !demoted.iter().any(|change| change.user == Some(**user));
     let raised =
         changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
-    let others = above + usize::from(context.personal_owner.is_some());
-    if owners.iter().filter(stays).count() + raised + others == 0 {
+    let others = above + raised + usize::from(context.personal_owner.is_some());
+    if owners.iter().filter(stays).count() + others == 0 {
         let reason =
             format!("would remove the last owner (of {})", owners.len().max(demoted.len()));
-        plan.refuse(Guard::LastOwner, last.step, reason, &last.step.origin);
+        findings.refusals.push(refusal(Guard::LastOwner, last.step, reason));
     }
+    findings
 }
 
 fn accesses(step: &Step) -> impl Iterator<Item = Access<'_>> {
@@ -188,44 +190,35 @@ fn word(level: u8) -> &'static str {
 const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
 
 /// Refuses to show a container to more people than before.
-pub(super) fn visibility(plan: &mut ContainerPlan) {
+fn visibility(step: &Step) -> Option<Refusal> {
     let rank = |word: &str| VISIBILITIES.iter().position(|known| *known == word);
-    for step in plan.findings.steps.clone() {
-        for effect in &step.effects {
-            let Effect::Visibility { before, after } = effect else { continue };
-            // What was not seen is taken for the narrowest.
-            let (before, after) = (before.as_deref().and_then(rank), rank(after));
-            let Some(after) = after.filter(|after| before.unwrap_or(0) < *after) else { continue };
-            if step.action != Action::Update {
-                continue;
-            }
-            let reason = format!(
-                "would widen visibility from {} to {}",
-                before.map_or("unknown", |i| VISIBILITIES[i]),
-                VISIBILITIES[after]
-            );
-            let change = step.changes.iter().find(|change| change.field == "visibility");
-            let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
-            plan.refuse(Guard::Visibility, &step, reason, origin);
+    let (before, after) = step.effects.iter().find_map(|effect| match effect {
+        Effect::Visibility { before, after } => {
+            Some((before.as_deref().and_then(rank), rank(after)?))
         }
+        _ => None,
+    })?;
+    // What was not seen is taken for the narrowest.
+    if step.action != Action::Update || before.unwrap_or(0) >= after {
+        return None;
     }
+    let reason = format!(
+        "would widen visibility from {} to {}",
+        before.map_or("unknown", |i| VISIBILITIES[i]),
+        VISIBILITIES[after]
+    );
+    let change = step.changes.iter().find(|change| change.field == "visibility");
+    let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
+    Some(Refusal::new(Guard::Visibility, &step.address, reason, 1, origin))
 }
 
 /// Refuses to protect less.
-pub(super) fn protection(plan: &mut ContainerPlan) {
-    for step in plan.findings.steps.clone() {
-        let how = step.effects.iter().filter_map(|effect| match effect {
-            Effect::Weakens(how) => Some(how.as_str()),
-            _ => None,
-        });
-        let how: Vec<_> = how.collect();
-        if !how.is_empty() {
-            plan.refuse(
-                Guard::Protection,
-                &step,
-                format!("would {}", how.join(", and ")),
-                &step.origin,
-            );
-        }
-    }
+fn protection(step: &Step) -> Option<Refusal> {
+    let how = step.effects.iter().filter_map(|effect| match effect {
+        Effect::Weakens(how) => Some(how.as_str()),
+        _ => None,
+    });
+    let how: Vec<_> = how.collect();
+    (!how.is_empty())
+        .then(|| refusal(Guard::Protection, step, format!("would {}", how.join(", and "))))
 }

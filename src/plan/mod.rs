@@ -29,11 +29,10 @@ pub use guard::Limits;
 use crate::{
     address::Selector,
     cause::Cause,
-    desired::{Container, Guard},
-    diff::{Action, Findings, Incomplete, Problem, Reason, Refusal, Shown, Step},
+    desired::Container,
+    diff::{Action, Findings, Incomplete, Problem, Reason, Shown, Step},
     field::Scope,
     live::{Caller, Live},
-    origin::Origin,
     planted::Bug,
     secret::Secrets,
     text,
@@ -116,6 +115,7 @@ impl Plan {
     pub fn sorted(mut self) -> Self {
         // Within a container the order of the steps keeps the edges; the sort is stable.
         self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
+        order::connect(&mut self.findings.steps);
         self.findings.refusals.extend(guard::whole(&self.findings.steps));
         self.findings.notes.sort();
         self.findings.problems.sort();
@@ -272,10 +272,5 @@ impl ContainerPlan {
     fn close(&mut self, problem: Problem) {
         self.closed = Some(Cause::new(problem.message.clone()));
         self.findings.problems.push(problem);
-    }
-
-    fn refuse(&mut self, guard: Guard, step: &Step, reason: String, origin: &Origin) {
-        let refusal = Refusal::new(guard, &step.address, reason, 1, origin);
-        self.findings.refusals.push(refusal);
     }
 }

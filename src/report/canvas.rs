@@ -3,9 +3,11 @@
 //! A [`Line`] escapes whatever is put on it, so nothing that a manifest or the service says can
 //! steer a terminal; the only control sequences in the output are the colours that [`Canvas`] adds.
 //! The canvas strikes secrets from a line before it wraps it: wrapped, a secret would stand there
-//! in two pieces that nothing recognises. Widths count characters.
+//! in two pieces that nothing recognises. Widths count the columns of a terminal.
 
 use std::borrow::Cow;
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::Style;
 use crate::{
@@ -102,7 +104,7 @@ impl Line {
 
     /// How many columns it takes unwrapped.
     pub fn len(&self) -> usize {
-        self.cells.len()
+        columns(&self.cells)
     }
 
     /// Whether nothing is on it.
@@ -212,7 +214,7 @@ impl<'s> Canvas<'s> {
     pub fn line_from(&mut self, line: Line, origin: &Origin, crowded: Crowded) {
         let line = line.without(self.secrets).into_owned();
         let aside = format!("# {}:{}", origin.file, origin.line);
-        let taken = line.len() + 2 + aside.chars().count();
+        let taken = line.len() + 2 + aside.width();
         let aside_on = |line: Line| line.put(Paint::Dim, &aside);
         match self.style.width {
             Some(width) if taken > width => {
@@ -251,17 +253,36 @@ impl<'s> Canvas<'s> {
     }
 }
 
+/// How many columns `cells` take.
+fn columns(cells: &[(char, Paint)]) -> usize {
+    cells.iter().map(|(c, _)| c.width().unwrap_or(0)).sum()
+}
+
+/// How many of `cells` fit into `room` columns, one at least.
+fn fitting(cells: &[(char, Paint)], room: usize) -> usize {
+    let mut taken = 0;
+    let beyond = cells.iter().position(|(c, _)| {
+        taken += c.width().unwrap_or(0);
+        taken > room
+    });
+    beyond.unwrap_or(cells.len()).max(1)
+}
+
 /// `cells` in parts that fit into `width`, all but the first after `hang` columns: broken at spaces
 /// where there are any.
 fn wrap(cells: &[(char, Paint)], hang: usize, width: Option<usize>) -> Vec<&[(char, Paint)]> {
     let end = cells.iter().rposition(|(c, _)| *c != ' ').map_or(0, |last| last + 1);
     let (mut rest, mut parts) = (&cells[..end], Vec::new());
     let mut room = width.unwrap_or(usize::MAX).max(1);
-    while rest.len() > room {
+    loop {
+        let fit = fitting(rest, room);
+        if fit >= rest.len() {
+            break;
+        }
         // A break among the leading spaces would leave an empty part.
         let text = rest.iter().position(|(c, _)| *c != ' ').unwrap_or(0);
-        let space = rest[..=room].iter().rposition(|(c, _)| *c == ' ').filter(|at| *at > text);
-        let (part, tail) = rest.split_at(space.unwrap_or(room));
+        let space = rest[..=fit].iter().rposition(|(c, _)| *c == ' ').filter(|at| *at > text);
+        let (part, tail) = rest.split_at(space.unwrap_or(fit));
         parts.push(part);
         let next = tail.iter().position(|(c, _)| *c != ' ').unwrap_or(tail.len());
         rest = &tail[next..];
@@ -310,6 +331,15 @@ mod tests {
             drawn(narrow(10), &Line::default().text("abcdefghijklmnop")),
             "abcdefghij\n  klmnop\n"
         );
+    }
+
+    #[test]
+    fn a_wide_character_takes_two_columns() {
+        let line = Line::default().text("工程").pad_to(6).hang_here().text("アクメ 商店");
+        assert_eq!(drawn(Style::default(), &line), "工程  アクメ 商店\n");
+        assert_eq!(drawn(narrow(33), &line), "工程  アクメ 商店\n");
+        let long = Line::indented(2).text("アクメの商店です アクメの商店です");
+        assert_eq!(drawn(narrow(20), &long), "  アクメの商店です\n     アクメの商店で\n     す\n");
     }
 
     #[test]
@@ -389,9 +419,9 @@ mod tests {
         }
 
         #[test]
-        fn no_line_is_wider_than_the_terminal(text in "[a-z ]{0,200}", width in 1_usize..90) {
+        fn no_line_is_wider_than_the_terminal(text in "[a-z 工程é]{0,200}", width in 2_usize..90) {
             let out = drawn(narrow(width), &Line::indented(2).text(&text));
-            prop_assert!(out.lines().all(|line| line.chars().count() <= width), "{}", out);
+            prop_assert!(out.lines().all(|line| line.width() <= width), "{}", out);
         }
     }
 }

@@ -10,6 +10,7 @@ use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq as _;
 
 use super::answer::Failure;
 use super::clock;
@@ -165,17 +166,12 @@ fn find_token(db: &Connection, presented: &str) -> Result<Option<Token>, rusqlit
     let mut found = None;
     while let Some(row) = rows.next()? {
         let stored: Vec<u8> = row.get("digest")?;
-        if same(&stored, &wanted) {
+        // Compared without stopping at the first difference.
+        if bool::from(stored.ct_eq(&wanted)) {
             found = Some(Token::from_row(row)?);
         }
     }
     Ok(found)
-}
-
-/// Compares without stopping at the first difference.
-fn same(left: &[u8], right: &[u8]) -> bool {
-    left.len() == right.len()
-        && left.iter().zip(right).fold(0, |difference, (l, r)| difference | (l ^ r)) == 0
 }
 
 /// The groups that a caller is a member of or was invited to through another group, with the level

@@ -374,6 +374,7 @@ pub const FACTS: &[Fact] = &[
     ),
     service("group-settings", "the settings of a group are kept, as far as the tier has them; so is its avatar"),
     service("group-default-protection", "a group without a default_branch_protection of its own shows that of the service"),
+    service("group-runners-token", "only owners of a group are shown its runners_token, when it is read or edited"),
     service("group-variables", "a group has variables as a project has, for its owners"),
     service("group-taken", "a taken path of a group is 400"),
     service("group-rename", "what is below a renamed group follows it"),

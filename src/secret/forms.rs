@@ -2,6 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use base64::prelude::{
+    BASE64_STANDARD as STANDARD, BASE64_STANDARD_NO_PAD as STANDARD_NO_PAD,
+    BASE64_URL_SAFE as URL_SAFE, BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD, Engine as _,
+};
+
 use crate::text;
 
 /// Shorter forms are not struck: they would hit innocent words. Types protect the secrets behind
@@ -75,29 +80,18 @@ fn hex(bytes: &[u8], digits: &str) -> String {
 /// depends on nothing around it, then the same up to the end of the data, without padding and with
 /// it.
 fn base64(bytes: &[u8]) -> Vec<String> {
-    const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let mut forms = Vec::new();
     for offset in 0..3 {
         let placed = [&[0; 2][..offset], bytes].concat();
         // A character holds six bits, so that of the first ones some hold bits of what stands
         // before.
         let first = (8 * offset).div_ceil(6);
-        let (certain, all) = (8 * placed.len() / 6, (8 * placed.len()).div_ceil(6));
-        for last in ["+/", "-_"] {
-            let alphabet = [DIGITS, last].concat();
-            let sextet = |at: usize| {
-                let bit =
-                    |bit: usize| placed.get(bit / 8).map_or(0, |byte| byte >> (7 - bit % 8) & 1);
-                char::from(
-                    alphabet.as_bytes()[(6 * at..6 * at + 6)
-                        .fold(0, |value, at| value << 1 | usize::from(bit(at)))],
-                )
-            };
-            let text: String = (first..all).map(sextet).collect();
-            let padding = "=".repeat((4 - all % 4) % 4);
+        let certain = 8 * placed.len() / 6;
+        for (plain, padded) in [(STANDARD_NO_PAD, STANDARD), (URL_SAFE_NO_PAD, URL_SAFE)] {
+            let [plain, padded] = [plain, padded].map(|engine| engine.encode(&placed));
             // What is still to come is at most the last character, which is one byte.
-            let core = text.get(..certain.saturating_sub(first)).unwrap_or_default().to_owned();
-            forms.extend([core, text.clone() + &padding, text]);
+            let core = plain.get(first..certain).unwrap_or_default().to_owned();
+            forms.extend([core, padded[first..].to_owned(), plain[first..].to_owned()]);
         }
     }
     forms.retain(|form| form.len() >= SHORTEST_BASE64);

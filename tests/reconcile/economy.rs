@@ -142,6 +142,35 @@ async fn projects_of_many_groups_are_found_in_one_list() {
     assert!(world.requests()[1].contains("pagination=keyset"), "{:?}", world.requests());
 }
 
+/// By page number the service gives no list beyond 50,000 entries.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_the_end_of_a_list_by_number_the_list_of_everything_goes_on() {
+    let paths: Vec<_> = (0..450).map(|i| format!("acme/p{i:03}")).collect();
+    let world = World::new(
+        Profile::default(),
+        seed(&paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>()),
+    )
+    .await;
+    world.sandbox.add_fault(Fault {
+        method: None,
+        path_contains: "&page=3".into(),
+        nth: 0,
+        what: Misfortune::StatusBefore(405),
+    });
+    world.declare(
+        &paths
+            .iter()
+            .map(|path| project(path, json!({"settings": {"visibility": "private"}})))
+            .collect::<Vec<_>>(),
+    );
+    let plan = world.plan().await;
+    assert_eq!((plan.projects, plan.steps.len(), plan.problems.len()), (450, 0, 0));
+    let requests = world.requests();
+    let of = |part: &str| requests.iter().filter(|request| request.contains(part)).count();
+    assert_eq!((of("/groups/acme/projects"), of("pagination=keyset")), (3, 3), "{requests:?}");
+    assert_eq!(requests.len(), 1 + 3 + 3, "no project is read by itself: {requests:?}");
+}
+
 #[tokio::test]
 async fn projects_of_a_person_are_found_in_the_persons_list() {
     let paths = ["bob/one", "bob/two", "bob/three"];

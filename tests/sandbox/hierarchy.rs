@@ -452,3 +452,17 @@ async fn people_without_an_account_are_pending() {
         fact("invitations")
     );
 }
+
+#[tokio::test]
+async fn only_owners_are_shown_the_token_of_runners() {
+    let world = World::with(usual_seed()).await;
+    for (who, shown) in [("olive", true), (ROOT, true), ("mia", false)] {
+        let group = world.get(who, "/groups/acme").await.body;
+        let fact = fact("group-runners-token");
+        assert_eq!(group.get("runners_token").is_some(), shown, "{fact}: {who}");
+        let list = world.get(who, "/groups").await.body;
+        assert!(list[0].get("runners_token").is_none(), "{fact}: {who}");
+    }
+    let edited = world.call("olive", "PUT", "/groups/acme", &json!({"name": "ACME"})).await.body;
+    assert!(edited["runners_token"].is_string());
+}

@@ -7,10 +7,13 @@ use proptest::prelude::*;
 
 use super::script::*;
 use crate::{
-    api::{Content, Failure, Freshness, Phase, Settings, quote::Unquotable, retry::Outcome},
+    api::{
+        Content, Failure, Freshness, InFlight, Phase, Settings, quote::Unquotable, retry::Outcome,
+    },
     operation as op,
+    page::Rows,
     secret::{Reference, Secrets},
-    value::{Fields, Value},
+    value::{Fields, Json, Value},
 };
 
 fn get() -> op::Request<op::Read> {
@@ -186,6 +189,40 @@ fn hook_page(hook: &str, next: &str, total: u32) -> Reply {
         &[("x-next-page", next), ("x-per-page", "1"), ("x-total", &total)],
         &format!("[{hook}]"),
     )
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
+    let body = r#"{"id":1,"path_with_namespace":"acme/shop","a":{"b":1},"x":2}"#;
+    let keeping = |request: op::Request<op::Read>| request.keeping(op::Wanted::keys(["a"]));
+    let script = Script::new([json(200, body)]);
+    let client = reads(&script, settings());
+    let answer = client.get_known(keeping(get()), &["id"]).await.unwrap();
+    assert_eq!(answer.body, serde_json::json!({"id": 1, "a": {"b": 1}}));
+    assert_eq!(answer.length, body.len());
+    assert!(client.get_known(keeping(get()), &["id", "z"]).await.is_err());
+
+    let page = with(200, &[("x-total", "1"), ("x-next-page", "")], &format!("[{body}]"));
+    let script = Script::new([page]);
+    let hooks = || keeping(op::HOOK_LIST.request().arg("id", 1));
+    let client = reads(&script, settings());
+    let list = client.list_known(hooks(), Rows { keys: &["id"], also: &["x"] }).await.unwrap();
+    assert_eq!(Json::from(list[0].clone()), serde_json::json!({"id": 1, "a": {"b": 1}, "x": 2}));
+    // What tells its entries apart is not known.
+    assert_eq!(Json::from(client.list(hooks()).await.unwrap()[0].clone()).to_string(), body);
+
+    for (body, why) in [
+        ("{\"x\":1}", "something other than a list"),
+        ("[1]", "something other than a list"),
+        ("[{\"id\":1,\"x\":nul}]", "broken JSON"),
+    ] {
+        let client = reads(&Script::new([json(200, body)]), settings());
+        let error = client.list_known(hooks(), Rows::with_id(&[])).await.unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    let script = Script::new([json(404, r#"{"message":"404 Project Not Found"}"#)]);
+    let error = reads(&script, settings()).get(keeping(get())).await.unwrap_err();
+    assert!(error.is_project_not_found(), "an error is read whole: {error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -461,7 +498,8 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
 async fn no_more_requests_are_in_flight_than_allowed() {
     for concurrency in [1, 3, 16] {
         let script = Script::new([json(200, "{}")]);
-        let client = reads(&script, Settings { concurrency, ..settings() });
+        let client =
+            reads(&script, Settings { in_flight: InFlight::fixed(concurrency), ..settings() });
         let answers =
             join_all((0..40).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
         assert!(answers.iter().all(Result::is_ok));
@@ -483,7 +521,7 @@ proptest! {
                 200 => json(200, "{}"),
                 _ => with(*status, &[("retry-after", &after.to_string())], ""),
             }));
-            let client = reads(&script, Settings { concurrency, ..settings() });
+            let client = reads(&script, Settings { in_flight: InFlight::fixed(concurrency), ..settings() });
             join_all((0..6).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
             script.times()
         });
@@ -508,7 +546,12 @@ async fn not_modified_is_success_for_stars_and_deletes_only() {
         (op::PROJECT_ARCHIVE, Outcome::Refused),
     ];
     for (operation, outcome) in table.map(|(op, outcome)| (op.row(), outcome)) {
-        let verdict = client.core.judge(operation, empty(304).unwrap(), &Unquotable::default());
+        let verdict = client.core.judge(
+            operation,
+            empty(304).unwrap(),
+            &op::Wanted::All,
+            &Unquotable::default(),
+        );
         assert_eq!(verdict.outcome, outcome, "{}", operation.id);
     }
 }
@@ -687,8 +730,10 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
         slow(200, 30, "{}"),
         with(429, &[("retry-after", "60")], ""),
     ]);
-    let client =
-        crate::api::WriteClient::new(reads(&script, Settings { concurrency: 3, ..settings() }));
+    let client = crate::api::WriteClient::new(reads(
+        &script,
+        Settings { in_flight: InFlight::fixed(3), ..settings() },
+    ));
     let reader = client.reads().clone();
     let start = tokio::time::Instant::now();
     let interrupt = async {

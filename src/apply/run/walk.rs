@@ -7,7 +7,7 @@ use futures_util::{
     FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered,
 };
 
-use super::{Ended, Look, Place, Run, UNREAD};
+use super::{Ended, Look, Place, Run, UNREAD, progress::Readiness};
 use crate::{
     api::{ApiError, Freshness, retry::MAX_RETRIES},
     apply::{
@@ -15,15 +15,19 @@ use crate::{
         lost::{History, LOOKS, Standing, Then, standing, then},
     },
     cause::Cause,
-    diff::Step,
+    diff::{Action, Step},
     observe::ends_everything,
     operation::{Again, Request, Write},
     text,
+    value::Json,
 };
 
 /// How long live values that an edit repeats are taken for what is there. A wait makes them stale
 /// before.
 const FRESH: Duration = Duration::from_secs(5);
+
+/// Longer than any other container takes.
+const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A step under way.
 struct Walk {
@@ -37,6 +41,8 @@ struct Walk {
     attempt: u32,
     /// Whether it was sent once more after it was not found.
     resent: bool,
+    /// Whether steps of this run may have changed what it is about.
+    moved: bool,
     /// How it failed, if what it had removed is being put back.
     failed: Option<Cause>,
 }
@@ -80,14 +86,23 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let mut looking = false;
         loop {
             for walk in self.start(&mut ready, read_at, ended) {
-                under_way.push(self.advance(walk).boxed_local());
+                if walk.moved {
+                    waiting.push((self.now(), walk, Wait::Rebuild));
+                } else {
+                    under_way.push(self.advance(walk).boxed_local());
+                }
             }
             let due = waiting.iter().map(|(due, ..)| *due).min().filter(|_| !looking);
             let happened = match due {
                 None if under_way.is_empty() && ready.is_empty() => return,
-                // Nothing runs and nothing waits, so what is left was blocked in this round; go
-                // round once more for it.
-                None if under_way.is_empty() => None,
+                // What is left waits for another container, or was blocked in this round; go round
+                // once more for it.
+                None if under_way.is_empty() => {
+                    if ready.iter().any(|step| self.waits_for_another(step)) {
+                        self.wait_for_another(&mut ready, ended, place).await;
+                    }
+                    None
+                }
                 None => under_way.next().await,
                 Some(due) => {
                     let rested = self.apply.writer.reads().wait_until(due);
@@ -155,8 +170,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                         address: step.address.clone(),
                         action: step.action,
                     });
-                    ended.sent = true;
+                    ended.progress.sent = true;
+                    // What this run created is known to be empty since then.
+                    let created = self.known.borrow().created();
+                    let read_at = created.map_or(read_at, |created| created.max(read_at));
+                    // A removal needs no more than what addresses it, a create not even that.
+                    let moved = step.action == Action::Update && ended.progress.has_moved(&step);
                     started.push(Walk {
+                        moved,
                         step,
                         read_at,
                         at: 0,
@@ -170,24 +191,33 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         started
     }
 
-    fn readiness(&self, step: &Step, ended: &Ended) -> Readiness {
-        for edge in &step.after {
-            match ended.results.get(&edge.address) {
-                Some(result) if result.outcome.is_success() => {}
-                Some(_) => {
-                    return Readiness::Blocked(format!(
-                        "`{}` must succeed first: {}",
-                        edge.address, edge.reason
-                    ));
-                }
-                // Only steps of the plan are waited for.
-                None if self.steps.iter().any(|planned| planned.address == edge.address) => {
-                    return Readiness::Waits;
-                }
-                None => {}
+    /// Whether `step` waits for a step of another container.
+    fn waits_for_another(&self, step: &Step) -> bool {
+        step.after.iter().any(|edge| {
+            edge.address.path != step.address.path && self.board.state(&edge.address) == Some(None)
+        })
+    }
+
+    /// Waits until a step of another container ends; if the run does, nothing more is started.
+    async fn wait_for_another(
+        &self,
+        ready: &mut Vec<Step>,
+        ended: &mut Ended,
+        place: &mut Place<'a>,
+    ) {
+        let over = self.apply.writer.reads().wait_until(self.now().saturating_add(LONG));
+        let goes_on = place.rest(async {
+            tokio::select! { biased; () = self.board.changes() => true, goes_on = over => goes_on }
+        });
+        if !goes_on.await {
+            for step in std::mem::take(ready) {
+                self.end(ended, &step, Outcome::NotStarted);
             }
         }
-        Readiness::Ready
+    }
+
+    pub(super) fn readiness(&self, step: &Step, ended: &Ended) -> Readiness {
+        ended.progress.readiness(step, self.board)
     }
 
     /// Sends the calls of a step, in order, as far as they go.
@@ -200,13 +230,22 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let request = call.request;
             let freshness =
                 Freshness { until: walk.read_at.saturating_add(FRESH), attempt: walk.attempt };
-            if let Err(error) = self.apply.writer.send_fresh(request.clone(), freshness).await {
-                let next = self.after_error(&mut walk, &request, error);
-                return Happened::Walked(walk, next);
+            match self.apply.writer.send_fresh(request.clone(), freshness).await {
+                Ok(answer) => self.hear(&walk, &request, &answer.body),
+                Err(error) => {
+                    self.known.borrow_mut().doubt(&walk.step, &self.container);
+                    let next = self.after_error(&mut walk, &request, error);
+                    return Happened::Walked(walk, next);
+                }
             }
             walk.next_call();
         }
         Happened::Walked(walk, Next::Ended(Outcome::Done, None))
+    }
+
+    fn hear(&self, walk: &Walk, request: &Request<Write>, answer: &Json) {
+        let now = self.now();
+        self.known.borrow_mut().hear(&self.container, &walk.step, request, answer, now);
     }
 
     /// What comes after a call that failed.
@@ -292,7 +331,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     async fn look_for(&self, due: Vec<(Duration, Walk, Wait)>) -> Happened {
-        let look = self.look().await;
+        let look = self.look_for_steps(due.iter().map(|(_, walk, _)| &walk.step)).await;
         Happened::Looked(due.into_iter().map(|(_, walk, wait)| (walk, wait)).collect(), look)
     }
 
@@ -323,19 +362,39 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         error: &ApiError,
         look: Result<&Look, &ApiError>,
     ) -> (Walk, Option<Next>) {
-        let applied = look.is_ok_and(|look| {
-            standing(self.container.scope, &walk.step, walk.at, &look.seen) == Standing::Applied
-        });
+        let standing =
+            look.map(|look| standing(self.container.scope, &walk.step, walk.at, &look.seen)).ok();
         let ends = look.err().filter(|error| ends_everything(error)).cloned();
-        match (applied, walk.resent) {
-            // The first sending of two came late, and the second was one too many.
-            (true, true) => self.on_with_next_call(walk),
+        let failed = |cause| Some(Next::Ended(Outcome::Failed(cause), ends.clone()));
+        let restores = walk.step.sends.get(walk.at).is_some_and(|call| call.restores);
+        match (standing, walk.resent) {
+            // The first sending of two came late, and the second was one too many. What was to be
+            // put back may never have gone.
+            (Some(Standing::Applied), resent) if resent || restores => self.on_with_next_call(walk),
             // Somebody else, like another run, was faster and made the same.
-            (true, false) if walk.is_only_call() => {
+            (Some(Standing::Applied), _) if walk.is_only_call() => {
                 (walk, Some(Next::Ended(Outcome::Already, None)))
             }
-            _ => (walk, Some(Next::Ended(Outcome::Failed(Cause::from(error)), ends))),
+            // It was not removed, although the service said so: there is nothing to put back.
+            (Some(Standing::Other), _) if walk.step.replaces => {
+                let cause = Cause::from(error).context("what was there was not removed");
+                (walk.to_end(), failed(cause))
+            }
+            // The service itself was faster: it makes some things along with what this run created.
+            _ => match look.ok().and_then(|look| self.made_by_service(&walk, look)) {
+                Some(step) => (Walk { step, ..walk }, None),
+                None => (walk, failed(Cause::from(error))),
+            },
         }
+    }
+
+    /// The step that makes what the service itself put into a container that this run created as it
+    /// was planned.
+    fn made_by_service(&self, walk: &Walk, look: &Look) -> Option<Step> {
+        self.known.borrow().created()?;
+        let now = look.plan.steps.iter().find(|now| now.address == walk.step.address)?;
+        let is_edit = now.action == Action::Update && walk.step.action == Action::Create;
+        (is_edit && now.is_within(&walk.step)).then(|| now.clone())
     }
 
     fn on_with_next_call(&self, mut walk: Walk) -> (Walk, Option<Next>) {
@@ -346,7 +405,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// The step as it is planned from what is there now.
     fn rebuilt(&self, mut walk: Walk, look: &Look) -> (Walk, Option<Next>) {
-        match self.moved_step(&walk.step, &look.plan) {
+        match self.moved_step(&walk.step, &look.plan, walk.moved) {
             Some(outcome) => (walk, Some(Next::Ended(outcome, None))),
             None => match look.plan.steps.iter().find(|now| now.address == walk.step.address) {
                 Some(now) => {
@@ -450,6 +509,12 @@ impl Walk {
         (self.at, self.attempt, self.resent) = (self.at + 1, 1, false);
     }
 
+    /// The same with no call left.
+    fn to_end(mut self) -> Self {
+        self.at = self.step.sends.len();
+        self
+    }
+
     /// Whether no call is left but those that put something back.
     fn is_done(&self) -> bool {
         self.step.sends.iter().skip(self.at).all(|call| call.restores)
@@ -459,13 +524,6 @@ impl Walk {
     fn is_only_call(&self) -> bool {
         self.step.sends.iter().filter(|call| !call.restores).count() == 1
     }
-}
-
-/// Whether a step can start.
-enum Readiness {
-    Ready,
-    Waits,
-    Blocked(String),
 }
 
 /// The next whole second: what is due within one is looked for by one reading.

@@ -1,5 +1,7 @@
 //! The steps of a plan: one object, then its fields.
 
+use unicode_width::UnicodeWidthStr as _;
+
 use crate::{
     address::Address,
     diff::{Action, Change, Edge, Shown, Step},
@@ -36,12 +38,8 @@ pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
         let rows: Vec<_> =
             changes.flat_map(rows).filter(|row| full || !row.is_idle(step.action)).collect();
         let widest = canvas.style().width.map_or(WIDEST_NAME, |width| WIDEST_NAME.min(width / 3));
-        let column = rows
-            .iter()
-            .map(|row| row.name.chars().count())
-            .filter(|n| *n <= widest)
-            .max()
-            .unwrap_or(0);
+        let column =
+            rows.iter().map(|row| row.name.width()).filter(|n| *n <= widest).max().unwrap_or(0);
         for row in rows {
             field(canvas, step, &row, column, origins);
         }
@@ -97,13 +95,16 @@ fn identity(step: &Step) -> &'static [&'static str] {
 /// project itself.
 fn edges(canvas: &mut Canvas, step: &Step) {
     let surprises = |edge: &&Edge| {
-        edge.address.section.is_some() && edge.address.section != step.address.section
+        edge.address.path != step.address.path
+            || (edge.address.section.is_some() && edge.address.section != step.address.section)
     };
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for edge in step.after.iter().filter(surprises) {
+        let is_near = edge.address.path == step.address.path;
+        let first = if is_near { tail(&edge.address) } else { edge.address.to_string() };
         match reasons.iter_mut().find(|(reason, _)| *reason == edge.reason) {
-            Some((_, firsts)) => firsts.push(tail(&edge.address)),
-            None => reasons.push((edge.reason, vec![tail(&edge.address)])),
+            Some((_, firsts)) => firsts.push(first),
+            None => reasons.push((edge.reason, vec![first])),
         }
     }
     for (reason, firsts) in reasons {

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use unicode_width::UnicodeWidthStr as _;
+
 use crate::{
     address::Address,
     cause::Cause,
@@ -33,7 +35,7 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
         let groups = grouped(projects, canvas.style().full);
         let column = groups
             .iter()
-            .map(|(projects, _)| projects.chars().count())
+            .map(|(projects, _)| projects.width())
             .filter(|n| *n <= 40)
             .max()
             .unwrap_or(0);
@@ -269,6 +271,14 @@ fn containers(plan: &Plan) -> String {
     }
 }
 
+/// The same as one number.
+fn of_all(plan: &Plan) -> String {
+    match (plan.groups, plan.projects) {
+        (0, _) | (_, 0) => containers(plan),
+        (groups, projects) => format!("{} groups and projects", groups + projects),
+    }
+}
+
 /// How much is live that no manifest lists.
 fn unlisted(plan: &Plan) -> String {
     match plan.unlisted() {
@@ -336,9 +346,10 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
             .map(|(n, what)| format!("{n} {what}"))
             .collect();
         let text = format!(
-            "{} in {} of {projects}; {}{}",
+            "{} in {} of {}; {}{}",
             parts.join(", "),
             counts.projects,
+            of_all(plan),
             count(counts.calls, "call"),
             unlisted(plan)
         );

@@ -1,0 +1,453 @@
+//! How many requests may be in flight: decided from what answers say, without IO and without a
+//! clock.
+//!
+//! It starts at a number that any service takes, and doubles while answers stay as fast as they
+//! were there. What is heard counts in rounds, of as many answers as may be in flight, and at
+//! least [`SAMPLE`] where their speed decides:
+//!
+//! | a round | what follows |
+//! |---|---|
+//! | has a 429 | half of it, at once |
+//! | has more than a tenth of answers that failed (5xx, none) | half of it, at once |
+//! | takes more than [`SLOWER`] times as long as usual | half of it, but not below the start |
+//! | takes at most [`AS_FAST`] times as long as usual | twice as many; after the first "half of it", one more |
+//! | anything else | as many |
+//!
+//! What is usual is learned for each operation, while no more are in flight than at the start. Only
+//! requests that were sent since the last change count. At the start, and after it doubled, the
+//! first requests that are sent, as many as may be in flight, do not count for the speed, because
+//! some of them wait for a connection to be opened. More than at the start are only allowed if as many as allowed were in flight. Below the
+//! start, where only complaints lead, each round without one allows one more.
+
+use std::{collections::BTreeMap, time::Duration};
+
+/// How many answers it takes to say whether a service became slower, at least.
+const SAMPLE: usize = 32;
+
+/// How many times as long as usual answers may take to count as fast.
+const AS_FAST: f64 = 1.25;
+
+/// How many times as long as usual answers take when the service has too much to do.
+const SLOWER: f64 = 1.5;
+
+/// As how slow a single answer counts at most, so that one that was stuck does not decide alone.
+const SLOWEST: f64 = 4.0;
+
+/// Differences below this do not count, in seconds.
+const GRAIN: f64 = 0.001;
+
+/// How many requests are in flight at first, and how many may be at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    start: usize,
+    most: usize,
+}
+
+impl InFlight {
+    /// From 16 up to 64, as fast as the service answers.
+    pub const ADAPTING: Self = Self { start: 16, most: 64 };
+
+    /// At most `number` (of 1 to 1,000), and fewer only where the service complains.
+    pub fn fixed(number: usize) -> Self {
+        let number = number.clamp(1, 1_000);
+        Self { start: number, most: number }
+    }
+
+    /// How many may be in flight at most.
+    pub const fn most(self) -> usize {
+        self.most
+    }
+}
+
+/// What was heard of one request.
+#[derive(Clone, Copy, Debug)]
+pub enum Heard {
+    /// An answer to this operation, without a complaint, after so long.
+    Answered(&'static str, Duration),
+    /// The service says that requests are too many.
+    Throttled,
+    /// Nothing, or that the service failed.
+    Failed,
+}
+
+/// What was known of a request when it was sent, for [`Pace::hear`].
+#[derive(Clone, Copy, Debug)]
+pub struct Ticket {
+    epoch: u64,
+    /// Whether how long it takes says something of the service.
+    is_timed: bool,
+}
+
+/// The pace of one client.
+#[derive(Debug)]
+pub struct Pace {
+    range: InFlight,
+    limit: usize,
+    /// How often the limit changed.
+    epoch: u64,
+    /// Whether it once was too much, so that more are tried one by one.
+    careful: bool,
+    round: Round,
+    /// How long answers take, by operation.
+    usual: BTreeMap<&'static str, Usual>,
+}
+
+/// What was heard since the limit changed or was last left as it is.
+#[derive(Debug, Default)]
+struct Round {
+    /// Of how many requests that are sent next it does not count how long they take.
+    settling: usize,
+    answers: usize,
+    failures: usize,
+    /// How many times as long as usual the answers took, added up.
+    slowness: f64,
+    /// Whether as many requests as allowed were in flight.
+    full: bool,
+}
+
+/// How long answers take, in seconds.
+#[derive(Debug, Default)]
+struct Usual {
+    mean: f64,
+    answers: usize,
+}
+
+impl Usual {
+    /// The mean of the last answers, which follows a service that changes.
+    fn learn(&mut self, took: f64) {
+        self.answers = (self.answers + 1).min(SAMPLE);
+        self.mean += (took - self.mean) / self.answers as f64;
+    }
+}
+
+impl Pace {
+    /// Starts.
+    pub fn new(range: InFlight) -> Self {
+        let round = Round { settling: range.start, ..Round::default() };
+        Self { range, limit: range.start, epoch: 0, careful: false, round, usual: BTreeMap::new() }
+    }
+
+    /// How many requests may be in flight.
+    pub const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Takes note that a request is sent, and that so many are in flight with it.
+    pub const fn sent(&mut self, in_flight: usize) -> Ticket {
+        self.round.full |= in_flight >= self.limit;
+        let is_timed = self.round.settling == 0;
+        self.round.settling = self.round.settling.saturating_sub(1);
+        Ticket { epoch: self.epoch, is_timed }
+    }
+
+    /// Takes note of what was heard of a request.
+    pub fn hear(&mut self, heard: Heard, ticket: Ticket) {
+        if ticket.epoch != self.epoch {
+            return; // It was sent before the last change, and says nothing of what is now.
+        }
+        match heard {
+            Heard::Throttled => self.halve(1),
+            Heard::Failed => {
+                self.round.failures += 1;
+                if self.round.failures > self.sample() / 10 {
+                    self.halve(1);
+                } else {
+                    self.count();
+                }
+            }
+            Heard::Answered(..) if !ticket.is_timed => {}
+            Heard::Answered(operation, took) => {
+                self.round.slowness += self.slowness(operation, took.as_secs_f64());
+                self.count();
+            }
+        }
+    }
+
+    /// How many times as long as usual an answer took.
+    fn slowness(&mut self, operation: &'static str, took: f64) -> f64 {
+        let usual = self.usual.entry(operation).or_default();
+        if usual.answers == 0 || self.limit <= self.range.start {
+            usual.learn(took);
+        }
+        ((took + GRAIN) / (usual.mean + GRAIN)).min(SLOWEST)
+    }
+
+    /// How many answers say something of the service.
+    fn sample(&self) -> usize {
+        self.limit.max(SAMPLE)
+    }
+
+    /// Counts an answer, and ends the round if it was the last one.
+    fn count(&mut self) {
+        self.round.answers += 1;
+        let below = self.limit < self.range.start;
+        let enough = if below && self.round.failures == 0 { self.limit } else { self.sample() };
+        if self.round.answers < enough {
+            return;
+        }
+        let round = std::mem::take(&mut self.round);
+        let slowness = round.slowness / round.answers.saturating_sub(round.failures).max(1) as f64;
+        if below {
+            self.change(self.limit + 1);
+        } else if slowness > SLOWER && self.limit > self.range.start {
+            self.halve(self.range.start);
+        } else if slowness <= AS_FAST && round.full {
+            let (more, settling) =
+                if self.careful { (self.limit + 1, 0) } else { (self.limit * 2, self.limit * 2) };
+            self.change(more.min(self.range.most));
+            self.round.settling = settling.min(self.range.most);
+        }
+    }
+
+    /// Allows half as many, but not fewer than `least`.
+    fn halve(&mut self, least: usize) {
+        self.careful = true;
+        self.change((self.limit / 2).max(least));
+    }
+
+    fn change(&mut self, limit: usize) {
+        self.epoch += u64::from(limit != self.limit);
+        self.limit = limit;
+        self.round = Round::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADAPTING: InFlight = InFlight::ADAPTING;
+    const OPERATIONS: [&str; 2] = ["variable-list", "hook-list"];
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// A service in which requests finish in the order of their answers, and a client that sends as
+    /// many as it may. `answer` says what becomes of the request with this number, of so many in
+    /// flight. Returns the limit after each answer.
+    fn play(
+        pace: &mut Pace,
+        answers: usize,
+        mut answer: impl FnMut(usize, usize) -> (Duration, Option<Heard>),
+    ) -> Vec<usize> {
+        let mut under_way: Vec<(Duration, Heard, Ticket)> = Vec::new();
+        let (mut now, mut sent, mut limits) = (Duration::ZERO, 0, Vec::new());
+        while limits.len() < answers {
+            while under_way.len() < pace.limit() {
+                let in_flight = under_way.len() + 1;
+                let ticket = pace.sent(in_flight);
+                let (took, heard) = answer(sent, in_flight);
+                let operation = OPERATIONS[sent % OPERATIONS.len()];
+                let heard = heard.unwrap_or(Heard::Answered(operation, took));
+                under_way.push((now + took, heard, ticket));
+                sent += 1;
+            }
+            let first = (0..under_way.len()).min_by_key(|at| under_way[*at].0).unwrap();
+            let (at, heard, ticket) = under_way.remove(first);
+            now = at;
+            pace.hear(heard, ticket);
+            limits.push(pace.limit());
+        }
+        limits
+    }
+
+    #[test]
+    fn it_doubles_while_answers_stay_as_fast() {
+        let mut pace = Pace::new(ADAPTING);
+        let limits = play(&mut pace, 400, |n, _| (millis(50 + 20 * (n % 2) as u64), None));
+        let mut seen = limits.clone();
+        seen.dedup();
+        assert_eq!(seen, [16, 32, 64]);
+        // 16 and 32 answers at the start; 16 of old and 32 of each kind after that.
+        assert!(limits[16 + 32 + 16 + 32 + 32] == 64, "{limits:?}");
+    }
+
+    #[test]
+    fn answers_that_waited_for_a_connection_do_not_count() {
+        let mut pace = Pace::new(ADAPTING);
+        // The first request of each connection takes five times as long.
+        let mut connections = 0;
+        let limits = play(&mut pace, 400, |_, in_flight| {
+            let is_new = in_flight > connections;
+            connections = connections.max(in_flight);
+            (millis(if is_new { 250 } else { 50 }), None)
+        });
+        assert_eq!(limits.last(), Some(&64), "{limits:?}");
+    }
+
+    #[test]
+    fn what_a_service_does_side_by_side_is_not_exceeded_by_much() {
+        for capacity in [1, 4, 16, 20, 40] {
+            let mut pace = Pace::new(ADAPTING);
+            // More than it does at a time wait for their turn.
+            let limits = play(&mut pace, 20_000, |_, in_flight| {
+                (millis(20).mul_f64((in_flight as f64 / f64::from(capacity)).max(1.0)), None)
+            });
+            let settled = &limits[1_000..];
+            let most = settled.iter().copied().max().unwrap();
+            let usual = 16.max(capacity as usize);
+            assert!(most <= usual * 3 / 2 + 1, "{most} at once where it does {capacity}");
+            assert!(settled.iter().all(|limit| *limit >= 16));
+        }
+    }
+
+    #[test]
+    fn answers_of_very_different_length_are_no_slowness() {
+        let mut pace = Pace::new(ADAPTING);
+        let mut state = 1_u32;
+        let limits = play(&mut pace, 5_000, |_, _| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            // Many around 30 ms, one of 16 four times as long.
+            let noise = state >> 16;
+            (
+                millis(20 + u64::from(noise % 20) + if noise.is_multiple_of(16) { 100 } else { 0 }),
+                None,
+            )
+        });
+        let settled = &limits[1_000..];
+        assert!(settled.iter().sum::<usize>() / settled.len() >= 48, "{settled:?}");
+    }
+
+    #[test]
+    fn a_service_that_becomes_slow_gets_fewer_but_never_fewer_than_at_the_start() {
+        let mut pace = Pace::new(ADAPTING);
+        play(&mut pace, 400, |_, _| (millis(20), None));
+        assert_eq!(pace.limit(), 64);
+        let limits = play(&mut pace, 400, |_, _| (millis(80), None));
+        assert_eq!(limits.iter().min(), Some(&16), "{limits:?}");
+        // What is usual is learned again; it now grows with care.
+        let limits = play(&mut pace, 4_000, |_, _| (millis(80), None));
+        assert!(limits.windows(2).all(|two| two[1] <= two[0] + 1), "{limits:?}");
+        assert_eq!(limits.last(), Some(&64));
+    }
+
+    #[test]
+    fn one_that_is_stuck_or_broken_decides_nothing() {
+        let mut pace = Pace::new(ADAPTING);
+        let limits = play(&mut pace, 5_000, |n, _| match n % 100 {
+            17 => (Duration::from_secs(20), None),
+            50 => (millis(20), Some(Heard::Failed)),
+            _ => (millis(20), None),
+        });
+        assert_eq!(limits.last(), Some(&64));
+        assert!(limits.windows(2).all(|two| two[0] <= two[1]), "{limits:?}");
+    }
+
+    #[test]
+    fn only_a_service_that_fails_often_gets_fewer() {
+        for (every, falls) in [(20, false), (5, true), (1, true)] {
+            let mut pace = Pace::new(ADAPTING);
+            let limits = play(&mut pace, 2_000, |n, _| {
+                (millis(20), n.is_multiple_of(every).then_some(Heard::Failed))
+            });
+            assert_eq!(limits.iter().any(|limit| *limit < 16), falls, "one of {every}: {limits:?}");
+        }
+    }
+
+    #[test]
+    fn a_limit_on_the_rate_is_approached_from_below() {
+        let mut pace = Pace::new(ADAPTING);
+        // More than 24 at once are refused.
+        let limits = play(&mut pace, 10_000, |_, in_flight| {
+            (millis(50), (in_flight > 24).then_some(Heard::Throttled))
+        });
+        let settled = &limits[1_000..];
+        let refused = settled.windows(2).filter(|two| two[1] < two[0]).count();
+        assert!(refused <= 30, "throttled {refused} times");
+        assert!(settled.iter().sum::<usize>() / settled.len() >= 16, "{settled:?}");
+    }
+
+    #[test]
+    fn what_is_fixed_is_exceeded_by_nothing_and_only_complaints_lower_it() {
+        assert_eq!(InFlight::fixed(usize::MAX).most(), 1_000);
+        for number in [0, 1, 2, 3, 16, 64] {
+            let range = InFlight::fixed(number);
+            let most = number.max(1);
+            assert_eq!(range.most(), most);
+            let mut pace = Pace::new(range);
+            let limits = play(&mut pace, 3_000, |n, _| (millis(1 + n as u64 % 100 * 10), None));
+            assert!(limits.iter().all(|limit| *limit == most), "{number}: {limits:?}");
+            let ticket = pace.sent(1);
+            pace.hear(Heard::Throttled, ticket);
+            assert_eq!(pace.limit(), (most / 2).max(1));
+            play(&mut pace, most * most + 1, |_, _| (millis(1), None));
+            assert_eq!(pace.limit(), most);
+        }
+    }
+
+    #[test]
+    fn without_as_many_in_flight_as_allowed_no_more_are_allowed() {
+        let mut pace = Pace::new(ADAPTING);
+        for _ in 0..1_000 {
+            let ticket = pace.sent(15);
+            pace.hear(Heard::Answered("variable-list", millis(20)), ticket);
+        }
+        assert_eq!(pace.limit(), 16);
+    }
+
+    /// A round as a whole, as the table above has it.
+    #[derive(Clone, Copy, Debug)]
+    enum Kind {
+        Fast,
+        Middling,
+        Slow,
+        Throttled,
+        Failing,
+    }
+
+    /// Every sequence of five rounds, against the table.
+    #[test]
+    fn every_sequence_of_rounds_does_what_the_table_says() {
+        let kinds = [Kind::Fast, Kind::Middling, Kind::Slow, Kind::Throttled, Kind::Failing];
+        let mut sequences = vec![Vec::new()];
+        for _ in 0..5 {
+            let longer = |sequence: &Vec<Kind>| {
+                kinds.map(|kind| sequence.iter().copied().chain([kind]).collect::<Vec<_>>())
+            };
+            sequences = sequences.iter().flat_map(longer).collect();
+        }
+        for sequence in sequences {
+            let mut pace = Pace::new(ADAPTING);
+            let (mut limit, mut careful) = (16_usize, false);
+            for kind in &sequence {
+                limit = match kind {
+                    Kind::Throttled | Kind::Failing => (limit / 2).max(1),
+                    _ if limit < 16 => limit + 1,
+                    Kind::Slow if limit > 16 => (limit / 2).max(16),
+                    Kind::Fast if careful => (limit + 1).min(64),
+                    Kind::Fast => (limit * 2).min(64),
+                    Kind::Middling | Kind::Slow => limit,
+                };
+                careful |= matches!(kind, Kind::Throttled | Kind::Failing)
+                    || (matches!(kind, Kind::Slow) && limit < pace.limit());
+                round(&mut pace, *kind);
+                assert_eq!((pace.limit(), pace.careful), (limit, careful), "{sequence:?}");
+            }
+        }
+    }
+
+    /// Plays one round. What is usual stays what it is.
+    fn round(pace: &mut Pace, kind: Kind) {
+        let seconds = match kind {
+            Kind::Fast => 1.0,
+            Kind::Middling => 1.4,
+            _ => 3.0,
+        };
+        let heard = match kind {
+            Kind::Throttled => Heard::Throttled,
+            Kind::Failing => Heard::Failed,
+            _ => Heard::Answered(OPERATIONS[0], Duration::from_secs_f64(seconds)),
+        };
+        while pace.round.settling > 0 {
+            pace.sent(1);
+        }
+        let is_short = pace.limit() < 16 && !matches!(kind, Kind::Failing);
+        let answers = if is_short { pace.limit() } else { pace.sample() };
+        let ticket = pace.sent(pace.limit());
+        for _ in 0..answers {
+            pace.usual.insert(OPERATIONS[0], Usual { mean: 1.0, answers: SAMPLE });
+            pace.hear(heard, ticket);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Reading an answer's JSON into what is wanted of it, without building the rest.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::{
+    operation::Wanted,
+    value::{Json, Object},
+};
+
+/// The JSON of `bytes`: of an object, or of the objects of a list, only what is `wanted`; anything
+/// else whole. `None` if it is broken, also where nobody looks.
+pub(super) fn parse(bytes: &[u8], wanted: &Wanted) -> Option<Json> {
+    // A text that is passed over is not checked for this.
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut json = serde_json::Deserializer::from_str(text);
+    let value = Part { wanted, is_entry: false }.deserialize(&mut json).ok()?;
+    json.end().ok()?;
+    Some(value)
+}
+
+/// The whole answer, or an entry of its list.
+#[derive(Clone, Copy)]
+struct Part<'w> {
+    wanted: &'w Wanted,
+    is_entry: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Part<'_> {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        match self.wanted {
+            Wanted::All => serde::Deserialize::deserialize(deserializer),
+            Wanted::Keys(_) => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Part<'_> {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        let mut object = Object::new();
+        while let Some(key) = map.next_key_seed(Key(self.wanted))? {
+            match key {
+                Some(key) => drop(object.insert(key, map.next_value()?)),
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Json::Object(object))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Json, A::Error> {
+        let mut entries = Vec::new();
+        // What stands in a list within a list is part of a value.
+        let wanted = if self.is_entry { &Wanted::All } else { self.wanted };
+        while let Some(entry) = list.next_element_seed(Part { wanted, is_entry: true })? {
+            entries.push(entry);
+        }
+        Ok(Json::Array(entries))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Json, E> {
+        Ok(value.into())
+    }
+}
+
+/// A key: `None` for one that is not wanted.
+struct Key<'w>(&'w Wanted);
+
+impl<'de> DeserializeSeed<'de> for Key<'_> {
+    type Value = Option<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key<'_> {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.0.has(key).then(|| key.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn parsed(text: &str, keys: &[&'static str]) -> Option<Json> {
+        parse(text.as_bytes(), &Wanted::keys(keys.iter().copied()))
+    }
+
+    #[test]
+    fn an_object_keeps_what_is_wanted_and_a_value_is_whole() {
+        let text =
+            r#" {"a": {"b": [1, {"c": 2}], "x": null}, "x": {"a": 1}, "b": null, "a\u0063": 3} "#;
+        assert_eq!(
+            parsed(text, &["a", "b", "ac", "z"]),
+            Some(json!({"a": {"b": [1, {"c": 2}], "x": null}, "b": null, "ac": 3}))
+        );
+        assert_eq!(parsed(text, &[]), Some(json!({})));
+        assert_eq!(parse(text.as_bytes(), &Wanted::All), serde_json::from_str(text).ok());
+    }
+
+    #[test]
+    fn the_objects_of_a_list_keep_what_is_wanted_and_anything_else_is_as_it_was() {
+        let text = r#"[{"a": 1, "x": 2}, {"x": 2}, [{"x": 1}], 1.5, -1, "x", null, true]"#;
+        let kept = json!([{"a": 1}, {}, [{"x": 1}], 1.5, -1, "x", null, true]);
+        assert_eq!(parsed(text, &["a"]), Some(kept));
+        for text in ["null", "7", "\"x\"", "[]", "{}"] {
+            assert_eq!(parsed(text, &["a"]), serde_json::from_str(text).ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn of_a_key_that_comes_twice_the_last_counts_as_anywhere() {
+        assert_eq!(parsed(r#"{"a": 1, "a": 2}"#, &["a"]), Some(json!({"a": 2})));
+    }
+
+    #[test]
+    fn what_is_broken_is_broken_also_where_nobody_looks() {
+        for text in [
+            "",
+            "{",
+            r#"{"x": }"#,
+            r#"{"x": "}"#,
+            r#"{"x": 1,}"#,
+            r#"{"a": 1} {}"#,
+            r#"[{"x": nul}]"#,
+            r#"[{"x": 1}"#,
+        ] {
+            assert_eq!(parsed(text, &["a"]), None, "{text}");
+        }
+        assert_eq!(parse(b"{\"x\": \"\xff\"}", &Wanted::keys(["a"])), None);
+        let deep = |text: &str| text.repeat(200);
+        let nested = format!(r#"{{"a": {}{}}}"#, deep("["), deep("]"));
+        assert_eq!(parsed(&nested, &["a"]), None, "deeper than anything that is meant");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_is_what_the_whole_answer_says(text in r#"[\[\]{}:," a-c0-2\\]{0,40}"#) {
+            let whole = serde_json::from_str::<Json>(&text).ok();
+            let kept = parsed(&text, &["a", "b", "c"]);
+            prop_assert_eq!(whole.is_some(), kept.is_some());
+            let strip = |json: Json| match json {
+                Json::Object(object) => Json::Object(
+                    object.into_iter().filter(|(key, _)| ["a", "b", "c"].contains(&&**key)).collect(),
+                ),
+                other => other,
+            };
+            let stripped = whole.map(|whole| match whole {
+                Json::Array(items) => Json::Array(items.into_iter().map(strip).collect()),
+                other => strip(other),
+            });
+            prop_assert_eq!(stripped, kept);
+        }
+    }
+}

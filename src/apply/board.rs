@@ -1,0 +1,49 @@
+//! How the steps stand that steps of other containers wait for.
+
+use std::{cell::RefCell, collections::HashMap};
+
+use tokio::sync::Notify;
+
+use super::StepResult;
+use crate::{address::Address, diff::Step};
+
+/// The steps that others wait for: `None` until they end, then whether they succeeded.
+pub(super) struct Board {
+    ends: RefCell<HashMap<Address, Option<bool>>>,
+    changed: Notify,
+}
+
+impl Board {
+    /// Those of `steps` to which an edge of another container leads.
+    pub(super) fn of<'s>(steps: impl Iterator<Item = &'s Step> + Clone) -> Self {
+        let edges = steps.clone().flat_map(|step| {
+            let foreign = step.after.iter().filter(|edge| edge.address.path != step.address.path);
+            foreign.map(|edge| &edge.address)
+        });
+        let mut ends: HashMap<_, _> = edges.map(|address| (address.clone(), None)).collect();
+        if !ends.is_empty() {
+            let planned: std::collections::HashSet<_> = steps.map(|step| &step.address).collect();
+            ends.retain(|address, _| planned.contains(address));
+        }
+        Self { ends: RefCell::new(ends), changed: Notify::new() }
+    }
+
+    /// Takes in how a step ended.
+    pub(super) fn end(&self, result: &StepResult) {
+        if let Some(end) = self.ends.borrow_mut().get_mut(&result.address) {
+            *end = Some(result.outcome.is_success());
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Whether the step at `address` succeeded: `None` if nobody waits for it, `Some(None)` if it
+    /// has not ended.
+    pub(super) fn state(&self, address: &Address) -> Option<Option<bool>> {
+        self.ends.borrow().get(address).copied()
+    }
+
+    /// Waits until one of them ends.
+    pub(super) async fn changes(&self) {
+        self.changed.notified().await;
+    }
+}

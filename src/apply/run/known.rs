@@ -1,0 +1,183 @@
+//! What is known of a container while its steps run: as it was read, with what writes answered
+//! since.
+//!
+//! What the answer to a write shows need not be read again. What it does not show, such as what is
+//! left after a removal, is stale, and read again before anything is concluded from it.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use crate::{
+    desired::{Container, DeclaredSection},
+    diff::Step,
+    field::Readback,
+    kind::{LiveEntry, Place, Target},
+    kinds,
+    live::{Collection, Live, Presence},
+    operation::{Request, Write},
+    value::{Json, Object},
+};
+
+/// A live state that follows the writes.
+pub(super) struct Known {
+    pub(super) live: Live,
+    /// The sections of which too little was said to know what they hold.
+    stale: BTreeSet<&'static str>,
+    /// The sections that were written to since the last reading began.
+    written: BTreeSet<&'static str>,
+    /// When this run created the container.
+    created: Option<Duration>,
+}
+
+impl Known {
+    pub(super) const fn new(live: Live) -> Self {
+        Self { live, stale: BTreeSet::new(), written: BTreeSet::new(), created: None }
+    }
+
+    /// What a reading starts from.
+    pub(super) fn begin(&mut self) -> Live {
+        self.written.clear();
+        self.live.clone()
+    }
+
+    /// Takes in what a reading of the sections `read` brought. What was written to meanwhile may be
+    /// in it or not.
+    pub(super) fn renew(&mut self, mut live: Live, read: &BTreeSet<&'static str>) {
+        let was_here = matches!(self.live.presence, Presence::Here(..));
+        if was_here && matches!(live.presence, Presence::Here(..)) {
+            let others = std::mem::take(&mut self.live.sections);
+            let others = others.into_iter().filter(|(section, _)| !read.contains(section));
+            live.sections.extend(others);
+        }
+        self.live = live;
+        self.stale.retain(|section| !read.contains(section));
+        self.stale.extend(self.written.iter().copied());
+    }
+
+    /// The sections that have to be read again.
+    pub(super) const fn stale(&self) -> &BTreeSet<&'static str> {
+        &self.stale
+    }
+
+    /// When this run created the container. Since then nothing was in it but what this run, and the
+    /// service itself, put there.
+    pub(super) const fn created(&self) -> Option<Duration> {
+        self.created
+    }
+
+    /// A section of which nothing is certain any more.
+    pub(super) fn doubt(&mut self, step: &Step, container: &Container) {
+        match step.address.section {
+            Some(section) => drop(self.stale.insert(section)),
+            None => self.stale.extend(container.sections.keys()),
+        }
+    }
+
+    /// Takes in the answer to a call of `step`.
+    pub(super) fn hear(
+        &mut self,
+        container: &Container,
+        step: &Step,
+        request: &Request<Write>,
+        answer: &Json,
+        now: Duration,
+    ) {
+        let body = answer.as_object().filter(|_| request.operation.shows);
+        self.written.extend(step.address.section);
+        let Some(section) = step.address.section.and_then(|name| container.sections.get(name))
+        else {
+            return self.hear_object(container, body, Some(now));
+        };
+        let name = section.of.section;
+        let shown = body.filter(|body| shows(section, body));
+        match (section.of.home.place, shown) {
+            (Place::Object, _) => self.hear_object(container, body, None),
+            (Place::List(_), Some(body)) => {
+                let entry = read(section, body);
+                match self.live.sections.get(name).map(Collection::entries) {
+                    Some(Ok(entries)) => {
+                        let mut entries = entries.to_vec();
+                        entries.retain(|other| other.handle != entry.handle);
+                        entries.push(entry);
+                        self.live.sections.insert(name, Collection::Written(entries));
+                    }
+                    _ => drop(self.stale.insert(name)),
+                }
+            }
+            (Place::Optional(_), Some(body)) => {
+                let entry = Some(read(section, body));
+                self.live.sections.insert(name, Collection::One(entry));
+            }
+            _ => drop(self.stale.insert(name)),
+        }
+    }
+
+    /// Takes in the container's own object; `created` if this is the first that is known of it.
+    fn hear_object(
+        &mut self,
+        container: &Container,
+        body: Option<&Object>,
+        created: Option<Duration>,
+    ) {
+        let (_, itself) = kinds::container(container.scope);
+        let is_it = |body: &&Object| {
+            let path = body.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+            path.to_lowercase() == container.path.to_lowercase() && body.contains_key("id")
+        };
+        let Some(body) = body.filter(is_it) else {
+            self.stale.extend(container.sections.keys());
+            return;
+        };
+        let facts = (itself.facts)(body);
+        let is_new = matches!(self.live.presence, Presence::Missing(_));
+        let target = Target {
+            scope: container.scope,
+            path: container.path.clone(),
+            id: facts.id,
+            namespace: None,
+        };
+        self.live.presence = Presence::Here(target, facts);
+        self.created = self.created.or(created.filter(|_| is_new));
+        for (name, section) in &container.sections {
+            let found = match section.of.home.place {
+                Place::Object if shows(section, body) => {
+                    Some(Collection::One(Some(read(section, body))))
+                }
+                Place::In(field) => section
+                    .of
+                    .read_rows(body, field, &|name| section.names().any(|other| other == name))
+                    .map(Collection::Within),
+                // Nothing was in it when it was created.
+                Place::List(_) | Place::Optional(_) if is_new => Some(Collection::Fresh),
+                Place::List(_) | Place::Optional(_) | Place::Itself(_) => continue,
+                Place::Object => None,
+            };
+            match found {
+                Some(found) => {
+                    self.live.sections.insert(name, found);
+                    self.stale.remove(name);
+                }
+                None => drop(self.stale.insert(name)),
+            }
+        }
+    }
+}
+
+fn read(section: &DeclaredSection, body: &Object) -> LiveEntry {
+    section.of.read(body, &|name| section.names().any(|other| other == name))
+}
+
+/// Whether an answer shows all that a reading would: what an entry is known by, and every declared
+/// field that the service returns at all.
+fn shows(section: &DeclaredSection, body: &Object) -> bool {
+    let is_there = |name: &str| {
+        let field = section.of.field(name);
+        let may_lack = matches!(field.read, Readback::Never | Readback::IfPresent);
+        may_lack || field.live_name(name).is_none_or(|live| body.contains_key(live))
+    };
+    let rows = section.of.home.rows;
+    let rows_there = match section.of.home.place {
+        Place::List(_) => rows.keys.iter().chain(rows.also).all(|key| body.contains_key(*key)),
+        _ => true,
+    };
+    rows_there && section.names().all(is_there)
+}

@@ -1,0 +1,103 @@
+//! How far the steps of a container are, and which may start: the edges of a plan, looked up and not
+//! searched.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::{
+    address::Address,
+    apply::{Outcome, StepResult, board::Board},
+    diff::Step,
+};
+
+/// How far the steps are.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// The place of each step in the plan.
+    places: HashMap<Address, usize>,
+    /// The places of steps that have not ended, and of those that did not succeed, by section.
+    open: BTreeMap<Option<&'static str>, BTreeSet<usize>>,
+    failed: BTreeMap<Option<&'static str>, BTreeSet<usize>>,
+    /// The sections in which something was carried out.
+    touched: BTreeSet<Option<&'static str>>,
+    /// Whether anything was sent.
+    pub(super) sent: bool,
+}
+
+/// Whether a step can start.
+pub(super) enum Readiness {
+    Ready,
+    Waits,
+    Blocked(String),
+}
+
+impl Progress {
+    pub(super) fn of(steps: &[&Step]) -> Self {
+        let mut progress = Self::default();
+        for (place, step) in steps.iter().enumerate() {
+            progress.places.insert(step.address.clone(), place);
+            progress.open.entry(step.address.section).or_default().insert(place);
+        }
+        progress
+    }
+
+    /// Whether the plan has a step at `address`.
+    pub(super) fn has(&self, address: &Address) -> bool {
+        self.places.contains_key(address)
+    }
+
+    /// Takes in how a step ended.
+    pub(super) fn end(&mut self, result: &StepResult) {
+        let Some(place) = self.places.get(&result.address) else { return };
+        let section = result.address.section;
+        self.open.entry(section).or_default().remove(place);
+        match result.outcome {
+            Outcome::Done => drop(self.touched.insert(section)),
+            Outcome::Already => {}
+            _ => drop(self.failed.entry(section).or_default().insert(*place)),
+        }
+    }
+
+    /// Whether a step that `step` waited for was carried out, which may have changed what `step` is
+    /// about, too.
+    pub(super) fn has_moved(&self, step: &Step) -> bool {
+        step.after.iter().any(|edge| {
+            edge.address.section != step.address.section
+                && self.touched.contains(&edge.address.section)
+        })
+    }
+
+    /// Whether what comes before `step` has succeeded. An edge to a section stands for all of its
+    /// steps that come earlier in the plan.
+    pub(super) fn readiness(&self, step: &Step, board: &Board) -> Readiness {
+        let own = self.places.get(&step.address).copied().unwrap_or(usize::MAX);
+        let mut waits = false;
+        for edge in &step.after {
+            let failed = |address: &Address| {
+                Readiness::Blocked(format!("`{address}` must succeed first: {}", edge.reason))
+            };
+            if edge.address.path != step.address.path {
+                match board.state(&edge.address) {
+                    Some(Some(false)) => return failed(&edge.address),
+                    Some(None) => waits = true,
+                    Some(Some(true)) | None => {}
+                }
+                continue;
+            }
+            let section = edge.address.section;
+            let among = |places: &BTreeMap<_, BTreeSet<usize>>| {
+                let places = places.get(&section)?;
+                match self.places.get(&edge.address) {
+                    Some(place) => places.contains(place).then_some(*place),
+                    None if edge.address.entry.is_none() => places.range(..own).next().copied(),
+                    // Only steps of the plan are waited for.
+                    None => None,
+                }
+            };
+            if among(&self.failed).is_some() {
+                return failed(&edge.address);
+            }
+            waits |= among(&self.open).is_some();
+        }
+        if waits { Readiness::Waits } else { Readiness::Ready }
+    }
+}

@@ -1,0 +1,355 @@
+//! Protected branches of a project: who may push to them, merge into them and unprotect them. (Not
+//! in the reference; as the service's documentation and behaviour have it.)
+//!
+//! Whom a rule lets is a list of rows: a level, a user or a group. An edit says which rows to add
+//! and which to remove. Where the service has no tiers, it knows one level for each rule, and no
+//! edit of it: then the protection is removed and added anew.
+
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+
+use crate::{
+    diagnostic::Severity,
+    field::{Accepted, FIELD, Named, Scope, Tier},
+    kind::{
+        Call, Capability, Change, Create, Effect, Fault, Handle, Home, Job, Kind, LiveEntry, Place,
+        Rules, Shape, Table, Unable, calls::Act,
+    },
+    level::{Level, RuleLevel},
+    operation::{self, Request, Write},
+    page::Rows,
+    schema,
+    value::{Fields, Json, Object, Value},
+};
+
+/// A branch, or a pattern of branches, with who may do what.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ProtectedBranch {
+    /// The name of a branch, or a pattern such as `release/*`. The branch need not exist.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate), length(min = 1, max = 255), example = &"main")]
+    pub name: String,
+    /// Who may push: levels, users and groups. `no_access` alone is nobody.
+    #[schemars(transform = FIELD.as_rows().read_as("push_access_levels"), length(min = 1))]
+    pub allowed_to_push: Option<Vec<Grant>>,
+    /// Who may merge: levels, users and groups. `no_access` alone is nobody.
+    #[schemars(transform = FIELD.as_rows().read_as("merge_access_levels"), length(min = 1))]
+    pub allowed_to_merge: Option<Vec<Grant>>,
+    /// Who may unprotect the branch: levels, users and groups.
+    #[schemars(transform = FIELD.as_rows().read_as("unprotect_access_levels").premium(), length(min = 1))]
+    pub allowed_to_unprotect: Option<Vec<Grant>>,
+    /// Whether those who may push may force-push.
+    pub allow_force_push: Option<bool>,
+    /// Whether code owners have to approve changes of their files.
+    // An edit that leaves it out switches it off.
+    #[schemars(transform = FIELD.premium().with_every_edit())]
+    pub code_owner_approval_required: Option<bool>,
+}
+
+/// Whom a rule lets: everybody of a level or a higher one, a user, or a group.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, extend("minProperties" = 1, "maxProperties" = 1))]
+pub struct Grant {
+    /// Everybody who has this level in the project, or a higher one.
+    #[schemars(transform = FIELD.level())]
+    pub access_level: Option<RuleLevel>,
+    /// A user, who must be a member of the project.
+    #[schemars(transform = FIELD.names(Named::User, "user_id").premium(), regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"), example = &"alice")]
+    pub user: Option<String>,
+    /// A group with which the project itself is shared, as developer or more.
+    #[schemars(transform = FIELD.names(Named::Group, "group_id").premium(), length(min = 1), example = &"acme/leads")]
+    pub group: Option<String>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<ProtectedBranch>()));
+
+/// The section `protected_branches`.
+pub static KIND: Kind = Kind {
+    section: "protected_branches",
+    noun: "protected branch",
+    shape: Shape::List,
+    identity: &["name"],
+    required: &[],
+    homes: &[Home {
+        scope: Scope::Project,
+        fields: &TABLE,
+        place: Place::List(operation::PROTECTED_BRANCH_LIST),
+        create: Create::With(operation::PROTECTED_BRANCH_CREATE),
+        change: Change::Edit(operation::PROTECTED_BRANCH_UPDATE),
+        delete: Some(operation::PROTECTED_BRANCH_DELETE),
+        handle: &[Handle::path("name", "name")],
+        rows: Rows { keys: &["name"], also: &["push_access_levels", "merge_access_levels"] },
+        needs: &[Capability::People],
+        ..Home::PLAIN
+    }],
+    rules: &ProtectedBranches,
+};
+
+/// The lists of rows, each with the parameter by which a create takes a single level.
+const RULES: [(&str, &str); 3] = [
+    ("allowed_to_push", "push_access_level"),
+    ("allowed_to_merge", "merge_access_level"),
+    ("allowed_to_unprotect", "unprotect_access_level"),
+];
+
+struct ProtectedBranches;
+
+impl Rules for ProtectedBranches {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+        let rows = declared.get("allowed_to_unprotect").and_then(Value::plain);
+        let is_nobody = |row: &Json| {
+            row.get("access_level").and_then(Level::parse).is_some_and(|level| level.number == 0)
+        };
+        if rows.and_then(Json::as_array).is_some_and(|rows| rows.iter().any(is_nobody)) {
+            report(Fault {
+                severity: Severity::Error,
+                code: "unprotect-nobody",
+                field: Some("allowed_to_unprotect"),
+                message: "`no_access` is no level for who may unprotect: the service refuses it"
+                    .into(),
+                help: Some("write `admin` to leave it to administrators".into()),
+            });
+        }
+    }
+
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        let calls = match job.act {
+            Act::Change(declared, live, changed) if is_replaced(live, changed) => {
+                job.replace(declared, live)?
+            }
+            _ => job.plain()?,
+        };
+        let with_levels = |call: Call| Call { request: with_levels(call.request), ..call };
+        Ok(calls.into_iter().map(with_levels).collect())
+    }
+
+    fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+        let weaker = weaknesses(before, after).into_iter().map(Effect::Weakens);
+        weaker.chain(users(after).map(Effect::NeedsAccess)).collect()
+    }
+}
+
+/// Whether the service has no edit for what changes: without tiers it only edits one flag.
+fn is_replaced(live: &LiveEntry, changed: &[&str]) -> bool {
+    live.tier < Tier::Premium && changed.iter().any(|name| *name != "allow_force_push")
+}
+
+/// Where a rule of a new protection is a single level, that is said by its own parameter, which the
+/// service has without tiers too.
+fn with_levels(request: Request<Write>) -> Request<Write> {
+    if request.operation != operation::PROTECTED_BRANCH_CREATE.row() {
+        return request;
+    }
+    let mut body = request.body_fields().cloned().unwrap_or_default();
+    for (list, level) in RULES {
+        let rows = body.get(list).and_then(Value::plain).and_then(Json::as_array);
+        let single = match rows.map(Vec::as_slice) {
+            Some([row]) => row.get("access_level").cloned(),
+            _ => None,
+        };
+        if let Some(single) = single {
+            body.remove(list);
+            body.insert(level.to_owned(), single.into());
+        }
+    }
+    request.fields(body)
+}
+
+/// How `after` protects a branch less than `before`, each as the end of a sentence that starts with
+/// "would".
+fn weaknesses(before: &Object, after: &Object) -> Vec<String> {
+    if before.is_empty() {
+        return Vec::new();
+    }
+    if after.is_empty() {
+        return vec!["take the protection away".to_owned()];
+    }
+    let flag = |fields: &Object, name| fields.get(name).and_then(Json::as_bool).unwrap_or(false);
+    let mut weaknesses = Vec::new();
+    if flag(after, "allow_force_push") && !flag(before, "allow_force_push") {
+        weaknesses.push("allow force pushes".to_owned());
+    }
+    let owners = "code_owner_approval_required";
+    if flag(before, owners) && !flag(after, owners) {
+        weaknesses.push("no longer require the approval of code owners".to_owned());
+    }
+    for ((list, _), what) in RULES.into_iter().zip(["push", "merge", "unprotect"]) {
+        if is_weaker(before.get(list), after.get(list)) {
+            weaknesses.push(format!("let more people {what}"));
+        }
+    }
+    weaknesses
+}
+
+/// The users whom rows name.
+fn users(fields: &Object) -> impl Iterator<Item = u64> {
+    let rows = RULES.iter().filter_map(|(list, _)| fields.get(*list)?.as_array());
+    rows.flatten().filter_map(|row| row.get("user_id")?.as_u64())
+}
+
+/// Whether the rows `after` let somebody whom those `before` do not. What is not known lets nobody.
+fn is_weaker(before: Option<&Json>, after: Option<&Json>) -> bool {
+    let rows = |rows: Option<&Json>| rows.and_then(Json::as_array).cloned().unwrap_or_default();
+    let (before, after) = (rows(before), rows(after));
+    let lowest = |rows: &[Json]| {
+        let levels = rows.iter().filter_map(|row| Level::parse(row.get("access_level")?));
+        levels.map(|level| level.number).filter(|level| *level > 0).min().unwrap_or(u8::MAX)
+    };
+    let named = |row: &Json| {
+        ["user_id", "group_id"].iter().find_map(|name| Some((*name, row.get(*name)?.clone())))
+    };
+    lowest(&after) < lowest(&before)
+        || after
+            .iter()
+            .filter_map(named)
+            .any(|new| !before.iter().filter_map(named).any(|old| old == new))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::{
+            Names,
+            testing::{act, fields, live, object, remove, said, section},
+        },
+        operation::{PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE},
+    };
+
+    fn free() -> Json {
+        json!({
+            "id": 1, "name": "main", "allow_force_push": false,
+            "push_access_levels": [{"id": 1, "access_level": 40, "access_level_description": "Maintainers"}],
+            "merge_access_levels": [{"id": 2, "access_level": 40, "access_level_description": "Maintainers"}],
+        })
+    }
+
+    fn premium() -> Json {
+        let row = |id, level, user: Option<u64>, group: Option<u64>| json!({"id": id, "access_level": level, "access_level_description": "x", "user_id": user, "group_id": group});
+        json!({
+            "id": 1, "name": "main", "allow_force_push": false, "code_owner_approval_required": true,
+            "push_access_levels": [row(1, 40, None, None), row(2, 40, Some(5), None)],
+            "merge_access_levels": [row(3, 40, None, Some(6))],
+            "unprotect_access_levels": [],
+        })
+    }
+
+    fn names() -> Names {
+        let mut names = Names::default();
+        names.insert(Named::User, "alice", Some(5));
+        names.insert(Named::Group, "acme/leads", Some(6));
+        names
+    }
+
+    #[test]
+    fn rows_are_told_by_whom_they_name_and_only_then_by_their_level() {
+        let branch = live(section("protected_branches"), premium());
+        assert_eq!(
+            branch.fields["allowed_to_push"],
+            json!([{"id": 1, "access_level": "maintainer"}, {"id": 2, "user_id": 5}])
+        );
+        assert_eq!(branch.fields["allowed_to_merge"], json!([{"id": 3, "group_id": 6}]));
+        assert_eq!(
+            (branch.tier, live(section("protected_branches"), free()).tier),
+            (Tier::Premium, Tier::Free)
+        );
+    }
+
+    #[test]
+    fn a_single_level_is_sent_in_the_form_that_every_tier_has() {
+        let declared = fields(json!({
+            "name": "main",
+            "allowed_to_push": [{"access_level": "no_access"}],
+            "allowed_to_merge": [{"access_level": "maintainer"}, {"user": "alice"}],
+        }));
+        let body = fields(json!({
+            "name": "main", "push_access_level": 0, "allowed_to_merge": [{"access_level": 40}, {"user_id": 5}],
+        }));
+        assert_eq!(
+            act(section("protected_branches"), &names(), Act::Create(&declared)),
+            [PROTECTED_BRANCH_CREATE.request().arg("id", 7).fields(body)]
+        );
+        assert_eq!(
+            remove(section("protected_branches"), free()),
+            [PROTECTED_BRANCH_DELETE.request().arg("id", 7).arg("name", "main")]
+        );
+    }
+
+    #[test]
+    fn an_edit_says_which_rows_to_add_and_which_to_remove() {
+        let declared = fields(json!({
+            "name": "main",
+            "allowed_to_push": [{"access_level": "maintainer"}, {"group": "acme/leads"}],
+        }));
+        let entry = live(section("protected_branches"), premium());
+        let edit = act(
+            section("protected_branches"),
+            &names(),
+            Act::Change(&declared, &entry, &["allowed_to_push"]),
+        );
+        let body = fields(json!({
+            "allowed_to_push": [{"id": 2, "_destroy": true}, {"group_id": 6}],
+            "code_owner_approval_required": true,
+        }));
+        let patch = PROTECTED_BRANCH_UPDATE.request().arg("id", 7).arg("name", "main");
+        assert_eq!(said(&edit), said(&[patch.fields(body)]));
+    }
+
+    #[test]
+    fn without_tiers_a_level_changes_by_replacement_and_the_flag_by_an_edit() {
+        let entry = live(section("protected_branches"), free());
+        let changed = |declared: &Fields, changed: &[&str]| {
+            act(section("protected_branches"), &names(), Act::Change(declared, &entry, changed))
+        };
+        let declared = fields(json!({"name": "main", "allow_force_push": true}));
+        let edit = changed(&declared, &["allow_force_push"]);
+        assert_eq!(
+            edit.iter().map(|r| r.operation.id).collect::<Vec<_>>(),
+            ["protected-branch-edit"]
+        );
+        let declared =
+            fields(json!({"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}));
+        let replaced = changed(&declared, &["allowed_to_push"]);
+        let add = |push| {
+            PROTECTED_BRANCH_CREATE.request().arg("id", 7).fields(fields(json!({
+                "name": "main", "allow_force_push": false, "push_access_level": push, "merge_access_level": 40,
+            })))
+        };
+        let remove = PROTECTED_BRANCH_DELETE.request().arg("id", 7).arg("name", "main");
+        assert_eq!(said(&replaced), said(&[remove, add(0), add(40)]));
+    }
+
+    #[test]
+    fn what_protects_less_is_named() {
+        let rows = |rows: Json| json!({"allowed_to_push": rows, "allow_force_push": false});
+        let weak = |before: Json, after: Json| weaknesses(&object(before), &object(after));
+        let nobody = json!([{"access_level": "no_access"}]);
+        let maintainers = json!([{"id": 1, "access_level": "maintainer"}]);
+        let developers = json!([{"access_level": "developer"}]);
+        let alice = json!([{"access_level": "maintainer"}, {"user_id": 5}]);
+        for (before, after, weaker) in [
+            (&maintainers, &developers, true),
+            (&nobody, &maintainers, true),
+            (&maintainers, &nobody, false),
+            (&developers, &maintainers, false),
+            (&maintainers, &alice, true),
+            (&alice, &maintainers, false),
+            (&alice, &alice, false),
+        ] {
+            let found = weak(rows(before.clone()), rows(after.clone()));
+            assert_eq!(!found.is_empty(), weaker, "{before} {after}");
+        }
+        assert_eq!(weak(json!({}), rows(developers.clone())), [] as [&str; 0]);
+        assert_eq!(weak(rows(maintainers), json!({})), ["take the protection away"]);
+        assert_eq!(
+            weak(
+                json!({"code_owner_approval_required": true}),
+                json!({"code_owner_approval_required": false, "allow_force_push": true})
+            ),
+            ["allow force pushes", "no longer require the approval of code owners"]
+        );
+    }
+}

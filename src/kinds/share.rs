@@ -1,0 +1,165 @@
+//! Groups that a project is shared with (reference 2, 4.2 and 4.4).
+//!
+//! They are a list in the project's own answer. The service has no edit: a share that differs is
+//! removed and added anew.
+
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+
+use crate::{
+    field::{Accepted, FIELD, Named, Scope},
+    kind::{
+        Capability, Change, Create, Effect, Fault, Handle, Home, Kind, Place, Rules, Shape, Table,
+    },
+    level::Level,
+    operation,
+    page::Rows,
+    schema,
+    value::{Fields, Object},
+};
+
+/// A group whose members have access to the project.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Share {
+    /// The full path of the group; upper and lower case are the same.
+    #[schemars(
+        transform = FIELD.accepted(Accepted::OnCreate).names(Named::Group, "group_id").read_as("group_full_path"),
+        length(min = 1),
+        example = &"acme/security"
+    )]
+    pub group: String,
+    /// The most that its members may do in the project.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("group_access_level").level())]
+    pub group_access: Option<Level>,
+    /// The day on which the share ends, as `YYYY-MM-DD`. `null` means never.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).nullable(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
+    pub expires_at: Option<String>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Share>()));
+
+/// The section `shares`.
+pub static KIND: Kind = Kind {
+    section: "shares",
+    noun: "share",
+    shape: Shape::List,
+    identity: &["group"],
+    required: &["group_access"],
+    homes: &[Home {
+        scope: Scope::Project,
+        fields: &TABLE,
+        place: Place::In("shared_with_groups"),
+        create: Create::With(operation::SHARE_CREATE),
+        change: Change::Replace,
+        delete: Some(operation::SHARE_DELETE),
+        handle: &[Handle::path("group_id", "group_id")],
+        rows: Rows { keys: &["group_id"], also: &["group_full_path", "group_access_level"] },
+        ..Home::PLAIN
+    }],
+    rules: &Shares,
+};
+
+struct Shares;
+
+impl Rules for Shares {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+        super::member::check_day(declared, report);
+    }
+
+    // The service takes what rules grant to a group away along with its share.
+    fn effects(&self, _who: Option<u64>, _before: &Object, after: &Object) -> Vec<Effect> {
+        vec![if after.is_empty() {
+            Effect::Takes(Capability::People)
+        } else {
+            Effect::Provides(Capability::People)
+        }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::{
+            Job, Names,
+            calls::Act,
+            testing::{act, fields, live, object, remove, said, section, target},
+        },
+        operation::{SHARE_CREATE, SHARE_DELETE},
+        value::Json,
+    };
+
+    fn raw() -> Json {
+        json!({
+            "group_id": 4, "group_name": "Security", "group_full_path": "acme/Security",
+            "group_access_level": 20, "expires_at": null,
+        })
+    }
+
+    fn names() -> Names {
+        let mut names = Names::default();
+        names.insert(Named::Group, "acme/security", Some(4));
+        names
+    }
+
+    #[test]
+    fn a_live_share_reads_in_the_shape_of_a_manifest() {
+        let share = live(section("shares"), raw());
+        assert_eq!(
+            share.fields,
+            object(
+                json!({"group": "acme/Security", "group_access": "reporter", "expires_at": null})
+            )
+        );
+        assert_eq!(section("shares").name(&share.fields), "acme/security");
+    }
+
+    #[test]
+    fn a_share_is_added_by_the_id_of_its_group() {
+        let declared = fields(json!({"group": "acme/Security", "group_access": "developer"}));
+        let body = fields(json!({"group_id": 4, "group_access": 30}));
+        assert_eq!(
+            act(section("shares"), &names(), Act::Create(&declared)),
+            [SHARE_CREATE.request().arg("id", 7).fields(body)]
+        );
+        assert_eq!(
+            remove(section("shares"), raw()),
+            [SHARE_DELETE.request().arg("id", 7).arg("group_id", 4)]
+        );
+    }
+
+    #[test]
+    fn a_share_that_differs_is_replaced_and_put_back_if_that_fails() {
+        let (declared, live) = (
+            fields(json!({"group": "acme/security", "group_access": "developer"})),
+            live(section("shares"), {
+                let mut raw = raw();
+                raw["expires_at"] = "2099-01-31".into();
+                raw
+            }),
+        );
+        let job = Job {
+            section: section("shares"),
+            target: &target(),
+            names: &Names::default(),
+            act: Act::Change(&declared, &live, &["group_access"]),
+        };
+        let calls = KIND.rules.calls(&job).unwrap();
+        let add = |level| {
+            SHARE_CREATE.request().arg("id", 7).fields(fields(
+                json!({"group_id": 4, "group_access": level, "expires_at": "2099-01-31"}),
+            ))
+        };
+        let requests: Vec<_> = calls.iter().map(|call| call.request.clone()).collect();
+        let remove = SHARE_DELETE.request().arg("id", 7).arg("group_id", 4);
+        assert_eq!(said(&requests), said(&[remove, add(30), add(20)]));
+        assert_eq!(
+            calls.iter().map(|call| call.restores).collect::<Vec<_>>(),
+            [false, false, true]
+        );
+    }
+}

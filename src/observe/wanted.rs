@@ -1,0 +1,93 @@
+//! What is looked at of a container's own object, so that the rest of an answer is not kept.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use crate::{
+    desired::Container,
+    field::Tier,
+    kind::{Place, Section},
+    kinds,
+    operation::Wanted,
+};
+
+/// What is looked at of any of the objects of `containers`.
+pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>) -> Wanted {
+    let mut keys = BTreeSet::new();
+    for container in containers {
+        let (_, itself) = kinds::container(container.scope);
+        keys.extend(itself.looked_at);
+        for section in container.sections.values() {
+            let declared: BTreeSet<&str> = section.names().collect();
+            add(section.of, &declared, &mut keys);
+        }
+    }
+    Wanted::keys(keys.into_iter().map(|key| Cow::Owned(key.to_owned())))
+}
+
+/// Adds what `section` looks at to read what is `declared` out of an object.
+fn add<'c>(section: Section, declared: &BTreeSet<&'c str>, keys: &mut BTreeSet<&'c str>) {
+    match section.home.place {
+        Place::In(field) => drop(keys.insert(field)),
+        Place::Object => {
+            let table = section.table();
+            // That a field of a higher tier is there says that the service has this tier.
+            let always = table
+                .specs()
+                .iter()
+                .filter(|spec| spec.field.tier > Tier::Free || spec.field.with_every_edit);
+            for name in declared.iter().copied().chain(always.map(|spec| spec.name.as_str())) {
+                let field = table.field(name);
+                keys.extend(field.live_name(name));
+                // What replaces a deprecated field is read where an answer leaves that out.
+                keys.extend(field.replaced_by.as_deref());
+            }
+        }
+        Place::Itself(_) | Place::List(_) | Place::Optional(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::value::Object;
+
+    /// Whatever field is declared, a kind reads the same from what is kept as from everything.
+    #[test]
+    fn what_is_kept_is_enough_to_read_any_field() {
+        let in_object = |section: &Section| matches!(section.home.place, Place::Object);
+        for section in kinds::everywhere().filter(in_object) {
+            let specs = section.table().specs();
+            let live = |deprecated: bool, tier: Tier| -> Object {
+                let said = specs.iter().filter(|spec| {
+                    (deprecated || spec.field.replaced_by.is_none()) && spec.field.tier <= tier
+                });
+                let names = said.filter_map(|spec| spec.field.live_name(&spec.name));
+                let more = [("id", json!(7)), ("added_by_hand", json!(1)), ("other", json!(2))];
+                let more = more.map(|(name, value)| (name.to_owned(), value));
+                names.map(|name| (name.to_owned(), json!(name))).chain(more).collect()
+            };
+            let names = specs.iter().map(|spec| spec.name.as_str()).chain(["added_by_hand"]);
+            for (name, empty, deprecated, tier) in names.flat_map(|name| {
+                let tiers = [Tier::Free, Tier::Premium, Tier::Ultimate];
+                let cases = tiers.into_iter().flat_map(|tier| {
+                    [(true, true), (true, false), (false, true), (false, false)]
+                        .map(|(empty, deprecated)| (empty, deprecated, tier))
+                });
+                cases.map(move |(empty, deprecated, tier)| (name, empty, deprecated, tier))
+            }) {
+                let mut raw = live(deprecated, tier);
+                raw.insert("empty_repo".into(), empty.into());
+                let (_, itself) = kinds::container(section.home.scope);
+                let mut keys: BTreeSet<&str> = itself.looked_at.iter().copied().collect();
+                add(section, &BTreeSet::from([name]), &mut keys);
+                let mut kept = raw.clone();
+                kept.retain(|key, _| keys.contains(key.as_str()));
+                let read = |raw| section.read(raw, &|wanted| wanted == name);
+                assert!(read(&raw) == read(&kept), "{section:?}.{name} of {raw:?}");
+                assert!(!kept.contains_key("other"));
+            }
+        }
+    }
+}

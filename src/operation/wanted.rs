@@ -1,0 +1,59 @@
+//! What is kept of an answer.
+
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
+
+/// Which keys of the objects of an answer somebody looks at. The others are not kept: a project has
+/// 130 of them, and a plan needs a handful. A value that is kept is kept whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of them.
+    #[default]
+    All,
+    /// These.
+    Keys(Arc<BTreeSet<Cow<'static, str>>>),
+}
+
+impl Wanted {
+    /// Only `keys`.
+    pub fn keys<K: Into<Cow<'static, str>>>(keys: impl IntoIterator<Item = K>) -> Self {
+        Self::Keys(Arc::new(keys.into_iter().map(Into::into).collect()))
+    }
+
+    /// These, and `keys`.
+    #[must_use]
+    pub fn and(mut self, keys: &[&'static str]) -> Self {
+        if let Self::Keys(wanted) = &mut self
+            && !keys.iter().all(|key| wanted.contains(*key))
+        {
+            Arc::make_mut(wanted).extend(keys.iter().map(|key| Cow::Borrowed(*key)));
+        }
+        self
+    }
+
+    /// Whether `key` is looked at.
+    pub fn has(&self, key: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Keys(keys) => keys.contains(key),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_added_is_wanted_too() {
+        let wanted = Wanted::keys(["id", "path"]);
+        let shared = wanted.clone();
+        let more = wanted.and(&["id", "name"]);
+        assert_eq!(
+            ["id", "path", "name", "other"].map(|key| more.has(key)),
+            [true, true, true, false]
+        );
+        assert!(!shared.has("name"), "others who share it are not told");
+        assert_eq!(Wanted::All.and(&["id"]), Wanted::All);
+        assert!(Wanted::All.has("anything"));
+    }
+}
