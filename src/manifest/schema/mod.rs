@@ -179,3 +179,19 @@ fn insert(schema: &mut Object, name: &str, property: Json) {
         properties.insert(name.to_owned(), property);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_not_planned() {
+        let documents = DocumentKind::ALL.map(DocumentKind::name);
+        assert!(PLANNED_DOCUMENTS.iter().all(|planned| !documents.contains(planned)));
+        for section in kinds::everywhere() {
+            let (name, table) = (section.section, section.table());
+            assert!(!PLANNED_KEYS.contains(&name), "{name}");
+            assert!(table.get(PLANNED_FIELD).is_none(), "{name}");
+        }
+    }
+}

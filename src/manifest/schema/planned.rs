@@ -4,7 +4,7 @@
 pub(in crate::manifest) const PLANNED_DOCUMENTS: [&str; 2] = ["Defaults", "Profile"];
 
 /// The keys of a `Project` that are to come.
-pub(in crate::manifest) const PLANNED_KEYS: [&str; 33] = [
+pub(in crate::manifest) const PLANNED_KEYS: [&str; 31] = [
     "approval_rules",
     "approvals",
     "badges",
@@ -27,14 +27,12 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 33] = [
     "params",
     "pipeline_schedules",
     "previously",
-    "protected_branches",
     "protected_environments",
     "protected_tags",
     "push_mirrors",
     "remote_mirrors",
     "schedules",
     "services",
-    "shares",
     "undeclared_projects",
     "uses",
     "watch",
