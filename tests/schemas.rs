@@ -35,6 +35,15 @@ fn an_editor_accepts_what_undrift_accepts() {
             assert!(errors.is_empty(), "{name}: {errors:?}");
         }
     }
+    for accepted in [
+        json!({"kind": "Group", "path": "acme"}),
+        json!({
+            "kind": "Group", "path": "acme",
+            "members": [{"user": "alice", "access_level": "owner"}], "unlisted": {"members": "fail"},
+        }),
+    ] {
+        assert!(validator.is_valid(&accepted), "{accepted}");
+    }
     for refused in [
         json!({}),
         json!({"kind": "Projct"}),
@@ -46,6 +55,9 @@ fn an_editor_accepts_what_undrift_accepts() {
         json!({"kind": "Acknowledge", "guard": "removals"}),
         json!({"kind": "Acknowledge", "guard": "removal", "at": "a/b"}),
         json!({"kind": "Acknowledge", "guard": "removals", "at": "a/b", "path": "a/b"}),
+        json!({"kind": "Group"}),
+        json!({"kind": "Group", "path": "a", "settings": {}}),
+        json!({"kind": "Group", "path": "a", "unlisted": {"hooks": "fail"}}),
     ] {
         assert!(!validator.is_valid(&refused), "{refused}");
     }

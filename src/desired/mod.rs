@@ -6,6 +6,8 @@
 
 mod acknowledgement;
 mod declared;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -43,6 +43,14 @@ pub static CODES: &[(&str, &str)] = &[
         "Dates are written as `YYYY-MM-DD`, and the day must exist. The service refuses a day that is over; the day is taken in UTC.",
     ),
     (
+        "deleting-group",
+        "The group is marked for deletion, and the service removes it on its own some days later. Whatever is changed in it is lost with it.",
+    ),
+    (
+        "deleting-project",
+        "The project is marked for deletion, and the service removes it on its own some days later. Whatever is changed in it is lost with it.",
+    ),
+    (
         "deprecated",
         "The service still accepts this name but has a new one for it, and a later release may drop the old one. The manifest works as it \
          is; change the name when you touch it next.",
@@ -93,6 +101,11 @@ pub static CODES: &[(&str, &str)] = &[
         "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others.",
     ),
     (
+        "inherited-access",
+        "A user has access to a project or group through the groups above it, and the service refuses a direct membership with a lower level \
+         than that. To lower it, lower the membership above.",
+    ),
+    (
         "literal-secret",
         "What looks like a secret is written in the manifest, where everybody who can read the repository can read it, for ever. Write where \
          it comes from instead: `{env: NAME}` or `{file: PATH}`.",
@@ -116,6 +129,10 @@ pub static CODES: &[(&str, &str)] = &[
          manifest folder, if there is none), and no symbolic link. A picture to upload must be there; a secret only where `apply` runs.",
     ),
     (
+        "missing-group",
+        "The group does not exist, or the token cannot see it. undrift does not create groups yet.",
+    ),
+    (
         "missing-namespace",
         "The group or user that the project would be in does not exist, or the token may not see it; the service answers the same in \
          both cases. undrift creates projects, not groups.",
@@ -132,9 +149,19 @@ pub static CODES: &[(&str, &str)] = &[
          `''`. A plan works without and says what it could not compare; nothing is applied before all of them are there.",
     ),
     (
+        "moved-group",
+        "The path leads to a group with another path: it was renamed. undrift does not follow renames, because a new group may take the old \
+         path at any time.",
+    ),
+    (
         "moved-project",
         "The path leads to a project that has another one by now. Renamed projects answer under their old path for a while; undrift \
          does not follow, because somebody else may take the old path.",
+    ),
+    (
+        "nearly-the-same",
+        "Two addresses that differ only in a `/` at the end are two addresses for the service, and mostly a slip for people. A second hook \
+         beside the first would call one receiver twice, so undrift asks which one is meant.",
     ),
     (
         "no-manifests",
@@ -208,6 +235,10 @@ pub static CODES: &[(&str, &str)] = &[
         "unknown-field",
         "undrift knows no such field here. Names are the service's own. A misspelt field that was ignored would never be applied, so it is \
          an error; a field that is too new for undrift may stand below `extra:`.",
+    ),
+    (
+        "unknown-group",
+        "The service knows no group with this path, or the token cannot see it. Paths are compared in any case.",
     ),
     (
         "unknown-user",

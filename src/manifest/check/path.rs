@@ -21,6 +21,9 @@ pub(super) fn check(scope: Scope, path: &str, is_new: bool) -> Result<(), &'stat
     if segments.len() < 2 && scope == Scope::Project {
         return Err("must have a namespace, as in `acme/shop`");
     }
+    if path.is_empty() {
+        return Err("must not be empty");
+    }
     if !path.chars().all(|c| c.is_ascii_alphanumeric() || c == '/' || SPECIAL.contains(&c)) {
         return Err("must have only letters, digits, `.`, `-`, `_` and `/`");
     }
@@ -92,7 +95,23 @@ mod tests {
                 "{path}"
             );
         }
-        assert!(check(Scope::Project, &format!("acme/{}", "a".repeat(256)), false).is_err());
-        assert!(check(Scope::Group, "acme", true).is_ok());
+        let long = format!("acme/{}", "a".repeat(256));
+        assert!(check(Scope::Project, &long, false).is_err());
+    }
+
+    #[test]
+    fn a_group_needs_no_namespace() {
+        for (path, valid) in [
+            ("acme", true),
+            ("acme/web", true),
+            ("", false),
+            ("acme/", false),
+            ("/acme", false),
+            ("-acme", false),
+            ("acme.git", false),
+            (".", false),
+        ] {
+            assert_eq!(check(Scope::Group, path, false).is_ok(), valid, "{path:?}");
+        }
     }
 }

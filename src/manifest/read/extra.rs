@@ -153,6 +153,7 @@ mod tests {
             "settings" => {
                 ["project-create", "project-create-for-user", "project-edit"].contains(&row.id)
             }
+            "shares" => row.path.starts_with("/projects/:id/share"),
             section => row.path.starts_with(&format!("/projects/:id/{section}")),
         };
         rows.filter(is_written).collect()

@@ -7,116 +7,54 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    diff::Shown,
-    kind::Namespace,
-    live::Facts,
-    manifest::{Entry, Section, State, Unlisted},
-    origin::{Layer, Sourced},
-    page,
+    address::Address,
+    desired::{
+        Creation, Declared, Guard, Unlisted,
+        testing::{container as container_of, fields, origin, shop},
+    },
+    diff::{Note, Refusal, Shown},
+    field::Named,
+    kind::{Capability, Effect, Namespace, NamespaceOwner, Target, testing::object},
+    live::{
+        Collection, Presence, Question,
+        testing::{CALLER, caller, here, target},
+    },
     secret::Reference,
-    value::{Json, Object, Value},
+    value::Json,
 };
 
-const CALLER: u64 = 7;
+mod approve;
+mod guards;
+mod order;
 
-fn origin(line: u32) -> Origin {
-    Origin { file: "shop.yaml".into(), line, column: 1, layer: Layer::Project }
-}
-
-fn object(value: &Json) -> Object {
-    value.as_object().cloned().unwrap_or_default()
-}
-
-/// A declared value: `{"env": NAME}` is a secret, `{"file": PATH}` a file to upload, everything
-/// else is plain.
-fn value(json: &Json) -> Value {
-    let text = |name: &str| json.get(name).and_then(Json::as_str);
-    match (text("env"), text("file")) {
-        (Some(name), _) => Value::Secret(Reference::Env(name.into())),
-        (_, Some(path)) => Value::File(path.into()),
-        _ => json.clone().into(),
-    }
-}
-
-fn entry(section: &'static str, json: &Json) -> Entry {
-    let mut json = object(json);
-    let state = if json.remove("state").is_some() { State::Absent } else { State::Present };
-    let fields = json
-        .iter()
-        .map(|(n, v)| (n.clone(), Sourced { value: value(v), origin: origin(3) }))
-        .collect::<Declared>();
-    let key = kinds::of_section(section).unwrap().key(&json);
-    Entry { key, origin: origin(2), state, fields }
-}
-
-/// A declared project; a section that is a list has its entries in an array.
-fn declared(sections: &Json, unlisted: Unlisted) -> manifest::Project {
-    let sections = object(sections).into_iter().map(|(name, entries)| {
-        let kind = kinds::of_section(&name).unwrap();
-        let entries = match entries {
-            Json::Array(entries) => entries.iter().map(|e| entry(kind.section(), e)).collect(),
-            one => vec![entry(kind.section(), &one)],
-        };
-        (
-            kind.section(),
-            Section { kind, origin: origin(1), unlisted, unlisted_origin: origin(9), entries },
-        )
-    });
-    manifest::Project {
-        path: "acme/shop".into(),
-        origin: origin(1),
-        create: None,
-        sections: sections.collect(),
-    }
-}
-
-/// What the service has of `project`, as it would answer.
-fn live(project: &manifest::Project, sections: &Json) -> Live {
-    let target = Target { path: project.path.clone(), id: Some(1), namespace: None };
-    let sections = object(sections).into_iter().map(|(name, raw)| {
-        let kind = kinds::of_section(&name).unwrap();
-        let names: Vec<_> = project.sections[kind.section()]
-            .entries
-            .iter()
-            .flat_map(|e| e.fields.keys().map(str::to_owned))
-            .collect();
-        let read = |raw: &Object| kind.read(raw, &|name| names.iter().any(|n| n == name));
-        let collection = match raw {
-            Json::Array(raw) => Collection::Complete(
-                page::whole(raw.iter().map(object).collect()).map(|raw| read(&raw)),
-            ),
-            Json::Null => Collection::One(None),
-            raw => Collection::One(Some(read(&object(&raw)))),
-        };
-        (kind.section(), collection)
-    });
-    let facts = Facts { target, archived: false, personal_owner: None };
-    Live { sections: sections.collect(), ..Live::of(Presence::Here(facts), Duration::ZERO) }
-}
-
-fn settings(secrets: &[(&str, &str)]) -> Settings {
+pub(super) fn settings(secrets: &[(&str, &str)]) -> Settings {
     let mut found =
         Secrets::new("/", secrets.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
     let references: Vec<_> =
         ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
     found.resolve(&references);
     Settings {
-        caller: Caller { id: CALLER, username: "root".into(), administrator: true },
+        caller: caller(),
         secrets: Arc::new(found),
-        selection: Selection::default(),
         resend: Vec::new(),
         limits: Limits::default(),
-        acknowledged: Vec::new(),
     }
 }
 
-fn plan_of(sections: &Json, live_sections: &Json) -> ProjectPlan {
-    let declared = declared(sections, Unlisted::Report);
-    project(&declared, &live(&declared, live_sections), &settings(&[("A", "from-env-a")]))
+impl Plan {
+    /// A plan of so many projects, of which nothing is kept.
+    pub(crate) fn of(findings: Findings, projects: usize) -> Self {
+        Self { findings, projects, ..Self::default() }
+    }
+}
+
+fn plan_of(sections: &Json, live_sections: &Json) -> ContainerPlan {
+    let declared = shop(sections, Unlisted::Report);
+    container(&declared, &here(&declared, live_sections), &settings(&[("A", "from-env-a")]))
 }
 
 /// What a plan does, a line a step.
-fn steps(plan: &ProjectPlan) -> Vec<String> {
+fn steps(plan: &ContainerPlan) -> Vec<String> {
     let line = |step: &Step| {
         let fields: Vec<_> = step.changes.iter().map(|c| c.field.as_str()).collect();
         format!("{:?} {} {}", step.action, step.address, fields.join(" "))
@@ -233,10 +171,10 @@ fn a_secret_is_compared_where_it_is_known_and_never_shown() {
 #[test]
 fn a_secret_that_the_service_would_refuse_to_mask_is_a_problem() {
     let variable = |masked: bool| json!({"variables": [{"key": "K", "environment_scope": "*", "value": {"env": "A"}, "masked": masked}]});
-    let declared = declared(&variable(true), Unlisted::Report);
-    let plan = project(
+    let declared = shop(&variable(true), Unlisted::Report);
+    let plan = container(
         &declared,
-        &live(&declared, &json!({"variables": []})),
+        &here(&declared, &json!({"variables": []})),
         &settings(&[("A", "short")]),
     );
     assert_eq!(
@@ -263,14 +201,11 @@ fn unlisted_entries_are_reported_deleted_or_ignored() {
         {"id": CALLER, "username": "root", "access_level": 50},
     ]});
     let run = |unlisted| {
-        let declared = declared(&sections, unlisted);
-        let plan = project(&declared, &live(&declared, &members), &settings(&[]));
+        let declared = shop(&sections, unlisted);
+        let plan = container(&declared, &here(&declared, &members), &settings(&[]));
         (
             steps(&plan),
-            plan.notes
-                .into_iter()
-                .map(|n| format!("{:?} {}", n.reason, n.address))
-                .collect::<Vec<_>>(),
+            plan.notes.iter().map(|n| format!("{:?} {}", n.reason, n.address)).collect::<Vec<_>>(),
         )
     };
     let (steps, notes) = run(Unlisted::Report);
@@ -289,7 +224,7 @@ fn unlisted_entries_are_reported_deleted_or_ignored() {
 
 #[test]
 fn nothing_is_concluded_from_what_was_not_read_to_its_end() {
-    let declared = declared(
+    let declared = shop(
         &json!({"variables": [{"key": "A", "environment_scope": "*", "value": "x"}]}),
         Unlisted::Delete,
     );
@@ -298,9 +233,9 @@ fn nothing_is_concluded_from_what_was_not_read_to_its_end() {
         (Collection::Unreadable("403".into()), "403"),
         (Collection::Fresh, ""),
     ] {
-        let mut live = live(&declared, &json!({}));
+        let mut live = here(&declared, &json!({}));
         live.sections.insert("variables", collection);
-        let plan = project(&declared, &live, &settings(&[]));
+        let plan = container(&declared, &live, &settings(&[]));
         let incomplete: Vec<_> = plan.incomplete.iter().map(|i| &*i.reason.message).collect();
         assert_eq!(
             (plan.steps.len(), incomplete),
@@ -311,27 +246,27 @@ fn nothing_is_concluded_from_what_was_not_read_to_its_end() {
 
 #[test]
 fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
-    let mut declared = declared(
+    let mut declared = shop(
         &json!({"settings": {"visibility": "private"}, "members": [{"user": "bob", "access_level": "guest"}], "archived": {"archived": true},
             "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]}),
         Unlisted::Delete,
     );
-    let namespace = Some(Namespace { id: 5, owner: crate::kind::NamespaceOwner::Group });
-    let target = Target { path: declared.path.clone(), id: None, namespace };
-    let mut live = live(&declared, &json!({}));
+    let namespace = Some(Namespace { id: 5, owner: NamespaceOwner::Group });
+    let target = Target { id: None, namespace, ..target(&declared) };
+    let mut live = here(&declared, &json!({}));
     live.presence = Presence::Missing(target);
-    let plan = project(&declared, &live, &settings(&[]));
+    let plan = container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems[0].code), (0, "missing-project"));
 
-    declared.create = Some(Declared::default());
-    let plan = project(&declared, &live, &settings(&[]));
+    declared.create = Creation::Allowed(Declared::default());
+    let plan = container(&declared, &live, &settings(&[]));
     assert_eq!(plan.problems[0].code, "unknown-user");
-    live.users.insert("bob".into(), Some(9));
-    let plan = project(&declared, &live, &settings(&[]));
+    live.names.insert(Named::User, "bob", Some(9));
+    let plan = container(&declared, &live, &settings(&[]));
     let want = [
         "Create acme/shop visibility",
-        "Create acme/shop#variables/A@* environment_scope key value",
         "Create acme/shop#members/bob access_level",
+        "Create acme/shop#variables/A@* environment_scope key value",
         "Create acme/shop#archived archived",
     ];
     assert_eq!(steps(&plan), want);
@@ -342,12 +277,20 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
 #[test]
 fn every_problem_is_explained() {
     for code in [
+        "acknowledgement",
+        "deleting-group",
+        "deleting-project",
         "guard",
+        "inherited-access",
         "missing-field",
+        "missing-group",
         "missing-namespace",
         "missing-project",
         "missing-secret",
+        "moved-group",
         "moved-project",
+        "nearly-the-same",
+        "unknown-group",
         "unknown-user",
     ] {
         assert!(crate::diagnostic::codes::explain(code).is_some(), "{code}");
@@ -356,10 +299,10 @@ fn every_problem_is_explained() {
 
 #[test]
 fn a_project_that_moved_is_a_problem_that_names_the_new_path() {
-    let declared = declared(&json!({}), Unlisted::Report);
-    let mut live = live(&declared, &json!({}));
+    let declared = shop(&json!({}), Unlisted::Report);
+    let mut live = here(&declared, &json!({}));
     live.presence = Presence::Moved { to: Some("acme/store".into()) };
-    let plan = project(&declared, &live, &settings(&[]));
+    let plan = container(&declared, &live, &settings(&[]));
     assert_eq!(
         (plan.problems[0].code, plan.problems[0].help.as_deref()),
         ("moved-project", Some("write `path: acme/store`"))
@@ -367,132 +310,24 @@ fn a_project_that_moved_is_a_problem_that_names_the_new_path() {
 }
 
 #[test]
-fn removals_are_refused_by_number_share_and_emptiness() {
-    for (live_count, removed, want) in [
-        (1, 1, Some("would remove the only entry")),
-        (3, 2, None),
-        (4, 1, None),
-        (4, 2, Some("would remove 2 entries of 4; the limit is 25 %")),
-        (60, 5, None),
-        (60, 6, Some("would remove 6 entries of 60; the limit is 5")),
-        (0, 0, None),
-    ] {
-        let names: Vec<_> = (0..live_count).map(|i| format!("V{i}")).collect();
-        let entries = names.iter().enumerate().map(|(i, name)| {
-            let mut entry = json!({"key": name, "environment_scope": "*"});
-            if i < removed {
-                entry["state"] = "absent".into();
-            }
-            entry
-        });
-        let raw: Vec<_> = names
-            .iter()
-            .map(|name| json!({"key": name, "environment_scope": "*", "value": "x"}))
-            .collect();
-        let plan =
-            plan_of(&json!({"variables": entries.collect::<Vec<_>>()}), &json!({"variables": raw}));
-        let refusals: Vec<_> =
-            plan.refusals.iter().map(|r| (r.reason.as_str(), r.acknowledgement.clone())).collect();
-        let want: Vec<_> = want
-            .map(|reason| (reason, "removals:acme/shop#variables".to_owned()))
-            .into_iter()
-            .collect();
-        assert_eq!(refusals, want, "{removed} of {live_count}");
-    }
-}
-
-#[test]
-fn an_acknowledgement_lets_one_object_through() {
-    let declared = declared(&json!({"settings": {"visibility": "public"}}), Unlisted::Report);
-    let live = live(&declared, &json!({"settings": {"visibility": "internal"}}));
-    let mut settings = settings(&[]);
-    let plan = project(&declared, &live, &settings);
-    assert_eq!(plan.refusals[0].reason, "would widen visibility from internal to public");
-    settings.acknowledged = vec!["visibility:acme/other#settings".into()];
-    assert_eq!(project(&declared, &live, &settings).refusals.len(), 1);
-    settings.acknowledged = vec![plan.refusals[0].acknowledgement.clone()];
-    assert_eq!(project(&declared, &live, &settings).refusals.len(), 0);
-    let narrowed = plan_of(
-        &json!({"settings": {"visibility": "private"}}),
-        &json!({"settings": {"visibility": "public"}}),
-    );
-    assert_eq!(narrowed.refusals.len(), 0);
-}
-
-#[test]
-fn the_last_owner_and_the_callers_access_are_guarded() {
-    let run = |user: &str, level: &str, id: u64, owners: Option<Vec<u64>>| {
-        let declared = declared(
-            &json!({"members": [{"user": user, "access_level": level}]}),
-            Unlisted::Report,
-        );
-        let mut live = live(
-            &declared,
-            &json!({"members": [{"id": id, "username": user, "access_level": 50}]}),
-        );
-        live.owners = owners;
-        project(&declared, &live, &settings(&[]))
-            .refusals
-            .into_iter()
-            .map(|r| r.acknowledgement)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(run("bob", "maintainer", 2, Some(vec![2])), ["last-owner:acme/shop#members/bob"]);
-    assert_eq!(
-        run("bob", "maintainer", 2, None),
-        ["last-owner:acme/shop#members/bob"],
-        "what was not read does not count"
-    );
-    assert_eq!(run("bob", "maintainer", 2, Some(vec![2, 3])), [] as [&str; 0]);
-    assert_eq!(
-        run("root", "developer", CALLER, Some(vec![CALLER, 3])),
-        ["own-access:acme/shop#members/root"]
-    );
-}
-
-#[test]
-fn the_new_is_in_place_before_the_old_goes() {
-    let declared = json!({"variables": [
-        {"key": "A", "environment_scope": "prod", "value": "x"},
-        {"key": "A", "environment_scope": "*", "state": "absent"},
-    ], "settings": {"jobs_enabled": true}});
-    let live = json!({"variables": [{"key": "A", "environment_scope": "*", "value": "x"}, {"key": "B", "environment_scope": "*", "value": "x"}],
-        "settings": {"jobs_enabled": false}});
-    let plan = plan_of(&declared, &live);
-    let want = [
-        "Update acme/shop#settings jobs_enabled",
-        "Create acme/shop#variables/A@prod environment_scope key value",
-        "Delete acme/shop#variables/A@* value",
-    ];
-    assert_eq!(
-        steps(&plan)
-            .iter()
-            .map(|s| s.split(" variable_type").next().unwrap().to_owned())
-            .collect::<Vec<_>>(),
-        want
-    );
-    assert_eq!(plan.steps[1].after[0].reason, "variables need CI/CD");
-    assert!(plan.steps[2].after.iter().any(|edge| edge.reason == "create first, then remove"));
-}
-
-#[test]
 fn a_hook_is_found_by_its_url_or_by_an_earlier_one() {
-    let hook = |id: u64, url: &str| json!({"id": id, "url": url, "push_events": true});
-    let declared = |more: Json| {
+    let made = "2026-01-31T12:00:00.000Z";
+    let hook =
+        |id: u64, url: &str| json!({"id": id, "url": url, "push_events": true, "created_at": made});
+    let ci = |more: Json| {
         let mut hook = json!({"name": "ci", "url": "https://new.example.org", "push_events": true});
-        hook.as_object_mut().unwrap().extend(object(&more));
+        hook.as_object_mut().unwrap().extend(object(more));
         json!({"hooks": [hook]})
     };
-    let moved = declared(json!({"previously": ["https://old.example.org"]}));
+    let moved = ci(json!({"previously": ["https://old.example.org"]}));
     let plan = plan_of(&moved, &json!({"hooks": [hook(1, "https://old.example.org")]}));
     assert_eq!(steps(&plan), ["Update acme/shop#hooks/ci url"]);
-    let plan =
-        plan_of(&declared(json!({})), &json!({"hooks": [hook(1, "https://old.example.org")]}));
+    let plan = plan_of(&ci(json!({})), &json!({"hooks": [hook(1, "https://old.example.org")]}));
     assert_eq!(steps(&plan), ["Create acme/shop#hooks/ci push_events url"]);
     // What a lost answer left behind twice is removed, the oldest stays.
     let twice =
         json!({"hooks": [hook(4, "https://new.example.org"), hook(3, "https://new.example.org")]});
-    let plan = plan_of(&declared(json!({})), &twice);
+    let plan = plan_of(&ci(json!({})), &twice);
     assert_eq!(
         steps(&plan)[0].split(' ').take(2).collect::<Vec<_>>(),
         ["Delete", "acme/shop#hooks/ci@4"]
@@ -500,7 +335,7 @@ fn a_hook_is_found_by_its_url_or_by_an_earlier_one() {
     assert_eq!(plan.steps.len(), 1);
     // Two that differ are nobody's to choose between.
     let differ = json!({"hooks": [hook(4, "https://new.example.org"), {"id": 5, "url": "https://new.example.org", "push_events": false}]});
-    let plan = plan_of(&declared(json!({})), &differ);
+    let plan = plan_of(&ci(json!({})), &differ);
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1));
     assert!(
         plan.notes.iter().all(|note| note.reason != Reason::Unlisted),
@@ -511,10 +346,9 @@ fn a_hook_is_found_by_its_url_or_by_an_earlier_one() {
 
 #[test]
 fn a_hook_whose_url_is_an_unknown_secret_is_neither_created_nor_taken_for_unlisted() {
-    let declared =
-        declared(&json!({"hooks": [{"name": "ci", "url": {"env": "B"}}]}), Unlisted::Delete);
-    let live = live(&declared, &json!({"hooks": [{"id": 1, "url": "https://x.example.org"}]}));
-    let plan = project(&declared, &live, &settings(&[]));
+    let declared = shop(&json!({"hooks": [{"name": "ci", "url": {"env": "B"}}]}), Unlisted::Delete);
+    let live = here(&declared, &json!({"hooks": [{"id": 1, "url": "https://x.example.org"}]}));
+    let plan = container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems.len()), (0, 0));
     assert!(plan.notes.iter().any(|note| matches!(note.reason, Reason::SecretMissing { .. })));
 }
@@ -527,43 +361,258 @@ fn a_changed_url_takes_the_token_along() {
     assert!(plan.steps[0].calls[0].fields.contains(&"token".to_owned()));
 }
 
+/// `declared` where the service says that the project is archived.
+fn archived(declared: &Container, sections: &Json) -> Live {
+    let mut live = here(declared, sections);
+    if let Presence::Here(_, facts) = &mut live.presence {
+        facts.archived = true;
+    }
+    live
+}
+
 #[test]
-fn what_is_selected_alone_is_planned() {
-    let sections = json!({"settings": {"merge_method": "ff"}, "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]});
-    let declared = declared(&sections, Unlisted::Report);
-    let live = live(&declared, &json!({"settings": {"merge_method": "merge"}, "variables": []}));
-    let mut settings = settings(&[]);
-    for (only, exclude, want) in [
-        ("**", "none/*", 2),
-        ("**#variables", "none/*", 1),
-        ("**#variables/B*", "none/*", 0),
-        ("**", "acme/*#settings", 1),
+fn an_archived_project_is_left_alone_and_differs_unless_it_is_declared_so() {
+    let is = json!({"settings": {"merge_method": "merge"}, "archived": {"archived": true}});
+    for (sections, reason, differs) in [
+        (json!({"settings": {"merge_method": "ff"}}), Reason::ArchivedByHand, true),
+        (
+            json!({"settings": {"merge_method": "ff"}, "archived": {"archived": true}}),
+            Reason::Archived,
+            false,
+        ),
     ] {
-        settings.selection = Selection {
-            only: vec![Selector::parse(only).unwrap()],
-            exclude: vec![Selector::parse(exclude).unwrap()],
-        };
-        assert_eq!(
-            project(&declared, &live, &settings).steps.len(),
-            want,
-            "{only} without {exclude}"
-        );
+        let declared = shop(&sections, Unlisted::Report);
+        let live = archived(&declared, &is);
+        let plan = container(&declared, &live, &settings(&[]));
+        let notes: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
+        assert_eq!((plan.steps.len(), notes), (0, vec![reason]), "{sections}");
+        let whole = Plan::of(plan.findings, 1);
+        assert_eq!((whole.differs(false), whole.differs(true)), (differs, differs));
+    }
+}
+
+/// The steps with their conditions.
+fn conditions(plan: &ContainerPlan) -> Vec<(String, Option<&'static str>)> {
+    plan.steps.iter().map(|step| (step.address.to_string(), step.possible)).collect()
+}
+
+#[test]
+fn what_bringing_a_project_back_opens_is_possible_and_never_a_removal() {
+    let sections = json!({
+        "archived": {"archived": false}, "settings": {"merge_method": "ff"},
+        "variables": [
+            {"key": "A", "environment_scope": "*", "value": "x"},
+            {"key": "OLD", "environment_scope": "*", "state": "absent"},
+        ],
+        "hooks": [],
+    });
+    let declared = shop(&sections, Unlisted::Delete);
+    let found = json!({
+        "archived": {"archived": true}, "settings": {"merge_method": "merge"}, "hooks": [],
+    });
+    let mut live = archived(&declared, &found);
+    live.sections.insert("variables", Collection::Unreadable("answered 403".into()));
+    let plan = container(&declared, &live, &settings(&[]));
+    let condition = Some("unless it turns out to be so already");
+    assert_eq!(
+        conditions(&plan),
+        [
+            ("acme/shop#archived".to_owned(), None),
+            ("acme/shop#settings".to_owned(), None),
+            ("acme/shop#variables/A@*".to_owned(), condition),
+        ]
+    );
+    assert_eq!((plan.incomplete.len(), plan.steps[2].action), (0, Action::Create));
+    let waits = |step: &Step| step.after.iter().any(|edge| edge.address == plan.steps[0].address);
+    assert!(plan.steps[1..].iter().all(waits), "everything waits for it");
+}
+
+#[test]
+fn a_switch_opens_or_closes_what_needs_it() {
+    let variable = json!([{"key": "A", "environment_scope": "*", "value": "x"}]);
+    let plan = |declared: Json, live: Json, read: bool| {
+        let sections = json!({"settings": declared, "variables": variable});
+        let declared = shop(&sections, Unlisted::Delete);
+        let mut live = here(&declared, &json!({"settings": live, "variables": []}));
+        if !read {
+            live.sections.insert("variables", Collection::Unreadable("answered 403".into()));
+        }
+        container(&declared, &live, &settings(&[]))
+    };
+    let on = || json!({"builds_access_level": "enabled"});
+    let off = || json!({"builds_access_level": "disabled"});
+    let reasons = |plan: &ContainerPlan| -> Vec<_> {
+        plan.notes.iter().map(|note| (note.address.to_string(), note.reason.clone())).collect()
+    };
+    // Off and to stay off: what cannot be read is closed, and that is no hole in what was read.
+    let closed = plan(off(), off(), false);
+    let why = Reason::Closed { why: "variables need CI/CD".into() };
+    assert_eq!(reasons(&closed), [("acme/shop#variables".to_owned(), why)]);
+    assert_eq!((closed.steps.len(), closed.incomplete.len()), (0, 0));
+    assert!(closed.is_shut("variables") && !closed.is_shut("settings"));
+    let whole = Plan::of(closed.findings, 1);
+    assert_eq!((whole.differs(false), whole.differs(true)), (false, false));
+    // Off and to be on: possible.
+    let opened = plan(on(), off(), false);
+    assert_eq!(
+        conditions(&opened),
+        [
+            ("acme/shop#settings".to_owned(), None),
+            ("acme/shop#variables/A@*".to_owned(), Some("unless it turns out to be so already")),
+        ]
+    );
+    assert_eq!(opened.steps[1].after[0].reason, "variables need CI/CD");
+    assert_eq!(opened.incomplete, []);
+    // On, or nothing said: what could not be read could not be read.
+    for declared in [on(), json!({"merge_method": "ff"})] {
+        let unread = plan(declared, json!({"builds_access_level": "enabled"}), false);
+        assert_eq!(unread.incomplete.len(), 1);
+        assert!(unread.steps.iter().all(|step| step.possible.is_none()));
+    }
+    // What could be read is compared as always.
+    let read = plan(off(), off(), true);
+    assert_eq!(steps(&read), ["Create acme/shop#variables/A@* environment_scope key value"]);
+}
+
+#[test]
+fn the_default_branch_waits_until_there_is_one() {
+    for (create, settings_, waits) in [
+        (json!({}), json!({"default_branch": "trunk"}), true),
+        (json!({"initialize_with_readme": true}), json!({"default_branch": "trunk"}), false),
+        (json!({"template_name": "rails"}), json!({"default_branch": "trunk"}), true),
+        (json!({}), json!({"default_branch": "trunk", "import_url": "https://h/x.git"}), true),
+        (json!({}), json!({"visibility": "private"}), false),
+    ] {
+        let mut declared = shop(&json!({"settings": settings_}), Unlisted::Report);
+        declared.create = Creation::Allowed(fields(&create));
+        let namespace = Some(Namespace { id: 3, owner: NamespaceOwner::Group });
+        let target = Target { id: None, namespace, ..target(&declared) };
+        let live = Live::of(Presence::Missing(target), Duration::ZERO);
+        let plan = container(&declared, &live, &settings(&[]));
+        let noted = plan.notes.iter().any(|note| {
+            matches!(note.reason, Reason::Waits { .. }) && note.fields == ["default_branch"]
+        });
+        assert_eq!(noted, waits, "{create} {settings_}");
+        let is_sent = plan.steps[0]
+            .requests()
+            .any(|request| request.names().any(|name| name == "default_branch"));
+        let is_declared = settings_.get("default_branch").is_some();
+        assert_eq!(is_sent, is_declared && !waits, "{create} {settings_}");
+        assert_eq!(is_sent, plan.steps[0].changes.iter().any(|c| c.field == "default_branch"));
     }
 }
 
 #[test]
-fn an_archived_project_that_stays_archived_is_left_alone() {
-    let declared = declared(&json!({"settings": {"merge_method": "ff"}}), Unlisted::Report);
-    let mut live = live(&declared, &json!({"settings": {"merge_method": "merge"}}));
-    if let Presence::Here(facts) = &mut live.presence {
-        facts.archived = true;
+fn what_is_unlisted_differs_only_where_its_section_says_so() {
+    let sections = json!({"members": []});
+    let members = json!({"members": [
+        {"id": 2, "username": "bob", "access_level": 30},
+        {"id": 3, "username": "project_1_bot", "access_level": 40},
+    ]});
+    for (unlisted, counted, differs, strict) in [
+        (Unlisted::Report, 1, false, true),
+        (Unlisted::Fail, 1, true, true),
+        (Unlisted::Ignore, 0, false, false),
+    ] {
+        let declared = shop(&sections, unlisted);
+        let plan = container(&declared, &here(&declared, &members), &settings(&[]));
+        assert_eq!(plan.steps.len(), 0);
+        let whole = Plan::of(plan.findings, 1);
+        let found = (whole.unlisted(), whole.differs(false), whole.differs(true));
+        assert_eq!(found, (counted, differs, strict), "{unlisted:?}");
     }
-    let plan = project(&declared, &live, &settings(&[]));
-    assert_eq!((plan.steps.len(), plan.notes[0].reason.clone()), (0, Reason::Archived));
+}
+
+#[test]
+fn strictly_what_nobody_could_compare_differs() {
+    let note = |reason| Note {
+        address: Address::container("acme/shop".into()),
+        reason,
+        fields: Vec::new(),
+        origin: None,
+    };
+    let secrets = vec!["env:A".to_owned()];
+    for (reason, differs) in [
+        (Reason::CannotVerify, true),
+        (Reason::NotReturned, true),
+        (Reason::SecretMissing { secrets }, true),
+        (Reason::Unlisted, true),
+        (Reason::Archived, false),
+        (Reason::Protected { why: "bot user".into() }, false),
+        (Reason::Closed { why: "variables need CI/CD".into() }, false),
+        (Reason::Waits { why: "until then".into() }, false),
+    ] {
+        let findings = Findings { notes: vec![note(reason.clone())], ..Findings::default() };
+        let plan = Plan::of(findings, 1);
+        assert_eq!((plan.differs(false), plan.differs(true)), (false, differs), "{reason:?}");
+    }
+}
+
+#[test]
+fn a_creation_that_is_not_selected_is_a_problem_that_says_how_to_select_it() {
+    let mut declared = shop(&json!({"variables": []}), Unlisted::Report);
+    declared.create = Creation::Unselected;
+    let presence = Presence::Missing(Target { id: None, ..target(&declared) });
+    let plan = container(&declared, &Live::of(presence, Duration::ZERO), &settings(&[]));
+    let problem = &plan.problems[0];
+    assert_eq!(
+        (problem.code, problem.help.as_deref(), problem.is_missing()),
+        ("missing-project", Some("select it as a whole to create it: `--only acme/shop`"), true)
+    );
+}
+
+#[test]
+fn a_group_is_planned_like_a_project() {
+    let declared = container_of(
+        Scope::Group,
+        "acme",
+        &json!({"members": [{"user": "bob", "access_level": "maintainer"}]}),
+        Unlisted::Delete,
+    );
+    let mut live = here(
+        &declared,
+        &json!({"members": [
+            {"id": 2, "username": "bob", "access_level": 30},
+            {"id": 3, "username": "alice", "access_level": 50},
+            {"id": 4, "username": "carol", "access_level": 50},
+            {"id": 5, "username": "dora", "access_level": 50},
+            {"id": 6, "username": "group_9_bot", "access_level": 50},
+            {"id": CALLER, "username": "root", "access_level": 50},
+        ]}),
+    );
+    let mut settings = settings(&[]);
+    settings.limits = Limits { count: 5, share: 1.0 };
+    let plan = container(&declared, &live, &settings);
+    assert_eq!(
+        steps(&plan),
+        [
+            "Update acme#members/bob access_level",
+            "Delete acme#members/alice access_level",
+            "Delete acme#members/carol access_level",
+            "Delete acme#members/dora access_level",
+        ]
+    );
+    let call = &plan.steps[0].calls[0];
+    assert_eq!((call.method, &*call.path), ("PUT", "/groups/1/members/2"));
+    assert_eq!(plan.questions, [], "nothing is above a group at the top");
+    let mut whole = Plan::default();
+    whole.add(&declared, plan, live.clone());
+    assert_eq!((whole.groups, whole.projects), (1, 0));
+
+    live.presence = Presence::Missing(Target { id: None, ..target(&declared) });
+    let plan = container(&declared, &live, &settings);
+    assert_eq!(
+        (plan.problems[0].code, &*plan.problems[0].message, plan.problems[0].is_missing()),
+        ("missing-group", "the group `acme` does not exist", true)
+    );
+    live.presence = Presence::Moved { to: Some("acme2".into()) };
+    assert_eq!(container(&declared, &live, &settings).problems[0].code, "moved-group");
+    live.presence = Presence::Deleting { since: None };
+    assert_eq!(container(&declared, &live, &settings).problems[0].code, "deleting-group");
 }
 
 /// A project that declares one of everything, as it was when the plan was made, and that plan.
-fn planned_everything() -> (manifest::Project, Json, ProjectPlan) {
+fn planned_everything() -> (Container, Json, ContainerPlan) {
     let sections = json!({
         "settings": {"merge_method": "ff"},
         "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
@@ -576,8 +625,8 @@ fn planned_everything() -> (manifest::Project, Json, ProjectPlan) {
         "hooks": [{"id": 1, "url": "https://h", "push_events": false}],
         "push_rule": {"id": 1, "commit_message_regex": "^a"},
     });
-    let declared = declared(&sections, Unlisted::Report);
-    let plan = project(&declared, &live(&declared, &found), &settings(&[("A", "from-env-a")]));
+    let declared = shop(&sections, Unlisted::Report);
+    let plan = container(&declared, &here(&declared, &found), &settings(&[("A", "from-env-a")]));
     assert_eq!(plan.steps.len(), 4);
     let done = json!({
         "settings": {"merge_method": "ff"},
@@ -592,9 +641,9 @@ fn planned_everything() -> (manifest::Project, Json, ProjectPlan) {
 /// makes of the live project leaves.
 fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
     let (declared, done, plan) = planned_everything();
-    let mut live = live(&declared, &done);
+    let mut live = here(&declared, &done);
     change(&mut live);
-    let now = project(&declared, &live, &settings(&[("A", "from-env-a")]));
+    let now = container(&declared, &live, &settings(&[("A", "from-env-a")]));
     plan.steps.iter().map(|step| now.doubt(step).map(|doubt| doubt.message.into_owned())).collect()
 }
 
@@ -603,9 +652,10 @@ fn nothing_is_left_to_do_only_where_everything_was_read() {
     assert_eq!(doubts(|_| ()), [None, None, None, None]);
     let all = |text: &str| vec![Some(text.to_owned()); 4];
     let replaced = |presence: Presence| doubts(|live| *live = Live::of(presence, Duration::ZERO));
-    let target = Target { path: "acme/shop".into(), id: None, namespace: None };
+    let gone = shop(&json!({}), Unlisted::Report);
+    let gone = Target { id: None, ..target(&gone) };
     assert_eq!(replaced(Presence::Unreadable("answered 502".into())), all("answered 502"));
-    assert_eq!(replaced(Presence::Missing(target)), all("the project `acme/shop` does not exist"));
+    assert_eq!(replaced(Presence::Missing(gone)), all("the project `acme/shop` does not exist"));
     assert_eq!(
         replaced(Presence::Moved { to: Some("acme/b".into()) }),
         all("the project `acme/shop` is now `acme/b`")
@@ -616,7 +666,7 @@ fn nothing_is_left_to_do_only_where_everything_was_read() {
         all("the project `acme/shop` is marked for deletion since 2026-01-31")
     );
     let archived = doubts(|live| {
-        if let Presence::Here(facts) = &mut live.presence {
+        if let Presence::Here(_, facts) = &mut live.presence {
             facts.archived = true;
         }
     });
@@ -647,7 +697,7 @@ fn an_answer_without_the_field_that_was_changed_says_nothing() {
     let (declared, mut done, _) = planned_everything();
     done["push_rule"] = json!({"id": 1});
     done["settings"] = json!({});
-    let bare = live(&declared, &done);
+    let bare = here(&declared, &done);
     let doubts = doubts(|live| *live = bare);
     assert_eq!(doubts[0].as_deref(), Some("the service's answer lacks `merge_method`"));
     assert_eq!(doubts[3].as_deref(), Some("the service's answer lacks `commit_message_regex`"));
@@ -657,12 +707,12 @@ fn an_answer_without_the_field_that_was_changed_says_nothing() {
 #[test]
 fn what_only_a_write_only_field_could_tell_is_unseen() {
     let (declared, done, plan) = planned_everything();
-    let live = live(&declared, &done);
+    let live = here(&declared, &done);
     let mut settings = settings(&[("A", "from-env-a")]);
     settings.resend = vec![Selector::parse("**#hooks").unwrap()];
-    let resent = project(&declared, &live, &settings);
+    let resent = container(&declared, &live, &settings);
     settings.resend = Vec::new();
-    let now = project(&declared, &live, &settings);
+    let now = container(&declared, &live, &settings);
     assert_eq!(steps(&resent), ["Update acme/shop#hooks/https%3A%2F%2Fh token"]);
     assert_eq!(now.unseen(&resent.steps[0]), ["token"]);
     assert!(plan.steps.iter().all(|step| now.unseen(step).is_empty()), "a hook's flag can be seen");
@@ -671,29 +721,28 @@ fn what_only_a_write_only_field_could_tell_is_unseen() {
 #[test]
 fn a_project_is_archived_only_if_all_the_rest_was_compared() {
     let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "ff"}, "variables": []});
-    let declared = declared(&sections, Unlisted::Report);
+    let declared = shop(&sections, Unlisted::Report);
     let archives = |change: &dyn Fn(&mut Live)| {
-        let mut live = live(
+        let mut live = here(
             &declared,
             &json!({"archived": {"archived": false}, "settings": {"merge_method": "merge"}, "variables": []}),
         );
         change(&mut live);
-        let plan = project(&declared, &live, &settings(&[]));
-        let closing = plan.steps.iter().filter(|step| step.closes).count();
-        let withheld = plan
-            .incomplete
-            .iter()
-            .filter(|scope| scope.address.section == Some("archived"))
-            .count();
-        (plan.steps.len(), closing, withheld)
+        let mut plan = Plan::default();
+        let planned = container(&declared, &live, &settings(&[]));
+        let last = planned.steps.last().map(|step| step.effects.clone());
+        assert_eq!(last, Some(vec![Effect::Takes(Capability::Writable)]), "it comes last");
+        plan.add(&declared, planned, live);
+        let (approved, left_out) = plan.approve(Policy::default()).unwrap();
+        (approved.steps().count(), left_out.0)
     };
-    assert_eq!(archives(&|_| ()), (2, 1, 0));
+    assert_eq!(archives(&|_| ()), (2, vec![]));
     let unread = |live: &mut Live| {
         drop(live.sections.insert("variables", Collection::Unreadable("answered 403".into())));
     };
     assert_eq!(
         archives(&unread),
-        (1, 0, 1),
+        (0, vec![(declared.address(), 2)]),
         "what could not be read now could not be changed afterwards"
     );
 }
@@ -701,16 +750,16 @@ fn a_project_is_archived_only_if_all_the_rest_was_compared() {
 #[test]
 fn a_project_that_is_created_waits_for_nobody_who_could_not_be_looked_up() {
     let sections = json!({"members": [{"user": "bob", "access_level": "guest"}], "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]});
-    let mut declared = declared(&sections, Unlisted::Report);
-    declared.create = Some(Declared::default());
+    let mut declared = shop(&sections, Unlisted::Report);
+    declared.create = Creation::Allowed(Declared::default());
     let target = Target {
-        path: declared.path.clone(),
         id: None,
-        namespace: Some(Namespace { id: 3, owner: crate::kind::NamespaceOwner::Group }),
+        namespace: Some(Namespace { id: 3, owner: NamespaceOwner::Group }),
+        ..target(&declared)
     };
     let mut live = Live::of(Presence::Missing(target), Duration::ZERO);
     live.sections.insert("members", Collection::Unreadable("answered 403".into()));
-    let plan = project(&declared, &live, &settings(&[]));
+    let plan = container(&declared, &live, &settings(&[]));
     assert_eq!(
         steps(&plan),
         ["Create acme/shop ", "Create acme/shop#variables/A@* environment_scope key value"]
