@@ -4,6 +4,9 @@
 //! Only a section that was read to its end says that something is absent. A key that is missing
 //! from an answer is unknown, never false or null.
 
+#[cfg(test)]
+pub(crate) mod testing;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
@@ -32,7 +35,7 @@ pub struct Live {
     pub sections: BTreeMap<&'static str, Collection>,
     /// The ids of what declared entries name.
     pub names: Names,
-    /// The answer to [`Question::Inherited`](crate::plan::Question::Inherited), once it was asked.
+    /// The answer to [`Question::Inherited`], once it was asked.
     pub inherited: Option<Inherited>,
     /// When it was read, on the client's clock.
     pub read_at: Duration,
@@ -49,6 +52,13 @@ impl Live {
             read_at,
         }
     }
+}
+
+/// What only some differences need to know, and what is therefore read only then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Who has which level of access from the group above.
+    Inherited,
 }
 
 /// The levels of access that users have from the group above, by user id. What could not be read is

@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use undrift::{
-    field::{Accepted, Readback, Route, Secrecy},
-    kind::{Kind as _, Spec},
-    kinds::settings::{Settings, create_table},
+    field::{Accepted, Readback, Route, Scope, Secrecy},
+    kind::{Spec, Table},
+    kinds,
     value::Json,
 };
 
@@ -20,6 +20,16 @@ const NO_FIELD: [(&str, &str); 3] = [
     ("path", "is the last part of the manifest's own path"),
     ("namespace_id", "follows from the first part of the manifest's own path"),
 ];
+
+/// The fields of `settings:`.
+fn settings() -> &'static Table {
+    kinds::section(Scope::Project, "settings").unwrap().table()
+}
+
+/// The fields of `create:`.
+fn create() -> &'static Table {
+    kinds::container(Scope::Project).0.table()
+}
 
 type Row = BTreeMap<&'static str, &'static str>;
 
@@ -34,10 +44,10 @@ fn rows() -> BTreeMap<&'static str, Row> {
 
 /// Every field by the name that requests use, and whether it is one of `create:`.
 fn fields() -> BTreeMap<String, (&'static Spec, bool)> {
-    let settings = Settings.table().specs().iter().map(|spec| (spec, false));
-    let create = create_table().specs().iter().map(|spec| (spec, true));
-    settings
-        .chain(create)
+    let of_settings = settings().specs().iter().map(|spec| (spec, false));
+    let of_create = create().specs().iter().map(|spec| (spec, true));
+    of_settings
+        .chain(of_create)
         .map(|(spec, create)| (spec.field.sent_name(&spec.name).to_owned(), (spec, create)))
         .collect()
 }
@@ -65,7 +75,7 @@ fn every_attribute_is_a_field_and_every_field_an_attribute() {
         .collect();
     let fields = fields();
     assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), expected);
-    assert_eq!(fields.len(), Settings.table().specs().len() + create_table().specs().len());
+    assert_eq!(fields.len(), settings().specs().len() + create().specs().len());
 }
 
 #[test]
@@ -113,10 +123,10 @@ fn what_cannot_be_verified_is_known_by_name() {
     let named = |table: &'static [Spec], read: Readback| -> Vec<&str> {
         table.iter().filter(|spec| spec.field.read == read).map(|spec| &*spec.name).collect()
     };
-    let settings = Settings.table().specs();
-    assert_eq!(named(settings, Readback::Never), ["import_url"]);
+    let of_settings = settings().specs();
+    assert_eq!(named(of_settings, Readback::Never), ["import_url"]);
     assert_eq!(
-        named(settings, Readback::IfPresent),
+        named(of_settings, Readback::IfPresent),
         [
             "merge_pipelines_enabled",
             "merge_trains_enabled",
@@ -130,19 +140,13 @@ fn what_cannot_be_verified_is_known_by_name() {
             "emails_disabled",
         ]
     );
-    assert_eq!(named(create_table().specs(), Readback::Never).len(), create_table().specs().len());
+    assert_eq!(named(create().specs(), Readback::Never).len(), create().specs().len());
 }
 
 #[test]
 fn what_only_some_may_see_or_set_is_known_by_name() {
     let named = |has: fn(&Spec) -> bool| {
-        Settings
-            .table()
-            .specs()
-            .iter()
-            .filter(|s| has(s))
-            .map(|s| s.name.as_str())
-            .collect::<Vec<_>>()
+        settings().specs().iter().filter(|s| has(s)).map(|s| s.name.as_str()).collect::<Vec<_>>()
     };
     assert_eq!(named(|spec| spec.field.administrators), ["repository_storage", "mirror_user_id"]);
     assert_eq!(named(|spec| spec.field.secrecy != Secrecy::Open), ["import_url"]);

@@ -1,16 +1,25 @@
 //! What holds for every kind, whatever it is.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize as _;
 use serde_json::json;
 use undrift::{
-    field::{Accepted, Field, KEYWORD, Route, Secrecy},
-    kind::{Shape, Source, Spec, Table, Target},
-    kinds::{KINDS, of_section, settings::create_table},
+    field::{Accepted, Compare, Field, KEYWORD, Route, Scope, Secrecy},
+    kind::{Change, Create, HandlePlace, Names, Place, Section, Shape, Spec, Table, forms},
+    kinds::{self, KINDS, everywhere},
+    operation::{Op, Read, Write},
     value::{Fields, Json, Object, Value},
 };
 
-fn tables() -> impl Iterator<Item = (&'static str, &'static Table)> {
-    KINDS.iter().map(|kind| (kind.section(), kind.table())).chain([("create", create_table())])
+/// Every kind in every scope that has it, by the name of its section.
+fn sections() -> impl Iterator<Item = (String, Section)> {
+    everywhere().map(|section| (format!("{section:?}"), section))
+}
+
+/// The section of projects that is called so.
+fn of_project(name: &str) -> Section {
+    kinds::section(Scope::Project, name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 /// Every schema with an object's properties below `schema`, itself first.
@@ -26,32 +35,111 @@ fn objects(schema: &Json) -> Vec<&Json> {
 
 #[test]
 fn the_sections_are_these_in_this_order() {
-    let sections: Vec<_> = KINDS.iter().map(|kind| kind.section()).collect();
-    assert_eq!(sections, ["settings", "variables", "members", "hooks", "push_rule", "archived"]);
-    assert!(KINDS.iter().all(|kind| of_section(kind.section()).is_some_and(|found| found.noun() == kind.noun())));
-    assert!(of_section("setting").is_none());
+    let of = |scope| kinds::sections(scope).map(|section| section.section).collect::<Vec<_>>();
+    assert_eq!(
+        of(Scope::Project),
+        [
+            "create",
+            "settings",
+            "variables",
+            "members",
+            "shares",
+            "protected_branches",
+            "hooks",
+            "push_rule",
+            "archived"
+        ]
+    );
+    assert_eq!(of(Scope::Group), ["create", "members"]);
+    for (at, section) in sections() {
+        let found = kinds::section(section.home.scope, section.section);
+        assert!(found.is_some_and(|found| found.noun == section.noun), "{at}");
+    }
+    assert!(kinds::section(Scope::Project, "setting").is_none());
+    for kind in KINDS {
+        let scopes: BTreeSet<_> = kind.homes.iter().map(|home| home.scope).collect();
+        assert_eq!(scopes.len(), kind.homes.len(), "{}: one home in each scope", kind.section);
+        assert!(!scopes.is_empty(), "{}", kind.section);
+    }
+}
+
+/// The root of what is in a container of `scope`.
+fn root(scope: Scope) -> String {
+    format!("/{}s/:id", scope.noun())
 }
 
 #[test]
 fn every_kind_is_whole() {
-    let target = Target { path: "acme/shop".into(), id: None, namespace: None };
-    for kind in KINDS {
-        let (section, table) = (kind.section(), kind.table());
-        for name in kind.identity().iter().chain(kind.required()) {
-            assert!(table.get(name).is_some(), "{section}.{name}");
+    for scope in Scope::ALL {
+        let (container, itself) = kinds::container(scope);
+        assert_eq!(container.shape, Shape::Container);
+        assert_eq!((itself.get)("a/b").operation.path, root(scope));
+        assert!(itself.looked_at.contains(&itself.path) && itself.looked_at.contains(&"id"));
+    }
+    for (at, section) in sections() {
+        let (home, table) = (section.home, section.table());
+        for name in section.identity.iter().chain(section.required) {
+            assert!(table.get(name).is_some(), "{at}.{name}");
         }
-        assert_eq!(kind.identity().is_empty(), kind.shape() != Shape::List, "{section}");
-        let path = match kind.source(&target) {
-            Source::Project => continue,
-            Source::List(request) | Source::Optional(request) => request.path(),
+        assert_eq!(section.identity.is_empty(), section.shape != Shape::List, "{at}");
+        let below = format!("{}/", root(home.scope));
+        let read = |op: Op<Read>| assert!(op.row().path.starts_with(&below), "{at}");
+        match home.place {
+            Place::List(op) | Place::Optional(op) => read(op),
+            Place::Itself(_) => assert_eq!(section.shape, Shape::Container, "{at}"),
+            Place::Object | Place::In(_) => {}
+        }
+        let is_list = matches!(home.place, Place::List(_) | Place::In(_));
+        assert_eq!(is_list, section.shape == Shape::List, "{at}");
+        assert!(is_list || home.seen_from <= 40, "{at}: nobody else could see the object");
+        if let Some(beside) = home.beside {
+            assert!(table.get(beside.field).is_some(), "{at}.{}", beside.field);
+            read(beside.list);
+        }
+    }
+}
+
+#[test]
+fn every_entry_that_can_be_written_can_be_addressed() {
+    for (at, section) in sections() {
+        let home = section.home;
+        let edit = if let Change::Edit(op) = home.change { Some(op) } else { None };
+        let create = if let Create::With(op) = home.create { Some(op) } else { None };
+        let in_path: Vec<_> = home
+            .handle
+            .iter()
+            .filter_map(|handle| match handle.place {
+                HandlePlace::Path(name) => Some(name),
+                HandlePlace::Query(_) => None,
+            })
+            .collect();
+        let arguments = |op: Op<Write>| -> Vec<_> {
+            op.row().path.split('/').filter_map(|segment| segment.strip_prefix(':')).collect()
         };
-        assert!(path.starts_with("/projects/acme%2Fshop/"), "{path}");
+        for op in edit.into_iter().chain(home.delete) {
+            let wanted: Vec<_> = ["id"].iter().chain(&in_path).copied().collect();
+            assert_eq!(arguments(op), wanted, "{at}: {}", op.row().id);
+        }
+        if let Some(op) = create {
+            assert_eq!(arguments(op), ["id"], "{at}: {}", op.row().id);
+        }
+        let known: BTreeSet<_> = home.rows.keys.iter().chain(home.rows.also).collect();
+        for handle in home.handle {
+            assert!(known.contains(&handle.field), "{at}: rows without `{}`", handle.field);
+        }
+        // What stands there twice after a lost answer has to be taken away.
+        assert!(!section.may_come_twice() || home.delete.is_some(), "{at}");
+        assert!(!section.is_removable() || home.delete.is_some(), "{at}");
+        if matches!(home.change, Change::Replace) {
+            assert!(create.is_some() && home.delete.is_some(), "{at}: what is replaced");
+        }
     }
 }
 
 #[test]
 fn every_treatment_is_sound() {
-    for (section, table) in tables() {
+    for (section, of) in sections() {
+        let table = of.table();
         for Spec { name, field, schema } in table.specs() {
             let written = schema.get(KEYWORD).map(Field::deserialize);
             assert!(
@@ -68,6 +156,10 @@ fn every_treatment_is_sound() {
                 );
                 assert_eq!(schema["deprecated"], true, "{section}.{name}");
             }
+            if let Some(other) = &field.forgotten_with {
+                assert!(table.get(other).is_some(), "{section}.{name} is forgotten with nothing");
+            }
+            assert!(field.only.is_none_or(|only| only == of.home.scope), "{section}.{name}");
             let accepts_null =
                 schema["type"].as_array().is_some_and(|types| types.contains(&json!("null")));
             assert_eq!(accepts_null, field.nullable, "{section}.{name}");
@@ -84,7 +176,9 @@ fn every_treatment_is_sound() {
 
 #[test]
 fn every_schema_is_valid_closed_described_and_true_to_its_examples() {
-    for (section, table) in tables() {
+    // A container that is never created has no key in manifests.
+    for (section, of) in sections().filter(|(_, of)| !of.table().specs().is_empty()) {
+        let table = of.table();
         jsonschema::meta::validate(&table.schema).unwrap_or_else(|e| panic!("{section}: {e}"));
         assert!(
             table.schema["description"].as_str().is_some_and(|text| text.ends_with('.')),
@@ -126,7 +220,7 @@ fn every_schema_is_valid_closed_described_and_true_to_its_examples() {
 
 #[test]
 fn levels_are_words_in_any_case_or_numbers() {
-    let schema = &of_section("members").unwrap().table().get("access_level").unwrap().schema;
+    let schema = &of_project("members").table().get("access_level").unwrap().schema;
     for (level, valid) in [
         (json!("developer"), true),
         (json!("Developer"), true),
@@ -169,7 +263,7 @@ fn limits_are_in_the_schema() {
         ("push_rule", json!({"file_name_regex": "x".repeat(511)}), true),
         ("push_rule", json!({"file_name_regex": "x".repeat(512)}), false),
     ] {
-        let schema = &of_section(section).unwrap().table().schema;
+        let schema = &of_project(section).table().schema;
         assert_eq!(jsonschema::is_valid(schema, &entry), valid, "{section}: {entry}");
     }
 }
@@ -188,7 +282,10 @@ fn samples(schema: &Json) -> Vec<Json> {
         Some("null") => vec![json!(null)],
         Some("boolean") => vec![json!(false), json!(true)],
         Some("integer") => vec![schema.get("minimum").cloned().unwrap_or(json!(0)), json!(20)],
-        Some("array") => vec![json!([]), json!(["b", "a"])],
+        Some("array") => {
+            let one = samples(&schema["items"]);
+            vec![json!([]), json!(["b", "a"]), one.into()]
+        }
         Some("object") => {
             let of = |property: &Json| samples(property).into_iter().next();
             let properties = schema["properties"].as_object().into_iter().flatten();
@@ -218,22 +315,27 @@ fn echo(table: &Table, body: &Fields, absent: &Json) -> Object {
 #[test]
 fn what_was_sent_reads_back_as_what_was_declared() {
     let mut compared = 0;
-    for kind in KINDS {
-        let table = kind.table();
+    for (at, section) in sections() {
+        let table = section.table();
         for spec in table.specs().iter().filter(|spec| spec.field.accepted != Accepted::Never) {
             for sample in samples(&spec.schema) {
                 let mut value = Value::Plain(sample);
-                kind.normalise(&spec.name, &mut value);
+                forms::normalise(spec, &mut value);
                 let declared = Fields::from([(spec.name.clone(), value.clone())]);
+                let mut names = Names::default();
+                for (id, (_, named, name)) in (5..).zip(forms::named_by(section, &declared)) {
+                    names.insert(named, &name, Some(id));
+                }
+                let body = forms::body(section, &declared, Route::Edit, &names).unwrap();
+                let wanted = forms::comparable(Some(spec), value.plain().unwrap(), &names);
                 for absent in [json!(null), json!("")] {
-                    let raw = echo(table, &kind.body(&declared, Route::Edit), &absent);
-                    let live = kind.read(&raw, &|name| name == spec.name);
+                    let raw = echo(table, &body, &absent);
+                    let live = section.read(&raw, &|name| name == spec.name);
                     let Some(live) = live.fields.get(&spec.name) else { continue };
                     compared += 1;
                     assert!(
-                        kind.same(&spec.name, value.plain().unwrap(), live),
-                        "{}.{}: {value:?} {live}",
-                        kind.section(),
+                        forms::same(spec.field.compare, &wanted, live),
+                        "{at}.{}: {value:?} {live}",
                         spec.name
                     );
                 }
@@ -245,15 +347,26 @@ fn what_was_sent_reads_back_as_what_was_declared() {
 
 #[test]
 fn a_live_object_without_a_field_does_not_say_anything_about_it() {
-    for kind in KINDS {
-        assert!(kind.read(&Object::new(), &|_| true).fields.is_empty(), "{}", kind.section());
+    for (at, section) in sections() {
+        assert!(section.read(&Object::new(), &|_| true).fields.is_empty(), "{at}");
+    }
+}
+
+#[test]
+fn rows_are_described_row_by_row() {
+    for (at, section) in sections() {
+        for spec in section.table().specs() {
+            let is_rows = spec.field.compare == Compare::Rows;
+            let rows = &spec.schema["items"]["properties"];
+            assert!(!is_rows || rows.is_object(), "{at}.{}", spec.name);
+        }
     }
 }
 
 #[test]
 fn the_reference_page_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/fields.md");
-    let page = undrift::kinds::reference::page();
+    let page = undrift::manifest::schema::reference();
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(path, &page).unwrap();
     }

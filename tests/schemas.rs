@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
-use undrift::manifest::schema;
+use undrift::manifest::schema::{self, DocumentKind};
 
 fn published() -> [(&'static str, Value); 2] {
     [("manifest.schema.json", schema::manifest()), ("undrift.schema.json", schema::config())]
@@ -21,7 +21,7 @@ fn published_schemas_are_schemas() {
 #[test]
 fn an_editor_accepts_what_undrift_accepts() {
     let validator = jsonschema::validator_for(&schema::manifest()).unwrap();
-    for name in ["good", "good-anchors"] {
+    for name in ["good", "good-anchors", "good-group", "good-acknowledge"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/corpus/{name}.yaml"));
         let parsed = undrift::yaml::parse(&fs::read_to_string(path).unwrap());
         for document in parsed
@@ -35,11 +35,29 @@ fn an_editor_accepts_what_undrift_accepts() {
             assert!(errors.is_empty(), "{name}: {errors:?}");
         }
     }
+    for accepted in [
+        json!({"kind": "Group", "path": "acme"}),
+        json!({
+            "kind": "Group", "path": "acme",
+            "members": [{"user": "alice", "access_level": "owner"}], "unlisted": {"members": "fail"},
+        }),
+    ] {
+        assert!(validator.is_valid(&accepted), "{accepted}");
+    }
     for refused in [
         json!({}),
         json!({"kind": "Projct"}),
         json!({"kind": "Project"}),
         json!({"kind": "Project", "path": "a/b", "x": 1}),
+        json!({"kind": "Project", "path": "a/b", "variables": [{"value": "x"}]}),
+        json!({"kind": "Project", "path": "a/b", "members": [{"state": "absent"}]}),
+        json!({"kind": "Group", "path": "a", "archived": true}),
+        json!({"kind": "Acknowledge", "guard": "removals"}),
+        json!({"kind": "Acknowledge", "guard": "removal", "at": "a/b"}),
+        json!({"kind": "Acknowledge", "guard": "removals", "at": "a/b", "path": "a/b"}),
+        json!({"kind": "Group"}),
+        json!({"kind": "Group", "path": "a", "settings": {}}),
+        json!({"kind": "Group", "path": "a", "unlisted": {"hooks": "fail"}}),
     ] {
         assert!(!validator.is_valid(&refused), "{refused}");
     }
@@ -58,7 +76,9 @@ fn every_field_is_described() {
         }
     }
     let mut found = Vec::new();
-    undescribed("", &schema::manifest()["then"], &mut found);
+    for kind in DocumentKind::ALL {
+        undescribed(kind.name(), &kind.schema(), &mut found);
+    }
     undescribed("", &schema::config(), &mut found);
     assert_eq!(found, [""; 0]);
 }

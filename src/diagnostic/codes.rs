@@ -10,6 +10,11 @@ pub static CODES: &[(&str, &str)] = &[
          variable, the user of a member, the URL of a hook. A value beside `state: absent` is usually what is left of an edit.",
     ),
     (
+        "acknowledgement",
+        "An acknowledgement says which refusal of a guard is meant, up to when and for how many objects. One that fits nothing, is over or \
+         is exceeded lets nothing pass. Take it away when its change is applied: the next one of its kind wants a look of its own.",
+    ),
+    (
         "boolean",
         "In YAML 1.2 only `true` and `false` are booleans. Older readers also took `yes`, `no`, `on` and `off` for booleans, which is why \
          they turn up where one is meant. undrift refuses them rather than guess, because elsewhere they are ordinary text.",
@@ -38,6 +43,14 @@ pub static CODES: &[(&str, &str)] = &[
         "Dates are written as `YYYY-MM-DD`, and the day must exist. The service refuses a day that is over; the day is taken in UTC.",
     ),
     (
+        "deleting-group",
+        "The group is marked for deletion, and the service removes it on its own some days later. Whatever is changed in it is lost with it.",
+    ),
+    (
+        "deleting-project",
+        "The project is marked for deletion, and the service removes it on its own some days later. Whatever is changed in it is lost with it.",
+    ),
+    (
         "deprecated",
         "The service still accepts this name but has a new one for it, and a later release may drop the old one. The manifest works as it \
          is; change the name when you touch it next.",
@@ -58,7 +71,7 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "duplicate-project",
-        "Two documents declare the same project. The service takes paths for the same in any case, so `acme/Shop` and `acme/shop` are one. \
+        "Two documents declare the same group or project. The service takes paths for the same in any case, so `acme/Shop` and `acme/shop` are one. \
          Files and documents have no order, so neither could win.",
     ),
     (
@@ -73,6 +86,11 @@ pub static CODES: &[(&str, &str)] = &[
          whom it is sent or how visible a project becomes are refused there: they would change something that no plan shows.",
     ),
     (
+        "glob",
+        "A glob over addresses: `PATH`, `PATH#SECTION` or `PATH#SECTION/ENTRY`, in which `*` matches within a path segment, `**` across \
+         segments, `?` one character and `[...]` one of several. Guards print the address that they refuse.",
+    ),
+    (
         "guard",
         "A guard refuses what is rarely meant: many removals, a lost last owner, the caller's own access, a project that more people \
          see. It names the acknowledgement that lets this one object through, to be given with `--ack`. There is no switch that turns \
@@ -81,6 +99,11 @@ pub static CODES: &[(&str, &str)] = &[
     (
         "hook-url",
         "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others.",
+    ),
+    (
+        "inherited-access",
+        "A user has access to a project or group through the groups above it, and the service refuses a direct membership with a lower level \
+         than that. To lower it, lower the membership above.",
     ),
     (
         "literal-secret",
@@ -106,6 +129,10 @@ pub static CODES: &[(&str, &str)] = &[
          manifest folder, if there is none), and no symbolic link. A picture to upload must be there; a secret only where `apply` runs.",
     ),
     (
+        "missing-group",
+        "The group does not exist, or the token cannot see it. undrift does not create groups yet.",
+    ),
+    (
         "missing-namespace",
         "The group or user that the project would be in does not exist, or the token may not see it; the service answers the same in \
          both cases. undrift creates projects, not groups.",
@@ -122,13 +149,23 @@ pub static CODES: &[(&str, &str)] = &[
          `''`. A plan works without and says what it could not compare; nothing is applied before all of them are there.",
     ),
     (
+        "moved-group",
+        "The path leads to a group with another path: it was renamed. undrift does not follow renames, because a new group may take the old \
+         path at any time.",
+    ),
+    (
         "moved-project",
         "The path leads to a project that has another one by now. Renamed projects answer under their old path for a while; undrift \
          does not follow, because somebody else may take the old path.",
     ),
     (
+        "nearly-the-same",
+        "Two addresses that differ only in a `/` at the end are two addresses for the service, and mostly a slip for people. A second hook \
+         beside the first would call one receiver twice, so undrift asks which one is meant.",
+    ),
+    (
         "no-manifests",
-        "The folder holds no file `*.yaml` or `*.yml`, or none of them holds a document. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
+        "The folder holds no file `*.yaml` or `*.yml`, or none of them declares a group or project. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
          are no manifests. Emptiness is an error, because a wrong path must not look like a wish for nothing.",
     ),
     (
@@ -198,6 +235,10 @@ pub static CODES: &[(&str, &str)] = &[
         "unknown-field",
         "undrift knows no such field here. Names are the service's own. A misspelt field that was ignored would never be applied, so it is \
          an error; a field that is too new for undrift may stand below `extra:`.",
+    ),
+    (
+        "unknown-group",
+        "The service knows no group with this path, or the token cannot see it. Paths are compared in any case.",
     ),
     (
         "unknown-user",

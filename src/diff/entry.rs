@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Action, Change, Context, Findings, Incomplete, Note, Problem, Question, Reason, Shown, Step,
-    problem, removal, shown_live, shown_plain, user_of,
+    Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Shown, Step, problem,
+    removal, shown_live, shown_plain, user_of,
 };
 use crate::{
     address::Address,
@@ -17,6 +17,7 @@ use crate::{
         is_readable,
     },
     level::Level,
+    live::Question,
     origin::Origin,
     secret::Reference,
     text,
@@ -325,7 +326,7 @@ impl<'a> Comparing<'a> {
         });
         if let Some(user) = access.filter(|_| has_group_above(self.context)) {
             match self.context.inherited {
-                None => findings.questions.push(Question::Inherited),
+                None => findings.ask(Question::Inherited),
                 Some(inherited) => {
                     let declared = self.values.get("access_level").and_then(Value::plain);
                     let declared = declared.and_then(Level::parse);

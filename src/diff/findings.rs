@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Step;
-use crate::{address::Address, cause::Cause, desired::Guard, kinds, origin::Origin, text};
+use crate::{
+    address::Address, cause::Cause, desired::Guard, kinds, live::Question, origin::Origin, text,
+};
 
 /// What was found: of a section, of a container, or of all that is declared.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -32,19 +34,15 @@ impl Findings {
         self.problems.extend(others.problems);
         self.incomplete.extend(others.incomplete);
         self.refusals.extend(others.refusals);
-        for question in others.questions {
-            if !self.questions.contains(&question) {
-                self.questions.push(question);
-            }
+        others.questions.into_iter().for_each(|question| self.ask(question));
+    }
+
+    /// Takes in a question, once.
+    pub fn ask(&mut self, question: Question) {
+        if !self.questions.contains(&question) {
+            self.questions.push(question);
         }
     }
-}
-
-/// What only some differences need to know, and what is therefore read only then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// Who has which level of access from the group above.
-    Inherited,
 }
 
 /// Why something that one might expect does not happen.

@@ -13,7 +13,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub use findings::{Findings, Incomplete, Note, Problem, Question, Reason, Refusal};
+pub use findings::{Findings, Incomplete, Note, Problem, Reason, Refusal};
 pub use step::{Action, Change, Edge, Shown, ShownCall, Step};
 
 use entry::Comparing;

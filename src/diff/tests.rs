@@ -1,120 +1,309 @@
-//! What a comparison shows of live entries that no manifest lists.
+//! What a comparison makes of live entries, without a plan around it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
 use super::*;
-use crate::{kind::testing, kinds, manifest, page, secret::Reference};
+use crate::{
+    desired::testing::{section as declared_section, shop},
+    field::Scope,
+    kind::{Identity, Kind, Rules, testing},
+    kinds,
+    live::testing::{CALLER, caller, collection},
+    secret::Reference,
+};
 
 const SECRET: &str = "https://chat.example.org/hooks/T0123/canary-path";
 
-/// What is said about live hooks with the ids 7 and 8 and these URLs, where the manifest declares
-/// `hooks` and `CHAT` is known or not.
-fn said(hooks: &str, urls: [&str; 2], known: Option<&str>) -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(
-        folder.path().join("a.yaml"),
-        format!("kind: Project\npath: acme/shop\n{hooks}\n"),
-    )
-    .unwrap();
-    let desired = manifest::load(
-        folder.path(),
-        &manifest::Surroundings {
-            folder: folder.path().into(),
-            today: jiff::civil::date(2030, 1, 1),
-        },
-    )
-    .desired
-    .unwrap();
-    let kind = kinds::of_section("hooks").unwrap();
-    let raw = [7, 8]
-        .iter()
-        .zip(urls)
-        .map(|(id, url)| testing::object(json!({"id": id, "url": url, "push_events": true})));
-    let live =
-        Collection::Complete(page::whole(raw.collect()).map(|raw| kind.read(&raw, &|_| true)));
-    let mut secrets =
-        Secrets::new(folder.path(), known.map(|value| ("CHAT".to_owned(), value.to_owned())));
-    secrets.resolve([&Reference::Env("CHAT".into())]);
-    let project = &desired.projects[0];
-    let context = Context {
-        target: &testing::target(),
-        project: &project.address(),
-        caller: &Caller { id: 1, username: "root".into(), administrator: true },
-        personal_owner: None,
-        users: &Users::new(),
-        secrets: &secrets,
-        resend: &[],
-    };
-    let diff = section(&project.sections["hooks"], &live, context).unwrap();
-    let notes = diff
+/// What a comparison may look at besides the two sides.
+struct World {
+    target: Target,
+    address: Address,
+    caller: Caller,
+    names: Names,
+    secrets: Secrets,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        let target = testing::target();
+        Self {
+            address: Address::container(target.path.clone()),
+            target,
+            caller: caller(),
+            names: Names::default(),
+            secrets: Secrets::default(),
+        }
+    }
+}
+
+impl World {
+    fn context(&self) -> Context<'_> {
+        Context {
+            target: &self.target,
+            container: &self.address,
+            caller: &self.caller,
+            personal_owner: None,
+            names: &self.names,
+            inherited: None,
+            secrets: &self.secrets,
+            resend: &[],
+        }
+    }
+}
+
+/// What differs between the declared `hooks` of `acme/shop` and the live ones, of which everything
+/// is read; `CHAT` is known or not.
+fn compared(hooks: &Json, unlisted: Unlisted, live: &Json, known: Option<&str>) -> Findings {
+    let project = shop(&json!({"hooks": hooks}), unlisted);
+    let declared = &project.sections["hooks"];
+    let live = collection(declared, live, &|_| true);
+    let mut world = World::default();
+    world.secrets = Secrets::new("/", known.map(|value| ("CHAT".to_owned(), value.to_owned())));
+    world.secrets.resolve([&Reference::Env("CHAT".into())]);
+    section(declared, &live, world.context()).unwrap()
+}
+
+/// A live hook, made at a time of its own.
+fn hook(id: u64, url: &str) -> Json {
+    json!({"id": id, "url": url, "push_events": true, "created_at": format!("20{id:02}-01-31T12:00:00Z")})
+}
+
+/// The addresses of unlisted entries that were spared, and the steps.
+fn said(hooks: &Json, unlisted: Unlisted, urls: [&str; 2], known: Option<&str>) -> Vec<String> {
+    let live = json!([hook(7, urls[0]), hook(8, urls[1])]);
+    let findings = compared(hooks, unlisted, &live, known);
+    let notes = findings
         .notes
         .iter()
         .filter(|note| matches!(note.reason, Reason::Unlisted | Reason::Protected { .. }));
-    let differences = diff
-        .differences
-        .iter()
-        .map(|difference| format!("{:?} {}", difference.action, difference.address));
-    notes.map(|note| note.address.to_string()).chain(differences).collect()
+    let steps = findings.steps.iter().map(|step| format!("{:?} {}", step.action, step.address));
+    notes.map(|note| note.address.to_string()).chain(steps).collect()
 }
 
 #[test]
 fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
-    let declared = "hooks: [{url: {env: CHAT}, push_events: true}]";
-    let named = "hooks: [{name: chat, url: {env: CHAT}, push_events: true}]";
-    let delete = format!("{declared}\nunlisted: {{hooks: delete}}");
+    use Unlisted::{Delete, Report};
+    let declared = json!([{"url": {"env": "CHAT"}, "push_events": true}]);
+    let named = json!([{"name": "chat", "url": {"env": "CHAT"}, "push_events": true}]);
     let urls = [SECRET, "https://ci.example.org/x"];
     let by_id = ["acme/shop#hooks/id%3A7", "acme/shop#hooks/id%3A8"];
     // Not set here: either may be it.
-    assert_eq!(said(declared, urls, None), by_id);
-    assert_eq!(said(named, urls, None), by_id);
-    assert_eq!(said(&delete, urls, None), by_id);
+    assert_eq!(said(&declared, Report, urls, None), by_id);
+    assert_eq!(said(&named, Report, urls, None), by_id);
+    assert_eq!(said(&declared, Delete, urls, None), by_id);
     // Another value by now: what is there may be the old one.
     let create = "Create acme/shop#hooks/env%3ACHAT".to_owned();
+    let new = Some("https://chat.example.org/new");
     assert_eq!(
-        said(declared, urls, Some("https://chat.example.org/new")),
+        said(&declared, Report, urls, new),
         [by_id[0].to_owned(), by_id[1].to_owned(), create]
     );
-    let removed = said(&delete, urls, Some("https://chat.example.org/new"));
+    let removed = said(&declared, Delete, urls, new);
     assert_eq!(removed[1..], ["Delete acme/shop#hooks/id%3A7", "Delete acme/shop#hooks/id%3A8"]);
     // Known and found: the other one is none.
-    assert_eq!(
-        said(declared, urls, Some(SECRET)),
-        ["acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx"]
-    );
+    let other = "acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx@8";
+    assert_eq!(said(&declared, Report, urls, Some(SECRET)), [other]);
     // No secret is declared.
-    let open = "hooks: [{url: 'https://other.example.org'}]";
-    assert_eq!(said(open, urls, None)[1], "acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx");
+    let open = json!([{"url": "https://other.example.org"}]);
+    assert_eq!(said(&open, Report, urls, None)[1], other);
     // One that is found does not speak for one that is not.
-    let two = "hooks: [{url: {env: CHAT}, push_events: true}, {url: {env: OTHER}}]";
-    assert_eq!(said(two, urls, Some(SECRET)), ["acme/shop#hooks/id%3A8"]);
+    let two = json!([{"url": {"env": "CHAT"}, "push_events": true}, {"url": {"env": "OTHER"}}]);
+    assert_eq!(said(&two, Report, urls, Some(SECRET)), ["acme/shop#hooks/id%3A8"]);
 }
 
 #[test]
 fn a_removal_points_at_the_line_that_wants_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = "kind: Project\npath: acme/shop\nhooks: [{url: 'https://a.example.org', state: absent}]\nunlisted:\n  hooks: delete\n";
-    std::fs::write(folder.path().join("a.yaml"), text).unwrap();
-    let around = manifest::Surroundings {
-        folder: folder.path().into(),
-        today: jiff::civil::date(2030, 1, 1),
+    let absent = json!([{"url": "https://a.example.org", "state": "absent"}]);
+    let live = json!([hook(7, "https://a.example.org"), hook(8, "https://b.example.org")]);
+    let findings = compared(&absent, Unlisted::Delete, &live, None);
+    let origins: Vec<_> = findings.steps.iter().map(|step| step.origin.line).collect();
+    assert_eq!(origins, [2, 9], "the entry, and the policy for what is unlisted");
+}
+
+#[test]
+fn an_unlisted_hook_is_told_by_its_id_too() {
+    // Two hooks may have one URL, and neither is listed.
+    let live = json!([hook(7, "https://u:p@h/x"), hook(8, "https://u:p@h/x")]);
+    let findings = compared(&json!([]), Unlisted::Delete, &live, None);
+    let addresses: Vec<_> = findings.steps.iter().map(|step| step.address.to_string()).collect();
+    assert_eq!(
+        addresses,
+        ["acme/shop#hooks/https%3A%2F%2F***@h%2Fx@7", "acme/shop#hooks/https%3A%2F%2F***@h%2Fx@8"]
+    );
+    assert!(findings.steps.iter().all(|step| !step.is_copy), "nothing says that either is one");
+}
+
+/// What becomes of a declared hook with this URL and a live one with that.
+fn matched(declared: &str, live: &str) -> String {
+    let declared = json!([{"name": "ci", "url": declared, "push_events": true}]);
+    let findings = compared(&declared, Unlisted::Report, &json!([hook(7, live)]), None);
+    let problems = findings.problems.iter().map(|problem| problem.code.to_owned());
+    let steps = findings.steps.iter().map(|step| format!("{:?}", step.action));
+    problems.chain(steps).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_hook_is_the_same_in_normal_form_and_nearly_the_same_but_for_a_slash() {
+    for (declared, live, expected) in [
+        ("https://h/x", "https://h/x", ""),
+        ("HTTPS://H:443/x", "https://h/x", ""),
+        ("https://h", "https://h/", ""),
+        ("https://h/a/../x", "https://h/x", ""),
+        ("https://h/%7ex", "https://h/~x", ""),
+        ("https://h/x", "https://h/x/", "nearly-the-same"),
+        ("https://h/x/", "https://h/x", "nearly-the-same"),
+        ("https://h/x", "https://h/X", "Create"),
+        ("https://h/x", "https://h/x?a=b", "Create"),
+        ("https://h/x", "http://h/x", "Create"),
+    ] {
+        assert_eq!(matched(declared, live), expected, "{declared} and {live}");
+    }
+}
+
+#[test]
+fn what_is_nearly_the_same_is_named_without_its_credential() {
+    let declared = json!([{"url": "https://u:canary@h/x"}]);
+    let live = json!([hook(7, "https://u:canary@h/x/")]);
+    let findings = compared(&declared, Unlisted::Report, &live, None);
+    let problem = &findings.problems[0];
+    assert_eq!(
+        problem.message,
+        "the hook `https://***@h/x/` (id 7) is there, and is the same but for a `/` at its end"
+    );
+    assert!(!format!("{findings:?}").contains("canary"), "{findings:?}");
+}
+
+/// What becomes of a declared hook and these live ones with its URL.
+fn told_apart(live: &[Json]) -> (Vec<String>, Vec<String>) {
+    let declared = json!([{"name": "ci", "url": "https://h/x"}]);
+    let findings = compared(&declared, Unlisted::Delete, &json!(live), None);
+    let steps = findings.steps.iter().map(|step| format!("{:?} {}", step.action, step.address));
+    let why = findings.incomplete.iter().map(|scope| scope.reason.message.to_string());
+    (steps.collect(), why.collect())
+}
+
+#[test]
+fn a_copy_equals_the_first_and_was_made_soon_after_it() {
+    let at = |id: u64, made: &str| json!({"id": id, "url": "https://h/x", "push_events": true, "created_at": made});
+    let first = at(3, "2026-01-31T12:00:00.000Z");
+    for made in ["2026-01-31T12:00:00.500Z", "2026-01-31T12:15:00.000Z", "2026-01-31T11:45:00Z"] {
+        let copy = "Delete acme/shop#hooks/ci@4".to_owned();
+        assert_eq!(told_apart(&[at(4, made), first.clone()]), (vec![copy], vec![]), "{made}");
+    }
+    let ambiguous = |live: &[Json]| {
+        let (steps, why) = told_apart(live);
+        assert_eq!((steps.len(), why.len()), (0, 1));
+        why[0].clone()
     };
-    let desired = manifest::load(folder.path(), &around).desired.unwrap();
-    let kind = kinds::of_section("hooks").unwrap();
-    let raw = ["https://a.example.org", "https://b.example.org"]
-        .map(|url| testing::object(json!({"id": 7, "url": url})));
-    let live =
-        Collection::Complete(page::whole(raw.to_vec()).map(|raw| kind.read(&raw, &|_| true)));
-    let context = Context {
-        target: &testing::target(),
-        project: &desired.projects[0].address(),
-        caller: &Caller { id: 1, username: "root".into(), administrator: true },
-        personal_owner: None,
-        users: &Users::new(),
-        secrets: &Secrets::new(folder.path(), []),
-        resend: &[],
+    let why = ambiguous(&[first.clone(), at(4, "2026-01-31T12:15:01Z")]);
+    assert!(why.contains("`3`") && why.contains("`4`") || why.contains("3 and 4"), "{why}");
+    assert!(why.contains("were made more than 15 minutes apart"), "{why}");
+    let mut silent = first.clone();
+    silent["id"] = 4.into();
+    silent.as_object_mut().unwrap().remove("created_at");
+    assert!(ambiguous(&[first.clone(), silent]).contains("do not say when they were made"));
+    // What no manifest knows tells them apart too.
+    for (name, value) in [
+        ("push_events", json!(false)),
+        ("alert_status", json!("disabled")),
+        ("url", json!("https://H/x")),
+    ] {
+        let mut other = at(4, "2026-01-31T12:00:00.000Z");
+        other[name] = value;
+        let why = ambiguous(&[first.clone(), other]);
+        assert!(why.contains(&format!("differ in `{name}`")), "{why}");
+        assert!(!why.contains("https://"), "{why}");
+    }
+}
+
+#[test]
+fn an_old_url_is_looked_for_only_where_the_new_one_is_not_there() {
+    let declared = json!([
+        {"name": "ci", "url": "https://h/new", "previously": ["https://h/old", "https://h/older"]},
+    ]);
+    let found = |live: &[Json]| {
+        let findings = compared(&declared, Unlisted::Report, &json!(live), None);
+        let steps = findings.steps.iter().map(|step| format!("{:?}", step.action));
+        let unlisted = findings.notes.iter().filter(|note| note.reason == Reason::Unlisted);
+        (steps.collect::<Vec<_>>(), unlisted.count())
     };
-    let diff = section(&desired.projects[0].sections["hooks"], &live, context).unwrap();
-    let origins: Vec<_> =
-        diff.differences.iter().map(|difference| difference.origin.to_string()).collect();
-    assert_eq!(origins, ["a.yaml:3:10", "a.yaml:5:3"]);
+    assert_eq!(found(&[hook(7, "https://h/old")]), (vec!["Update".to_owned()], 0));
+    assert_eq!(found(&[hook(7, "https://h/older")]), (vec!["Update".to_owned()], 0));
+    assert_eq!(found(&[hook(7, "https://h/new"), hook(8, "https://h/old")]), (vec![], 1));
+    assert_eq!(found(&[hook(7, "https://h/other")]), (vec!["Create".to_owned()], 1));
+}
+
+#[test]
+fn one_live_hook_is_not_two_declared_ones() {
+    let declared = json!([
+        {"name": "a", "url": "https://h/x"},
+        {"name": "b", "url": "https://h/y", "previously": ["https://h/x"]},
+    ]);
+    let findings = compared(&declared, Unlisted::Report, &json!([hook(7, "https://h/x")]), None);
+    let incomplete: Vec<_> =
+        findings.incomplete.iter().map(|scope| scope.address.to_string()).collect();
+    assert_eq!((findings.steps.len(), incomplete), (0, vec!["acme/shop#hooks/b".to_owned()]));
+}
+
+/// How often something was told from others.
+static IDENTIFIED: AtomicUsize = AtomicUsize::new(0);
+
+/// Plain rules that count.
+struct Counting;
+
+impl Rules for Counting {
+    fn identify(&self, section: Section, fields: &Object) -> Identity {
+        IDENTIFIED.fetch_add(1, Ordering::Relaxed);
+        forms::identify(section, fields)
+    }
+}
+
+#[test]
+fn matching_looks_up_and_does_not_search() {
+    const MANY: usize = 5_000;
+    let kind = Kind { rules: &Counting, ..kinds::variable::KIND };
+    let of = Box::leak(Box::new(kind)).in_scope(Scope::Project).unwrap();
+    let variables = |from: usize| -> Json {
+        (from..from + MANY)
+            .map(|i| json!({"key": format!("V{i}"), "environment_scope": "*", "value": "x"}))
+            .collect()
+    };
+    let declared = declared_section(of, &variables(MANY / 2), Unlisted::Report);
+    let live = collection(&declared, &variables(0), &|_| false);
+    IDENTIFIED.store(0, Ordering::Relaxed);
+    let findings = section(&declared, &live, World::default().context()).unwrap();
+    assert_eq!((findings.steps.len(), findings.notes.len()), (MANY / 2, MANY / 2));
+    let identified = IDENTIFIED.load(Ordering::Relaxed);
+    assert!(identified <= 3 * MANY, "{identified} times for {MANY} entries on each side");
+}
+
+#[test]
+fn the_callers_own_entry_and_bots_are_spared() {
+    let project = shop(&json!({"members": []}), Unlisted::Delete);
+    let declared = &project.sections["members"];
+    let live = collection(
+        declared,
+        &json!([
+            {"id": CALLER, "username": "root", "access_level": 50},
+            {"id": 9, "username": "owner", "access_level": 50},
+            {"id": 10, "username": "project_1_bot", "access_level": 40},
+            {"id": 11, "username": "bob", "access_level": 30},
+        ]),
+        &|_| true,
+    );
+    let world = World::default();
+    let context = Context { personal_owner: Some(9), ..world.context() };
+    let findings = section(declared, &live, context).unwrap();
+    let steps: Vec<_> = findings.steps.iter().map(|step| step.address.to_string()).collect();
+    assert_eq!(steps, ["acme/shop#members/bob"]);
+    let spared = findings.notes.iter().map(|note| match &note.reason {
+        Reason::Protected { why } => why.as_str(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(
+        spared.collect::<Vec<_>>(),
+        ["the token's own access", "the owner of the personal namespace", "bot user"]
+    );
 }

@@ -70,7 +70,6 @@ fn is_on(declared: &Fields) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::*;
     use crate::{
         kind::testing::{create, fields, remove, section, update},
         operation::{Op, PROJECT_ARCHIVE, PROJECT_UNARCHIVE, Write},

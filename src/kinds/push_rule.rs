@@ -99,7 +99,6 @@ impl Rules for PushRule {
 mod tests {
     use serde_json::json;
 
-    use super::*;
     use crate::{
         field::Compare,
         kind::{

@@ -166,7 +166,7 @@ mod tests {
         field::Compare,
         kind::{
             same,
-            testing::{faults, fields, live, section, update},
+            testing::{faults, fields, live, said, section, update},
         },
         operation::PROJECT_UPDATE,
     };
@@ -196,21 +196,20 @@ mod tests {
         let put = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
         let mut declared =
             fields(json!({"description": null, "visibility": "private", "topics": ["a"]}));
-        assert_eq!(
-            update(section("settings"), &declared, json!({}), &["description", "topics"]),
-            [put(fields(json!({"description": "", "topics": ["a"]})))]
-        );
+        let edit = update(section("settings"), &declared, json!({}), &["description", "topics"]);
+        assert_eq!(said(&edit), said(&[put(fields(json!({"description": "", "topics": ["a"]})))]));
+        assert!(edit[0].is_sensitive("import_url"), "it may hold a password");
         declared.insert("avatar".into(), Value::File("a.png".into()));
         let avatar = || put(Fields::from([("avatar".into(), Value::File("a.png".into()))]));
         assert_eq!(update(section("settings"), &declared, json!({}), &["avatar"]), [avatar()]);
         assert_eq!(
-            update(section("settings"), &declared, json!({}), &["avatar", "visibility"]),
-            [put(fields(json!({"visibility": "private"}))), avatar()]
+            said(&update(section("settings"), &declared, json!({}), &["avatar", "visibility"])),
+            said(&[put(fields(json!({"visibility": "private"}))), avatar()])
         );
         let cleared = fields(json!({"avatar": null}));
         assert_eq!(
-            update(section("settings"), &cleared, json!({}), &["avatar"]),
-            [put(fields(json!({"avatar": ""})))]
+            said(&update(section("settings"), &cleared, json!({}), &["avatar"])),
+            said(&[put(fields(json!({"avatar": ""})))])
         );
     }
 
@@ -243,7 +242,7 @@ mod tests {
             *read,
             json!({"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "name_regex_delete": ".*"})
         );
-        for (declared, same) in [
+        for (declared, is_same) in [
             (json!({"cadence": "1d"}), true),
             (json!({"cadence": "7d"}), false),
             (json!({"name_regex": ".*"}), true),
@@ -252,7 +251,7 @@ mod tests {
             (json!({"name_regex_keep": ""}), true),
             (json!({"enabled": true}), false),
         ] {
-            assert_eq!(same(Compare::Exact, &declared, read), same, "{declared}");
+            assert_eq!(same(Compare::Exact, &declared, read), is_same, "{declared}");
         }
         let both = fields(
             json!({"container_expiration_policy": {"name_regex": "a", "name_regex_delete": "a"}}),

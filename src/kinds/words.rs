@@ -218,7 +218,12 @@ impl Meant {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::of_section, *};
+    use super::*;
+    use crate::{field::Scope, kind::Section, kinds};
+
+    fn of_section(name: &str) -> Option<Section> {
+        kinds::section(Scope::Project, name)
+    }
 
     #[test]
     fn words_are_no_fields_and_lead_to_some() {

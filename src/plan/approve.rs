@@ -25,6 +25,9 @@ use crate::{
 const MOST_LEFT_OUT: usize = 3;
 const LARGEST_SHARE: f64 = 0.05;
 
+/// The path of a refusal that is about the run as a whole.
+pub(super) const EVERYTHING: &str = "**";
+
 /// How much of a plan may be left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Policy {
@@ -96,7 +99,10 @@ impl Plan {
         for refusal in refusals {
             let fits = |known: &Acknowledgement| {
                 known.guard == refusal.guard
-                    && (known.at.written() == "**" || known.at.matches(&refusal.address))
+                    && match &*refusal.address.path {
+                        EVERYTHING => known.at.written() == EVERYTHING,
+                        _ => known.at.matches(&refusal.address),
+                    }
             };
             let fitting: Vec<_> =
                 acknowledgements.iter().enumerate().filter(|(_, known)| fits(known)).collect();
@@ -136,7 +142,7 @@ impl Plan {
             .chain(self.incomplete.iter().map(|scope| &scope.address));
         let mut broken: BTreeSet<Arc<str>> =
             addresses.map(|address| address.path.clone()).collect();
-        if self.refusals.iter().any(|refusal| &*refusal.address.path == "**") {
+        if self.refusals.iter().any(|refusal| &*refusal.address.path == EVERYTHING) {
             return Err(Blocked("a guard refuses the run as a whole".into()));
         }
         let all = self.projects + self.groups;

@@ -6,13 +6,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::approve::EVERYTHING;
 use crate::{
     address::Address,
     desired::{Container, Guard},
-    diff::{Action, Context, Findings, Question, Refusal, Step},
+    diff::{Action, Context, Findings, Refusal, Step},
     kind::Effect,
     level::{Level, MAINTAINER, OWNER},
-    live::Live,
+    live::{Live, Question},
     origin::Origin,
     text::{count, escape},
 };
@@ -83,7 +84,7 @@ pub(super) fn whole(steps: &[Step]) -> Option<Refusal> {
     (removed > MOST_OF_ALL).then(|| {
         let reason =
             format!("would remove {} in all; the limit is {MOST_OF_ALL}", count(removed, "entry"));
-        let everything = Address::container("**".into());
+        let everything = Address::container(EVERYTHING.into());
         Refusal::new(Guard::Removals, &everything, reason, removed, &first.origin)
     })
 }
@@ -137,7 +138,7 @@ fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_
     let above = match context.inherited {
         Some(inherited) => inherited.values().filter(|level| **level >= OWNER).count(),
         None if has_group => {
-            findings.questions.push(Question::Inherited);
+            findings.ask(Question::Inherited);
             return findings;
         }
         None => 0,

@@ -2,7 +2,7 @@
 //!
 //! In: what is declared ([`Container`]), what was found of it ([`Live`]), and [`Settings`]. Out: a
 //! [`ContainerPlan`] for each container, gathered into one [`Plan`]. It reads nothing and writes
-//! nothing; what it needs to know besides, it asks for as a [`Question`] and is called again. A
+//! nothing; what it needs to know besides, it asks for as a [`Question`](crate::live::Question) and is called again. A
 //! plan leaves no choice to apply: steps are calls, edges are reasons. What of it may run is
 //! decided in one place, [`Plan::approve`].
 
@@ -38,8 +38,6 @@ use crate::{
     text,
     value::Json,
 };
-
-pub use crate::diff::Question;
 
 /// What a plan depends on besides what is declared and what is live.
 #[derive(Clone, Debug)]

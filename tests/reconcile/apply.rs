@@ -3,6 +3,8 @@
 use serde_json::json;
 use undrift::{
     apply::{Event, Outcome as Ended},
+    diff::Step,
+    kind::{Capability, Effect},
     sandbox::Profile,
 };
 
@@ -214,6 +216,11 @@ async fn a_missing_project_user_or_secret_is_found_before_the_first_write() {
     assert_eq!(world.writes(), [] as [&str; 0]);
 }
 
+/// Whether its project takes no changes afterwards.
+fn closes(step: &Step) -> bool {
+    step.effects.contains(&Effect::Takes(Capability::Writable))
+}
+
 #[tokio::test]
 async fn every_step_is_told_of_when_it_starts_and_once_when_it_ends() {
     let world = World::new(Profile::default(), seed(&[])).await;
@@ -224,7 +231,7 @@ async fn every_step_is_told_of_when_it_starts_and_once_when_it_ends() {
         let about = |event: &Event| match event {
             Event::Started { address, .. } => *address == step.address,
             Event::Ended(result) => result.address == step.address,
-            Event::Verified { project, .. } => project.path == step.address.path,
+            Event::Verified { container, .. } => container.path == step.address.path,
         };
         let told: Vec<_> = outcome.events.iter().filter(|event| about(event)).collect();
         // What closes a project comes after a look at all the rest, and is looked at by itself.
@@ -234,21 +241,22 @@ async fn every_step_is_told_of_when_it_starts_and_once_when_it_ends() {
                 Event::Started { .. },
                 Event::Ended(_),
                 Event::Verified { .. },
-            ] if step.closes => {}
+            ] if closes(step) => {}
             [
                 Event::Started { .. },
                 Event::Ended(_),
                 Event::Verified { .. },
                 Event::Verified { .. },
-            ] if !step.closes => {}
+            ] if !closes(step) => {}
             _ => panic!("{}: {told:?}", step.address),
         }
     }
 }
 
 #[tokio::test]
-async fn what_the_plan_could_not_decide_keeps_nothing_else_from_being_done() {
-    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
+async fn what_the_plan_could_not_decide_leaves_out_its_project_and_nothing_else() {
+    let there = [json!({"path": "acme/shop"}), json!({"path": "acme/other"})];
+    let world = World::new(Profile::default(), seed(&there)).await;
     for push_events in [true, false] {
         world
             .call(
@@ -258,11 +266,17 @@ async fn what_the_plan_could_not_decide_keeps_nothing_else_from_being_done() {
             )
             .await;
     }
-    let declared = json!({"hooks": [{"url": "https://a.example.org", "push_events": true}, {"url": "https://b.example.org"}], "settings": {"description": "new"}});
-    world.declare(&[project("acme/shop", declared)]);
+    let hooks = json!([{"url": "https://a.example.org", "push_events": true}, {"url": "https://b.example.org"}]);
+    let declared = json!({"hooks": hooks, "settings": {"description": "new"}});
+    world.declare(&[project("acme/shop", declared.clone()), project("acme/other", declared)]);
     let outcome = world.apply().await;
     assert_eq!(outcome.plan.incomplete.len(), 1, "{:#?}", outcome.plan.incomplete);
-    assert_eq!(ends(&outcome).len(), 2);
+    let ended: Vec<_> = ends(&outcome).into_iter().map(|(address, _)| address).collect();
+    assert!(
+        ended.len() == 3 && ended.iter().all(|address| address.starts_with("acme/other#")),
+        "{ended:?}"
+    );
     let applied = outcome.applied.unwrap();
     assert!(applied.is_complete(), "{applied:#?}");
+    assert_eq!(world.get("/projects/acme%2Fshop").await["description"], json!(null));
 }

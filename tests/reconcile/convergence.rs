@@ -1,12 +1,14 @@
 //! Every readable field of every kind, in every form: created, changed, cleared; in the faithful
 //! service and in hostile ones.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value as Json, json};
 use undrift::{
     diff::Reason,
-    field::{Readback, Secrecy},
-    kind::{Kind, Shape, Spec},
-    kinds::KINDS,
+    field::{Readback, Scope, Secrecy},
+    kind::{Section, Shape, Spec},
+    kinds,
     plan::Plan,
     sandbox::{AbsentDelete, AbsentPushRule, Profile},
 };
@@ -20,6 +22,8 @@ const APART: &[(&str, &str)] = &[
         "settings.default_branch",
         "it needs a repository; see `a_default_branch_is_set_with_the_readme`",
     ),
+    ("members.override", "only groups that follow a directory have it"),
+    ("members.membership", "only top-level groups have it"),
 ];
 
 /// Fields that never come back; they are sent and not compared.
@@ -34,13 +38,13 @@ enum Form {
 }
 
 /// A value that the schema and the service allow; another one for another form.
-fn sample(kind: &dyn Kind, spec: &Spec, form: Form) -> Json {
+fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
     if form == Form::Clear {
         return Json::Null;
     }
     let first = form == Form::Create;
     let pick = |a: Json, b: Json| if first { a } else { b };
-    match (kind.section(), spec.name.as_str()) {
+    match (kind.section, spec.name.as_str()) {
         ("settings", "visibility") => return pick("internal".into(), "private".into()),
         ("settings", "container_expiration_policy") => {
             let name = if first { "name_regex_delete" } else { "name_regex_keep" };
@@ -59,7 +63,16 @@ fn sample(kind: &dyn Kind, spec: &Spec, form: Form) -> Json {
         ("hooks", "previously") => return json!(["https://a.example.org/x"]),
         ("hooks", "push_events_branch_filter") => return pick("main".into(), "release/*".into()),
         ("members", "access_level") => return pick("developer".into(), 40.into()),
-        ("members", "expires_at") => return pick("2099-01-31".into(), "2098-12-31".into()),
+        ("shares", "group_access") => return pick("reporter".into(), 30.into()),
+        ("protected_branches", "allowed_to_push" | "allowed_to_merge") => {
+            return json!([{"access_level": pick("maintainer".into(), "no_access".into())}]);
+        }
+        ("protected_branches", "allowed_to_unprotect") => {
+            return json!([{"access_level": pick("developer".into(), "admin".into())}]);
+        }
+        ("members" | "shares", "expires_at") => {
+            return pick("2099-01-31".into(), "2098-12-31".into());
+        }
         ("variables", "value") => return pick("first-value".into(), json!({"env": "VALUE"})),
         ("archived", _) => return first.into(),
         _ => {}
@@ -79,81 +92,116 @@ fn sample(kind: &dyn Kind, spec: &Spec, form: Form) -> Json {
         Some("integer") => pick(7.into(), 9.into()),
         Some("array") => json!(if first { vec!["beta", "alpha"] } else { vec!["gamma"] }),
         Some("string") => pick("first text".into(), "second text".into()),
-        other => panic!("no sample of {}.{}: {other:?}", kind.section(), spec.name),
+        other => panic!("no sample of {}.{}: {other:?}", kind.section, spec.name),
     }
 }
 
 /// An entry that can be created, without the field under test.
-fn base(kind: &dyn Kind) -> Json {
-    match kind.section() {
+fn base(kind: Section) -> Json {
+    match kind.section {
         "variables" => json!({"key": "KEY", "value": "a-plain-value"}),
         "members" => json!({"user": "bob", "access_level": "guest"}),
         "hooks" => json!({"name": "ci", "url": "https://a.example.org/x"}),
         "push_rule" => json!({"member_check": true}),
+        "shares" => json!({"group": "acme/security", "group_access": "guest"}),
+        "protected_branches" => json!({"name": "main"}),
         _ => json!({}),
     }
 }
 
-/// A project for each field of each kind, named after both.
-fn documents(form: Form) -> Vec<(String, Json)> {
-    let mut documents = Vec::new();
-    for kind in KINDS {
-        for spec in kind.table().specs() {
-            let name = format!("{}.{}", kind.section(), spec.name);
-            let identity = kind.identity().contains(&spec.name.as_str()) && spec.name != "url";
+/// Every kind that manifests have a section for, in every scope.
+fn sections() -> impl Iterator<Item = Section> {
+    kinds::everywhere().filter(|section| section.shape != Shape::Container)
+}
+
+/// A field of a kind in one scope.
+struct Case {
+    section: Section,
+    spec: &'static Spec,
+    document: Json,
+}
+
+impl Case {
+    fn name(&self) -> String {
+        format!("{:?}.{}", self.section, self.spec.name)
+    }
+
+    fn path(&self) -> &str {
+        self.document["path"].as_str().unwrap()
+    }
+}
+
+/// A group or project for each field of each kind, named after both.
+fn cases(form: Form) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for section in sections() {
+        for spec in section.table().specs() {
+            let name = format!("{}.{}", section.section, spec.name);
+            let identity = section.identity.contains(&spec.name.as_str()) && spec.name != "url";
             if identity
                 || APART.iter().any(|(apart, _)| *apart == name)
                 || (form == Form::Clear && !spec.field.nullable)
             {
                 continue;
             }
-            let mut entry = base(*kind);
-            entry[&spec.name] = sample(*kind, spec, form);
-            let section = match kind.shape() {
+            let mut entry = base(section);
+            entry[&spec.name] = sample(section, spec, form);
+            let value = match section.shape {
                 Shape::List => json!([entry]),
-                Shape::Mapping => entry,
                 Shape::Switch => entry[&spec.name].clone(),
+                Shape::Mapping | Shape::Container => entry,
             };
-            let path = format!("acme/{}", name.replace(['.', '_'], "-"));
-            let mut document = project(&path, json!({"create": true, kind.section(): section}));
+            let noun = section.home.scope.noun();
+            let path = format!("acme/{noun}-{}", name.replace(['.', '_'], "-"));
+            let mut document = project(&path, json!({section.section: value}));
+            match section.home.scope {
+                Scope::Project => document["create"] = true.into(),
+                Scope::Group => document["kind"] = "Group".into(),
+            }
             if spec.name == "url" && form == Form::Change {
                 document["hooks"][0]["previously"] = json!(["https://a.example.org/x"]);
             }
-            documents.push((name, document));
+            cases.push(Case { section, spec, document });
         }
     }
-    documents
+    cases
 }
 
 async fn converges(profile: Profile, name: &str) {
-    let mut world = World::new(profile, seed(&[])).await;
+    let mut seed = seed(&[]);
+    // undrift does not create groups yet.
+    let groups = seed["groups"].as_array_mut().unwrap();
+    groups.push(json!({"path": "acme/security"}));
+    let of_groups = cases(Form::Create).into_iter();
+    let of_groups = of_groups.filter(|case| case.section.home.scope == Scope::Group);
+    groups.extend(of_groups.map(|case| json!({"path": case.path()})));
+    let mut world = World::new(profile, seed).await;
     world.set("IMPORT_URL", "https://user:hidden@git.example.org/x.git");
     world.set("HOOK_TOKEN", "hook-token-value");
     world.set("VALUE", "value-from-environment");
     world.tweak = |settings| settings.limits.count = usize::MAX;
+    world.acknowledged = vec!["protection:**"];
     std::fs::write(world.root().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10])
         .unwrap();
     for form in [Form::Create, Form::Change, Form::Clear] {
-        let documents = documents(form);
-        world.declare(&documents.iter().map(|(_, document)| document.clone()).collect::<Vec<_>>());
+        let cases = cases(form);
+        world.declare(&cases.iter().map(|case| case.document.clone()).collect::<Vec<_>>());
         let plan = world.converge(&format!("{name}, {form:?}")).await;
         // Every field that can be seen to differ was planned; otherwise nothing was tried.
-        for (field, document) in &documents {
-            let (section, field_name) = field.split_once('.').unwrap();
-            let kind = KINDS.iter().find(|kind| kind.section() == section).unwrap();
-            let spec = kind.table().get(field_name).unwrap();
+        for case in &cases {
+            let spec = case.spec;
             let readable = spec.field.read != Readback::Never;
             let single = spec.schema["enum"].as_array().is_some_and(|options| options.len() < 2);
             // Of a picture the service only shows that there is one.
-            let unseen = field_name == "avatar" && form == Form::Change;
+            let unseen = spec.name == "avatar" && form == Form::Change;
             let same =
-                matches!(field_name, "repository_storage" | "mirror_user_id") || single || unseen;
+                matches!(&*spec.name, "repository_storage" | "mirror_user_id") || single || unseen;
             if form == Form::Create || (readable && !same && spec.field.read != Readback::IfPresent)
             {
-                let path = document["path"].as_str().unwrap();
                 assert!(
-                    plan.steps.iter().any(|step| &*step.address.path == path),
-                    "{name}, {form:?}: {field} was not planned"
+                    plan.steps.iter().any(|step| &*step.address.path == case.path()),
+                    "{name}, {form:?}: {} was not planned",
+                    case.name()
                 );
             }
         }
@@ -209,19 +257,15 @@ fn every_field_of_every_kind_converges_in_every_form() {
 
 #[test]
 fn what_never_comes_back_is_known_by_name() {
-    let mut never: Vec<_> = KINDS
-        .iter()
-        .flat_map(|kind| kind.table().specs().iter().map(move |spec| (kind.section(), spec)))
+    let specs =
+        || sections().flat_map(|of| of.table().specs().iter().map(move |spec| (of.section, spec)));
+    let never: BTreeSet<_> = specs()
         .filter(|(_, spec)| spec.field.read == Readback::Never)
         .map(|(section, spec)| format!("{section}.{}", spec.name))
         .collect();
-    never.sort();
-    assert_eq!(never, NEVER_READ);
-    assert!(KINDS.iter().all(|kind| {
-        kind.table()
-            .specs()
-            .iter()
-            .all(|s| s.field.secrecy != Secrecy::Reference || s.field.read == Readback::Never)
+    assert_eq!(never.iter().map(String::as_str).collect::<Vec<_>>(), NEVER_READ);
+    assert!(specs().all(|(_, spec)| {
+        spec.field.secrecy != Secrecy::Reference || spec.field.read == Readback::Never
     }));
 }
 

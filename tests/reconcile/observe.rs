@@ -78,7 +78,7 @@ async fn a_project_that_is_marked_for_deletion_is_named_as_such() {
     let [problem] = &plan.problems[..] else { panic!("{:#?}", plan.problems) };
     assert_eq!(
         (problem.code, problem.address.to_string()),
-        ("deleted-project", "acme/a".to_owned())
+        ("deleting-project", "acme/a".to_owned())
     );
     assert!(problem.help.as_ref().unwrap().contains("project-restore"), "{problem:?}");
 }

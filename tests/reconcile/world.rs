@@ -17,9 +17,10 @@ use undrift::{
         self, ApiError, Clock, HttpOptions, HttpTransport, Random, ReadClient, Service, WriteClient,
     },
     apply::{Applied, Apply, Event},
-    manifest::{self, Desired, Surroundings},
+    desired::{Acknowledgement, Container, Desired},
+    manifest::{self, Surroundings},
     observe::Observer,
-    plan::{self, Plan, Settings},
+    plan::{self, Plan, Policy, Settings},
     sandbox::{self, Profile, Running, Seed},
     secret::{Secret, Secrets},
 };
@@ -56,6 +57,10 @@ pub(crate) struct World {
     folder: tempfile::TempDir,
     environment: BTreeMap<String, String>,
     pub(crate) tweak: fn(&mut Settings),
+    /// What guards refuse and may pass, as the command line takes it.
+    pub(crate) acknowledged: Vec<&'static str>,
+    /// For how long the plan is taken for what is there: not at all, unless a test says so.
+    pub(crate) trusts: Duration,
 }
 
 /// What a run of plan and apply came to.
@@ -77,7 +82,14 @@ impl World {
         };
         let sandbox = sandbox::start(config).await.unwrap();
         std::fs::create_dir(folder.path().join("manifests")).unwrap();
-        Self { sandbox, folder, environment: BTreeMap::new(), tweak: |_| () }
+        Self {
+            sandbox,
+            folder,
+            environment: BTreeMap::new(),
+            tweak: |_| (),
+            acknowledged: Vec::new(),
+            trusts: Duration::ZERO,
+        }
     }
 
     pub(crate) fn set(&mut self, name: &str, value: &str) {
@@ -135,10 +147,8 @@ impl World {
         let mut settings = Settings {
             caller: observer.caller().clone(),
             secrets,
-            selection: plan::Selection::default(),
             resend: Vec::new(),
             limits: plan::Limits::default(),
-            acknowledged: Vec::new(),
         };
         (self.tweak)(&mut settings);
         Ok((observer, settings))
@@ -150,14 +160,23 @@ impl World {
         desired: &Desired,
         settings: &Settings,
     ) -> Result<Plan, ApiError> {
-        let mut plan = Plan::default();
-        let projects: Vec<_> = desired.projects.iter().collect();
-        observer
-            .all(&projects, &settings.selection, 16, |project, live| {
-                plan.add(plan::project(project, &live, settings));
-            })
-            .await?;
-        Ok(plan.sorted())
+        let plan = Mutex::new(Plan::default());
+        let containers: Vec<_> = desired.containers.iter().collect();
+        let each = async |container: &Container, mut live| {
+            let mut planned = plan::container(container, &live, settings);
+            if !planned.questions.is_empty() {
+                observer.answer(container, &mut live, &planned.questions).await?;
+                planned = plan::container(container, &live, settings);
+            }
+            plan.lock().unwrap().add(container, planned, live);
+            Ok(())
+        };
+        observer.all(&containers, 16, each).await?;
+        let mut plan = plan.into_inner().unwrap().sorted();
+        let acknowledged: Vec<_> =
+            self.acknowledged.iter().map(|ack| Acknowledgement::parse(ack).unwrap()).collect();
+        plan.acknowledge(&acknowledged, jiff::civil::date(2030, 1, 1));
+        Ok(plan)
     }
 
     pub(crate) async fn try_plan(&self) -> Result<Plan, ApiError> {
@@ -194,6 +213,7 @@ impl World {
         {
             return Ok(Outcome { plan, applied: None, events: Vec::new() });
         }
+        let (approved, _) = plan.approve(Policy::default()).map_err(|blocked| blocked.0).unwrap();
         let writer = WriteClient::new(observer.client().clone());
         let apply = Apply {
             desired: &desired,
@@ -201,9 +221,10 @@ impl World {
             writer: &writer,
             settings: &settings,
             ahead: 16,
+            trusts: self.trusts,
         };
         let events = Mutex::new(Vec::new());
-        let applied = apply.run(&plan, |event| events.lock().unwrap().push(event)).await;
+        let applied = apply.run(&approved, |event| events.lock().unwrap().push(event)).await;
         Ok(Outcome { plan, applied: Some(applied), events: events.into_inner().unwrap() })
     }
 

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value as Json, json};
 use undrift::{
-    manifest::{self, Desired},
+    desired::Desired,
+    manifest,
     sandbox::{Conditions, Image, Model, Seed},
 };
 

@@ -10,9 +10,10 @@ use std::{
 use undrift::{
     address::Selector,
     api::{self, ApiError, ReadClient, Service, WriteClient},
-    apply::{Applied, Apply},
+    apply::{Applied, Apply, TRUSTED},
+    desired::Container,
     observe::Observer,
-    plan::{self, Plan, Settings},
+    plan::{self, Plan, Policy, Settings},
     report::{
         Run, Style,
         json::{Outcomes, Planned, Report, Sort},
@@ -96,19 +97,22 @@ async fn all(
     let settings = Settings {
         caller: observer.caller().clone(),
         secrets: Arc::clone(&secrets),
-        selection: plan::Selection::default(),
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
         limits: plan::Limits::default(),
-        acknowledged: Vec::new(),
     };
-    let mut plan = Plan::default();
-    let projects: Vec<_> = prepared.desired.projects.iter().collect();
-    observer
-        .all(&projects, &settings.selection, 16, |project, live| {
-            plan.add(plan::project(project, &live, &settings));
-        })
-        .await?;
-    let plan = plan.sorted();
+    let plan = Mutex::new(Plan::default());
+    let containers: Vec<_> = prepared.desired.containers.iter().collect();
+    let each = async |container: &Container, mut live| {
+        let mut planned = plan::container(container, &live, &settings);
+        if !planned.questions.is_empty() {
+            observer.answer(container, &mut live, &planned.questions).await?;
+            planned = plan::container(container, &live, &settings);
+        }
+        plan.lock().unwrap().add(container, planned, live);
+        Ok(())
+    };
+    observer.all(&containers, 16, each).await?;
+    let plan = plan.into_inner().unwrap().sorted();
     let told = Run {
         target: ADDRESS.to_owned(),
         caller: observer.caller().username.clone(),
@@ -125,16 +129,19 @@ async fn all(
             _ => 0,
         };
     ran.exit = blocked;
-    if applies && matches!(blocked, 0 | 10) && !plan.steps.is_empty() {
+    let approved = plan.approve(Policy::default()).ok().map(|(approved, _)| approved);
+    let approved = approved.filter(|approved| approved.steps().next().is_some());
+    if let Some(approved) = approved.filter(|_| applies) {
         let writer = WriteClient::new(client.clone());
         let apply = Apply {
             desired: &prepared.desired,
             observer: &observer,
             writer: &writer,
             settings: &settings,
+            trusts: TRUSTED,
             ahead: 16,
         };
-        let applied = apply.run(&plan, |_| ()).await;
+        let applied = apply.run(&approved, |_| ()).await;
         ran.output += &terminal::applied(&applied, &told, Style::default(), &secrets);
         ran.output += &Report::finished(Sort::Apply, 0, &Outcomes::new(&told, &applied))
             .to_text(&secrets)

@@ -10,6 +10,7 @@ use crate::{
     api::{
         Content, Failure, Freshness, InFlight, Phase, Settings, quote::Unquotable, retry::Outcome,
     },
+    field::Scope,
     operation as op,
     page::Rows,
     secret::{Reference, Secrets},
@@ -222,7 +223,7 @@ async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
     }
     let script = Script::new([json(404, r#"{"message":"404 Project Not Found"}"#)]);
     let error = reads(&script, settings()).get(keeping(get())).await.unwrap_err();
-    assert!(error.is_project_not_found(), "an error is read whole: {error}");
+    assert!(error.is_missing(Scope::Project), "an error is read whole: {error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,13 +12,16 @@ use super::*;
 use crate::{
     address::Address,
     apply::{Applied, Mismatch, MismatchReason, Outcome, StepResult},
-    diff::{Action, Incomplete, Note, Problem, Reason},
+    desired::{Container, Desired, Guard},
+    diff::{Action, Findings, Incomplete, Note, Problem, Reason, Refusal},
     kind::{Namespace, NamespaceOwner, Target},
-    live::{Caller, Collection, Facts, Live, Presence},
-    manifest::{self, Desired, Project},
+    live::{
+        Caller, Live, Presence,
+        testing::{here_reading, target},
+    },
+    manifest,
     origin::{Layer, Origin},
-    page,
-    plan::{self, Guard, Limits, Refusal, Selection},
+    plan::{self, Limits},
     secret::Secrets,
     text::is_unsafe,
     value::Json,
@@ -82,50 +85,27 @@ fn desired(manifests: &str) -> Desired {
         .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default().into())))
 }
 
-fn live(project: &Project, sections: &Json) -> Live {
-    let sections = project.sections.values().filter_map(|section| {
-        let kind = section.kind;
-        let raw = sections.get(kind.section())?;
-        let read = |raw: &Json| kind.read(raw.as_object().unwrap(), &|_| true);
-        let collection = match raw {
-            Json::Array(entries) => {
-                let entries =
-                    entries.iter().map(|entry| entry.as_object().unwrap().clone()).collect();
-                Collection::Complete(page::whole(entries).map(|raw| read(&Json::Object(raw))))
-            }
-            raw => Collection::One(Some(read(raw))),
-        };
-        Some((kind.section(), collection))
-    });
-    let facts = Facts { target: target(project), archived: false, personal_owner: None };
-    Live { sections: sections.collect(), ..Live::of(Presence::Here(facts), Duration::ZERO) }
+/// The project as it is there; of its entries everything is read.
+fn live(project: &Container, sections: &Json) -> Live {
+    here_reading(project, sections, &|_| true)
 }
 
-fn target(project: &Project) -> Target {
-    Target {
-        path: project.path.clone(),
-        id: Some(1),
-        namespace: Some(Namespace { id: 2, owner: NamespaceOwner::Group }),
-    }
+fn missing(project: &Container) -> Live {
+    let namespace = Some(Namespace { id: 2, owner: NamespaceOwner::Group });
+    Live::of(Presence::Missing(Target { namespace, ..target(project) }), Duration::ZERO)
 }
 
-fn missing(project: &Project) -> Live {
-    let presence = Presence::Missing(target(project));
-    Live::of(presence, Duration::ZERO)
-}
-
-fn planned(desired: &Desired, live: impl Fn(&Project) -> Live) -> Plan {
+fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
     let settings = plan::Settings {
         caller: Caller { id: 7, username: "alice".into(), administrator: false },
         secrets: Arc::new(Secrets::default()),
-        selection: Selection::default(),
         resend: Vec::new(),
         limits: Limits::default(),
-        acknowledged: Vec::new(),
     };
     let mut plan = Plan::default();
-    for project in &desired.projects {
-        plan.add(plan::project(project, &live(project), &settings));
+    for project in &desired.containers {
+        let live = live(project);
+        plan.add(project, plan::container(project, &live, &settings), live);
     }
     plan.sorted()
 }
@@ -154,8 +134,8 @@ fn origin(line: u32) -> Origin {
 
 /// What a plan may hold besides steps and notes.
 pub(in crate::report) fn blocked_plan() -> Plan {
-    let shop = Address::project("acme/shop".into());
-    Plan {
+    let shop = Address::container("acme/shop".into());
+    let findings = Findings {
         problems: vec![Problem {
             address: shop.clone(),
             code: "missing-project",
@@ -169,16 +149,16 @@ pub(in crate::report) fn blocked_plan() -> Plan {
             address: shop.section("variables"),
             reason: "variable-list: answered 403".into(),
         }],
-        refusals: vec![Refusal {
-            address: shop.section("hooks"),
-            guard: Guard::Removals,
-            reason: "it removes 6 entries of 8, more than 5".into(),
-            origin: origin(17),
-            acknowledgement: "removals:acme/shop#hooks".into(),
-        }],
-        projects: 1,
-        ..Plan::default()
-    }
+        refusals: vec![Refusal::new(
+            Guard::Removals,
+            &shop.section("hooks"),
+            "would remove 6 entries of 8; the limit is 5".into(),
+            6,
+            &origin(17),
+        )],
+        ..Findings::default()
+    };
+    Plan::of(findings, 1)
 }
 
 #[test]
@@ -229,20 +209,24 @@ fn what_stands_in_the_way() {
 #[test]
 fn nothing_to_do() {
     let plan = |title, projects| {
-        plan(&Plan { projects, ..Plan::default() }, &run(), title, Style::default())
+        plan(&Plan::of(Findings::default(), projects), &run(), title, Style::default())
     };
     assert!(plan(Title::Plan, 12).ends_with("\n\nno changes: 12 projects match their manifests\n"));
     assert!(plan(Title::Drift, 1).ends_with("\n\nin sync: 1 project matches its manifest\n"));
     let plan_of = |plan: &Plan| {
         super::plan(plan, &run(), Title::Drift, Style::default(), &Secrets::default())
     };
-    let address = Address::project("acme/shop".into());
+    let noted = |notes| {
+        let findings = Findings { notes, ..Findings::default() };
+        Plan::of(findings, 1)
+    };
+    let address = Address::container("acme/shop".into());
     for (reason, limit) in
         [(Reason::Archived, " (some fields cannot be verified)"), (Reason::CannotVerify, "")]
     {
         let notes =
             vec![Note { address: address.clone(), reason, fields: Vec::new(), origin: None }];
-        let text = plan_of(&Plan { projects: 1, notes, ..Plan::default() });
+        let text = plan_of(&noted(notes));
         assert!(
             text.ends_with(&format!("\n\nin sync: 1 project matches its manifest{limit}\n")),
             "{text}"
@@ -272,7 +256,7 @@ fn the_same_change_in_many_projects_is_shown_once() {
 }
 
 pub(in crate::report) fn applied_somehow() -> Applied {
-    let address = Address::project("acme/shop".into());
+    let address = Address::container("acme/shop".into());
     let variable = address.section("variables").entry("A@*");
     let outcomes = [
         Outcome::Done,
@@ -348,9 +332,9 @@ proptest! {
         blocked.refusals[0].reason.clone_from(&text);
         blocked.incomplete[0].reason = text.clone().into();
         blocked.incomplete[0].address.path = text.as_str().into();
-        planned.problems = blocked.problems;
-        planned.refusals = blocked.refusals;
-        planned.incomplete = blocked.incomplete;
+        planned.problems = blocked.findings.problems;
+        planned.refusals = blocked.findings.refusals;
+        planned.incomplete = blocked.findings.incomplete;
         let mut done = applied_somehow();
         done.steps[2].outcome = Outcome::Failed(text.clone().into());
         done.steps[2].address.path = text.as_str().into();

@@ -1,0 +1,83 @@
+//! What the tests of everything after manifests need: declarations from JSON instead of YAML.
+
+use super::{Container, Creation, Declared, DeclaredSection, Entry, State, Unlisted};
+use crate::{
+    field::Scope,
+    kind::Section,
+    kinds,
+    origin::{Layer, Origin, Sourced},
+    secret::Reference,
+    value::{Json, Object, Value},
+};
+
+/// A line of `shop.yaml`.
+pub(crate) fn origin(line: u32) -> Origin {
+    Origin { file: "shop.yaml".into(), line, column: 1, layer: Layer::Project }
+}
+
+/// A declared value: `{"env": NAME}` is a secret, `{"file": PATH}` a file to upload, everything
+/// else is plain.
+pub(crate) fn value(json: &Json) -> Value {
+    let text = |name: &str| json.get(name).and_then(Json::as_str);
+    match (text("env"), text("file")) {
+        (Some(name), _) => Value::Secret(Reference::Env(name.into())),
+        (_, Some(path)) => Value::File(path.into()),
+        _ => json.clone().into(),
+    }
+}
+
+/// Declared fields, written in line 3.
+pub(crate) fn fields(json: &Json) -> Declared {
+    let json = json.as_object().into_iter().flatten();
+    json.map(|(name, json)| (name.clone(), Sourced { value: value(json), origin: origin(3) }))
+        .collect()
+}
+
+/// An entry of `of`, written in line 2; any `state` is `absent`.
+pub(crate) fn entry(of: Section, json: &Json) -> Entry {
+    let mut json: Object = json.as_object().cloned().unwrap_or_default();
+    let state = if json.remove("state").is_some() { State::Absent } else { State::Present };
+    // A secret stands as its reference in what tells an entry from others.
+    let named = json.iter().map(|(name, json)| match value(json) {
+        Value::Secret(reference) => (name.clone(), reference.to_string().into()),
+        _ => (name.clone(), json.clone()),
+    });
+    let key = of.name(&named.collect());
+    Entry { key, origin: origin(2), state, fields: fields(&Json::Object(json)) }
+}
+
+/// The section `of`, written in line 1, with its policy for unlisted entries in line 9. One that is
+/// a list has its entries in an array.
+pub(crate) fn section(of: Section, entries: &Json, unlisted: Unlisted) -> DeclaredSection {
+    let entries = match entries {
+        Json::Array(entries) => entries.iter().map(|json| entry(of, json)).collect(),
+        one => vec![entry(of, one)],
+    };
+    let unlisted = Sourced { value: unlisted, origin: origin(9) };
+    DeclaredSection { of, origin: origin(1), unlisted, entries }
+}
+
+/// The container at `path` with `sections`, which undrift may not create.
+pub(crate) fn container(
+    scope: Scope,
+    path: &str,
+    sections: &Json,
+    unlisted: Unlisted,
+) -> Container {
+    let sections = sections.as_object().into_iter().flatten().map(|(name, entries)| {
+        let of = kinds::section(scope, name).unwrap_or_else(|| panic!("no section {name}"));
+        (of.section, section(of, entries, unlisted))
+    });
+    Container {
+        scope,
+        path: path.into(),
+        origin: origin(1),
+        create: Creation::Forbidden,
+        sections: sections.collect(),
+    }
+}
+
+/// The project `acme/shop` with `sections`.
+pub(crate) fn shop(sections: &Json, unlisted: Unlisted) -> Container {
+    container(Scope::Project, "acme/shop", sections, unlisted)
+}

@@ -1,0 +1,70 @@
+//! Live states for tests, from what the service would answer.
+
+use std::time::Duration;
+
+use super::{Caller, Collection, Live, Presence};
+use crate::{
+    desired::{Container, DeclaredSection},
+    kind::{Facts, Place, Target},
+    page,
+    value::{Json, Object},
+};
+
+/// The id of [`caller`].
+pub(crate) const CALLER: u64 = 7;
+
+/// An administrator who asks.
+pub(crate) fn caller() -> Caller {
+    Caller { id: CALLER, username: "root".into(), administrator: true }
+}
+
+/// `container` with the id 1.
+pub(crate) fn target(container: &Container) -> Target {
+    let path = container.path.clone();
+    Target { scope: container.scope, path, id: Some(1), namespace: None }
+}
+
+/// What the service has of `section`: an array, an object, or `null`. Of its fields those are read
+/// that are declared, and those for which `more` says so.
+pub(crate) fn collection(
+    section: &DeclaredSection,
+    raw: &Json,
+    more: &dyn Fn(&str) -> bool,
+) -> Collection {
+    let of = section.of;
+    let wanted = |name: &str| more(name) || section.names().any(|declared| declared == name);
+    let read = |raw: &Object| of.read(raw, &wanted);
+    let object = |raw: &Json| raw.as_object().cloned().unwrap_or_default();
+    match (raw, of.home.place) {
+        (Json::Array(raw), Place::In(_)) => {
+            Collection::Within(raw.iter().map(|raw| read(&object(raw))).collect())
+        }
+        (Json::Array(raw), _) => {
+            let raw = page::whole(raw.iter().map(object).collect());
+            Collection::Complete(raw.map(|raw| read(&raw)))
+        }
+        (Json::Null, _) => Collection::One(None),
+        (raw, _) => Collection::One(Some(read(&object(raw)))),
+    }
+}
+
+/// `container` as it is there with `sections`, as the service would answer.
+pub(crate) fn here(container: &Container, sections: &Json) -> Live {
+    here_reading(container, sections, &|_| false)
+}
+
+/// The same, with more than the declared fields read.
+pub(crate) fn here_reading(
+    container: &Container,
+    sections: &Json,
+    more: &dyn Fn(&str) -> bool,
+) -> Live {
+    let facts = Facts { id: Some(1), ..Facts::default() };
+    let sections = container.sections.iter().filter_map(|(name, section)| {
+        Some((*name, collection(section, sections.get(name)?, more)))
+    });
+    Live {
+        sections: sections.collect(),
+        ..Live::of(Presence::Here(target(container), facts), Duration::ZERO)
+    }
+}

@@ -1,0 +1,117 @@
+//! What the full path of a group or project may look like.
+
+use crate::field::Scope;
+
+/// The characters that may stand between letters and digits.
+const SPECIAL: [char; 3] = ['.', '-', '_'];
+
+/// Checks a full path. The rules for new paths (reference 1, 8: from release 14.9 on) hold only if
+/// the project may be created; older projects keep the paths that they have.
+///
+/// # Errors
+/// What is wrong, as a fragment that follows "the path".
+pub(super) fn check(scope: Scope, path: &str, is_new: bool) -> Result<(), &'static str> {
+    if path.contains("://") || (path.contains('@') && path.contains(':')) {
+        return Err("must be as in `acme/shop`, without the address of the service");
+    }
+    let segments: Vec<_> = path.split('/').collect();
+    if segments.iter().any(|segment| segment.is_empty()) && path.contains('/') {
+        return Err("must not have an empty part, nor start or end with `/`");
+    }
+    if segments.len() < 2 && scope == Scope::Project {
+        return Err("must have a namespace, as in `acme/shop`");
+    }
+    if path.is_empty() {
+        return Err("must not be empty");
+    }
+    if !path.chars().all(|c| c.is_ascii_alphanumeric() || c == '/' || SPECIAL.contains(&c)) {
+        return Err("must have only letters, digits, `.`, `-`, `_` and `/`");
+    }
+    if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
+        return Err("must be the full path, without `.` or `..`");
+    }
+    if segments.iter().any(|segment| {
+        segment.starts_with('-') || segment.ends_with(".git") || segment.ends_with(".atom")
+    }) {
+        return Err("must not have a part that starts with `-` or ends with `.git` or `.atom`");
+    }
+    if path.len() > 1024 || segments.iter().any(|segment| segment.len() > 255) {
+        return Err("must be shorter: at most 255 characters in each part");
+    }
+    let own = segments[segments.len() - 1];
+    let is_special = |c: char| SPECIAL.contains(&c);
+    if is_new && (own.starts_with(is_special) || own.ends_with(is_special)) {
+        return Err("must not start or end its last part with `.`, `-` or `_`");
+    }
+    if is_new
+        && own
+            .as_bytes()
+            .windows(2)
+            .any(|pair| pair.iter().all(|byte| is_special(char::from(*byte))))
+    {
+        return Err("must not have two of `.`, `-` and `_` in a row in its last part");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_follow_the_rules() {
+        for (path, old, new) in [
+            ("acme/shop", true, true),
+            ("acme/web/shop-2.x_y", true, true),
+            ("shop", false, false),
+            ("", false, false),
+            ("/acme/shop", false, false),
+            ("acme/shop/", false, false),
+            ("acme//shop", false, false),
+            ("acme/sh op", false, false),
+            ("acme/shöp", false, false),
+            ("acme/shop.git", false, false),
+            ("acme/shop.atom", false, false),
+            ("acme.git/shop", false, false),
+            ("acme/-shop", false, false),
+            ("acme/./shop", false, false),
+            ("acme/../shop", false, false),
+            ("acme/..", false, false),
+            ("https://gitlab.example.org/acme/shop", false, false),
+            ("git@gitlab.example.org:acme/shop", false, false),
+            ("acme/.shop", true, false),
+            ("acme/_shop", true, false),
+            ("acme/shop-", true, false),
+            ("acme/sh--op", true, false),
+            ("acme/sh-_op", true, false),
+            ("my--group/shop", true, true),
+        ] {
+            assert_eq!(
+                (
+                    check(Scope::Project, path, false).is_ok(),
+                    check(Scope::Project, path, true).is_ok()
+                ),
+                (old, new),
+                "{path}"
+            );
+        }
+        let long = format!("acme/{}", "a".repeat(256));
+        assert!(check(Scope::Project, &long, false).is_err());
+    }
+
+    #[test]
+    fn a_group_needs_no_namespace() {
+        for (path, valid) in [
+            ("acme", true),
+            ("acme/web", true),
+            ("", false),
+            ("acme/", false),
+            ("/acme", false),
+            ("-acme", false),
+            ("acme.git", false),
+            (".", false),
+        ] {
+            assert_eq!(check(Scope::Group, path, false).is_ok(), valid, "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What may stand below `extra:`: fields of an object that undrift does not know yet.
+//!
+//! They are sent as they are, in one body with what addresses the object. So a name there must not
+//! be one that the service reads as something else: which object is meant, in which namespace, as
+//! whom, or how visible it becomes past the guard on that. Names are compared as the service takes
+//! a form apart: the part before `[`, here in any case.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use crate::{
+    field::{Field, Scope},
+    kind::{Change, Create, Section, Spec},
+    kinds::{self, operations::parameters},
+    operation::{AnyOp, OPERATIONS, Op, Operation},
+};
+
+/// Names that address, select or impersonate, whatever the operation.
+const RESERVED: [&str; 11] = [
+    "access_token",
+    "filter",
+    "id",
+    "job_token",
+    "namespace",
+    "namespace_id",
+    "path",
+    "private_token",
+    "sudo",
+    "user_id",
+    "username",
+];
+
+/// Names under which older releases of the service take the visibility.
+const VISIBILITY: [&str; 2] = ["public", "visibility_level"];
+
+/// What the operations that write a section take.
+static PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static str>>> =
+    LazyLock::new(|| {
+        let names = |section: Section| {
+            operations_of(section).flat_map(parameters).map(|parameter| parameter.name).collect()
+        };
+        kinds::everywhere()
+            .map(|section| ((section.home.scope, section.section), names(section)))
+            .collect()
+    });
+
+/// The operations that write `section`.
+fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
+    let home = section.home;
+    let create = if let Create::With(op) = home.create { Some(op) } else { None };
+    let change = if let Change::Edit(op) = home.change { Some(op) } else { None };
+    let own: Vec<_> = [create, change, home.delete].into_iter().flatten().map(Op::row).collect();
+    let writes = OPERATIONS
+        .iter()
+        .filter_map(|op| if let AnyOp::Write(op) = op { Some(op.row()) } else { None });
+    writes.filter(move |row| {
+        row.fields.is_some_and(|(of, _)| of == (home.scope, section.section)) || own.contains(row)
+    })
+}
+
+/// Why a name must not stand below `extra:`, and what to do about it. Only names of undrift's and
+/// the service's own are quoted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) message: String,
+    pub(super) help: String,
+}
+
+/// Whether `written` may stand below the `extra:` of `section`.
+///
+/// # Errors
+/// Why it must not.
+pub(super) fn check(of: Section, written: &str) -> Result<(), Refused> {
+    let name = base(written);
+    let refused = |message: String, help: &str| Err(Refused { message, help: help.to_owned() });
+    let known =
+        |help: String| Err(Refused { message: format!("`{name}` is known to undrift"), help });
+    let section = of.section;
+    if let Some(spec) = find(of.table().specs(), &name) {
+        return known(match spec.name == name {
+            true => format!("write it directly in `{section}`"),
+            false => format!("write `{}` directly in `{section}`", spec.name),
+        });
+    }
+    if name == "state" {
+        return known(format!("write it directly in `{section}`"));
+    }
+    let (container, _) = kinds::container(of.home.scope);
+    if of.comes_with_container() && find(container.table().specs(), &name).is_some() {
+        return known(format!("write it directly in `{}`", container.section));
+    }
+    if VISIBILITY.contains(&name.as_str()) {
+        return refused(
+            format!("`{name}` must not stand below `extra`: it sets the visibility"),
+            "write `visibility` in `settings`",
+        );
+    }
+    let selects = "it selects what a request is for, or who sends it";
+    let help = "leave it out; `extra` is for fields of the object itself";
+    if name.starts_with('_') {
+        return refused(
+            format!("a name that starts with `_` must not stand below `extra`: {selects}"),
+            help,
+        );
+    }
+    if RESERVED.contains(&name.as_str())
+        || PARAMETERS
+            .get(&(of.home.scope, section))
+            .is_some_and(|names| names.contains(name.as_str()))
+    {
+        return refused(format!("`{name}` must not stand below `extra`: {selects}"), help);
+    }
+    Ok(())
+}
+
+/// What the service makes of a name: brackets lead to what is within, and white space around it may
+/// go.
+fn base(written: &str) -> String {
+    let brackets = |c: char| c == '[' || c == ']' || c.is_whitespace();
+    written
+        .trim_start_matches(brackets)
+        .split(['[', ']'])
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .to_lowercase()
+}
+
+/// The field that manifests, requests or answers call `name`.
+fn find<'s>(specs: &'s [Spec], name: &str) -> Option<&'s Spec> {
+    let is = |spec: &&Spec| {
+        let Spec { name: own, field, .. } = spec;
+        own == name || field.sent_name(own) == name || Field::live_name(field, own) == Some(name)
+    };
+    specs.iter().find(is)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::{Shape, testing};
+
+    fn is_refused(section: &str, name: &str) -> bool {
+        check(testing::section(section), name).is_err()
+    }
+
+    /// The operations that write a section, told by their paths.
+    fn writes(section: &str) -> Vec<&'static Operation> {
+        let rows = OPERATIONS.iter().filter(|op| matches!(op, AnyOp::Write(_))).map(|op| op.row());
+        let is_written = |row: &&Operation| match section {
+            "settings" => {
+                ["project-create", "project-create-for-user", "project-edit"].contains(&row.id)
+            }
+            "shares" => row.path.starts_with("/projects/:id/share"),
+            section => row.path.starts_with(&format!("/projects/:id/{section}")),
+        };
+        rows.filter(is_written).collect()
+    }
+
+    #[test]
+    fn nothing_that_an_operation_takes_may_stand_below_extra() {
+        let fielded = |section: &Section| matches!(section.shape, Shape::List | Shape::Mapping);
+        for kind in kinds::sections(Scope::Project).filter(fielded) {
+            let (section, rows) = (kind.section, writes(kind.section));
+            assert!(rows.len() >= 2, "{section}");
+            let taken = rows.into_iter().flat_map(parameters).map(|parameter| parameter.name);
+            let own = kind.table().specs().iter().map(|spec| spec.name.as_str());
+            for name in
+                taken.chain(own).chain(RESERVED).chain(VISIBILITY).chain(["_method", "_", "state"])
+            {
+                for written in [
+                    name.to_owned(),
+                    name.to_uppercase(),
+                    format!("{name}[a]"),
+                    format!("{name}[]"),
+                    format!("[{name}]"),
+                    format!(" {name} "),
+                ] {
+                    assert!(is_refused(section, &written), "{section}: {written}");
+                }
+            }
+            for name in [
+                "new_thing",
+                "idle",
+                "sudoku",
+                "paths",
+                "filters",
+                "new_thing[id]",
+                "token_format",
+                "new_",
+            ] {
+                assert!(!is_refused(section, name), "{section}: {name}");
+            }
+        }
+        assert!(
+            is_refused("members", "tasks_project_id") && is_refused("members", "skip_subresources")
+        );
+    }
+
+    #[test]
+    fn the_message_says_where_a_known_field_belongs() {
+        let help = |section, name| check(testing::section(section), name).unwrap_err().help;
+        assert_eq!(help("settings", "Description"), "write it directly in `settings`");
+        assert_eq!(help("settings", "initialize_with_readme"), "write it directly in `create`");
+        assert_eq!(
+            help("settings", "container_expiration_policy_attributes"),
+            "write `container_expiration_policy` directly in `settings`"
+        );
+        assert_eq!(help("settings", "public_jobs"), "write `public_builds` directly in `settings`");
+        assert_eq!(help("members", "username"), "write `user` directly in `members`");
+        assert_eq!(help("settings", "visibility_level"), "write `visibility` in `settings`");
+    }
+}

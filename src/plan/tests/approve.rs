@@ -1,0 +1,230 @@
+//! What of a plan may run, and what acknowledgements let through.
+
+use jiff::civil::{Date, date};
+
+use super::*;
+use crate::{desired::Acknowledgement, diagnostic::Severity, diff::Edge};
+
+const TODAY: Date = date(2030, 1, 15);
+
+fn address(project: usize) -> Address {
+    Address::container(format!("acme/p{project:03}").into())
+}
+
+fn problem(project: usize) -> Problem {
+    Problem {
+        address: address(project),
+        code: "missing-project",
+        message: "it does not exist".into(),
+        help: None,
+        origin: origin(1),
+    }
+}
+
+fn refusal(project: usize) -> Refusal {
+    let section = address(project).section("hooks");
+    Refusal::new(Guard::Removals, &section, "too many".into(), 6, &origin(1))
+}
+
+fn unread(project: usize) -> Incomplete {
+    let reason = Cause::new("answered 403");
+    Incomplete { address: address(project).section("variables"), reason }
+}
+
+/// A plan with one step in each of so many projects.
+fn plan(projects: usize) -> Plan {
+    let step = |project| {
+        let address = address(project).section("settings");
+        Step::new(address, Action::Update, origin(1), Vec::new(), Vec::new())
+    };
+    let findings = Findings { steps: (0..projects).map(step).collect(), ..Findings::default() };
+    Plan { findings, projects, ..Plan::default() }
+}
+
+/// How many steps may run, and which paths are left out; or why nothing may run.
+fn approved(plan: &Plan, all_or_nothing: bool) -> Result<(usize, Vec<(String, usize)>), String> {
+    let (approved, left_out) =
+        plan.approve(Policy { all_or_nothing }).map_err(|Blocked(why)| why)?;
+    let left_out = left_out.0.into_iter().map(|(address, steps)| (address.to_string(), steps));
+    Ok((approved.steps().count(), left_out.collect()))
+}
+
+#[test]
+fn what_is_broken_is_left_out_and_too_much_of_it_stops_everything() {
+    // Of so many projects so many are broken: may the rest run?
+    for (all, broken, runs) in [
+        (1, 0, true),
+        (1, 1, true),
+        (4, 3, true),
+        (5, 4, false),
+        (79, 4, false),
+        (80, 4, true),
+        (100, 5, true),
+        (100, 6, false),
+        (1000, 50, true),
+        (1000, 51, false),
+    ] {
+        let mut plan = plan(all);
+        plan.problems.extend((0..broken).map(problem));
+        match approved(&plan, false) {
+            Ok((steps, left_out)) => {
+                assert!(runs, "{broken} of {all}");
+                assert_eq!((steps, left_out.len()), (all - broken, broken));
+            }
+            Err(why) => {
+                assert!(!runs, "{broken} of {all}: {why}");
+                assert!(why.contains(&format!("of {all} ")) && why.contains("5 %"), "{why}");
+            }
+        }
+        assert_eq!(approved(&plan, true).is_ok(), broken == 0, "{broken} of {all}");
+    }
+}
+
+#[test]
+fn groups_count_as_projects_do() {
+    let mut plan = Plan { projects: 40, groups: 40, ..plan(40) };
+    plan.problems.extend((0..4).map(problem));
+    assert!(approved(&plan, false).is_ok());
+    plan.groups = 39;
+    assert!(approved(&plan, false).is_err());
+}
+
+#[test]
+fn a_container_is_left_out_whatever_is_wrong_with_it_and_once() {
+    let mut plan = plan(4);
+    plan.problems.push(problem(0));
+    plan.refusals.push(refusal(1));
+    plan.incomplete.push(unread(2));
+    let paths = [0, 1, 2].map(|project| (address(project).to_string(), 1));
+    assert_eq!(approved(&plan, false), Ok((1, paths.to_vec())));
+    plan.refusals.push(refusal(0));
+    plan.incomplete.push(unread(0));
+    assert_eq!(approved(&plan, false), Ok((1, paths.to_vec())), "still three of four");
+    let why = approved(&plan, true).unwrap_err();
+    assert!(why.contains("--all-or-nothing"), "{why}");
+}
+
+#[test]
+fn what_is_left_out_takes_all_its_steps_along() {
+    let mut plan = plan(2);
+    let more = plan.steps[1].clone();
+    plan.steps.push(Step { address: address(1).section("hooks").entry("ci"), ..more });
+    plan.problems.push(problem(1));
+    assert_eq!(approved(&plan, false), Ok((1, vec![("acme/p001".to_owned(), 2)])));
+}
+
+#[test]
+fn what_depends_on_what_is_left_out_is_left_out_too() {
+    let mut plan = plan(100);
+    let mut wait = |project: usize, other: usize| {
+        let address = plan.findings.steps[other].address.clone();
+        plan.findings.steps[project].after = vec![Edge { address, reason: "it must exist" }];
+    };
+    wait(2, 1);
+    wait(3, 2);
+    wait(5, 4);
+    plan.problems.push(problem(1));
+    let paths = [1, 2, 3].map(|project| (address(project).to_string(), 1));
+    assert_eq!(approved(&plan, false), Ok((97, paths.to_vec())));
+}
+
+#[test]
+fn a_refusal_of_the_run_as_a_whole_stops_it() {
+    let mut plan = plan(1000);
+    let everything = Address::container("**".into());
+    plan.refusals.push(Refusal::new(
+        Guard::Removals,
+        &everything,
+        "too many".into(),
+        51,
+        &origin(1),
+    ));
+    assert!(approved(&plan, false).unwrap_err().contains("as a whole"));
+    let acknowledged = [ack("removals:**")];
+    assert_eq!(plan.acknowledge(&acknowledged, TODAY), []);
+    assert_eq!(approved(&plan, false), Ok((1000, vec![])));
+}
+
+fn ack(text: &str) -> Acknowledgement {
+    Acknowledgement::parse(text).unwrap()
+}
+
+/// What is left of the refusals of three projects, how many were acknowledged, and the warnings.
+fn acknowledged(acknowledgements: &[Acknowledgement]) -> (usize, usize, Vec<String>) {
+    let mut plan = plan(3);
+    plan.refusals.extend((0..3).map(refusal));
+    let warnings = plan.acknowledge(acknowledgements, TODAY).into_iter().map(|warning| {
+        assert_eq!((warning.severity, warning.code), (Severity::Warning, "acknowledgement"));
+        warning.message
+    });
+    let warnings = warnings.collect();
+    (plan.refusals.len(), plan.acknowledged.len(), warnings)
+}
+
+#[test]
+fn an_acknowledgement_lets_through_what_its_glob_matches() {
+    for (written, left) in [
+        ("removals:acme/p000#hooks", 2),
+        ("removals:acme/p000", 2),
+        ("removals:acme/*#hooks", 0),
+        ("removals:acme/p00[12]#hooks", 1),
+        ("removals:**#hooks", 0),
+        ("removals:**", 0),
+    ] {
+        assert_eq!(acknowledged(&[ack(written)]), (left, 3 - left, vec![]), "{written}");
+    }
+}
+
+#[test]
+fn an_acknowledgement_of_no_use_is_a_warning() {
+    for written in ["removals:acme/p000#members", "visibility:acme/p000#hooks", "removals:other/**"]
+    {
+        let unused = format!("`{written}` acknowledges nothing that this run refuses");
+        assert_eq!(acknowledged(&[ack(written)]), (3, 0, vec![unused]), "{written}");
+    }
+}
+
+#[test]
+fn an_acknowledgement_holds_up_to_its_number_and_its_day() {
+    let all = ack("removals:acme/p000");
+    let at_most = |most| Acknowledgement { at_most: Some(most), ..all.clone() };
+    assert_eq!(acknowledged(&[at_most(6)]), (2, 1, vec![]));
+    let exceeded = "the acknowledgement of `removals:acme/p000` is for 5 at most, and `acme/p000#hooks` is about 6";
+    assert_eq!(acknowledged(&[at_most(5)]), (3, 0, vec![exceeded.to_owned()]));
+    let until = |day| Acknowledgement { until: Some(day), ..all.clone() };
+    assert_eq!(acknowledged(&[until(TODAY)]), (2, 1, vec![]), "that day included");
+    let expired = "the acknowledgement of `removals:acme/p000` ended on 2030-01-14";
+    assert_eq!(acknowledged(&[until(date(2030, 1, 14))]), (3, 0, vec![expired.to_owned()]));
+    // One that holds is enough.
+    assert_eq!(acknowledged(&[at_most(5), all.clone()]), (2, 1, vec![exceeded.to_owned()]));
+}
+
+#[test]
+fn only_everything_acknowledges_the_run_as_a_whole() {
+    for (written, through) in
+        [("removals:**", true), ("removals:*", false), ("removals:acme/**", false)]
+    {
+        let mut plan = Plan::default();
+        let everything = Address::container("**".into());
+        let refusal = Refusal::new(Guard::Removals, &everything, "too many".into(), 51, &origin(1));
+        plan.refusals.push(refusal);
+        plan.acknowledge(&[ack(written)], TODAY);
+        assert_eq!(plan.refusals.is_empty(), through, "{written}");
+    }
+}
+
+#[test]
+fn what_was_acknowledged_says_by_whom_and_stays_so_when_planned_again() {
+    let mut plan = plan(1);
+    plan.refusals.push(refusal(0));
+    let reason = Some("the old hooks go".to_owned());
+    let written =
+        Acknowledgement { reason: reason.clone(), origin: Some(origin(8)), ..ack("removals:**") };
+    plan.acknowledge(&[written], TODAY);
+    let known = &plan.acknowledged[0];
+    assert_eq!((&known.reason, &known.by), (&reason, &Some(origin(8))));
+    let (approved, _) = plan.approve(Policy::default()).unwrap();
+    assert!(approved.acknowledges(&refusal(0)));
+    assert!(!approved.acknowledges(&Refusal { objects: 7, ..refusal(0) }), "one more than said");
+    assert!(!approved.acknowledges(&refusal(1)));
+}

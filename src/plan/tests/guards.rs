@@ -1,0 +1,268 @@
+//! What guards refuse.
+
+use super::*;
+use crate::{
+    desired::testing, diff::Context, field::Scope, kind::Names, live::Inherited, plan::guard,
+};
+
+#[test]
+fn removals_are_refused_by_number_share_and_emptiness() {
+    for (live_count, removed, want) in [
+        (1, 1, Some("would remove the only entry")),
+        (3, 2, None),
+        (4, 1, None),
+        (4, 2, Some("would remove 2 entries of 4; the limit is 25 %")),
+        (60, 5, None),
+        (60, 6, Some("would remove 6 entries of 60; the limit is 5")),
+        (0, 0, None),
+    ] {
+        let names: Vec<_> = (0..live_count).map(|i| format!("V{i}")).collect();
+        let entries = names.iter().enumerate().map(|(i, name)| {
+            let mut entry = json!({"key": name, "environment_scope": "*"});
+            if i < removed {
+                entry["state"] = "absent".into();
+            }
+            entry
+        });
+        let raw: Vec<_> = names
+            .iter()
+            .map(|name| json!({"key": name, "environment_scope": "*", "value": "x"}))
+            .collect();
+        let plan =
+            plan_of(&json!({"variables": entries.collect::<Vec<_>>()}), &json!({"variables": raw}));
+        let refusals: Vec<_> =
+            plan.refusals.iter().map(|r| (r.reason.as_str(), r.acknowledgement.clone())).collect();
+        let want: Vec<_> = want
+            .map(|reason| (reason, "removals:acme/shop#variables".to_owned()))
+            .into_iter()
+            .collect();
+        assert_eq!(refusals, want, "{removed} of {live_count}");
+    }
+}
+
+/// What the guards say about `plan`, as acknowledgements.
+fn refused(plan: &ContainerPlan) -> Vec<&str> {
+    plan.refusals.iter().map(|refusal| refusal.acknowledgement.as_str()).collect()
+}
+
+#[test]
+fn a_copy_is_no_removal() {
+    let hook =
+        |id: u64, url: &str| json!({"id": id, "url": url, "created_at": "2026-01-31T12:00:00Z"});
+    let declared = |state: Option<&str>| {
+        let mut other = json!({"url": "https://b.example.org"});
+        if let Some(state) = state {
+            other["state"] = state.into();
+        }
+        json!({"hooks": [{"url": "https://a.example.org"}, other]})
+    };
+    let copies: Vec<_> = (1..=8).map(|id| hook(id, "https://a.example.org")).collect();
+    let live = |more: Vec<Json>| {
+        let hooks = [copies.clone(), more].concat();
+        json!({"hooks": hooks})
+    };
+    let plan = plan_of(&declared(None), &live(vec![hook(20, "https://b.example.org")]));
+    assert_eq!((plan.steps.len(), refused(&plan)), (7, vec![]), "seven copies, none is missed");
+    // Of the two that are told apart one goes: neither all nor, of two, a share that says anything.
+    let plan = plan_of(&declared(Some("absent")), &live(vec![hook(20, "https://b.example.org")]));
+    assert_eq!((plan.steps.len(), refused(&plan)), (8, vec![]));
+    let only = json!({"hooks": [{"url": "https://a.example.org", "state": "absent"}]});
+    let plan = plan_of(&only, &json!({"hooks": [hook(1, "https://a.example.org")]}));
+    assert_eq!(plan.refusals[0].reason, "would remove the only entry");
+}
+
+/// A plan of so many projects, in each of which so many of 60 variables are removed.
+fn removing(projects: usize, each: usize) -> Plan {
+    let entry = |i: usize| json!({"key": format!("V{i}"), "environment_scope": "*"});
+    let entries: Vec<_> = (0..60)
+        .map(|i| {
+            let mut entry = entry(i);
+            if i < each {
+                entry["state"] = "absent".into();
+            }
+            entry
+        })
+        .collect();
+    let raw: Vec<_> = (0..60).map(entry).collect();
+    let mut plan = Plan::default();
+    for i in 0..projects {
+        let path = format!("acme/p{i:02}");
+        let sections = json!({"variables": entries});
+        let declared = testing::container(Scope::Project, &path, &sections, Unlisted::Report);
+        let live = here(&declared, &json!({"variables": raw}));
+        plan.add(&declared, container(&declared, &live, &settings(&[])), live);
+    }
+    plan.sorted()
+}
+
+#[test]
+fn many_small_removals_are_refused_as_a_whole() {
+    assert_eq!(removing(10, 5).refusals, [], "fifty in all are still few");
+    let plan = removing(11, 5);
+    let refusal = &plan.refusals[0];
+    assert_eq!(
+        (plan.refusals.len(), &*refusal.reason, refusal.objects, &*refusal.acknowledgement),
+        (1, "would remove 55 entries in all; the limit is 50", 55, "removals:**")
+    );
+}
+
+#[test]
+fn wider_visibility_is_refused() {
+    let of = |before: Json, after: &str| {
+        let plan =
+            plan_of(&json!({"settings": {"visibility": after}}), &json!({"settings": before}));
+        plan.refusals.first().map(|refusal| refusal.reason.clone())
+    };
+    let was = |word: &str| json!({"visibility": word});
+    assert_eq!(
+        of(was("internal"), "public").as_deref(),
+        Some("would widen visibility from internal to public")
+    );
+    assert_eq!(of(was("public"), "private"), None);
+    assert_eq!(of(was("public"), "public"), None);
+}
+
+#[test]
+fn weaker_protection_is_refused() {
+    let address = Address::container("acme/shop".into()).section("settings");
+    let step = Step::new(address, Action::Update, origin(4), Vec::new(), Vec::new());
+    let weakens = |how: &str| Effect::Weakens(how.to_owned());
+    let step = Step { effects: vec![weakens("let guests push"), weakens("allow force")], ..step };
+    let declared = shop(&json!({}), Unlisted::Report);
+    let settings = settings(&[]);
+    let context = Context {
+        target: &target(&declared),
+        container: &declared.address(),
+        caller: &settings.caller,
+        personal_owner: None,
+        names: &Names::default(),
+        inherited: None,
+        secrets: &settings.secrets,
+        resend: &[],
+    };
+    let live = here(&declared, &json!({}));
+    let findings = guard::steps(&[step], &live, &declared, context);
+    let plan = ContainerPlan { findings, ..ContainerPlan::default() };
+    assert_eq!(refused(&plan), ["protection:acme/shop#settings"]);
+    assert_eq!(plan.refusals[0].reason, "would let guests push, and allow force");
+}
+
+fn levels(levels: &[(u64, u8)]) -> Option<Inherited> {
+    Some(Arc::new(levels.iter().copied().collect()))
+}
+
+/// The plan of a project in a group, with these members there; `inherited` is what the group above
+/// gives.
+fn members(declared: &Json, live: &Json, inherited: Option<Inherited>) -> ContainerPlan {
+    let declared = shop(&json!({"members": declared}), Unlisted::Report);
+    let mut names = Names::default();
+    names.insert(Named::User, "alice", Some(3));
+    names.insert(Named::User, "bob", Some(2));
+    let live = Live { inherited, names, ..here(&declared, &json!({"members": live})) };
+    container(&declared, &live, &settings(&[]))
+}
+
+fn member(id: u64, name: &str, level: u8) -> Json {
+    json!({"id": id, "username": name, "access_level": level, "expires_at": null})
+}
+
+#[test]
+fn the_last_owner_stays_unless_somebody_above_owns_it_too() {
+    let demoted = json!([{"user": "bob", "access_level": "maintainer"}]);
+    let bob = json!([member(2, "bob", 50)]);
+    let asking = members(&demoted, &bob, None);
+    assert_eq!((refused(&asking), &asking.questions[..]), (vec![], &[Question::Inherited][..]));
+    let refusal = ["last-owner:acme/shop#members/bob"];
+    assert_eq!(refused(&members(&demoted, &bob, levels(&[]))), refusal);
+    assert_eq!(refused(&members(&demoted, &bob, levels(&[(9, 40)]))), refusal);
+    let answered = members(&demoted, &bob, levels(&[(9, 50)]));
+    assert_eq!((refused(&answered), &answered.questions[..]), (vec![], &[][..]));
+    let two = json!([member(2, "bob", 50), member(3, "alice", 50)]);
+    assert_eq!(refused(&members(&demoted, &two, levels(&[]))), [] as [&str; 0]);
+}
+
+#[test]
+fn a_new_owner_makes_room_for_the_old_one_and_comes_first() {
+    let declared = json!([
+        {"user": "bob", "access_level": "maintainer"},
+        {"user": "alice", "access_level": "owner"},
+    ]);
+    for (live, first) in [
+        (json!([member(2, "bob", 50)]), "Create acme/shop#members/alice access_level"),
+        (
+            json!([member(2, "bob", 50), member(3, "alice", 30)]),
+            "Update acme/shop#members/alice access_level",
+        ),
+    ] {
+        let plan = members(&declared, &live, levels(&[]));
+        assert_eq!(refused(&plan), [] as [&str; 0]);
+        assert_eq!(steps(&plan), [first, "Update acme/shop#members/bob access_level"]);
+        let edge = &plan.steps[1].after[0];
+        assert_eq!(edge.address, plan.steps[0].address);
+        assert_eq!(edge.reason, "the new owner comes before the old one goes");
+    }
+}
+
+#[test]
+fn access_that_ends_on_a_day_is_guarded_like_access_that_ends_now() {
+    let until =
+        |level: &str| json!([{"user": "bob", "access_level": level, "expires_at": "2099-01-31"}]);
+    let plan = members(&until("owner"), &json!([member(2, "bob", 50)]), levels(&[]));
+    assert_eq!(refused(&plan), ["last-owner:acme/shop#members/bob"]);
+    // Somebody whose access ends anyway is no owner who stays, and is nothing new.
+    let ends = json!({"id": 2, "username": "bob", "access_level": 50, "expires_at": "2099-01-31"});
+    let plan = members(&until("owner"), &json!([ends]), levels(&[]));
+    assert_eq!((plan.steps.len(), refused(&plan)), (0, vec![]));
+    let own = json!([{"user": "root", "access_level": "maintainer", "expires_at": "2099-01-31"}]);
+    let plan = members(&own, &json!([member(CALLER, "root", 40)]), levels(&[]));
+    assert_eq!(
+        plan.refusals[0].reason,
+        "would lower the access of `root`, the token's owner, from maintainer to none"
+    );
+}
+
+#[test]
+fn the_callers_own_access_is_guarded() {
+    let own = json!([{"user": "root", "access_level": "developer"}]);
+    let live = json!([member(CALLER, "root", 50), member(3, "alice", 50)]);
+    assert_eq!(refused(&members(&own, &live, levels(&[]))), ["own-access:acme/shop#members/root"]);
+    let still_enough = json!([{"user": "root", "access_level": "maintainer"}]);
+    assert_eq!(refused(&members(&still_enough, &live, levels(&[]))), [] as [&str; 0]);
+}
+
+#[test]
+fn a_level_below_the_inherited_one_is_a_problem() {
+    let declared = json!([{"user": "bob", "access_level": "developer"}]);
+    let codes = |plan: &ContainerPlan| -> Vec<_> {
+        plan.problems.iter().map(|problem| (problem.code, problem.message.clone())).collect()
+    };
+    let below = vec![(
+        "inherited-access",
+        "`bob` is already maintainer through the group above, and the service refuses developer here"
+            .to_owned(),
+    )];
+    for live in [json!([]), json!([member(2, "bob", 20)])] {
+        let plan = members(&declared, &live, levels(&[(2, 40)]));
+        assert_eq!((plan.steps.len(), codes(&plan)), (0, below.clone()), "{live}");
+        for above in [levels(&[(2, 30)]), levels(&[(3, 50)]), levels(&[])] {
+            let plan = members(&declared, &live, above);
+            assert_eq!((plan.steps.len(), codes(&plan)), (1, vec![]), "{live}");
+        }
+        assert_eq!(members(&declared, &live, None).questions, [Question::Inherited]);
+    }
+    // What is as declared is asked about by nobody.
+    let as_it_is = members(&declared, &json!([member(2, "bob", 30)]), None);
+    assert_eq!((as_it_is.steps.len(), as_it_is.questions.len()), (0, 0));
+}
+
+#[test]
+fn in_a_personal_namespace_nothing_is_inherited() {
+    let declared =
+        shop(&json!({"members": [{"user": "bob", "access_level": "developer"}]}), Unlisted::Report);
+    let mut live = here(&declared, &json!({"members": [member(2, "bob", 20)]}));
+    if let Presence::Here(_, facts) = &mut live.presence {
+        facts.personal_owner = Some(CALLER);
+    }
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!((plan.steps.len(), plan.questions.len()), (1, 0));
+}

@@ -1,0 +1,771 @@
+//! The planner against hand-made live states: every rule of comparing, guarding and ordering,
+//! without a service.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    address::Address,
+    desired::{
+        Creation, Declared, Guard, Unlisted,
+        testing::{container as container_of, fields, origin, shop},
+    },
+    diff::{Note, Refusal, Shown},
+    field::Named,
+    kind::{Capability, Effect, Namespace, NamespaceOwner, Target, testing::object},
+    live::{
+        Collection, Presence, Question,
+        testing::{CALLER, caller, here, target},
+    },
+    secret::Reference,
+    value::Json,
+};
+
+mod approve;
+mod guards;
+mod order;
+
+pub(super) fn settings(secrets: &[(&str, &str)]) -> Settings {
+    let mut found =
+        Secrets::new("/", secrets.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
+    let references: Vec<_> =
+        ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
+    found.resolve(&references);
+    Settings {
+        caller: caller(),
+        secrets: Arc::new(found),
+        resend: Vec::new(),
+        limits: Limits::default(),
+    }
+}
+
+impl Plan {
+    /// A plan of so many projects, of which nothing is kept.
+    pub(crate) fn of(findings: Findings, projects: usize) -> Self {
+        Self { findings, projects, ..Self::default() }
+    }
+}
+
+fn plan_of(sections: &Json, live_sections: &Json) -> ContainerPlan {
+    let declared = shop(sections, Unlisted::Report);
+    container(&declared, &here(&declared, live_sections), &settings(&[("A", "from-env-a")]))
+}
+
+/// What a plan does, a line a step.
+fn steps(plan: &ContainerPlan) -> Vec<String> {
+    let line = |step: &Step| {
+        let fields: Vec<_> = step.changes.iter().map(|c| c.field.as_str()).collect();
+        format!("{:?} {} {}", step.action, step.address, fields.join(" "))
+    };
+    plan.steps.iter().map(line).collect()
+}
+
+#[test]
+fn only_what_is_declared_and_differs_is_changed() {
+    let cases = [
+        (
+            json!({"visibility": "private"}),
+            json!({"visibility": "private", "merge_method": "ff"}),
+            "",
+        ),
+        (
+            json!({"merge_method": "ff"}),
+            json!({"visibility": "private", "merge_method": "merge"}),
+            "merge_method",
+        ),
+        (json!({"description": null}), json!({"description": ""}), ""),
+        (json!({"description": ""}), json!({"description": null}), ""),
+        (json!({"description": null}), json!({"description": "old"}), "description"),
+        (json!({"topics": ["a", "b"]}), json!({"topics": ["b", "a"]}), ""),
+        (json!({"topics": ["a"]}), json!({"topics": ["b", "a"]}), "topics"),
+        (json!({"public_builds": true}), json!({"public_jobs": true}), ""),
+        (json!({"public_builds": true}), json!({"public_jobs": false}), "public_builds"),
+        (json!({"issues_enabled": true}), json!({"issues_access_level": "private"}), ""),
+        (
+            json!({"issues_enabled": true}),
+            json!({"issues_access_level": "disabled"}),
+            "issues_enabled",
+        ),
+        (
+            json!({"container_expiration_policy": {"enabled": true}}),
+            json!({"container_expiration_policy": {"enabled": true, "cadence": "1d", "next_run_at": "2099-01-01"}}),
+            "",
+        ),
+        (
+            json!({"container_expiration_policy": {"enabled": true, "cadence": "7d"}}),
+            json!({"container_expiration_policy": {"enabled": true, "cadence": "1d"}}),
+            "container_expiration_policy",
+        ),
+        // The address shows that there is a picture, and not which.
+        (json!({"avatar": {"file": "a.png"}}), json!({"avatar_url": null}), "avatar"),
+        (json!({"avatar": {"file": "a.png"}}), json!({"avatar_url": "https://x/b.png"}), ""),
+        (json!({"avatar": null}), json!({"avatar_url": "https://x/b.png"}), "avatar"),
+        (json!({"avatar": null}), json!({"avatar_url": null}), ""),
+        (json!({"some_new_key": [1]}), json!({"some_new_key": [1]}), ""),
+        (json!({"some_new_key": [1]}), json!({"some_new_key": [2]}), "some_new_key"),
+    ];
+    for (declared, live, want) in cases {
+        let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
+        let want: Vec<_> = if want.is_empty() {
+            vec![]
+        } else {
+            vec![format!("Update acme/shop#settings {want}")]
+        };
+        assert_eq!(steps(&plan), want, "{declared} against {live}");
+    }
+}
+
+#[test]
+fn a_key_that_is_missing_is_unknown() {
+    let reason = |declared: Json, live: Json| {
+        let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
+        (steps(&plan).len(), plan.notes.first().map(|note| note.reason.clone()))
+    };
+    // A boolean that the answer does not mention is neither true nor false.
+    assert_eq!(reason(json!({"lfs_enabled": true}), json!({})), (0, Some(Reason::NotReturned)));
+    // The reference does not list it among what is returned.
+    assert_eq!(
+        reason(json!({"emails_disabled": true}), json!({})),
+        (0, Some(Reason::CannotVerify))
+    );
+    assert_eq!(
+        reason(json!({"emails_disabled": true}), json!({"emails_disabled": false})),
+        (1, None)
+    );
+    // An answer may leave out what is null; on a tier that lacks the field it means nothing.
+    assert_eq!(reason(json!({"description": "x"}), json!({})), (1, None));
+    assert_eq!(reason(json!({"description": null}), json!({})), (0, None));
+    assert_eq!(reason(json!({"issues_template": "x"}), json!({})), (0, Some(Reason::NotReturned)));
+    assert_eq!(
+        reason(json!({"issues_template": "x"}), json!({"approvals_before_merge": 0})),
+        (1, None)
+    );
+}
+
+#[test]
+fn a_secret_is_compared_where_it_is_known_and_never_shown() {
+    let declared = json!({"variables": [
+        {"key": "SAME", "environment_scope": "*", "value": {"env": "A"}},
+        {"key": "OTHER", "environment_scope": "*", "value": {"env": "A"}, "masked": true},
+        {"key": "UNSET", "environment_scope": "*", "value": {"env": "B"}},
+    ]});
+    let live = json!({"variables": [
+        {"key": "SAME", "environment_scope": "*", "value": "from-env-a"},
+        {"key": "OTHER", "environment_scope": "*", "value": "live-secret", "masked": true},
+        {"key": "UNSET", "environment_scope": "*", "value": "live-secret"},
+    ]});
+    let plan = plan_of(&declared, &live);
+    assert_eq!(steps(&plan), ["Update acme/shop#variables/OTHER@* value"]);
+    let change = &plan.steps[0].changes[0];
+    assert_eq!((&change.before, &change.after), (&Shown::Hidden, &Shown::Secret("env:A".into())));
+    assert_eq!(plan.notes[0].reason, Reason::SecretMissing { secrets: vec!["env:B".into()] });
+    let everything = format!("{plan:?}") + &serde_json::to_string(&plan.steps).unwrap();
+    assert!(
+        !everything.contains("from-env-a") && !everything.contains("live-secret"),
+        "{everything}"
+    );
+}
+
+#[test]
+fn a_secret_that_the_service_would_refuse_to_mask_is_a_problem() {
+    let variable = |masked: bool| json!({"variables": [{"key": "K", "environment_scope": "*", "value": {"env": "A"}, "masked": masked}]});
+    let declared = shop(&variable(true), Unlisted::Report);
+    let plan = container(
+        &declared,
+        &here(&declared, &json!({"variables": []})),
+        &settings(&[("A", "short")]),
+    );
+    assert_eq!(
+        (plan.problems[0].code, plan.problems[0].message.as_str()),
+        ("masked-value", "a masked value must have at least 8 characters")
+    );
+    assert_eq!(plan_of(&variable(true), &json!({"variables": []})).problems, []);
+}
+
+#[test]
+fn a_masked_literal_is_not_shown_either() {
+    let declared = json!({"variables": [{"key": "K", "environment_scope": "*", "value": "in-git-but-masked", "masked": true}]});
+    let plan = plan_of(&declared, &json!({"variables": []}));
+    assert!(!serde_json::to_string(&plan.steps).unwrap().contains("in-git"), "{:?}", plan.steps);
+}
+
+#[test]
+fn unlisted_entries_are_reported_deleted_or_ignored() {
+    let sections = json!({"members": [{"user": "Alice", "access_level": "developer"}]});
+    let members = json!({"members": [
+        {"id": 1, "username": "alice", "access_level": 30},
+        {"id": 2, "username": "bob", "access_level": 30},
+        {"id": 3, "username": "project_1_bot", "access_level": 40},
+        {"id": CALLER, "username": "root", "access_level": 50},
+    ]});
+    let run = |unlisted| {
+        let declared = shop(&sections, unlisted);
+        let plan = container(&declared, &here(&declared, &members), &settings(&[]));
+        (
+            steps(&plan),
+            plan.notes.iter().map(|n| format!("{:?} {}", n.reason, n.address)).collect::<Vec<_>>(),
+        )
+    };
+    let (steps, notes) = run(Unlisted::Report);
+    assert_eq!(
+        (steps.len(), notes),
+        (
+            0,
+            vec!["Unlisted acme/shop#members/bob".into(), "Unlisted acme/shop#members/root".into()]
+        )
+    );
+    let (steps, notes) = run(Unlisted::Delete);
+    assert_eq!(steps, ["Delete acme/shop#members/bob access_level"]);
+    assert_eq!(notes.len(), 2, "the bot and the caller are left alone: {notes:?}");
+    assert_eq!(run(Unlisted::Ignore), (vec![], vec![]));
+}
+
+#[test]
+fn nothing_is_concluded_from_what_was_not_read_to_its_end() {
+    let declared = shop(
+        &json!({"variables": [{"key": "A", "environment_scope": "*", "value": "x"}]}),
+        Unlisted::Delete,
+    );
+    for (collection, reason) in [
+        (Collection::Partial("cut".into()), "cut"),
+        (Collection::Unreadable("403".into()), "403"),
+        (Collection::Fresh, ""),
+    ] {
+        let mut live = here(&declared, &json!({}));
+        live.sections.insert("variables", collection);
+        let plan = container(&declared, &live, &settings(&[]));
+        let incomplete: Vec<_> = plan.incomplete.iter().map(|i| &*i.reason.message).collect();
+        assert_eq!(
+            (plan.steps.len(), incomplete),
+            if reason.is_empty() { (1, vec![]) } else { (0, vec![reason]) }
+        );
+    }
+}
+
+#[test]
+fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
+    let mut declared = shop(
+        &json!({"settings": {"visibility": "private"}, "members": [{"user": "bob", "access_level": "guest"}], "archived": {"archived": true},
+            "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]}),
+        Unlisted::Delete,
+    );
+    let namespace = Some(Namespace { id: 5, owner: NamespaceOwner::Group });
+    let target = Target { id: None, namespace, ..target(&declared) };
+    let mut live = here(&declared, &json!({}));
+    live.presence = Presence::Missing(target);
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!((plan.steps.len(), plan.problems[0].code), (0, "missing-project"));
+
+    declared.create = Creation::Allowed(Declared::default());
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!(plan.problems[0].code, "unknown-user");
+    live.names.insert(Named::User, "bob", Some(9));
+    let plan = container(&declared, &live, &settings(&[]));
+    let want = [
+        "Create acme/shop visibility",
+        "Create acme/shop#members/bob access_level",
+        "Create acme/shop#variables/A@* environment_scope key value",
+        "Create acme/shop#archived archived",
+    ];
+    assert_eq!(steps(&plan), want);
+    assert!(plan.steps[1..].iter().all(|step| step.after[0].address == declared.address()));
+    assert_eq!(plan.steps[3].after.len(), 3, "archiving comes last");
+}
+
+#[test]
+fn every_problem_is_explained() {
+    for code in [
+        "acknowledgement",
+        "deleting-group",
+        "deleting-project",
+        "guard",
+        "inherited-access",
+        "missing-field",
+        "missing-group",
+        "missing-namespace",
+        "missing-project",
+        "missing-secret",
+        "moved-group",
+        "moved-project",
+        "nearly-the-same",
+        "unknown-group",
+        "unknown-user",
+    ] {
+        assert!(crate::diagnostic::codes::explain(code).is_some(), "{code}");
+    }
+}
+
+#[test]
+fn a_project_that_moved_is_a_problem_that_names_the_new_path() {
+    let declared = shop(&json!({}), Unlisted::Report);
+    let mut live = here(&declared, &json!({}));
+    live.presence = Presence::Moved { to: Some("acme/store".into()) };
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!(
+        (plan.problems[0].code, plan.problems[0].help.as_deref()),
+        ("moved-project", Some("write `path: acme/store`"))
+    );
+}
+
+#[test]
+fn a_hook_is_found_by_its_url_or_by_an_earlier_one() {
+    let made = "2026-01-31T12:00:00.000Z";
+    let hook =
+        |id: u64, url: &str| json!({"id": id, "url": url, "push_events": true, "created_at": made});
+    let ci = |more: Json| {
+        let mut hook = json!({"name": "ci", "url": "https://new.example.org", "push_events": true});
+        hook.as_object_mut().unwrap().extend(object(more));
+        json!({"hooks": [hook]})
+    };
+    let moved = ci(json!({"previously": ["https://old.example.org"]}));
+    let plan = plan_of(&moved, &json!({"hooks": [hook(1, "https://old.example.org")]}));
+    assert_eq!(steps(&plan), ["Update acme/shop#hooks/ci url"]);
+    let plan = plan_of(&ci(json!({})), &json!({"hooks": [hook(1, "https://old.example.org")]}));
+    assert_eq!(steps(&plan), ["Create acme/shop#hooks/ci push_events url"]);
+    // What a lost answer left behind twice is removed, the oldest stays.
+    let twice =
+        json!({"hooks": [hook(4, "https://new.example.org"), hook(3, "https://new.example.org")]});
+    let plan = plan_of(&ci(json!({})), &twice);
+    assert_eq!(
+        steps(&plan)[0].split(' ').take(2).collect::<Vec<_>>(),
+        ["Delete", "acme/shop#hooks/ci@4"]
+    );
+    assert_eq!(plan.steps.len(), 1);
+    // Two that differ are nobody's to choose between.
+    let differ = json!({"hooks": [hook(4, "https://new.example.org"), {"id": 5, "url": "https://new.example.org", "push_events": false}]});
+    let plan = plan_of(&ci(json!({})), &differ);
+    assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1));
+    assert!(
+        plan.notes.iter().all(|note| note.reason != Reason::Unlisted),
+        "one of them is in a manifest: {:?}",
+        plan.notes
+    );
+}
+
+#[test]
+fn a_hook_whose_url_is_an_unknown_secret_is_neither_created_nor_taken_for_unlisted() {
+    let declared = shop(&json!({"hooks": [{"name": "ci", "url": {"env": "B"}}]}), Unlisted::Delete);
+    let live = here(&declared, &json!({"hooks": [{"id": 1, "url": "https://x.example.org"}]}));
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!((plan.steps.len(), plan.problems.len()), (0, 0));
+    assert!(plan.notes.iter().any(|note| matches!(note.reason, Reason::SecretMissing { .. })));
+}
+
+#[test]
+fn a_changed_url_takes_the_token_along() {
+    let declared = json!({"hooks": [{"name": "ci", "url": "https://new.example.org", "previously": ["https://old.example.org"], "token": {"env": "A"}}]});
+    let plan = plan_of(&declared, &json!({"hooks": [{"id": 1, "url": "https://old.example.org"}]}));
+    assert_eq!(steps(&plan), ["Update acme/shop#hooks/ci url token"]);
+    assert!(plan.steps[0].calls[0].fields.contains(&"token".to_owned()));
+}
+
+/// `declared` where the service says that the project is archived.
+fn archived(declared: &Container, sections: &Json) -> Live {
+    let mut live = here(declared, sections);
+    if let Presence::Here(_, facts) = &mut live.presence {
+        facts.archived = true;
+    }
+    live
+}
+
+#[test]
+fn an_archived_project_is_left_alone_and_differs_unless_it_is_declared_so() {
+    let is = json!({"settings": {"merge_method": "merge"}, "archived": {"archived": true}});
+    for (sections, reason, differs) in [
+        (json!({"settings": {"merge_method": "ff"}}), Reason::ArchivedByHand, true),
+        (
+            json!({"settings": {"merge_method": "ff"}, "archived": {"archived": true}}),
+            Reason::Archived,
+            false,
+        ),
+    ] {
+        let declared = shop(&sections, Unlisted::Report);
+        let live = archived(&declared, &is);
+        let plan = container(&declared, &live, &settings(&[]));
+        let notes: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
+        assert_eq!((plan.steps.len(), notes), (0, vec![reason]), "{sections}");
+        let whole = Plan::of(plan.findings, 1);
+        assert_eq!((whole.differs(false), whole.differs(true)), (differs, differs));
+    }
+}
+
+/// The steps with their conditions.
+fn conditions(plan: &ContainerPlan) -> Vec<(String, Option<&'static str>)> {
+    plan.steps.iter().map(|step| (step.address.to_string(), step.possible)).collect()
+}
+
+#[test]
+fn what_bringing_a_project_back_opens_is_possible_and_never_a_removal() {
+    let sections = json!({
+        "archived": {"archived": false}, "settings": {"merge_method": "ff"},
+        "variables": [
+            {"key": "A", "environment_scope": "*", "value": "x"},
+            {"key": "OLD", "environment_scope": "*", "state": "absent"},
+        ],
+        "hooks": [],
+    });
+    let declared = shop(&sections, Unlisted::Delete);
+    let found = json!({
+        "archived": {"archived": true}, "settings": {"merge_method": "merge"}, "hooks": [],
+    });
+    let mut live = archived(&declared, &found);
+    live.sections.insert("variables", Collection::Unreadable("answered 403".into()));
+    let plan = container(&declared, &live, &settings(&[]));
+    let condition = Some("unless it turns out to be so already");
+    assert_eq!(
+        conditions(&plan),
+        [
+            ("acme/shop#archived".to_owned(), None),
+            ("acme/shop#settings".to_owned(), None),
+            ("acme/shop#variables/A@*".to_owned(), condition),
+        ]
+    );
+    assert_eq!((plan.incomplete.len(), plan.steps[2].action), (0, Action::Create));
+    let waits = |step: &Step| step.after.iter().any(|edge| edge.address == plan.steps[0].address);
+    assert!(plan.steps[1..].iter().all(waits), "everything waits for it");
+}
+
+#[test]
+fn a_switch_opens_or_closes_what_needs_it() {
+    let variable = json!([{"key": "A", "environment_scope": "*", "value": "x"}]);
+    let plan = |declared: Json, live: Json, read: bool| {
+        let sections = json!({"settings": declared, "variables": variable});
+        let declared = shop(&sections, Unlisted::Delete);
+        let mut live = here(&declared, &json!({"settings": live, "variables": []}));
+        if !read {
+            live.sections.insert("variables", Collection::Unreadable("answered 403".into()));
+        }
+        container(&declared, &live, &settings(&[]))
+    };
+    let on = || json!({"builds_access_level": "enabled"});
+    let off = || json!({"builds_access_level": "disabled"});
+    let reasons = |plan: &ContainerPlan| -> Vec<_> {
+        plan.notes.iter().map(|note| (note.address.to_string(), note.reason.clone())).collect()
+    };
+    // Off and to stay off: what cannot be read is closed, and that is no hole in what was read.
+    let closed = plan(off(), off(), false);
+    let why = Reason::Closed { why: "variables need CI/CD".into() };
+    assert_eq!(reasons(&closed), [("acme/shop#variables".to_owned(), why)]);
+    assert_eq!((closed.steps.len(), closed.incomplete.len()), (0, 0));
+    assert!(closed.is_shut("variables") && !closed.is_shut("settings"));
+    let whole = Plan::of(closed.findings, 1);
+    assert_eq!((whole.differs(false), whole.differs(true)), (false, false));
+    // Off and to be on: possible.
+    let opened = plan(on(), off(), false);
+    assert_eq!(
+        conditions(&opened),
+        [
+            ("acme/shop#settings".to_owned(), None),
+            ("acme/shop#variables/A@*".to_owned(), Some("unless it turns out to be so already")),
+        ]
+    );
+    assert_eq!(opened.steps[1].after[0].reason, "variables need CI/CD");
+    assert_eq!(opened.incomplete, []);
+    // On, or nothing said: what could not be read could not be read.
+    for declared in [on(), json!({"merge_method": "ff"})] {
+        let unread = plan(declared, json!({"builds_access_level": "enabled"}), false);
+        assert_eq!(unread.incomplete.len(), 1);
+        assert!(unread.steps.iter().all(|step| step.possible.is_none()));
+    }
+    // What could be read is compared as always.
+    let read = plan(off(), off(), true);
+    assert_eq!(steps(&read), ["Create acme/shop#variables/A@* environment_scope key value"]);
+}
+
+#[test]
+fn the_default_branch_waits_until_there_is_one() {
+    for (create, settings_, waits) in [
+        (json!({}), json!({"default_branch": "trunk"}), true),
+        (json!({"initialize_with_readme": true}), json!({"default_branch": "trunk"}), false),
+        (json!({"template_name": "rails"}), json!({"default_branch": "trunk"}), true),
+        (json!({}), json!({"default_branch": "trunk", "import_url": "https://h/x.git"}), true),
+        (json!({}), json!({"visibility": "private"}), false),
+    ] {
+        let mut declared = shop(&json!({"settings": settings_}), Unlisted::Report);
+        declared.create = Creation::Allowed(fields(&create));
+        let namespace = Some(Namespace { id: 3, owner: NamespaceOwner::Group });
+        let target = Target { id: None, namespace, ..target(&declared) };
+        let live = Live::of(Presence::Missing(target), Duration::ZERO);
+        let plan = container(&declared, &live, &settings(&[]));
+        let noted = plan.notes.iter().any(|note| {
+            matches!(note.reason, Reason::Waits { .. }) && note.fields == ["default_branch"]
+        });
+        assert_eq!(noted, waits, "{create} {settings_}");
+        let is_sent = plan.steps[0]
+            .requests()
+            .any(|request| request.names().any(|name| name == "default_branch"));
+        let is_declared = settings_.get("default_branch").is_some();
+        assert_eq!(is_sent, is_declared && !waits, "{create} {settings_}");
+        assert_eq!(is_sent, plan.steps[0].changes.iter().any(|c| c.field == "default_branch"));
+    }
+}
+
+#[test]
+fn what_is_unlisted_differs_only_where_its_section_says_so() {
+    let sections = json!({"members": []});
+    let members = json!({"members": [
+        {"id": 2, "username": "bob", "access_level": 30},
+        {"id": 3, "username": "project_1_bot", "access_level": 40},
+    ]});
+    for (unlisted, counted, differs, strict) in [
+        (Unlisted::Report, 1, false, true),
+        (Unlisted::Fail, 1, true, true),
+        (Unlisted::Ignore, 0, false, false),
+    ] {
+        let declared = shop(&sections, unlisted);
+        let plan = container(&declared, &here(&declared, &members), &settings(&[]));
+        assert_eq!(plan.steps.len(), 0);
+        let whole = Plan::of(plan.findings, 1);
+        let found = (whole.unlisted(), whole.differs(false), whole.differs(true));
+        assert_eq!(found, (counted, differs, strict), "{unlisted:?}");
+    }
+}
+
+#[test]
+fn strictly_what_nobody_could_compare_differs() {
+    let note = |reason| Note {
+        address: Address::container("acme/shop".into()),
+        reason,
+        fields: Vec::new(),
+        origin: None,
+    };
+    let secrets = vec!["env:A".to_owned()];
+    for (reason, differs) in [
+        (Reason::CannotVerify, true),
+        (Reason::NotReturned, true),
+        (Reason::SecretMissing { secrets }, true),
+        (Reason::Unlisted, true),
+        (Reason::Archived, false),
+        (Reason::Protected { why: "bot user".into() }, false),
+        (Reason::Closed { why: "variables need CI/CD".into() }, false),
+        (Reason::Waits { why: "until then".into() }, false),
+    ] {
+        let findings = Findings { notes: vec![note(reason.clone())], ..Findings::default() };
+        let plan = Plan::of(findings, 1);
+        assert_eq!((plan.differs(false), plan.differs(true)), (false, differs), "{reason:?}");
+    }
+}
+
+#[test]
+fn a_creation_that_is_not_selected_is_a_problem_that_says_how_to_select_it() {
+    let mut declared = shop(&json!({"variables": []}), Unlisted::Report);
+    declared.create = Creation::Unselected;
+    let presence = Presence::Missing(Target { id: None, ..target(&declared) });
+    let plan = container(&declared, &Live::of(presence, Duration::ZERO), &settings(&[]));
+    let problem = &plan.problems[0];
+    assert_eq!(
+        (problem.code, problem.help.as_deref(), problem.is_missing()),
+        ("missing-project", Some("select it as a whole to create it: `--only acme/shop`"), true)
+    );
+}
+
+#[test]
+fn a_group_is_planned_like_a_project() {
+    let declared = container_of(
+        Scope::Group,
+        "acme",
+        &json!({"members": [{"user": "bob", "access_level": "maintainer"}]}),
+        Unlisted::Delete,
+    );
+    let mut live = here(
+        &declared,
+        &json!({"members": [
+            {"id": 2, "username": "bob", "access_level": 30},
+            {"id": 3, "username": "alice", "access_level": 50},
+            {"id": 4, "username": "carol", "access_level": 50},
+            {"id": 5, "username": "dora", "access_level": 50},
+            {"id": 6, "username": "group_9_bot", "access_level": 50},
+            {"id": CALLER, "username": "root", "access_level": 50},
+        ]}),
+    );
+    let mut settings = settings(&[]);
+    settings.limits = Limits { count: 5, share: 1.0 };
+    let plan = container(&declared, &live, &settings);
+    assert_eq!(
+        steps(&plan),
+        [
+            "Update acme#members/bob access_level",
+            "Delete acme#members/alice access_level",
+            "Delete acme#members/carol access_level",
+            "Delete acme#members/dora access_level",
+        ]
+    );
+    let call = &plan.steps[0].calls[0];
+    assert_eq!((call.method, &*call.path), ("PUT", "/groups/1/members/2"));
+    assert_eq!(plan.questions, [], "nothing is above a group at the top");
+    let mut whole = Plan::default();
+    whole.add(&declared, plan, live.clone());
+    assert_eq!((whole.groups, whole.projects), (1, 0));
+
+    live.presence = Presence::Missing(Target { id: None, ..target(&declared) });
+    let plan = container(&declared, &live, &settings);
+    assert_eq!(
+        (plan.problems[0].code, &*plan.problems[0].message, plan.problems[0].is_missing()),
+        ("missing-group", "the group `acme` does not exist", true)
+    );
+    live.presence = Presence::Moved { to: Some("acme2".into()) };
+    assert_eq!(container(&declared, &live, &settings).problems[0].code, "moved-group");
+    live.presence = Presence::Deleting { since: None };
+    assert_eq!(container(&declared, &live, &settings).problems[0].code, "deleting-group");
+}
+
+/// A project that declares one of everything, as it was when the plan was made, and that plan.
+fn planned_everything() -> (Container, Json, ContainerPlan) {
+    let sections = json!({
+        "settings": {"merge_method": "ff"},
+        "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
+        "hooks": [{"url": "https://h", "push_events": true, "token": {"env": "A"}}],
+        "push_rule": {"commit_message_regex": "^b"},
+    });
+    let found = json!({
+        "settings": {"merge_method": "merge"},
+        "variables": [{"key": "A", "environment_scope": "*", "value": "old"}],
+        "hooks": [{"id": 1, "url": "https://h", "push_events": false}],
+        "push_rule": {"id": 1, "commit_message_regex": "^a"},
+    });
+    let declared = shop(&sections, Unlisted::Report);
+    let plan = container(&declared, &here(&declared, &found), &settings(&[("A", "from-env-a")]));
+    assert_eq!(plan.steps.len(), 4);
+    let done = json!({
+        "settings": {"merge_method": "ff"},
+        "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
+        "hooks": [{"id": 1, "url": "https://h", "push_events": true}],
+        "push_rule": {"id": 1, "commit_message_regex": "^b"},
+    });
+    (declared, done, plan)
+}
+
+/// For each step of the plan of [`planned_everything`] the doubt that a plan from what `change`
+/// makes of the live project leaves.
+fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
+    let (declared, done, plan) = planned_everything();
+    let mut live = here(&declared, &done);
+    change(&mut live);
+    let now = container(&declared, &live, &settings(&[("A", "from-env-a")]));
+    plan.steps.iter().map(|step| now.doubt(step).map(|doubt| doubt.message.into_owned())).collect()
+}
+
+#[test]
+fn nothing_is_left_to_do_only_where_everything_was_read() {
+    assert_eq!(doubts(|_| ()), [None, None, None, None]);
+    let all = |text: &str| vec![Some(text.to_owned()); 4];
+    let replaced = |presence: Presence| doubts(|live| *live = Live::of(presence, Duration::ZERO));
+    let gone = shop(&json!({}), Unlisted::Report);
+    let gone = Target { id: None, ..target(&gone) };
+    assert_eq!(replaced(Presence::Unreadable("answered 502".into())), all("answered 502"));
+    assert_eq!(replaced(Presence::Missing(gone)), all("the project `acme/shop` does not exist"));
+    assert_eq!(
+        replaced(Presence::Moved { to: Some("acme/b".into()) }),
+        all("the project `acme/shop` is now `acme/b`")
+    );
+    let since = Some("2026-01-31".to_owned());
+    assert_eq!(
+        replaced(Presence::Deleting { since }),
+        all("the project `acme/shop` is marked for deletion since 2026-01-31")
+    );
+    let archived = doubts(|live| {
+        if let Presence::Here(_, facts) = &mut live.presence {
+            facts.archived = true;
+        }
+    });
+    assert_eq!(archived, all("the project is archived"));
+    for (section, at) in [("settings", 0), ("variables", 1), ("hooks", 2), ("push_rule", 3)] {
+        for (collection, why) in [
+            (Collection::Partial("cut".into()), "cut"),
+            (Collection::Unreadable("answered 403".into()), "answered 403"),
+        ] {
+            let mut expected = vec![None; 4];
+            expected[at] = Some(why.to_owned());
+            assert_eq!(
+                doubts(|live| drop(live.sections.insert(section, collection))),
+                expected,
+                "{section}"
+            );
+        }
+        assert_eq!(
+            doubts(|live| drop(live.sections.remove(section)))[at].as_deref(),
+            Some("not read"),
+            "{section}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_without_the_field_that_was_changed_says_nothing() {
+    let (declared, mut done, _) = planned_everything();
+    done["push_rule"] = json!({"id": 1});
+    done["settings"] = json!({});
+    let bare = here(&declared, &done);
+    let doubts = doubts(|live| *live = bare);
+    assert_eq!(doubts[0].as_deref(), Some("the service's answer lacks `merge_method`"));
+    assert_eq!(doubts[3].as_deref(), Some("the service's answer lacks `commit_message_regex`"));
+    assert_eq!(doubts[1..3], [None, None]);
+}
+
+#[test]
+fn what_only_a_write_only_field_could_tell_is_unseen() {
+    let (declared, done, plan) = planned_everything();
+    let live = here(&declared, &done);
+    let mut settings = settings(&[("A", "from-env-a")]);
+    settings.resend = vec![Selector::parse("**#hooks").unwrap()];
+    let resent = container(&declared, &live, &settings);
+    settings.resend = Vec::new();
+    let now = container(&declared, &live, &settings);
+    assert_eq!(steps(&resent), ["Update acme/shop#hooks/https%3A%2F%2Fh token"]);
+    assert_eq!(now.unseen(&resent.steps[0]), ["token"]);
+    assert!(plan.steps.iter().all(|step| now.unseen(step).is_empty()), "a hook's flag can be seen");
+}
+
+#[test]
+fn a_project_is_archived_only_if_all_the_rest_was_compared() {
+    let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "ff"}, "variables": []});
+    let declared = shop(&sections, Unlisted::Report);
+    let archives = |change: &dyn Fn(&mut Live)| {
+        let mut live = here(
+            &declared,
+            &json!({"archived": {"archived": false}, "settings": {"merge_method": "merge"}, "variables": []}),
+        );
+        change(&mut live);
+        let mut plan = Plan::default();
+        let planned = container(&declared, &live, &settings(&[]));
+        let last = planned.steps.last().map(|step| step.effects.clone());
+        assert_eq!(last, Some(vec![Effect::Takes(Capability::Writable)]), "it comes last");
+        plan.add(&declared, planned, live);
+        let (approved, left_out) = plan.approve(Policy::default()).unwrap();
+        (approved.steps().count(), left_out.0)
+    };
+    assert_eq!(archives(&|_| ()), (2, vec![]));
+    let unread = |live: &mut Live| {
+        drop(live.sections.insert("variables", Collection::Unreadable("answered 403".into())));
+    };
+    assert_eq!(
+        archives(&unread),
+        (0, vec![(declared.address(), 2)]),
+        "what could not be read now could not be changed afterwards"
+    );
+}
+
+#[test]
+fn a_project_that_is_created_waits_for_nobody_who_could_not_be_looked_up() {
+    let sections = json!({"members": [{"user": "bob", "access_level": "guest"}], "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]});
+    let mut declared = shop(&sections, Unlisted::Report);
+    declared.create = Creation::Allowed(Declared::default());
+    let target = Target {
+        id: None,
+        namespace: Some(Namespace { id: 3, owner: NamespaceOwner::Group }),
+        ..target(&declared)
+    };
+    let mut live = Live::of(Presence::Missing(target), Duration::ZERO);
+    live.sections.insert("members", Collection::Unreadable("answered 403".into()));
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!(
+        steps(&plan),
+        ["Create acme/shop ", "Create acme/shop#variables/A@* environment_scope key value"]
+    );
+    assert_eq!(
+        plan.incomplete.iter().map(|scope| scope.address.to_string()).collect::<Vec<_>>(),
+        ["acme/shop#members"]
+    );
+}

@@ -1,0 +1,165 @@
+//! The order of steps, and its reasons.
+
+use super::*;
+use crate::{diff::Edge, field::Scope, plan::order};
+
+#[test]
+fn the_new_is_in_place_before_the_old_goes() {
+    let declared = json!({"variables": [
+        {"key": "A", "environment_scope": "prod", "value": "x"},
+        {"key": "A", "environment_scope": "*", "state": "absent"},
+    ], "settings": {"jobs_enabled": true}});
+    let live = json!({"variables": [{"key": "A", "environment_scope": "*", "value": "x"}, {"key": "B", "environment_scope": "*", "value": "x"}],
+        "settings": {"jobs_enabled": false}});
+    let plan = plan_of(&declared, &live);
+    let want = [
+        "Update acme/shop#settings jobs_enabled",
+        "Create acme/shop#variables/A@prod environment_scope key value",
+        "Delete acme/shop#variables/A@* value",
+    ];
+    assert_eq!(
+        steps(&plan)
+            .iter()
+            .map(|s| s.split(" variable_type").next().unwrap().to_owned())
+            .collect::<Vec<_>>(),
+        want
+    );
+    assert_eq!(plan.steps[1].after[0].reason, "variables need CI/CD");
+    assert!(plan.steps[2].after.iter().any(|edge| edge.reason == "create first, then remove"));
+}
+
+/// The step that does `action` to `address` and has `effects`.
+fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
+    let (path, rest) = address.split_once('#').unwrap_or((address, ""));
+    let own = Address::container(path.into());
+    let mut parts = rest.splitn(2, '/');
+    let section = parts.next().filter(|section| !section.is_empty());
+    let section = section.map(|name| crate::kinds::section(Scope::Project, name).unwrap().section);
+    let address = section.map_or_else(|| own.clone(), |section| own.section(section));
+    let address = parts.next().map_or_else(|| address.clone(), |entry| address.entry(entry));
+    Step { effects, ..Step::new(address, action, origin(1), Vec::new(), Vec::new()) }
+}
+
+fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {
+    vec![Effect::Access { user: Some(user), before, after }]
+}
+
+/// `steps` in order: each with what it comes after, and why.
+fn arranged(mut steps: Vec<Step>) -> Vec<(String, Vec<String>)> {
+    order::arrange(Scope::Project, &caller(), &mut steps);
+    let edge = |edge: &Edge| format!("{}: {}", edge.address, edge.reason);
+    steps
+        .iter()
+        .map(|step| (step.address.to_string(), step.after.iter().map(edge).collect()))
+        .collect()
+}
+
+/// That `first` comes before `then`, whichever way round they are given, for `reason`.
+fn assert_before(first: &Step, then: &Step, reason: &str) {
+    let edge = format!("{}: {reason}", first.address);
+    let want = [(first.address.to_string(), vec![]), (then.address.to_string(), vec![edge])];
+    for steps in [[first, then], [then, first]] {
+        assert_eq!(arranged(steps.into_iter().cloned().collect()), want);
+    }
+}
+
+#[test]
+fn each_reason_puts_one_before_the_other() {
+    use Action::{Create, Delete, Update};
+    use Capability::{Ci, Exists, Writable};
+    let variable = step("acme/shop#variables/A@*", Create, vec![]);
+    let provides = |capability| vec![Effect::Provides(capability)];
+    let takes = |capability| vec![Effect::Takes(capability)];
+    let new = step("acme/shop", Create, provides(Exists));
+    assert_before(&new, &variable, "the project must exist");
+    let unarchive = step("acme/shop#archived", Update, provides(Writable));
+    assert_before(&unarchive, &variable, "an archived project cannot be changed");
+    let archive = step("acme/shop#archived", Update, takes(Writable));
+    assert_before(&variable, &archive, "an archived project cannot be changed");
+    let ci_on = step("acme/shop#settings", Update, provides(Ci));
+    assert_before(&ci_on, &variable, "variables need CI/CD");
+    let ci_off = step("acme/shop#settings", Update, takes(Ci));
+    assert_before(&variable, &ci_off, "variables need CI/CD");
+    let removal = step("acme/shop#variables/A@prod", Delete, vec![]);
+    assert_before(&variable, &removal, "create first, then remove");
+    let new_owner = step("acme/shop#members/alice", Create, access(3, 0, 50));
+    let old_owner = step("acme/shop#members/bob", Update, access(2, 50, 40));
+    assert_before(&new_owner, &old_owner, "the new owner comes before the old one goes");
+    let gone = step("acme/shop#members/bob", Delete, access(2, 50, 0));
+    assert_before(&new_owner, &gone, "the new owner comes before the old one goes");
+    let own = step("acme/shop#members/root", Update, access(CALLER, 50, 40));
+    assert_before(&variable, &own, "the token's owner needs this access until then");
+}
+
+#[test]
+fn what_has_nothing_to_do_with_each_other_has_no_edge() {
+    use Action::{Delete, Update};
+    let hook = step("acme/shop#hooks/ci", Update, vec![]);
+    let ci_on = step("acme/shop#settings", Update, vec![Effect::Provides(Capability::Ci)]);
+    let removal = step("acme/shop#variables/A@*", Delete, vec![]);
+    for (_, edges) in arranged(vec![hook.clone(), removal.clone()]) {
+        assert_eq!(edges, [] as [&str; 0]);
+    }
+    for (_, edges) in arranged(vec![ci_on, hook]) {
+        assert_eq!(edges, [] as [&str; 0]);
+    }
+    let others = step("acme/shop#members/bob", Update, access(2, 50, 40));
+    assert_eq!(arranged(vec![others.clone(), removal])[0].1, [] as [&str; 0]);
+    assert_eq!(arranged(vec![others])[0].1, [] as [&str; 0], "there is no new owner to wait for");
+}
+
+#[test]
+fn sections_share_edges() {
+    let entry = |i: usize| format!("acme/shop#variables/V{i}@*");
+    let creates = (0..300).map(|i| step(&entry(i), Action::Create, vec![]));
+    let removals = (300..600).map(|i| step(&entry(i), Action::Delete, vec![]));
+    let archive =
+        step("acme/shop#archived", Action::Update, vec![Effect::Takes(Capability::Writable)]);
+    let settings =
+        step("acme/shop#settings", Action::Update, vec![Effect::Provides(Capability::Ci)]);
+    let mut steps: Vec<_> = removals.chain(creates).chain([archive, settings]).collect();
+    order::arrange(Scope::Project, &caller(), &mut steps);
+    assert_eq!(steps.len(), 602);
+    assert_eq!(steps[0].address.to_string(), "acme/shop#settings");
+    assert_eq!(steps[601].address.to_string(), "acme/shop#archived");
+    assert!(steps[1..301].iter().all(|step| step.action == Action::Create));
+    assert_eq!(steps[1].after.len(), 1);
+    let to =
+        |step: &Step| step.after.iter().map(|edge| edge.address.to_string()).collect::<Vec<_>>();
+    assert_eq!(to(&steps[301]), ["acme/shop#settings", "acme/shop#variables"]);
+    assert_eq!(to(&steps[601]), ["acme/shop#settings", "acme/shop#variables"]);
+    let edges: usize = steps.iter().map(|step| step.after.len()).sum();
+    assert_eq!(edges, 300 + 2 * 300 + 2);
+    let json = serde_json::to_string(&steps).unwrap();
+    assert!(json.len() < 600 * 700, "{} bytes for 602 steps", json.len());
+}
+
+#[test]
+fn a_rule_waits_for_access_from_a_group_above() {
+    let in_group = |path: &str, section: &'static str, effects: Vec<Effect>| {
+        let address = Address::container(path.into()).section(section).entry("x");
+        Step { effects, ..Step::new(address, Action::Create, origin(1), Vec::new(), Vec::new()) }
+    };
+    let gives = |path: &str| in_group(path, "members", access(3, 0, 30));
+    let needs = in_group("acme/web/shop", "protected_branches", vec![Effect::NeedsAccess(3)]);
+    let edges = |givers: &[&str]| -> Vec<String> {
+        let mut steps: Vec<_> = givers.iter().map(|path| gives(path)).collect();
+        steps.push(needs.clone());
+        order::connect(&mut steps);
+        assert!(steps[..givers.len()].iter().all(|step| step.after.is_empty()));
+        steps[givers.len()].after.iter().map(|edge| edge.address.to_string()).collect()
+    };
+    assert_eq!(edges(&["acme"]), ["acme#members/x"]);
+    assert_eq!(edges(&["acme", "acme/web"]), ["acme#members/x", "acme/web#members/x"]);
+    for other in ["acme/we", "other", "acme/web/shop2"] {
+        assert_eq!(edges(&[other]), [] as [&str; 0], "{other}");
+    }
+    // Somebody who only changes had access before, and another user is another user.
+    let mut steps = vec![
+        in_group("acme", "members", access(3, 10, 30)),
+        in_group("acme", "members", access(4, 0, 30)),
+        needs,
+    ];
+    order::connect(&mut steps);
+    assert!(steps.iter().all(|step| step.after.is_empty()));
+}
