@@ -63,3 +63,113 @@ impl Selection {
             && !self.exclude.iter().any(|s| s.matches(address))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        desired::{
+            Declared,
+            testing::{container, shop},
+        },
+        field::Scope,
+    };
+
+    /// A shop that may be created, with two variables and a hook that refers to a secret, beside a
+    /// group.
+    fn desired() -> Desired {
+        let sections = json!({
+            "settings": {"merge_method": "ff"},
+            "variables": [
+                {"key": "A", "environment_scope": "*", "value": {"env": "A"}},
+                {"key": "B", "environment_scope": "prod/*", "value": "x"},
+            ],
+            "hooks": [{"name": "ci", "url": {"env": "HOOK"}}],
+        });
+        let mut shop = shop(&sections, Unlisted::Delete);
+        shop.create = Creation::Allowed(Declared::default());
+        let members = json!({"members": [{"user": "alice", "access_level": "owner"}]});
+        let group = container(Scope::Group, "acme", &members, Unlisted::Fail);
+        Desired { containers: vec![group, shop], acknowledgements: Vec::new() }
+    }
+
+    fn select(only: &[&str], exclude: &[&str]) -> Desired {
+        let parse = |globs: &[&str]| globs.iter().map(|g| Selector::parse(g).unwrap()).collect();
+        Selection { only: parse(only), exclude: parse(exclude) }.of(desired())
+    }
+
+    /// What is selected: each container, `+` if it may be created, and each section with its policy
+    /// and its entries.
+    fn shown(desired: &Desired) -> Vec<String> {
+        let mut lines = Vec::new();
+        for container in &desired.containers {
+            let create = match container.create {
+                Creation::Allowed(_) => " +",
+                Creation::Forbidden => "",
+                Creation::Unselected => " -",
+            };
+            lines.push(format!("{}{create}", container.path));
+            for (name, section) in &container.sections {
+                let entries: Vec<_> = section.entries.iter().map(|e| e.key.as_str()).collect();
+                let unlisted = section.unlisted.value;
+                lines.push(format!("{name} {unlisted:?} {}", entries.join(" ")));
+            }
+        }
+        lines
+    }
+
+    const GROUP: [&str; 2] = ["acme", "members Fail alice"];
+    const SETTINGS: &str = "settings Delete ";
+    const VARIABLES: &str = "variables Delete A@* B@prod/*";
+
+    #[test]
+    fn everything_is_selected_if_nothing_is_said() {
+        let mut all = GROUP.to_vec();
+        all.extend(["acme/shop +", "hooks Delete ci", SETTINGS, VARIABLES]);
+        assert_eq!(shown(&select(&[], &[])), all);
+        assert_eq!(shown(&select(&["**"], &[])), all);
+        assert_eq!(shown(&select(&["**"], &["other/**"])), all);
+    }
+
+    #[test]
+    fn containers_are_selected_by_their_path() {
+        assert_eq!(shown(&select(&["acme"], &[])), GROUP);
+        assert_eq!(shown(&select(&[], &["acme/**"])), GROUP);
+        let shop = ["acme/shop +", "hooks Delete ci", SETTINGS, VARIABLES];
+        assert_eq!(shown(&select(&["ACME/*"], &[])), shop);
+        assert_eq!(shown(&select(&[], &["acme"])), shop);
+        assert_eq!(shown(&select(&["acme/**"], &["**"])), [""; 0]);
+    }
+
+    #[test]
+    fn a_whole_section_keeps_its_policy_and_its_project_is_not_created() {
+        assert_eq!(shown(&select(&["**#variables"], &[])), ["acme/shop -", VARIABLES]);
+        assert_eq!(shown(&select(&["**#members"], &[])), GROUP, "a group is not created anyway");
+        let without = ["acme/shop +", "hooks Delete ci", VARIABLES];
+        assert_eq!(shown(&select(&["acme/shop"], &["**#settings"])), without);
+    }
+
+    #[test]
+    fn a_part_of_a_section_leaves_unlisted_entries_alone() {
+        let one = ["acme/shop -", "variables Ignore A@*"];
+        assert_eq!(shown(&select(&["**#variables/A@*"], &[])), one);
+        let rest = ["acme/shop +", "hooks Delete ci", SETTINGS, "variables Ignore B@prod/*"];
+        assert_eq!(shown(&select(&["acme/shop"], &["**#variables/A@*"])), rest);
+        // Something live may match it, whether something declared does or not.
+        let all = ["acme/shop -", "variables Ignore A@* B@prod/*"];
+        assert_eq!(shown(&select(&["**#variables"], &["**#variables/OTHER@*"])), all);
+        assert_eq!(shown(&select(&["**#variables/OTHER@*"], &[])), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_not_selected_refers_to_no_secret() {
+        let secrets = |desired: Desired| -> Vec<_> {
+            desired.references().map(|(.., reference)| reference.to_string()).collect()
+        };
+        assert_eq!(secrets(select(&[], &[])), ["env:HOOK", "env:A"]);
+        assert_eq!(secrets(select(&["**#hooks"], &[])), ["env:HOOK"]);
+        assert_eq!(secrets(select(&[], &["**#hooks", "**#variables/A*"])), [""; 0]);
+    }
+}

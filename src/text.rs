@@ -120,8 +120,9 @@ pub fn normal_url(url: &str) -> String {
     let mut rest = parsed.as_str();
     while let Some(at) = rest.find('%') {
         normal.push_str(&rest[..at]);
-        let Some(code) = rest.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok())
-        else {
+        let is_hex = |hex: &&str| hex.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let hex = rest.get(at + 1..at + 3).filter(is_hex);
+        let Some(code) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) else {
             normal.push('%');
             rest = &rest[at + 1..];
             continue;
@@ -330,6 +331,46 @@ mod tests {
         #[test]
         fn any_text_can_be_masked(text in r"(\PC|\p{C}){0,40}") {
             let _ = mask_url(&format!("://{text}"));
+        }
+    }
+
+    #[test]
+    fn a_url_has_one_normal_form() {
+        for (url, normal) in [
+            // Scheme and host in lower case, no default port, `/` for an empty path.
+            ("HTTPS://CI.Example.org", "https://ci.example.org/"),
+            ("https://h:443/x", "https://h/x"),
+            ("http://h:80/x", "http://h/x"),
+            ("https://h:80/x", "https://h:80/x"),
+            ("https://h:/x", "https://h/x"),
+            // No dot segments.
+            ("https://h/a/./b/../c", "https://h/a/c"),
+            ("https://h/../x", "https://h/x"),
+            // Nothing percent-encoded that need not be, and the rest in upper case.
+            ("https://h/%7Ea%2d%61", "https://h/~a-a"),
+            ("https://h/a%2fb%3a", "https://h/a%2Fb%3A"),
+            ("https://h/a b", "https://h/a%20b"),
+            ("https://h/\u{e9}", "https://h/%C3%A9"),
+            ("https://h/%c3%a9", "https://h/%C3%A9"),
+            // What is no code stays as it is.
+            ("https://h/100%", "https://h/100%"),
+            ("https://h/%zz%4", "https://h/%zz%4"),
+            ("https://h/%+a", "https://h/%+a"),
+            // What makes another address of it stays.
+            ("https://h/X/", "https://h/X/"),
+            ("https://h/x?", "https://h/x?"),
+            ("https://h/x?b=2&a=1", "https://h/x?b=2&a=1"),
+            ("https://h/x#f", "https://h/x#f"),
+            ("https://u:p@h/x", "https://u:p@h/x"),
+            ("https://h//x", "https://h//x"),
+            // What is no URL is none.
+            ("", ""),
+            ("env:HOOK", "env:HOOK"),
+            ("acme/shop", "acme/shop"),
+            ("https://", "https://"),
+        ] {
+            assert_eq!(normal_url(url), normal, "{url}");
+            assert_eq!(normal_url(normal), normal, "it is normal: {url}");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     api::WriteClient,
     apply::{Applied, Apply, Event, StepResult, TRUSTED},
     diagnostic::{Diagnostic, Diagnostics, Place},
-    diff::Shown,
+    diff::{Shown, Step},
     operation::Request,
     plan::{Approved, Blocked, Policy},
     report::{
@@ -74,7 +74,16 @@ async fn with_session(
     let planned = Planned::new(&session.run, &plan);
     let text = || terminal::plan(&plan, &session.run, Title::Plan, style, secrets);
     let found = super::plan::blocked(&plan);
-    let (approved, left_out) = match plan.approve(Policy { all_or_nothing: args.all_or_nothing }) {
+    let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing });
+    let steps = approval.iter().flat_map(|(approved, _)| approved.steps());
+    let missing = missing_secrets(steps, session, cx);
+    if missing != Exit::Success {
+        let exit = Exit::first_of([found, missing]);
+        let done = reports.finish(Sort::Plan, exit, &planned, text, None);
+        cx.output.tell(UNCHANGED);
+        return Ok(done);
+    }
+    let (approved, left_out) = match approval {
         Ok((approved, left_out)) if approved.steps().next().is_some() => (approved, left_out),
         outcome => {
             let done = reports.finish(Sort::Plan, found, &planned, text, None);
@@ -86,13 +95,6 @@ async fn with_session(
             return Ok(done);
         }
     };
-    let missing = missing_secrets(&approved, session, cx);
-    if missing != Exit::Success {
-        let exit = Exit::first_of([found, missing]);
-        let done = reports.finish(Sort::Plan, exit, &planned, text, None);
-        cx.output.tell(UNCHANGED);
-        return Ok(done);
-    }
     // Whoever is asked has to see the plan.
     if reports.replace_text() {
         cx.output.tell(&text());
@@ -131,10 +133,32 @@ fn made(applied: &Applied) -> &'static str {
     }
 }
 
-/// Says which secrets are missing that a step has to send, and which files must not be sent.
-/// Nothing is written before all of them are there, so that no run ends halfway for that.
-fn missing_secrets(approved: &Approved<'_>, session: &Session, cx: &Context) -> Exit {
-    let values = approved.steps().flat_map(|step| {
+/// Says which secrets are missing that one of `steps` has to send, and which must not be sent,
+/// whether a step would or not. Nothing is written before all of them are there, so that no run
+/// ends halfway for that.
+fn missing_secrets<'s>(
+    steps: impl Iterator<Item = &'s Step>,
+    session: &Session,
+    cx: &Context,
+) -> Exit {
+    let secrets = &session.settings.secrets;
+    let why_missing = |reference: &Reference, is_refused: bool| {
+        secrets.why_missing(reference).filter(|why| why.is_refused() == is_refused)
+    };
+    let references = session
+        .desired
+        .references()
+        .map(|(address, origin, reference)| (address, origin, reference.clone()));
+    let uploads = session
+        .desired
+        .uploads()
+        .map(|(address, origin, path)| (address, origin, Reference::File(path.to_owned())));
+    let refused = references.chain(uploads).filter_map(|(address, origin, reference)| {
+        let why = why_missing(&reference, true)?;
+        let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
+        Some(diagnostic.label(address.to_string()))
+    });
+    let values = steps.flat_map(|step| {
         let fields = step.requests().filter_map(Request::body_fields).flatten();
         fields.map(move |(_, value)| (step, value))
     });
@@ -144,7 +168,7 @@ fn missing_secrets(approved: &Approved<'_>, session: &Session, cx: &Context) -> 
             Value::File(path) => Reference::File(path.clone()),
             Value::Plain(_) => return None,
         };
-        let why = session.settings.secrets.why_missing(&reference)?;
+        let why = why_missing(&reference, false)?;
         let is_it = |shown: &Shown| match shown {
             Shown::Secret(written) => *written == reference.to_string(),
             Shown::File(path) => Reference::File(path.clone()) == reference,
@@ -155,7 +179,7 @@ fn missing_secrets(approved: &Approved<'_>, session: &Session, cx: &Context) -> 
         let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
         Some(diagnostic.label(step.address.to_string()))
     });
-    let missing: Diagnostics = missing.collect();
+    let missing: Diagnostics = refused.chain(missing).collect();
     cx.output.tell(&missing.render(cx.output.stderr.into()));
     Exit::Usage.when(!missing.is_empty())
 }

@@ -49,6 +49,11 @@ pub enum Missing {
 }
 
 impl Missing {
+    /// Whether it must never be a value, wherever it is set.
+    pub const fn is_refused(&self) -> bool {
+        matches!(self, Self::Reserved(_) | Self::OwnToken(_))
+    }
+
     /// The code of a diagnostic that reports it.
     pub const fn code(&self) -> &'static str {
         match self {

@@ -54,7 +54,9 @@ fn drift_is_found_and_told_apart_from_problems() {
     place.write("shop.yaml", &SHOP.replace("What we sell", "What we sold"));
     assert_eq!(exit_code(&place, "drift --sandbox"), 2);
     place.write("other.yaml", "kind: Project\npath: acme/other\n");
-    assert_eq!(exit_code(&place, "drift --sandbox"), 3, "a project is missing");
+    assert_eq!(exit_code(&place, "drift --sandbox"), 2, "a project is missing, which differs too");
+    assert_eq!(exit_code(&place, "drift --sandbox --only acme/other"), 2, "and alone");
+    assert_eq!(exit_code(&place, "plan --sandbox --only acme/other"), 3, "nobody may create it");
     assert_eq!(exit_code(&place, "drift --sandbox --only acme/shop"), 2);
     assert_eq!(exit_code(&place, "drift --sandbox --exclude acme/*#settings --only acme/shop"), 0);
 }
@@ -79,11 +81,27 @@ fn a_missing_secret_stops_apply_before_it_starts() {
     place.write("sandbox.env", "");
     insta::assert_snapshot!(place.run("apply --sandbox --yes"));
     assert_eq!(exit_code(&place, "plan --sandbox"), 0, "a plan works without");
+    // A new project comes as a whole, with its secrets.
+    let unselected = place.run("apply --sandbox --yes --only acme/shop#settings");
+    assert!(
+        unselected.contains("error[missing-project]")
+            && unselected.contains("`--only acme/shop`")
+            && unselected.ends_with("---- exit code 3\n"),
+        "{unselected}"
+    );
+    place.write("sandbox.env", "SHOP_TOKEN='canary-0123456789'\n");
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    place.write("sandbox.env", "");
+    place.write("shop.yaml", &SHOP.replace("What we sell", "What we sold"));
     assert_eq!(
         exit_code(&place, "apply --sandbox --yes --only acme/shop#settings"),
         0,
-        "so does a part that needs none"
+        "a part that needs none works without"
     );
+    place.write("shop.yaml", &SHOP.replace("What we sell", "What we lent"));
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0, "and so does a run that sends none");
+    place.write("shop.yaml", &SHOP.replace("masked: true", "masked: true, protected: true"));
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 3, "an edit has to carry the value");
 }
 
 #[test]

@@ -162,6 +162,7 @@ impl Simulator {
             seed: 7,
             skew: 0,
             deadline: None,
+            trusts: false,
             faults: Vec::new(),
         }
     }

@@ -22,6 +22,10 @@ pub(crate) struct Schedule {
     /// How long the run may take, in seconds.
     #[serde(default)]
     pub(crate) deadline: Option<u64>,
+    /// Whether the run takes what its plan was made from for what is there, as long as that is not
+    /// old, instead of reading it again before it writes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) trusts: bool,
     /// What happens at which request of the run, counted from 0.
     pub(crate) faults: Vec<(usize, Fault)>,
 }
@@ -335,7 +339,8 @@ pub(crate) fn random(seed: u64, courses: &[Course], dialects: &[String]) -> Sche
     faults.sort_by_key(|(at, _)| *at);
     let skew = if numbers.below(6) == 0 { *numbers.pick(&[-86_400, -3, 3, 7_200]) } else { 0 };
     let deadline = (numbers.below(12) == 0).then(|| *numbers.pick(&[1, 5, 30, 120]));
-    Schedule { scenario, dialect, seed, skew, deadline, faults }
+    let trusts = numbers.below(2) == 0;
+    Schedule { scenario, dialect, seed, skew, deadline, trusts, faults }
 }
 
 /// The smallest schedule that is still `bad`, as far as leaving out and weakening finds it.
@@ -367,6 +372,9 @@ fn candidates(schedule: &Schedule) -> Vec<Schedule> {
     if schedule.deadline.is_some() {
         candidates.push(Schedule { deadline: None, ..schedule.clone() });
     }
+    if schedule.trusts {
+        candidates.push(Schedule { trusts: false, ..schedule.clone() });
+    }
     candidates
 }
 
@@ -391,6 +399,7 @@ fn a_bad_schedule_is_made_as_small_as_it_can_be() {
         seed: 1,
         skew: 3,
         deadline: Some(1),
+        trusts: true,
         faults,
     };
     let small = shrink(&schedule, |schedule| {
@@ -399,6 +408,13 @@ fn a_bad_schedule_is_made_as_small_as_it_can_be() {
     let faults = vec![(3, Fault::DropAfter)];
     assert_eq!(
         small,
-        Schedule { dialect: "faithful".into(), skew: 0, deadline: None, faults, ..schedule }
+        Schedule {
+            dialect: "faithful".into(),
+            skew: 0,
+            deadline: None,
+            trusts: false,
+            faults,
+            ..schedule
+        }
     );
 }

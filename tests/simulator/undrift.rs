@@ -138,7 +138,7 @@ async fn all(
             observer: &observer,
             writer: &writer,
             settings: &settings,
-            trusts: TRUSTED,
+            trusts: if world.schedule.trusts { TRUSTED } else { Duration::ZERO },
             ahead: 16,
         };
         let applied = apply.run(&approved, |_| ()).await;

@@ -179,6 +179,9 @@ impl Located<'_> {
             Kind::MinLength { limit: 1 }
             | Kind::MinItems { limit: 1 }
             | Kind::MinProperties { limit: 1 } => format!("{name} is empty"),
+            Kind::MaxProperties { limit: 1 } => {
+                format!("{name} must have only one of {}", alternatives(&self.property_names()))
+            }
             Kind::MinLength { limit } => format!("{name} must have at least {limit} characters"),
             Kind::MaxLength { limit } => format!("{name} must have at most {limit} characters"),
             Kind::MinItems { limit } => format!("{name} must have at least {limit} entries"),
