@@ -1,11 +1,11 @@
 //! undrift keeps GitLab projects configured as declared in Git.
 //!
 //! ```text
-//! manifests --load--> located tree --check--> entries --resolve--> Desired --select--.
-//!                                                                                    |
-//! service --observe (read-only)--> Live ------------------------------> diff + plan --> Plan --> report
-//!                                                                                         |
-//!                                                                       approve --> apply --> Events --> report
+//! manifests --read, layer, check--> Desired --select--.
+//!                                                     |
+//! service --observe (read-only)--> Live -------> diff + plan --> Plan --> report
+//!                                                                  |
+//!                                                               approve --> apply --> Events --> report
 //! ```
 //!
 //! Modules import only from layers above them in this list (`tests/layers.rs` holds it):
@@ -15,7 +15,7 @@
 //! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`level`], [`operation`], [`page`], [`cause`], [`origin`], [`address`], [`yaml`], [`diagnostic`], [`planted`] | words that every layer speaks |
 //! | kinds | [`schema`], [`kind`], [`kinds`] | one file for one sort of thing |
 //! | declarations | [`desired`], [`selection`] | what is declared, whoever read it, and the part of it that a run looks at |
-//! | manifest | [`manifest`] | what people write, checked and resolved to [`desired::Desired`]; of what is below, only the frontends import it |
+//! | manifest | [`manifest`] | what people write: read, layered and checked, up to [`desired::Desired`]; of what is below, only the frontends import it |
 //! | reconcile, pure | [`live`], [`diff`], [`plan`] | what is there, what differs, what to do, what of it may run |
 //! | api | [`api`] | the one place that sends requests |
 //! | reconcile, with IO | [`observe`], [`apply`] | reading what is there, doing what was planned |

@@ -25,7 +25,8 @@ impl Selection {
             return desired;
         }
         let containers = desired.containers.into_iter().filter_map(|c| self.container(c));
-        Desired { containers: containers.collect(), ..desired }
+        let containers = containers.collect();
+        Desired { containers, ..desired }.without_idle_acknowledgements()
     }
 
     fn container(&self, mut container: Container) -> Option<Container> {

@@ -2,8 +2,9 @@
 //! about it.
 //!
 //! A case is a file `tests/corpus/NAME.yaml` or a folder `tests/corpus/NAME`; `NAME.txt` beside it
-//! is the report. `UPDATE_SNAPSHOTS=1 cargo test --test corpus` writes the reports anew. Every case
-//! holds a secret somewhere, and no report does. A case whose name starts with `good` (or
+//! is the report. In a folder, `NAMED` says which folder or file in it is given to `undrift check`,
+//! if that is not the folder itself. `UPDATE_SNAPSHOTS=1 cargo test --test corpus` writes the reports
+//! anew. Every case holds a secret somewhere, and no report does. A case whose name starts with `good` (or
 //! `folder-good`) has nothing wrong; `good-but` and `spellings-deprecated` only warn.
 
 use std::{
@@ -37,6 +38,14 @@ fn load(path: &Path) -> Loaded {
 
 fn check_report(path: &Path, style: Style) -> (String, u8) {
     manifest::check_report(path, &around(), style)
+}
+
+/// What is given to `undrift check` in the case at `path`.
+fn named(path: &Path) -> PathBuf {
+    match fs::read_to_string(path.join("NAMED")) {
+        Ok(named) => path.join(named.trim()),
+        Err(_) => path.to_owned(),
+    }
 }
 
 /// Every case with its name.
@@ -73,7 +82,7 @@ fn every_report_is_as_recorded_and_keeps_secrets() {
     let mut differing = Vec::new();
     for (name, path) in cases() {
         assert!(holds_canary(&path), "{name} holds no secret to keep");
-        let (report, code) = check_report(&path, STYLE);
+        let (report, code) = check_report(&named(&path), STYLE);
         assert_silent(&name, &report);
         let is_good = ["good", "folder-good", "spellings-deprecated"]
             .iter()
@@ -97,10 +106,10 @@ fn every_report_is_as_recorded_and_keeps_secrets() {
 fn colours_and_narrow_terminals_keep_secrets_too() {
     for (name, path) in cases() {
         for (colour, width) in [(true, 120), (false, 20), (true, 300)] {
-            let (report, _) = check_report(&path, Style { colour, width });
+            let (report, _) = check_report(&named(&path), Style { colour, width });
             assert_silent(&name, &report);
         }
-        let loaded = load(&path);
+        let loaded = load(&named(&path));
         assert_silent(&name, &serde_json::to_string(&loaded.diagnostics).unwrap());
         assert_silent(&name, &format!("{:?}", loaded.diagnostics));
     }
@@ -109,7 +118,7 @@ fn colours_and_narrow_terminals_keep_secrets_too() {
 #[test]
 fn every_code_is_explained() {
     for (name, path) in cases() {
-        for diagnostic in load(&path).diagnostics {
+        for diagnostic in load(&named(&path)).diagnostics {
             assert!(
                 codes::explain(diagnostic.code).is_some(),
                 "{name}: `{}` has no explanation",

@@ -366,7 +366,7 @@ fn rows_are_described_row_by_row() {
 #[test]
 fn the_reference_page_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/fields.md");
-    let page = undrift::kinds::reference::page();
+    let page = undrift::manifest::schema::reference();
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(path, &page).unwrap();
     }

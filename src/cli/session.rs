@@ -167,8 +167,8 @@ impl Session {
             selects_something(selector, &desired)?;
         }
         let mut acknowledged = changes.acknowledged(&cx.env)?;
-        acknowledged.extend(desired.acknowledgements.iter().cloned());
         let desired = selection.of(desired);
+        acknowledged.extend(desired.acknowledgements.iter().cloned());
         if desired.containers.is_empty() {
             return Err(Failure::usage("`--exclude` excludes everything that is selected"));
         }

@@ -55,18 +55,18 @@ impl Desired {
         self.containers.iter().filter(|container| container.scope == scope).count()
     }
 
+    /// Without acknowledgements of what is not declared here: they are for another run.
+    #[must_use]
+    pub fn without_idle_acknowledgements(mut self) -> Self {
+        let touches =
+            |known: &Acknowledgement, container: &Container| known.at.touches(&container.path);
+        self.acknowledgements
+            .retain(|known| self.containers.iter().any(|container| touches(known, container)));
+        self
+    }
+
     fn values(&self) -> impl Iterator<Item = (Address, &Origin, &Value)> {
-        self.containers.iter().flat_map(|container| {
-            let create = container.create.fields().map(|fields| (container.address(), fields));
-            let sections = container.sections.values().flat_map(|section| {
-                let container = container.address();
-                let entries = section.entries.iter();
-                entries.map(move |entry| (section.address_of(entry, &container), &entry.fields))
-            });
-            create.into_iter().chain(sections).flat_map(|(address, fields)| {
-                fields.iter().map(move |(_, field)| (address.clone(), &field.origin, &field.value))
-            })
-        })
+        self.containers.iter().flat_map(Container::values)
     }
 }
 
@@ -127,9 +127,20 @@ impl Container {
         });
         std::iter::once(own).chain(sections)
     }
-}
 
-impl Container {
+    /// Every value, with the address of what it is for and where it is written.
+    pub fn values(&self) -> impl Iterator<Item = (Address, &Origin, &Value)> {
+        let create = self.create.fields().map(|fields| (self.address(), fields));
+        let sections = self.sections.values().flat_map(|section| {
+            let container = self.address();
+            let entries = section.entries.iter();
+            entries.map(move |entry| (section.address_of(entry, &container), &entry.fields))
+        });
+        create.into_iter().chain(sections).flat_map(|(address, fields)| {
+            fields.iter().map(move |(_, field)| (address.clone(), &field.origin, &field.value))
+        })
+    }
+
     /// Whether it is declared to be brought back from the archive, given what its own object says.
     pub fn unarchives(&self, object: &BTreeMap<&'static str, LiveEntry>) -> bool {
         self.sections.iter().any(|(name, section)| {

@@ -11,8 +11,8 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "acknowledgement",
-        "An acknowledgement lets one refusal of a guard through. One that nothing refused needs, that is over, or that is for fewer objects than \
-         the guard counted does nothing; it is a warning, because whoever wrote it expected otherwise.",
+        "An acknowledgement says which refusal of a guard is meant, up to when and for how many objects. One that fits nothing, is over or \
+         is exceeded lets nothing pass. Take it away when its change is applied: the next one of its kind wants a look of its own.",
     ),
     (
         "boolean",
@@ -71,7 +71,7 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "duplicate-project",
-        "Two documents declare the same project. The service takes paths for the same in any case, so `acme/Shop` and `acme/shop` are one. \
+        "Two documents declare the same group or project. The service takes paths for the same in any case, so `acme/Shop` and `acme/shop` are one. \
          Files and documents have no order, so neither could win.",
     ),
     (
@@ -84,6 +84,11 @@ pub static CODES: &[(&str, &str)] = &[
         "`extra:` is for fields of the service's that undrift does not know yet; they are sent and compared as they are. A field that it \
          does know has checks and a comparison of its own, which it would lose there. Names that say which object a request is about, as \
          whom it is sent or how visible a project becomes are refused there: they would change something that no plan shows.",
+    ),
+    (
+        "glob",
+        "A glob over addresses: `PATH`, `PATH#SECTION` or `PATH#SECTION/ENTRY`, in which `*` matches within a path segment, `**` across \
+         segments, `?` one character and `[...]` one of several. Guards print the address that they refuse.",
     ),
     (
         "guard",
@@ -160,7 +165,7 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "no-manifests",
-        "The folder holds no file `*.yaml` or `*.yml`, or none of them holds a document. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
+        "The folder holds no file `*.yaml` or `*.yml`, or none of them declares a group or project. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
          are no manifests. Emptiness is an error, because a wrong path must not look like a wish for nothing.",
     ),
     (

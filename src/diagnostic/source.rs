@@ -117,19 +117,22 @@ impl<'t> Source<'t> {
 
     /// Where `span` is, with its first line.
     pub fn place(&self, span: &Range<usize>) -> Place {
-        self.place_within(span, &(0..self.text.len()))
-    }
-
-    /// Where `span` is, with what `part` holds of its first line: for when nobody has said yet what
-    /// must not be shown of the rest.
-    pub fn place_within(&self, span: &Range<usize>, part: &Range<usize>) -> Place {
         let start = boundary(self.text, span.start);
         let (line, column) = self.position(start);
         let end = boundary(self.text, span.end).max(start);
-        let part = boundary(self.text, part.start)..boundary(self.text, part.end);
-        let snippet =
-            Some(self.snippet(line, start..end, part)).filter(|(shown, _)| !shown.is_empty());
+        let snippet = Some(self.snippet(line, start..end)).filter(|(shown, _)| !shown.is_empty());
         Place { file: self.name.clone(), spot: Some(Spot { line, column, snippet }) }
+    }
+
+    /// The byte at a line and a column, both from 1; the nearest one before if the text is shorter.
+    pub fn offset(&self, line: u32, column: u32) -> usize {
+        let line = (line.max(1) as usize).min(self.lines.len());
+        let start = self.lines[line - 1];
+        let text = &self.text[start..];
+        let text = &text[..text.find('\n').unwrap_or(text.len())];
+        let mark =
+            if start == 0 && text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        forward(self.text, start + mark, column.max(1) as usize - 1).min(start + text.len())
     }
 
     /// The line and the column of a byte, both from 1. A byte order mark takes no column.
@@ -147,19 +150,13 @@ impl<'t> Source<'t> {
         (u32::try_from(line).unwrap_or(u32::MAX), column)
     }
 
-    /// What may be shown of the `part` of a line, and the bytes of it that stand for `span`.
-    fn snippet(
-        &self,
-        line: u32,
-        span: Range<usize>,
-        part: Range<usize>,
-    ) -> (String, (usize, usize)) {
+    /// What may be shown of a line, and the bytes of it that stand for `span`.
+    fn snippet(&self, line: u32, span: Range<usize>) -> (String, (usize, usize)) {
         let start = self.lines[line as usize - 1];
         let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
         let code = start + code_length(&self.text[start..end]);
         let end = start + self.text[start..code].trim_end().len();
         let span = span.start.min(end)..span.end.min(end).max(span.start.min(end));
-        let (start, end) = (start.max(part.start).min(end), end.min(part.end).max(start));
         let from = back(self.text, span.start, WINDOW).max(start);
         let to = forward(self.text, span.end.min(forward(self.text, span.start, WINDOW)), WINDOW)
             .min(end);

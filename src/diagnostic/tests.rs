@@ -132,12 +132,17 @@ fn hidden_parts_may_touch_overlap_and_span_lines() {
 }
 
 #[test]
-fn a_part_of_a_line_may_stand_for_it() {
-    let text = "{a: CANARY, b: x, c: CANARY}";
-    let source = Source::new("a.yaml", text);
-    let place = source.place_within(&find(text, "x"), &find(text, "b: x"));
-    assert_eq!(place.spot.as_ref().unwrap().snippet, Some(("b: x".into(), (3, 4))));
-    assert_eq!((place.line(), place.column()), (Some(1), Some(16)));
+fn a_line_and_a_column_lead_back_to_the_byte() {
+    for text in ["\u{feff}ä: 1\r\nb: ☃x\r\n", "", "a", "\n\na: b"] {
+        let source = Source::new("a.yaml", text);
+        for (at, _) in text.char_indices().filter(|(_, c)| !matches!(c, '\u{feff}' | '\n')) {
+            let origin = source.origin(at, Layer::Project);
+            assert_eq!(source.offset(origin.line, origin.column), at, "{text:?}");
+        }
+        for (line, column) in [(0, 0), (1, 99), (99, 1), (u32::MAX, u32::MAX)] {
+            assert!(text.is_char_boundary(source.offset(line, column)), "{text:?}");
+        }
+    }
 }
 
 #[test]

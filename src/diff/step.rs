@@ -178,6 +178,11 @@ impl Step {
             && self.changes.iter().all(is_shown)
     }
 
+    /// The id of the live object that it is about, if it has one.
+    pub fn live_id(&self) -> Option<u64> {
+        self.live.as_ref().and_then(|live| live.0.id())
+    }
+
     /// The requests of its calls.
     pub fn requests(&self) -> impl Iterator<Item = &Request<Write>> {
         self.sends.iter().map(|call| &call.request)

@@ -47,8 +47,10 @@ pub enum Effect {
         user: Option<u64>,
         /// The level before.
         before: u8,
-        /// The level after. One that ends on a day that was not there before is 0.
+        /// The level after.
         after: u8,
+        /// Whether it ends on a day on which it did not end before: nobody looks at a plan then.
+        ends: bool,
     },
     /// It becomes visible to others: the words before and after, the former if it is known.
     Visibility {

@@ -317,6 +317,24 @@ fn without_id(row: &Json) -> Object {
     row
 }
 
+/// A comparable value without the rows that name one of `ids`.
+pub fn without_rows_of(spec: &Spec, comparable: &mut Json, named: Named, ids: &[u64]) {
+    if spec.field.compare != Compare::Rows {
+        return;
+    }
+    let names: Vec<_> = row_fields(spec)
+        .filter(|(_, field)| field.names == Some(named))
+        .map(|(name, field)| field.sent_name(name).to_owned())
+        .collect();
+    let names_one = |row: &Json| {
+        let id = names.iter().find_map(|name| row.get(name)?.as_u64());
+        id.is_some_and(|id| ids.contains(&id))
+    };
+    if let Some(rows) = comparable.as_array_mut() {
+        rows.retain(|row| !names_one(row));
+    }
+}
+
 /// `null` is sent as empty text: both clear a text, and clients of the service that send `null`
 /// mean "not set" by it. So it is within a mapping.
 fn cleared(value: &Json) -> Json {

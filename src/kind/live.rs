@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    field::{Scope, Tier},
+    field::{Named, Scope, Tier},
     value::{Json, Object},
 };
 
@@ -82,6 +82,18 @@ impl LiveEntry {
     /// Its id, if that is what addresses it.
     pub fn id(&self) -> Option<u64> {
         self.handle.first().and_then(Json::as_u64)
+    }
+
+    /// The same without what rules grant to the users or groups with `ids`.
+    #[must_use]
+    pub fn without_grants(&self, table: &super::Table, named: Named, ids: &[u64]) -> Self {
+        let mut entry = self.clone();
+        for (name, value) in &mut entry.fields {
+            if let Some(spec) = table.get(name) {
+                super::forms::without_rows_of(spec, value, named, ids);
+            }
+        }
+        entry
     }
 
     /// What addresses it, as text.

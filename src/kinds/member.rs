@@ -175,7 +175,6 @@ impl Rules for Members {
         check_day(declared, report);
     }
 
-    // Access that ends on a day is as good as gone: nobody looks at a plan on that day.
     fn effects(&self, user: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let level = |fields: &Object| {
             fields.get("access_level").and_then(Level::parse).map_or(0, |level| level.number)
@@ -187,9 +186,8 @@ impl Rules for Members {
                 .filter(|day| !day.is_empty())
                 .map(str::to_owned)
         };
-        let ends_now = ends(after).is_some() && ends(after) != ends(before);
-        let after = if ends_now { 0 } else { level(after) };
-        vec![Effect::Access { user, before: level(before), after }]
+        let ends = ends(after).is_some() && ends(after) != ends(before);
+        vec![Effect::Access { user, before: level(before), after: level(after), ends }]
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::{
     field::{Accepted, Field, Readback, Route, Scope, Secrecy, Tier},
     kind::Section,
-    kinds,
+    kinds, text,
     value::Json,
 };
 
@@ -17,7 +17,7 @@ as a reference: `{env: NAME}` for an environment variable, `{file: PATH}` for a 
 This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test kinds` writes it anew.
 ";
 
-/// The whole page.
+/// The page up to the documents that are about no group or project; see [`document`].
 pub fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     for scope in [Scope::Project, Scope::Group] {
@@ -28,6 +28,18 @@ pub fn page() -> String {
             of_section(&mut page, section);
         }
     }
+    page
+}
+
+/// The part of the page on documents of this `kind`, whose keys are all in one `schema`.
+pub fn document(kind: &str, schema: &Json) -> String {
+    let description = schema["description"].as_str().unwrap_or_default();
+    let mut page = format!("\n# `kind: {kind}`\n\n{description}\n");
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
+    let required: Vec<_> = required.map(|name| format!("`{name}`")).collect();
+    page += &format!("It must have {}.\n", text::joined(&required));
+    page += "\n| key | value | meaning |\n|---|---|---|\n";
+    rows(&mut page, "", schema);
     page
 }
 

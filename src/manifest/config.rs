@@ -11,7 +11,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Surroundings, faults::Findings, files, schema, surroundings::Root};
+use super::{Surroundings, faults::Findings, mask, read::files, schema, surroundings::Root};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::Tier,
@@ -104,9 +104,10 @@ pub fn find(
 /// Reads the file of `root`, if there is one. It holds the guards, so what cannot be read is not
 /// passed over.
 pub(super) fn load(root: &Root, diagnostics: &mut Diagnostics) -> Config {
-    let (path, name) = (root.folder.join(FILE), root.config.as_str());
+    let path = root.folder.join(FILE);
+    let name = root.name(&path);
     match files::irregular(&path) {
-        Ok(None) => read(&path, name, diagnostics),
+        Ok(None) => read(&path, &name, diagnostics),
         Ok(Some(what)) => {
             let message = format!("`{FILE}` must be a regular file, not {what}");
             diagnostics.push(
@@ -131,7 +132,7 @@ pub(super) fn load(root: &Root, diagnostics: &mut Diagnostics) -> Config {
             Config::default()
         }
         // What stands in the way is said by who reads it, or by who reads the folder.
-        Err(_) => read(&path, name, diagnostics),
+        Err(_) => read(&path, &name, diagnostics),
     }
 }
 
@@ -159,7 +160,12 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
             .error("document", "the file must hold one document", 0..0)
             .help("start with `version: 1`");
     }
-    findings.hide(&mut source, &parsed, &schema::CONFIG);
-    diagnostics.extend(findings.into_diagnostics(&source));
+    if !findings.is_empty() {
+        let schema = &schema::CONFIG.schema;
+        mask::hide(&mut source, &parsed, |_| schema, &[schema]);
+    }
+    let (found, more) = findings.place(&source);
+    diagnostics.extend(found);
+    diagnostics.extend(more.diagnostic(source.name));
     config.unwrap_or_default()
 }

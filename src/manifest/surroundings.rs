@@ -3,11 +3,11 @@
 //!
 //! Both are injected. Places are shown as seen from the working directory, so that they can be
 //! opened from there; and the root of the manifests is looked for upwards, so that naming a
-//! subfolder does not lose what `undrift.yaml` says.
+//! subfolder does not lose what `undrift.yaml` and other folders say.
 
 use std::{
     io::ErrorKind,
-    path::{Component, Path, PathBuf},
+    path::{Component, MAIN_SEPARATOR, Path, PathBuf},
 };
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
@@ -33,20 +33,7 @@ impl Surroundings {
     /// `path` as it is seen from the working directory, with `/` between its parts.
     pub(super) fn seen(&self, path: &Path) -> String {
         let inner = path.strip_prefix(&self.folder).unwrap_or(path);
-        let parts: PathBuf = inner.components().filter(|part| *part != Component::CurDir).collect();
-        let parts = parts.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/");
-        if parts.is_empty() { ".".to_owned() } else { parts }
-    }
-
-    /// As [`Self::seen`], for a folder on the way up from the working directory or anywhere else.
-    /// `folder` is as the system knows it.
-    fn seen_upwards(&self, folder: &Path) -> String {
-        let here = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
-        match here.strip_prefix(folder) {
-            Ok(down) if down.as_os_str().is_empty() => ".".to_owned(),
-            Ok(down) => vec![".."; down.components().count()].join("/"),
-            Err(_) => folder.strip_prefix(&here).unwrap_or(folder).to_string_lossy().into_owned(),
-        }
+        shown(inner.components().filter(|part| *part != Component::CurDir))
     }
 }
 
@@ -55,33 +42,85 @@ impl Surroundings {
 pub(super) struct Root {
     /// The folder.
     pub(super) folder: PathBuf,
-    /// Its `undrift.yaml` in messages, whether it is there or not.
-    pub(super) config: String,
+    /// Whether it has an `undrift.yaml`: then everything below it belongs together.
+    pub(super) is_configured: bool,
+    seen: Seen,
+}
+
+/// How files of the root are called.
+#[derive(Clone, Debug)]
+enum Seen {
+    /// The root is what was named, by this name.
+    Named(String),
+    /// The root is above, as the system knows it, and is seen from this folder.
+    From(PathBuf),
 }
 
 impl Root {
     /// The root of what is in `named`: the first folder upwards with an `undrift.yaml`, up to the
     /// root of the repository.
     pub(super) fn of(named: &Path, around: &Surroundings) -> Self {
-        let own = Self { folder: named.to_owned(), config: join(&around.seen(named), FILE) };
-        let Ok(real) = named.canonicalize() else { return own };
+        let own = |is_configured| Self {
+            folder: named.to_owned(),
+            is_configured,
+            seen: Seen::Named(around.seen(named)),
+        };
+        let Ok(real) = named.canonicalize() else { return own(false) };
         for (steps, folder) in real.ancestors().enumerate() {
             if is_anything(&folder.join(FILE)) || is_anything(&folder.join(MISNAMED)) {
-                return if steps == 0 {
-                    own
-                } else {
-                    Self {
-                        folder: folder.to_owned(),
-                        config: join(&around.seen_upwards(folder), FILE),
-                    }
-                };
+                if steps == 0 {
+                    return own(true);
+                }
+                let here = around.folder.canonicalize().unwrap_or_else(|_| around.folder.clone());
+                let seen = Seen::From(here);
+                return Self { folder: folder.to_owned(), is_configured: true, seen };
             }
             if is_anything(&folder.join(".git")) {
                 break;
             }
         }
-        own
+        own(false)
     }
+
+    /// What messages call `path`, which is the root or below it.
+    pub(super) fn name(&self, path: &Path) -> String {
+        match &self.seen {
+            Seen::Named(name) => {
+                let inner = path.strip_prefix(&self.folder).unwrap_or(path);
+                match (shown(inner.components()), name.as_str()) {
+                    (inner, ".") => inner,
+                    (inner, _) if inner == "." => name.clone(),
+                    (inner, name) => format!("{}/{inner}", name.trim_end_matches('/')),
+                }
+            }
+            Seen::From(here) => seen_from(here, path),
+        }
+    }
+
+    /// What messages call the root, unless it is what was `named`.
+    pub(super) fn name_unless(&self, named: &Path) -> Option<String> {
+        (self.is_configured && self.folder != named).then(|| self.name(&self.folder))
+    }
+}
+
+/// `path` as seen from `here`, upwards only if `here` is deeper than what they share.
+fn seen_from(here: &Path, path: &Path) -> String {
+    if let Ok(inner) = path.strip_prefix(here) {
+        return shown(inner.components());
+    }
+    let shared = here.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    // Two places that have only `/` in common are not told from each other.
+    if shared < 2 {
+        return shown(path.components());
+    }
+    let up = here.components().skip(shared).map(|_| Component::ParentDir);
+    shown(up.chain(path.components().skip(shared)))
+}
+
+fn shown<'p>(parts: impl Iterator<Item = Component<'p>>) -> String {
+    let path: PathBuf = parts.collect();
+    let text = path.to_string_lossy().replace(MAIN_SEPARATOR, "/");
+    if text.is_empty() { ".".to_owned() } else { text }
 }
 
 /// Whether something is at `path`. What cannot be looked at counts: who reads it says why.
@@ -90,12 +129,4 @@ fn is_anything(path: &Path) -> bool {
         matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
     };
     !path.symlink_metadata().is_err_and(absent)
-}
-
-/// `name` in `folder`, as both are shown.
-pub(super) fn join(folder: &str, name: &str) -> String {
-    match folder {
-        "." => name.to_owned(),
-        folder => format!("{}/{name}", folder.trim_end_matches('/')),
-    }
 }

@@ -7,9 +7,9 @@ use crate::{
     address::Address,
     cause::Cause,
     desired::{Container, Creation, Declared, DeclaredSection},
-    diff::{self, Action, Context, Incomplete, Note, Problem, Reason, Step},
-    field::Scope,
-    kind::{Capability, Effect, Facts, Job, Shape, calls::Act},
+    diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Step},
+    field::{Named, Scope},
+    kind::{Capability, Effect, Facts, Job, LiveEntry, Shape, calls::Act},
     kinds,
     live::{Collection, Live, Presence},
     origin::Origin,
@@ -210,9 +210,63 @@ impl Planning<'_> {
                 }
             }
         }
+        self.after_replacements(plan);
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);
         plan.findings.extend(refused);
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
+    }
+
+    /// What rules grant to a group may go when its share is removed to be added anew: then what
+    /// names it has to be put right, too.
+    fn after_replacements(&self, plan: &mut ContainerPlan) {
+        let replaced = |step: &&Step| step.replaces && self.names_a_group(step);
+        let steps = plan.findings.steps.iter().filter(replaced);
+        let gone: Vec<u64> = steps.filter_map(Step::live_id).collect();
+        if gone.is_empty() {
+            return;
+        }
+        for (name, section) in self.in_order() {
+            let found = self.live.sections.get(name).and_then(|found| found.entries().ok());
+            let Some(entries) =
+                found.filter(|_| section.of.home.needs.contains(&Capability::People))
+            else {
+                continue;
+            };
+            let table = section.of.table();
+            let without = |entry: &LiveEntry| entry.without_grants(table, Named::Group, &gone);
+            let supposed = Collection::Written(entries.iter().map(without).collect());
+            let Ok(supposed) = diff::section(section, &supposed, self.context) else { continue };
+            for step in supposed.steps {
+                let steps = &mut plan.findings.steps;
+                let known = steps.iter().position(|known| known.address == step.address);
+                let has = |change: &Change| {
+                    let known = known.map(|at| &steps[at]);
+                    known.is_some_and(|known| {
+                        known.changes.iter().any(|other| other.field == change.field)
+                    })
+                };
+                if step.changes.iter().all(has) {
+                    continue;
+                }
+                // Seen from what is really there, it does no more than the step that is known.
+                let effects = known.map(|at| steps[at].effects.clone()).unwrap_or_default();
+                let condition = "if replacing the share takes what rules grant to its group along";
+                let step = Step { possible: Some(condition), effects, ..step };
+                match known {
+                    Some(at) => steps[at] = step,
+                    None => steps.push(step),
+                }
+            }
+        }
+    }
+
+    /// Whether the entry that a step is about is told by the group that it names.
+    fn names_a_group(&self, step: &Step) -> bool {
+        let section = step.address.section.and_then(|name| self.declared.sections.get(name));
+        section.is_some_and(|section| {
+            let mut identity = section.of.identity.iter();
+            identity.any(|name| section.of.field(name).names == Some(Named::Group))
+        })
     }
 
     /// It is archived and stays so.

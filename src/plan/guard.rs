@@ -158,8 +158,10 @@ fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_
 
 fn accesses(step: &Step) -> impl Iterator<Item = Access<'_>> {
     step.effects.iter().filter_map(move |effect| match effect {
-        Effect::Access { user, before, after } => {
-            Some(Access { step, user: *user, before: *before, after: *after })
+        Effect::Access { user, before, after, ends } => {
+            // Access that ends on a day counts as gone.
+            let after = if *ends { 0 } else { *after };
+            Some(Access { step, user: *user, before: *before, after })
         }
         _ => None,
     })

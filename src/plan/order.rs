@@ -33,7 +33,7 @@ pub(super) fn connect(steps: &mut [Step]) {
     let mut givers: HashMap<u64, Vec<Address>> = HashMap::new();
     for step in &*steps {
         for effect in &step.effects {
-            if let Effect::Access { user: Some(user), before: 0, after: 1.. } = effect {
+            if let Effect::Access { user: Some(user), before: 0, after: 1.., .. } = effect {
                 givers.entry(*user).or_default().push(step.address.clone());
             }
         }
@@ -84,9 +84,11 @@ impl Placed {
             match effect {
                 Effect::Provides(capability) => provides.push(*capability),
                 Effect::Takes(capability) => takes.push(*capability),
-                Effect::Access { user, before, after } => {
+                Effect::Access { user, before, after, ends } => {
                     let is_own = *user == Some(caller.id);
-                    of_access(is_own, *before, *after, &mut provides, &mut takes);
+                    of_people(*before, *after, &mut provides, &mut takes);
+                    let after = if *ends { 0 } else { *after };
+                    of_owners(is_own, *before, after, &mut provides, &mut takes);
                 }
                 Effect::Visibility { .. }
                 | Effect::NeedsAccess(_)
@@ -101,7 +103,15 @@ impl Placed {
     }
 }
 
-fn of_access(
+fn of_people(before: u8, after: u8, provides: &mut Vec<Capability>, takes: &mut Vec<Capability>) {
+    match (before, after) {
+        (0, 1..) => provides.push(Capability::People),
+        (1.., 0) => takes.push(Capability::People),
+        _ => {}
+    }
+}
+
+fn of_owners(
     is_own: bool,
     before: u8,
     after: u8,
@@ -109,11 +119,6 @@ fn of_access(
     takes: &mut Vec<Capability>,
 ) {
     use crate::level::OWNER;
-    match (before, after) {
-        (0, 1..) => provides.push(Capability::People),
-        (1.., 0) => takes.push(Capability::People),
-        _ => {}
-    }
     if before < OWNER && after == OWNER {
         provides.push(Capability::Owner);
     }

@@ -10,4 +10,5 @@ mod convergence;
 mod economy;
 mod faults;
 mod observe;
+mod random;
 mod world;

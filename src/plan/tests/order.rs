@@ -41,7 +41,7 @@ fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
 }
 
 fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {
-    vec![Effect::Access { user: Some(user), before, after }]
+    vec![Effect::Access { user: Some(user), before, after, ends: false }]
 }
 
 /// `steps` in order: each with what it comes after, and why.

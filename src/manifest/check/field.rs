@@ -1,0 +1,164 @@
+//! Fields: what can be told from one, and from one beside its twin.
+
+use jiff::civil::Date;
+
+use super::{Check, is_below};
+use crate::{
+    desired::Declared,
+    field::{Field, Secrecy},
+    kind::{Section, Spec},
+    manifest::{
+        config,
+        faults::{Part, Spot},
+    },
+    origin::Sourced,
+    secret::{Reference, is_reserved},
+    value::{Json, Value},
+};
+
+impl Check<'_> {
+    /// Checks the fields of one thing that the table of its kind knows.
+    pub(super) fn fields(&mut self, of: Section, fields: &Declared) {
+        for (name, field) in fields.iter() {
+            let Some(spec) = of.table().get(name) else { continue };
+            self.tier(spec, field);
+            let modern = spec.field.replaced_by.as_deref();
+            match modern.and_then(|modern| Some((modern, fields.get(modern)?))) {
+                Some((modern, twin)) => self.both_spellings(spec, field, modern, twin),
+                None => self.deprecated(spec, field),
+            }
+            self.reference(spec, field);
+            self.dollar(spec, field);
+            self.day(spec, field);
+        }
+    }
+
+    /// A field must exist on the tier that the service is said to have.
+    fn tier(&mut self, spec: &Spec, field: &Sourced<Value>) {
+        let needed = spec.field.tier;
+        let Some(tier) = self.context.tier.filter(|tier| *tier < needed) else { return };
+        let name = &spec.name;
+        let message = format!("`{name}` needs the {needed} tier; `service.tier` is `{tier}`");
+        let fault = self.faults.error("tier", message, Spot::key(&field.origin));
+        fault.help(format!("leave it out, or correct `service.tier` in {}", config::FILE));
+    }
+
+    /// Two spellings of one thing must not stand beside each other.
+    fn both_spellings(
+        &mut self,
+        spec: &Spec,
+        field: &Sourced<Value>,
+        modern: &str,
+        twin: &Sourced<Value>,
+    ) {
+        let name = &spec.name;
+        let message = format!("`{name}` and `{modern}` are two names of one thing");
+        let both = self.faults.error("both-spellings", message, Spot::key(&field.origin));
+        both.related(Spot::key(&twin.origin), "the one to keep")
+            .help(format!("leave out `{name}`, the deprecated one"));
+    }
+
+    /// Warns of a deprecated field, and of those within its value.
+    fn deprecated(&mut self, spec: &Spec, field: &Sourced<Value>) {
+        let mut found = Vec::new();
+        deprecated_in(&spec.name, &spec.schema, field.value.plain(), &mut Vec::new(), &mut found);
+        for (name, modern, inner) in found {
+            let part = if inner.is_empty() { Part::Key } else { Part::Inner(inner) };
+            let at = Spot { origin: field.origin.clone(), part };
+            self.faults
+                .warning("deprecated", format!("`{name}` is deprecated"), at)
+                .help_if(modern.map(|modern| format!("use `{modern}`")));
+        }
+    }
+
+    /// What can be said about a secret or a file without looking for it.
+    fn reference(&mut self, spec: &Spec, field: &Sourced<Value>) {
+        let (name, at) = (&spec.name, Spot::key(&field.origin));
+        match &field.value {
+            Value::Secret(Reference::Env(variable)) if !is_variable(variable) => {
+                let message = format!("`{name}` names no environment variable");
+                let wrong = self.faults.error("reference", message, at);
+                wrong.help("names are made of letters, digits and `_`, and do not start with a digit; the secret itself never stands here");
+            }
+            Value::Secret(Reference::Env(variable)) if is_reserved(variable) => {
+                let message = format!(
+                    "`{variable}` belongs to the CI system or to undrift and must not be a value"
+                );
+                let reserved = self.faults.error("reserved-variable", message, at);
+                reserved.help("create a secret for this purpose and give it a name of its own");
+            }
+            Value::Secret(Reference::File(path)) | Value::File(path) if !is_below(path) => {
+                let message = format!("`{name}` names no file inside the manifest folder");
+                let wrong = self.faults.error("reference", message, at);
+                wrong.help("write a relative path without `..`");
+            }
+            Value::Secret(_) | Value::File(_) | Value::Plain(_) => {}
+        }
+    }
+
+    /// Warns of a text that looks like a reference to an environment variable, where undrift has
+    /// another form for those.
+    fn dollar(&mut self, spec: &Spec, field: &Sourced<Value>) {
+        let takes_text = matches!(spec.field.secrecy, Secrecy::Sensitive | Secrecy::Address);
+        if takes_text && field.value.text().is_some_and(is_dollar_name) {
+            // The name is not quoted: a password may look like one.
+            let message = format!(
+                "`{}` is sent as written: `$` does not refer to an environment variable of undrift",
+                spec.name
+            );
+            let dollar = self.faults.warning("reference", message, Spot::key(&field.origin));
+            dollar.help("write `{env: NAME}` to take it from the environment; leave it if jobs are to expand it");
+        }
+    }
+
+    /// A day on which something ends should not be over: the service refuses to create such an
+    /// entry.
+    fn day(&mut self, spec: &Spec, field: &Sourced<Value>) {
+        let text = field.value.text().filter(|_| spec.schema["format"] == "date");
+        let day = text.and_then(|day| day.parse::<Date>().ok());
+        if day.is_some_and(|day| day < self.context.today) {
+            // A warning: what was right yesterday must not keep all other projects from being
+            // applied today.
+            let message = format!("`{}` is in the past", spec.name);
+            let past = self.faults.warning("date", message, Spot::key(&field.origin));
+            past.help("write a later day or `null`; write `state: absent` if the access has ended");
+        }
+    }
+}
+
+/// A deprecated field: its name, the one to use instead, and the names on the way to it.
+type Deprecated = (String, Option<String>, Vec<String>);
+
+/// Adds the field `name` of `schema` if it is deprecated, and those within its `value`.
+fn deprecated_in(
+    name: &str,
+    schema: &Json,
+    value: Option<&Json>,
+    way: &mut Vec<String>,
+    found: &mut Vec<Deprecated>,
+) {
+    if schema["deprecated"] == true {
+        let modern = Field::of(schema).replaced_by.map(Into::into);
+        found.push((name.to_owned(), modern, way.clone()));
+    }
+    for (name, value) in value.and_then(Json::as_object).into_iter().flatten() {
+        if let Some(schema) = schema["properties"].get(name) {
+            way.push(name.clone());
+            deprecated_in(name, schema, Some(value), way, found);
+            way.pop();
+        }
+    }
+}
+
+/// Whether `name` can be the name of an environment variable.
+fn is_variable(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Whether `text` is nothing but `$NAME` or `${NAME}`.
+fn is_dollar_name(text: &str) -> bool {
+    let Some(name) = text.strip_prefix('$') else { return false };
+    is_variable(name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name))
+}

@@ -1,0 +1,41 @@
+//! Files that manifests name: whether they can be read.
+
+use std::path::{Component, Path};
+
+use super::Check;
+use crate::{desired::Container, manifest::faults::Spot, secret::Reference, value::Value};
+
+impl Check<'_> {
+    /// Files to upload are in Git beside the manifests: one that cannot be read is a slip, which
+    /// nobody should meet halfway through an apply. A file that holds a secret may be made later, in
+    /// the job that applies, so its absence is a warning.
+    pub(super) fn named_files(&mut self, container: &Container) {
+        for (address, origin, value) in container.values() {
+            let (path, is_secret) = match value {
+                Value::File(path) => (path, false),
+                Value::Secret(Reference::File(path)) => (path, true),
+                Value::Secret(Reference::Env(_)) | Value::Plain(_) => continue,
+            };
+            // One outside the folder is an error of its own.
+            let why = self.context.files.read_file(path).err().filter(|_| is_below(path));
+            let (Some(why), at) = (why, Spot::key(origin)) else { continue };
+            let missing = if is_secret {
+                self.faults.warning("missing-file", why.to_string(), at)
+            } else {
+                self.faults.error("missing-file", why.to_string(), at)
+            };
+            missing.label(address.to_string());
+            if is_secret {
+                missing.help(
+                    "correct the path, or make sure that the file is there when `apply` runs",
+                );
+            }
+        }
+    }
+}
+
+/// Whether `path` stays inside the folder that it is relative to.
+pub(in crate::manifest) fn is_below(path: &str) -> bool {
+    let mut parts = Path::new(path).components();
+    !path.is_empty() && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}

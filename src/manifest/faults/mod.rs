@@ -1,0 +1,223 @@
+//! What is wrong with manifests, before it has a place.
+//!
+//! While a file is read, a [`Finding`] points at bytes, and a file's [`Findings`] are placed while
+//! its text is at hand. What is found later, when the texts are gone, points at a [`Spot`]: where
+//! something is written, from which [`place`](super::place) finds the line again. Messages quote
+//! names, never values: the line of text below shows the value, unless it is secret.
+
+use std::{collections::BTreeSet, ops::Range};
+
+use super::schema::Checker;
+use crate::{
+    diagnostic::{Diagnostic, FileName, Place, Severity, Source},
+    text::escape,
+    value::Json,
+    yaml::{self, Node, Parsed},
+};
+
+mod locate;
+mod spot;
+mod words;
+
+pub(super) use spot::{Part, Spot};
+pub(super) use words::missing;
+
+/// More faults than these in one file are counted, not shown: one slip often has many followers,
+/// and the first ones say enough.
+pub(super) const MOST: usize = 100;
+
+/// One fault at a place of the form `A`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Finding<A = Range<usize>> {
+    pub(super) severity: Severity,
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    pub(super) at: A,
+    pub(super) label: Option<String>,
+    pub(super) related: Option<(A, &'static str)>,
+    pub(super) help: Option<String>,
+}
+
+impl<A> Finding<A> {
+    pub(super) fn error(code: &'static str, message: impl Into<String>, at: A) -> Self {
+        let (message, severity) = (message.into(), Severity::Error);
+        Self { severity, code, message, at, label: None, related: None, help: None }
+    }
+
+    pub(super) fn warning(code: &'static str, message: impl Into<String>, at: A) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, message, at) }
+    }
+
+    pub(super) fn help(&mut self, help: impl Into<String>) -> &mut Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(super) fn help_if(&mut self, help: Option<impl Into<String>>) -> &mut Self {
+        self.help = help.map(Into::into);
+        self
+    }
+
+    pub(super) fn label(&mut self, label: impl Into<String>) -> &mut Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    pub(super) fn related(&mut self, at: A, label: &'static str) -> &mut Self {
+        self.related = Some((at, label));
+        self
+    }
+
+    /// The fault with its place, given where things are.
+    pub(super) fn place(self, place: impl Fn(&A) -> Place) -> Diagnostic {
+        let diagnostic = Diagnostic {
+            severity: self.severity,
+            label: self.label,
+            ..Diagnostic::error(self.code, self.message).at(place(&self.at)).help_if(self.help)
+        };
+        match self.related {
+            Some((at, label)) => diagnostic.related(place(&at), label),
+            None => diagnostic,
+        }
+    }
+}
+
+/// Faults whose file is known by where they are.
+#[derive(Debug, Default)]
+pub(super) struct Faults(pub(super) Vec<Finding<Spot>>);
+
+impl Faults {
+    /// Adds an error.
+    pub(super) fn error(
+        &mut self,
+        code: &'static str,
+        message: impl Into<String>,
+        at: Spot,
+    ) -> &mut Finding<Spot> {
+        self.push(Finding::error(code, message, at))
+    }
+
+    /// Adds a warning.
+    pub(super) fn warning(
+        &mut self,
+        code: &'static str,
+        message: impl Into<String>,
+        at: Spot,
+    ) -> &mut Finding<Spot> {
+        self.push(Finding::warning(code, message, at))
+    }
+
+    /// Adds one.
+    pub(super) fn push(&mut self, fault: Finding<Spot>) -> &mut Finding<Spot> {
+        self.0.push(fault);
+        let last = self.0.len() - 1;
+        &mut self.0[last]
+    }
+}
+
+/// How many faults of a file are not shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct More {
+    pub(super) count: usize,
+    /// Whether one of them is an error.
+    pub(super) has_errors: bool,
+}
+
+impl More {
+    /// Counts faults of which the worst is as bad as `severity`.
+    pub(super) fn add(&mut self, count: usize, severity: Severity) {
+        self.count += count;
+        self.has_errors |= count > 0 && severity == Severity::Error;
+    }
+
+    /// Says how many faults of `file` are not shown, if there are any.
+    pub(super) fn diagnostic(self, file: FileName) -> Option<Diagnostic> {
+        let message = format!("{} more faults in `{}` are not shown", self.count, escape(&file));
+        let report = if self.has_errors { Diagnostic::error } else { Diagnostic::warning };
+        (self.count > 0).then(|| report("too-many-faults", message).at(Place::file(file)))
+    }
+}
+
+/// Every fault of one file, while its text is at hand.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    findings: Vec<Finding>,
+    more: More,
+}
+
+impl Findings {
+    /// Whether there are none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Adds one.
+    pub(super) fn push(&mut self, finding: Finding) -> &mut Finding {
+        if self.findings.len() >= MOST
+            && let Some(last) = self.findings.pop()
+        {
+            // The last one gives way; how many there are is said by another.
+            self.more.add(1, last.severity);
+        }
+        self.findings.push(finding);
+        let last = self.findings.len() - 1;
+        &mut self.findings[last]
+    }
+
+    /// How many more can be shown.
+    pub(super) const fn room(&self) -> usize {
+        MOST.saturating_sub(self.findings.len())
+    }
+
+    /// Counts errors that are not even put into words.
+    pub(super) fn skip(&mut self, errors: usize) {
+        self.more.add(errors, Severity::Error);
+    }
+
+    /// Adds an error.
+    pub(super) fn error(
+        &mut self,
+        code: &'static str,
+        message: impl Into<String>,
+        at: Range<usize>,
+    ) -> &mut Finding {
+        self.push(Finding::error(code, message, at))
+    }
+
+    /// Adds what is wrong with the YAML.
+    pub(super) fn add_yaml(&mut self, parsed: &Parsed) {
+        for fault in &parsed.faults {
+            let yaml::Fault { code, message, help, span, first } = fault.clone();
+            let finding = self.error(code, message, span).help_if(help);
+            if let Some(first) = first {
+                finding.related(first, "first written here");
+            }
+        }
+    }
+
+    /// Adds what `checker` refuses in `document`, whose JSON form is `json`. The pointers of the
+    /// refused values.
+    pub(super) fn add_schema(
+        &mut self,
+        document: &Node,
+        json: &Json,
+        checker: &Checker,
+    ) -> BTreeSet<String> {
+        let mut refused = BTreeSet::new();
+        if checker.validator.is_valid(json) {
+            return refused;
+        }
+        for error in checker.validator.iter_errors(json).take(2 * MOST) {
+            let is_new = refused.insert(error.instance_path().as_str().to_owned());
+            words::explain(&error, document, &checker.schema, is_new, self);
+        }
+        refused
+    }
+
+    /// The faults with their places in `source`, which knows what must not be shown, and how many
+    /// more there are.
+    pub(super) fn place(self, source: &Source<'_>) -> (Vec<Diagnostic>, More) {
+        let place = |finding: Finding| finding.place(|span| source.place(span));
+        (self.findings.into_iter().map(place).collect(), self.more)
+    }
+}

@@ -1,0 +1,234 @@
+//! Values that are not what a field takes, in words.
+
+use jsonschema::{
+    JsonType, ValidationError,
+    error::{TypeKind, ValidationErrorKind as Kind},
+};
+
+use super::{Finding, Located, not_supported};
+use crate::{
+    manifest::schema::PLANNED_WORDS,
+    text::{alternatives, nearest},
+    value::Json,
+    yaml::Data,
+};
+
+impl Located<'_> {
+    /// A value that is not what its field takes.
+    pub(super) fn wrong(&self, error: &ValidationError<'_>) -> Finding {
+        match error.kind() {
+            Kind::Type { kind } => self.wrong_type(&type_names(kind)),
+            Kind::Enum { options } => self.not_among(&strings(options)),
+            Kind::Constant { expected_value } => {
+                self.not_among(&strings(&Json::Array(vec![(**expected_value).clone()])))
+            }
+            Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } | Kind::OneOfMultipleValid { .. } => {
+                self.no_alternative()
+            }
+            Kind::Pattern { pattern } => self.pattern(pattern),
+            kind => {
+                let other = || error.masked_with("the value").to_string();
+                let message = self.limit(kind).unwrap_or_else(other);
+                let mut finding = Finding::error("value", message, self.span());
+                finding.help_if(self.description());
+                finding
+            }
+        }
+    }
+
+    fn wrong_type(&self, expected: &[&str]) -> Finding {
+        let name = self.name();
+        if self.node.data == Data::Null {
+            let help = match (self.depth, expected.contains(&"array")) {
+                _ if self.is_item => "write what it is to be, or take the line away",
+                (1, _) if self.is_required() => "write what it is to be",
+                (1, true) => "write `[]` for none, or leave it out: then it is not managed",
+                (1, false) => "write what it is to be, or leave it out: then it is not managed",
+                _ => "leave it out: then it is not managed; the API has no way to clear it",
+            };
+            let mut finding = Finding::error("null", format!("{name} is empty"), self.span());
+            finding.help(help);
+            return finding;
+        }
+        let words: Vec<_> =
+            expected.iter().filter(|kind| **kind != "null").map(|kind| in_words(kind)).collect();
+        let message = format!("{name} must be {}", words.join(" or "));
+        let (code, help) = self.instead(expected);
+        let mut finding = Finding::error(code, message, self.span());
+        finding.help_if(help);
+        finding
+    }
+
+    /// Whether a document must have it.
+    fn is_required(&self) -> bool {
+        let required = self.root["required"].as_array().into_iter().flatten();
+        self.key.is_some_and(|key| required.clone().any(|name| *name == key.name))
+    }
+
+    /// The code for a value that is of none of the types `expected`, and what to write instead.
+    fn instead(&self, expected: &[&str]) -> (&'static str, Option<String>) {
+        let wants = |kind: &str| expected.contains(&kind);
+        let help = |code, help: &str| (code, Some(help.to_owned()));
+        match &self.node.data {
+            Data::Text(text) if wants("boolean") => match yes_or_no(text) {
+                Some(_) if text == "true" || text == "false" => {
+                    help("boolean", "take the quotes away")
+                }
+                Some(meant) => {
+                    let only = "in YAML 1.2 only `true` and `false` are booleans";
+                    help("boolean", &format!("write `{meant}`: {only}"))
+                }
+                None => ("type", self.description()),
+            },
+            Data::Text(text)
+                if (wants("integer") || wants("number")) && text.parse::<f64>().is_ok() =>
+            {
+                help("type", "take the quotes away")
+            }
+            Data::Number(_) | Data::Bool(_) if wants("string") => {
+                help("quote", "put it in quotes: without them YAML may change it (`1.10` is `1.1`)")
+            }
+            _ if wants("object") && self.is_item => {
+                let first = self.property_names().first().copied();
+                ("type", first.map(|first| format!("write its fields, as in `- {first}: ...`")))
+            }
+            Data::Map(_) if wants("array") => {
+                help("type", "write a list of entries, each with `- ` in front")
+            }
+            Data::Text(_) | Data::Number(_) if wants("array") => {
+                help("type", "write it as a list: `[...]`")
+            }
+            _ => ("type", self.description()),
+        }
+    }
+
+    fn not_among(&self, options: &[String]) -> Finding {
+        let key = self.key.map(|key| key.name.as_str()).unwrap_or_default();
+        let planned = |(field, word): &(&str, &str)| {
+            self.node.text() == Some(*word) && (key == *field || self.section == *field)
+        };
+        if let Some((_, word)) = PLANNED_WORDS.iter().find(|row| planned(row)) {
+            return not_supported(format!("`{key}: {word}`"), self.span());
+        }
+        let mut finding = Finding::error(
+            "choice",
+            format!("{} must be {}", self.name(), alternatives(options)),
+            self.span(),
+        );
+        let near =
+            self.node.text().and_then(|text| nearest(text, options.iter().map(String::as_str)));
+        finding.help_if(
+            near.map_or_else(|| self.description(), |near| Some(format!("did you mean `{near}`?"))),
+        );
+        finding
+    }
+
+    /// None of several schemas fits: what each of them wants, as one list.
+    fn no_alternative(&self) -> Finding {
+        let choices = ["anyOf", "oneOf"]
+            .iter()
+            .filter_map(|keyword| self.schema.get(keyword)?.as_array())
+            .flatten();
+        let (mut options, mut types) = (Vec::new(), Vec::new());
+        for choice in choices {
+            match (choice.get("enum").or_else(|| choice.get("const")), choice["type"].as_str()) {
+                // Numbers that stand for the same things as words are accepted, not advertised.
+                (Some(Json::Array(words)), _) if words.iter().all(Json::is_string) => {
+                    options.extend(strings(&choice["enum"]));
+                }
+                (Some(_), _) => {}
+                (None, Some(kind)) if kind != "null" => types.push(in_words(kind)),
+                (None, _) => {}
+            }
+        }
+        if self.node.data == Data::Null || options.is_empty() {
+            let mut finding = self.wrong_type(&[]);
+            if self.node.data != Data::Null {
+                finding.message = format!("{} must be {}", self.name(), types.join(" or "));
+            }
+            return finding;
+        }
+        self.not_among(&options)
+    }
+
+    fn pattern(&self, pattern: &str) -> Finding {
+        let mut finding = Finding::error(
+            "pattern",
+            format!("{} has a form that is not allowed", self.name()),
+            self.span(),
+        );
+        let example =
+            self.schema["examples"][0].as_str().map(|example| format!("for example `{example}`"));
+        let help: Vec<_> = self.description().into_iter().chain(example).collect();
+        finding.help(if help.is_empty() {
+            format!("it has to match `{pattern}`")
+        } else {
+            help.join("; ")
+        });
+        finding
+    }
+
+    /// A limit that is not kept, as a message.
+    fn limit(&self, kind: &Kind) -> Option<String> {
+        let name = self.name();
+        Some(match kind {
+            Kind::Minimum { limit } => format!("{name} must be at least {limit}"),
+            Kind::Maximum { limit } => format!("{name} must be at most {limit}"),
+            Kind::ExclusiveMinimum { limit } => format!("{name} must be more than {limit}"),
+            Kind::ExclusiveMaximum { limit } => format!("{name} must be less than {limit}"),
+            Kind::MinLength { limit: 1 }
+            | Kind::MinItems { limit: 1 }
+            | Kind::MinProperties { limit: 1 } => format!("{name} is empty"),
+            Kind::MaxProperties { limit: 1 } => {
+                format!("{name} must have only one of {}", alternatives(&self.property_names()))
+            }
+            Kind::MinLength { limit } => format!("{name} must have at least {limit} characters"),
+            Kind::MaxLength { limit } => format!("{name} must have at most {limit} characters"),
+            Kind::MinItems { limit } => format!("{name} must have at least {limit} entries"),
+            Kind::MaxItems { limit } => format!("{name} must have at most {limit} entries"),
+            Kind::UniqueItems => format!("{name} lists something twice"),
+            _ => return None,
+        })
+    }
+}
+
+fn type_names(kind: &TypeKind) -> Vec<&'static str> {
+    let name = |kind: JsonType| match kind {
+        JsonType::Array => "array",
+        JsonType::Boolean => "boolean",
+        JsonType::Integer => "integer",
+        JsonType::Null => "null",
+        JsonType::Number => "number",
+        JsonType::Object => "object",
+        JsonType::String => "string",
+    };
+    match kind {
+        TypeKind::Single(kind) => vec![name(*kind)],
+        TypeKind::Multiple(kinds) => kinds.iter().map(name).collect(),
+    }
+}
+
+fn in_words(kind: &str) -> &'static str {
+    match kind {
+        "array" => "a list",
+        "boolean" => "`true` or `false`",
+        "integer" => "a whole number",
+        "null" => "`null`",
+        "number" => "a number",
+        "object" => "a mapping",
+        _ => "text",
+    }
+}
+
+/// What a word that other readers of YAML take for a boolean stands for.
+fn yes_or_no(text: &str) -> Option<bool> {
+    match text.to_lowercase().as_str() {
+        "yes" | "y" | "on" | "true" => Some(true),
+        "no" | "n" | "off" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+fn strings(options: &Json) -> Vec<String> {
+    options.as_array().into_iter().flatten().map(crate::kind::plain_text).collect()
+}

@@ -1,0 +1,143 @@
+//! What must not be shown where there is no tree: after broken syntax, line by line.
+
+use std::{collections::BTreeSet, ops::Range};
+
+/// What must not be shown of a text that could not be read, where values of the keys `open` are
+/// harmless.
+pub(super) fn without_tree(text: &str, open: &BTreeSet<String>) -> Vec<Range<usize>> {
+    let mut lexer = Lexer { open, parents: Vec::new(), is_lost: false, hidden: Vec::new() };
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        lexer.line(line.trim_end(), at);
+        at += line.len();
+    }
+    lexer.hidden
+}
+
+/// Reads lines one by one, and gives up on what it is not sure of.
+struct Lexer<'o> {
+    open: &'o BTreeSet<String>,
+    /// The keys that the line stands below: their column, and whether what is below them is shown.
+    parents: Vec<(usize, bool)>,
+    /// Whether a bracket or a quote is open, so that nothing is certain until the next document.
+    is_lost: bool,
+    hidden: Vec<Range<usize>>,
+}
+
+impl Lexer<'_> {
+    fn hide(&mut self, range: Range<usize>) {
+        if !range.is_empty() {
+            self.hidden.push(range);
+        }
+    }
+
+    /// Reads a line that begins at the byte `start`.
+    fn line(&mut self, line: &str, start: usize) {
+        let (line, start) = line
+            .strip_prefix('\u{feff}')
+            .map_or((line, start), |rest| (rest, start + line.len() - rest.len()));
+        if line == "---" || line.starts_with("--- ") {
+            self.parents.clear();
+            self.is_lost = false;
+        }
+        let markers = line.len() - line.trim_start_matches([' ', '\t', '-']).len();
+        self.parents.retain(|(column, _)| *column < markers);
+        if self.is_lost || self.parents.iter().any(|(_, is_open)| !is_open) {
+            // The markers may belong to a text too.
+            self.hide(start + (line.len() - line.trim_start().len())..start + line.len());
+            return;
+        }
+        if let Some(from) = self.certain(&line[markers..], markers) {
+            self.hide(start + markers + from..start + line.len());
+            return;
+        }
+        let (flow, depth) = self.flow(&line[markers..], start + markers);
+        if let Some(from) = flow {
+            self.hide(from..start + line.len());
+        }
+        self.is_lost |= depth > 0;
+    }
+
+    /// Reads a line of the form `key: value` or `key:`. The byte from which it must not be shown,
+    /// if that is clear.
+    fn certain(&mut self, content: &str, column: usize) -> Option<usize> {
+        let (key, rest) = split_key(content)?;
+        let value = rest.trim_start();
+        let is_open = self.open.contains(key);
+        self.parents.push((column, is_open && !value.starts_with(['|', '>'])));
+        let from = content.len() - value.len();
+        if is_open && (is_word(value) || value.starts_with(['{', '['])) {
+            return None;
+        }
+        self.is_lost |= is_unclosed(value);
+        Some(from)
+    }
+
+    /// Reads brackets, keys and words. The byte from which nothing is certain, and how many
+    /// brackets are still open.
+    fn flow(&mut self, content: &str, start: usize) -> (Option<usize>, usize) {
+        let (mut at, mut depth) = (0, 0_usize);
+        while let Some(c) = content[at..].chars().next() {
+            let rest = &content[at..];
+            match c {
+                '[' | '{' => depth += 1,
+                ']' | '}' => depth = depth.saturating_sub(1),
+                ' ' | '\t' | ',' => {}
+                _ => {
+                    let Some((key, value)) = split_key(rest) else {
+                        return (Some(start + at), depth);
+                    };
+                    let value_at = content.len() - value.trim_start().len();
+                    let value = &content[value_at..];
+                    let length =
+                        value.find([',', '}', ']']).filter(|_| depth > 0).unwrap_or(value.len());
+                    match (self.open.contains(key), value.starts_with(['{', '['])) {
+                        (true, true) => at = value_at,
+                        (true, false) if is_word(&value[..length]) => at = value_at + length,
+                        (false, false) if is_word(&value[..length]) => {
+                            self.hide(start + value_at..start + value_at + length);
+                            at = value_at + length;
+                        }
+                        _ => {
+                            self.is_lost |= is_unclosed(value);
+                            return (Some(start + value_at), depth);
+                        }
+                    }
+                    continue;
+                }
+            }
+            at += c.len_utf8();
+        }
+        (None, depth)
+    }
+}
+
+/// A key in front of a colon, and what follows it.
+fn split_key(content: &str) -> Option<(&str, &str)> {
+    let length =
+        content.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))?;
+    let rest = content[length..].strip_prefix(':')?;
+    (length > 0 && (rest.is_empty() || rest.starts_with([' ', '\t'])))
+        .then_some((&content[..length], rest))
+}
+
+/// Whether `value` is nothing but a word, or several.
+fn is_word(value: &str) -> bool {
+    value.chars().all(|c| c.is_ascii_alphanumeric() || " _-./*".contains(c))
+}
+
+/// Whether a quote or a bracket that `value` begins with may end on another line.
+fn is_unclosed(value: &str) -> bool {
+    match value.chars().next() {
+        Some(quote @ ('"' | '\'')) => {
+            value.len() < 2
+                || !value.ends_with(quote)
+                || value[1..value.len() - 1].contains([quote, '\\'])
+        }
+        Some('{' | '[') => {
+            let count = |bracket: [char; 2]| value.matches(bracket).count();
+            count(['{', '[']) != count(['}', ']']) || value.contains(['"', '\''])
+        }
+        _ => false,
+    }
+}

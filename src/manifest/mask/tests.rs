@@ -1,0 +1,85 @@
+//! Tests of what is shown of manifests that are wrong.
+
+use serde_json::json;
+
+use super::*;
+use crate::text::mask_ranges;
+
+/// What is shown of a text that could not be read.
+fn shown(text: &str) -> String {
+    let open =
+        ["key", "path", "variables", "settings", "masked", "description"].map(str::to_owned).into();
+    mask_ranges(text, &without_tree(text, &open)).into_owned()
+}
+
+#[test]
+fn without_a_tree_only_harmless_words_are_shown() {
+    for (text, left) in [
+        ("path: acme/shop\n", "path: acme/shop\n"),
+        ("\u{feff}path: acme/shop\r\nvalue: s\r\n", "\u{feff}path: acme/shop\r\nvalue: ***\r\n"),
+        ("value: s", "value: ***"),
+        ("tokne: s", "tokne: ***"),
+        ("- {key: A, value: s, masked: yes", "- {key: A, value: ***, masked: yes"),
+        ("- {key: A, value: \"s, masked: yes", "- {key: A, value: ***"),
+        ("- {key: A, value: [s, s], masked: yes}", "- {key: A, value: ***"),
+        ("description: a, 's'", "description: ***"),
+        ("variables: [{key: A, value: s}, s]", "variables: [{key: A, value: ***}, ***"),
+        ("value: |\n  path: s\n  s\npath: a", "value: ***\n  ***\n  ***\npath: a"),
+        ("description: |\n  path: s\n", "description: ***\n  ***\n"),
+        ("value:\n  path: s\n  - s\n", "value:\n  ***\n  ***\n"),
+        ("value:\n- path: s\n- s\nkey: A", "value:\n***\n***\nkey: A"),
+        ("value: \"s\n  s\npath: s\n---\npath: a", "value: ***\n  ***\n***\n---\npath: a"),
+        ("value: 's'\npath: a", "value: ***\npath: a"),
+        ("value: {env: s}\npath: a", "value: ***\npath: a"),
+        ("variables: [\npath: s\n", "variables: [\n***\n"),
+        ("s\n", "***\n"),
+        ("path: a # s", "path: ***"),
+        ("path: &s a", "path: ***"),
+        ("? s", "***"),
+    ] {
+        assert_eq!(shown(text), left, "{text}");
+    }
+}
+
+#[test]
+fn with_a_tree_what_the_schema_calls_open_is_shown() {
+    let secret = json!({"type": "string", "x-undrift": {"secrecy": "sensitive"}});
+    let item = json!({"type": "object", "properties": {"key": {"type": "string"}, "on": {"type": "boolean"}, "value": secret}});
+    let schema = json!({"type": "object", "properties": {
+        "list": {"type": "array", "items": item},
+        "words": {"type": "array", "items": {"type": "string"}},
+        "inner": {"type": "object", "properties": {"n": {"type": "integer"}}},
+    }});
+    for (text, left) in [
+        ("list: [{key: A, value: s, on: true}]", "list: [{key: A, value: ***, on: true}]"),
+        ("list: [{key: A, vlaue: {s: s}}]", "list: [{key: A, vlaue: ***}]"),
+        ("list: [{value: &s t, key: A}]", "list: [{value: ***, key: A}]"),
+        ("list: [{value: !s t, key: A}]", "list: [{value: ***, key: A}]"),
+        ("list: [{value: &s , key: A}]", "list: [{value: *** , key: A}]"),
+        ("list: [{'s s': s, key: A}]", "list: [{***: ***, key: A}]"),
+        ("list: [&s s, s, [s]]", "list: [***, ***, [***]]"),
+        ("list: {a: s}", "list: {a: ***}"),
+        ("list: &s", "list: ***"),
+        ("list: s", "list: ***"),
+        ("words: [a, \"b\n  s\"]", "words: [a, \"b***]"),
+        ("words:\n  - a\n  -\n    b\n", "words:\n  - a\n  -\n    b\n"),
+        ("inner:\n  n:\n    3\n", "inner:\n  n:\n    ***\n"),
+        ("list: null", "list: null"),
+        ("words: [a, {s: s}]", "words: [a, {s: ***}]"),
+        ("words: a", "words: a"),
+        ("inner: {n: 5MB}", "inner: {n: 5MB}"),
+        ("on: maybe", "on: maybe"),
+        ("other: true", "other: true"),
+        ("other: &s true", "other: ***true"),
+        ("inner: {n: '12', m: s}", "inner: {n: '12', m: ***}"),
+        ("inner: {n: !s x}", "inner: {n: ***}"),
+        ("other:\n  - s\n  - s\ninner: {}", "other:\n  ***\ninner: {}"),
+        ("s", "***"),
+    ] {
+        let parsed = crate::yaml::parse(text);
+        let mut hidden = secrets(text, &parsed.documents[0], &schema);
+        hidden.retain(|range| !range.is_empty());
+        hidden.sort_by_key(|range| range.start);
+        assert_eq!(mask_ranges(text, &hidden), left, "{text}");
+    }
+}

@@ -1,0 +1,42 @@
+//! Work on many things at once, on all processors.
+
+use std::sync::{Mutex, PoisonError};
+
+/// `work` on every item, each of which is gone when it is done; the results in the order of the
+/// items.
+pub(super) fn for_each<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    if threads < 2 {
+        return items.into_iter().map(work).collect();
+    }
+    let results = Mutex::new(Vec::with_capacity(items.len()));
+    let items = Mutex::new(items.into_iter().enumerate());
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut own = Vec::new();
+                while let Some((at, item)) = next() {
+                    own.push((at, work(item)));
+                }
+                results.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_the_items() {
+        let items: Vec<_> = (0..1000).collect();
+        let doubled: Vec<_> = items.iter().map(|item| item * 2).collect();
+        assert_eq!(for_each(items, |item| item * 2), doubled);
+        assert_eq!(for_each(Vec::new(), |item: u8| item), [0; 0]);
+    }
+}

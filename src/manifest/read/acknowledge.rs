@@ -1,0 +1,65 @@
+//! A document that says what a guard may let pass.
+
+use jiff::civil::Date;
+use serde::Deserialize as _;
+
+use super::{Reader, document::Acknowledge};
+use crate::{
+    address::Selector, desired::Acknowledgement, manifest::schema, origin::Layer, value::Json,
+    yaml::Node,
+};
+
+impl Reader<'_, '_> {
+    /// What `document`, whose JSON form is `json`, says; nothing if the schema refuses it.
+    pub(super) fn acknowledge(&mut self, document: &Node, json: &Json) -> Option<Acknowledge> {
+        let written = schema::Acknowledge::deserialize(json).ok();
+        let (at, until) = (self.at(document), self.until(document));
+        let written = written?;
+        let origin = |name: &str| {
+            let (key, _) = document.get(name)?;
+            Some(self.source.origin(key.span.start, Layer::Project))
+        };
+        let known = Acknowledgement {
+            guard: written.guard,
+            at: at?,
+            at_most: written.at_most,
+            until,
+            reason: written.reason,
+            origin: origin("at"),
+        };
+        Some(Acknowledge { known, until: origin("until") })
+    }
+
+    fn at(&mut self, document: &Node) -> Option<Selector> {
+        let (_, node) = document.get("at")?;
+        match Selector::parse(node.text().filter(|text| !text.is_empty())?) {
+            Ok(at) => Some(at),
+            Err(why) => {
+                let message = format!("`at` is no glob over addresses: {why}");
+                let wrong = self.findings.error("glob", message, node.span.clone());
+                wrong.help("write the address that the guard prints, such as `acme/shop#members`");
+                None
+            }
+        }
+    }
+
+    fn until(&mut self, document: &Node) -> Option<Date> {
+        let (_, node) = document.get("until")?;
+        let day = node.text()?;
+        let parsed = day.parse();
+        if parsed.is_err() && is_like_a_day(day) {
+            let none = self.findings.error("date", "there is no such day", node.span.clone());
+            none.help("write a day of the calendar as YYYY-MM-DD");
+        }
+        parsed.ok()
+    }
+}
+
+/// Whether the schema finds nothing wrong with the form of `text`.
+fn is_like_a_day(text: &str) -> bool {
+    text.len() == 10
+        && text.char_indices().all(|(at, c)| match at {
+            4 | 7 => c == '-',
+            _ => c.is_ascii_digit(),
+        })
+}

@@ -1,0 +1,173 @@
+//! A document about a group or project.
+
+use super::{
+    Reader, Refused,
+    document::{Body, Container, Part, Section},
+    extra,
+};
+use crate::{
+    desired::{Declared, State, Unlisted},
+    field::{Scope, Secrecy},
+    kind::{self, Shape, Spec, forms},
+    kinds,
+    origin::{Layer, Origin, Sourced},
+    secret::Reference,
+    value::Value,
+    yaml::{Data, Key, Node},
+};
+
+impl Reader<'_, '_> {
+    /// What `document` says about a group or project.
+    pub(super) fn container(
+        &mut self,
+        scope: Scope,
+        document: &Node,
+        refused: &Refused,
+    ) -> Option<Container> {
+        let layer = match scope {
+            Scope::Group => Layer::Group,
+            Scope::Project => Layer::Project,
+        };
+        let (key, node) = document.get("path")?;
+        let path = Sourced { value: node.text()?.into(), origin: self.origin(key, layer) };
+        let mut body = Body::default();
+        for of in kinds::sections(scope) {
+            if let Some((key, node)) = document.get(of.section) {
+                let section = self.section(of, key, node, layer, refused);
+                body.sections.insert(of.section, section);
+            }
+        }
+        let unlisted = document.get("unlisted").map(|(_, node)| node.entries());
+        for (key, node) in unlisted.into_iter().flatten() {
+            let listed = kinds::section(scope, &key.name).filter(|of| of.shape == Shape::List);
+            if let Some(of) = listed {
+                let value = Sourced { value: policy(node), origin: self.origin(key, layer) };
+                body.unlisted.insert(of.section, value);
+            }
+        }
+        Some(Container { scope, path, is_named: self.is_named, body })
+    }
+
+    fn section(
+        &mut self,
+        of: kind::Section,
+        key: &Key,
+        node: &Node,
+        layer: Layer,
+        refused: &Refused,
+    ) -> Section {
+        let origin = self.origin(key, layer);
+        let pointer = format!("/{}", of.section);
+        let part = |state, fields| {
+            let is_sound = !refused.within(&pointer);
+            vec![Part { origin: origin.clone(), state, is_sound, fields }]
+        };
+        let parts = match (of.shape, &node.data) {
+            (Shape::List, _) => self.entries(of, node, layer, refused),
+            (Shape::Switch, _) => {
+                let value = Sourced { value: node.to_json().into(), origin: origin.clone() };
+                part(State::Present, Declared::from_iter([(of.section, value)]))
+            }
+            (Shape::Mapping, Data::Null) | (Shape::Container, Data::Bool(false)) => {
+                part(State::Absent, Declared::default())
+            }
+            (Shape::Mapping | Shape::Container, _) => {
+                part(State::Present, self.fields(of, node, layer))
+            }
+        };
+        Section { of, origin, parts }
+    }
+
+    /// The entries of a section that is a list.
+    fn entries(
+        &mut self,
+        of: kind::Section,
+        list: &Node,
+        layer: Layer,
+        refused: &Refused,
+    ) -> Vec<Part> {
+        let entry = |(index, node): (usize, &Node)| {
+            if !matches!(node.data, Data::Map(_)) {
+                return None;
+            }
+            let is_absent =
+                node.get("state").is_some_and(|(_, state)| state.text() == Some("absent"));
+            let origin = self.source.origin(beginning(node), layer);
+            let mut fields = self.fields(of, node, layer);
+            for name in of.identity {
+                let default = of.table().get(name).and_then(|spec| spec.schema.get("default"));
+                if let Some(default) = default.filter(|_| !fields.contains_key(name)) {
+                    let value = default.clone().into();
+                    fields.insert(*name, Sourced { value, origin: origin.clone() });
+                }
+            }
+            Some(Part {
+                origin,
+                state: if is_absent { State::Absent } else { State::Present },
+                is_sound: !refused.within(&format!("/{}/{index}", of.section)),
+                fields: fields.compact(),
+            })
+        };
+        list.items().iter().enumerate().filter_map(entry).collect()
+    }
+
+    /// The fields of a mapping, with those below `extra:`, in the one spelling that is compared.
+    fn fields(&mut self, of: kind::Section, node: &Node, layer: Layer) -> Declared {
+        let mut fields = Declared::default();
+        for (key, value) in node.entries() {
+            if let Some(spec) = of.table().get(&key.name) {
+                let mut value = field_value(spec, value);
+                forms::normalise(spec, &mut value);
+                let origin = self.origin(key, layer);
+                fields.insert(spec.name.as_str(), Sourced { value, origin });
+            }
+        }
+        let extra = node.get("extra").map(|(_, extra)| extra.entries());
+        for (key, value) in extra.into_iter().flatten() {
+            if let Err(refused) = extra::check(of, &key.name) {
+                let wrong = self.findings.error("extra", refused.message, key.span.clone());
+                wrong.help(refused.help);
+            } else {
+                let value = value.to_json().into();
+                fields.insert(key.name.clone(), Sourced { value, origin: self.origin(key, layer) });
+            }
+        }
+        fields
+    }
+
+    fn origin(&self, key: &Key, layer: Layer) -> Origin {
+        self.source.origin(key.span.start, layer)
+    }
+}
+
+/// Where an entry begins: at its first key, or where its alias is if that is elsewhere.
+fn beginning(node: &Node) -> usize {
+    let first = node.entries().first().map(|(key, _)| key.span.start);
+    first.filter(|at| node.span.contains(at)).unwrap_or(node.span.start)
+}
+
+/// What `unlisted` says about a section.
+fn policy(node: &Node) -> Unlisted {
+    match node.text() {
+        Some("delete") => Unlisted::Delete,
+        Some("fail") => Unlisted::Fail,
+        Some("ignore") => Unlisted::Ignore,
+        _ => Unlisted::Report,
+    }
+}
+
+/// The value of a field, which may be a reference to a secret or to a file.
+fn field_value(spec: &Spec, node: &Node) -> Value {
+    if let [(key, value)] = node.entries()
+        && let Some(text) = value.text()
+        && (spec.field.upload || spec.field.secrecy != Secrecy::Open)
+    {
+        match key.name.as_str() {
+            "file" if spec.field.upload => return Value::File(text.to_owned()),
+            "env" => return Value::Secret(Reference::Env(text.to_owned())),
+            "file" => return Value::Secret(Reference::File(text.to_owned())),
+            _ => {}
+        }
+    }
+    node.to_json().into()
+}

@@ -1,0 +1,194 @@
+//! Which files are manifests, and reading them, within limits.
+//!
+//! All manifests below the root belong together. What was named, a folder or a file, only says
+//! which of them the run is about.
+
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    diagnostic::{Diagnostic, Diagnostics, FileName, Place},
+    manifest::{
+        config::{FILE, MISNAMED},
+        surroundings::{Root, Surroundings},
+    },
+};
+
+/// The largest manifest, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// The most manifests.
+const MAX_FILES: usize = 200_000;
+
+/// The most bytes in all of them.
+const MAX_TOTAL: u64 = 256 << 20;
+
+/// How deep folders may lie in each other.
+const MAX_DEPTH: usize = 64;
+
+/// Files at the root that are not manifests.
+const RESERVED: [&str; 4] = [FILE, MISNAMED, "sandbox.yaml", "sandbox.yml"];
+
+/// A manifest.
+#[derive(Debug)]
+pub(in crate::manifest) struct File {
+    /// Its path as seen from the working directory, with `/` between the parts.
+    pub(in crate::manifest) name: FileName,
+    pub(in crate::manifest) path: PathBuf,
+    /// Whether it was named, or is in the folder that was.
+    pub(in crate::manifest) is_named: bool,
+}
+
+impl File {
+    /// Its text.
+    pub(in crate::manifest) fn read(&self) -> Result<String, Box<Diagnostic>> {
+        read(&self.path, &self.name)
+    }
+}
+
+/// Reads a text file of at most 1 MiB.
+pub(in crate::manifest) fn read(path: &Path, name: &FileName) -> Result<String, Box<Diagnostic>> {
+    let fault = |code, message: String, help: Option<&str>| {
+        Box::new(Diagnostic::error(code, message).at(Place::file(name.clone())).help_if(help))
+    };
+    let mut bytes = Vec::new();
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes));
+    read.map_err(|error| fault("unreadable", format!("cannot read the file: {error}"), None))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(fault(
+            "too-large",
+            "the file is larger than 1 MiB".into(),
+            Some("split it: documents may stand in any file"),
+        ));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        fault("not-utf-8", format!("line {line} is not UTF-8 text"), Some("save the file as UTF-8"))
+    })
+}
+
+/// What is at `path` if it is no regular file; nobody could be waited for at the other end of a
+/// pipe, and links may lead anywhere.
+///
+/// # Errors
+/// What the system says, for example that nothing is there.
+pub(in crate::manifest) fn irregular(path: &Path) -> std::io::Result<Option<&'static str>> {
+    let kind = std::fs::symlink_metadata(path)?.file_type();
+    Ok(match kind {
+        kind if kind.is_file() => None,
+        kind if kind.is_symlink() => Some("a symbolic link"),
+        kind if kind.is_dir() => Some("a folder"),
+        _ => Some("a pipe or a device"),
+    })
+}
+
+/// The folder that `named` is or is in.
+pub(in crate::manifest) fn folder_of(named: &Path) -> &Path {
+    let parent = || named.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if named.is_file() { parent().unwrap_or(Path::new(".")) } else { named }
+}
+
+/// Every manifest of `root`, in the order of their names. Without an `undrift.yaml`, a file that was
+/// named is the only one.
+pub(in crate::manifest) fn find(
+    named: &Path,
+    root: &Root,
+    around: &Surroundings,
+    diagnostics: &mut Diagnostics,
+) -> Vec<File> {
+    let itself =
+        || File { name: around.seen(named).into(), path: named.to_owned(), is_named: true };
+    if named.is_file() && !root.is_configured {
+        return vec![itself()];
+    }
+    let mut search = Search { root, named: real(named), files: Vec::new(), bytes: 0, diagnostics };
+    search.folder(&root.folder, &RESERVED, 0);
+    if !search.files.iter().any(|file| file.is_named) {
+        // What is hidden, or called otherwise than manifests are, counts if it is named.
+        if named.is_file() {
+            search.files.push(itself());
+        } else if root.folder != named {
+            let folder = search.named.clone();
+            search.folder(&folder, &[], 0);
+        }
+    }
+    let Search { mut files, bytes, .. } = search;
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    if let Some(limit) = exceeded(files.len(), bytes) {
+        let large = Diagnostic::error("too-large", limit);
+        diagnostics.push(large.help("name a folder that holds only what belongs together"));
+        files.clear();
+    } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
+        let none = Diagnostic::error("no-manifests", "there is no manifest in this folder")
+            .at(Place::file(around.seen(named)));
+        diagnostics.push(none.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
+    }
+    files
+}
+
+/// Which limit is exceeded by so many files with so many bytes in all.
+fn exceeded(files: usize, bytes: u64) -> Option<String> {
+    if files > MAX_FILES {
+        return Some(format!("more than {MAX_FILES} manifests"));
+    }
+    (bytes > MAX_TOTAL).then(|| "more than 256 MiB of manifests".to_owned())
+}
+
+/// The folder or file as the system knows it. The last link of a file is not followed.
+fn real(named: &Path) -> PathBuf {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    match named.file_name() {
+        Some(name) if named.is_file() => real(folder_of(named)).join(name),
+        _ => real(named),
+    }
+}
+
+/// A search for manifests.
+struct Search<'d> {
+    root: &'d Root,
+    /// What was named, as the system knows it.
+    named: PathBuf,
+    files: Vec<File>,
+    bytes: u64,
+    diagnostics: &'d mut Diagnostics,
+}
+
+impl Search<'_> {
+    /// Adds what is in `folder`, but for the files that are `reserved`.
+    fn folder(&mut self, folder: &Path, reserved: &[&str], depth: usize) {
+        if let Err(error) = self.entries(folder, reserved, depth) {
+            let message = format!("cannot read the folder: {error}");
+            let unreadable = Diagnostic::error("unreadable", message);
+            self.diagnostics.push(unreadable.at(Place::file(self.root.name(folder))));
+        }
+    }
+
+    fn entries(&mut self, folder: &Path, reserved: &[&str], depth: usize) -> std::io::Result<()> {
+        if depth > MAX_DEPTH {
+            return Err(std::io::Error::other("folders lie too deep in each other"));
+        }
+        let real = folder.canonicalize()?;
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let own = entry.file_name().to_string_lossy().into_owned();
+            let kind = entry.file_type()?;
+            let is_manifest = own.ends_with(".yaml") || own.ends_with(".yml");
+            if own.starts_with('.') || self.files.len() > MAX_FILES {
+                continue;
+            } else if kind.is_dir() {
+                self.folder(&entry.path(), &[], depth + 1);
+            } else if kind.is_file() && is_manifest && !reserved.contains(&own.as_str()) {
+                self.bytes = self.bytes.saturating_add(entry.metadata()?.len());
+                let path = entry.path();
+                let name = self.root.name(&path).into();
+                let is_named = real.join(entry.file_name()).starts_with(&self.named);
+                self.files.push(File { name, path, is_named });
+            }
+        }
+        Ok(())
+    }
+}

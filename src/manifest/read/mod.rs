@@ -1,0 +1,151 @@
+//! The first part: one file to located documents.
+//!
+//! In comes a file. Out come its [`Document`]s, in which every field knows where it is written, and
+//! the faults that can be told from one document alone: what broke the YAML, and what the schema
+//! refuses. The text and its tree are gone then; a large organisation has gigabytes of them. This
+//! part knows the kinds' tables and schemas and asks no kind how to behave, and it sees one document
+//! at a time: whatever spans fields or entries is checked when layers are merged.
+
+use std::collections::BTreeSet;
+
+use super::{
+    faults::{Findings, More},
+    mask, schema,
+    schema::DocumentKind,
+};
+use crate::{
+    diagnostic::{Diagnostic, Source},
+    field::Scope,
+    text::{alternatives, nearest},
+    yaml::{self, Data, Node, Parsed},
+};
+
+mod acknowledge;
+mod container;
+pub(super) mod document;
+mod extra;
+pub(super) mod files;
+
+pub(super) use document::Document;
+pub(super) use files::File;
+
+/// What is in a file, and what is wrong with it.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    pub(super) documents: Vec<Document>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// How many faults are not among the diagnostics.
+    pub(super) more: More,
+}
+
+/// Reads a file.
+pub(super) fn file(file: &File) -> Read {
+    match file.read() {
+        Ok(text) => self::text(file, &text),
+        Err(fault) => Read { diagnostics: vec![*fault], ..Read::default() },
+    }
+}
+
+/// Reads the text of `file`.
+pub(super) fn text(file: &File, text: &str) -> Read {
+    let parsed = yaml::parse(text);
+    let mut source = Source::new(file.name.clone(), text);
+    let mut findings = Findings::default();
+    findings.add_yaml(&parsed);
+    let mut documents = Vec::new();
+    for document in parsed.documents.iter().filter(|document| document.data != Data::Null) {
+        let mut reader =
+            Reader { source: &source, is_named: file.is_named, findings: &mut findings };
+        documents.extend(reader.document(document));
+    }
+    if !findings.is_empty() {
+        hide(&mut source, &parsed);
+    }
+    let (diagnostics, more) = findings.place(&source);
+    Read { documents, diagnostics, more }
+}
+
+/// Tells the text of a manifest what must not be shown of it.
+pub(super) fn hide(source: &mut Source<'_>, parsed: &Parsed) {
+    let checker = |kind: DocumentKind| &kind.checker().schema;
+    let of = |document: &Node| {
+        checker(DocumentKind::of(document).unwrap_or(DocumentKind::Container(Scope::Project)))
+    };
+    let known = Scope::ALL.map(|scope| checker(DocumentKind::Container(scope)));
+    mask::hide(source, parsed, of, &known);
+}
+
+/// Reads the documents of one file.
+struct Reader<'r, 's> {
+    source: &'r Source<'s>,
+    is_named: bool,
+    findings: &'r mut Findings,
+}
+
+impl Reader<'_, '_> {
+    /// What `document` says.
+    fn document(&mut self, document: &Node) -> Option<Document> {
+        if !matches!(document.data, Data::Map(_)) {
+            let message = "a document must be a mapping";
+            let not = self.findings.error("document", message, document.span.clone());
+            not.help("start with `kind: Project` and `path: ...`");
+            return None;
+        }
+        let kind = self.kind(document)?;
+        let json = document.to_json();
+        let refused = Refused(self.findings.add_schema(document, &json, kind.checker()));
+        match kind {
+            DocumentKind::Container(scope) => {
+                self.container(scope, document, &refused).map(Document::Container)
+            }
+            DocumentKind::Acknowledge => {
+                self.acknowledge(document, &json).map(Box::new).map(Document::Acknowledge)
+            }
+        }
+    }
+
+    /// What the document is, if it is of a kind that can be read; if not, why.
+    fn kind(&mut self, document: &Node) -> Option<DocumentKind> {
+        let Some((key, node)) = document.get("kind") else {
+            let first = document.entries().first();
+            let at = first.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
+            let missing = self.findings.error("missing", "`kind` is missing", at);
+            missing.help("start the document with `kind: Project`");
+            return None;
+        };
+        let kind = DocumentKind::of(document);
+        match node.text() {
+            _ if kind.is_some() || node.data == Data::Unreadable => {}
+            Some(kind) if schema::PLANNED_DOCUMENTS.contains(&kind) => {
+                let message = format!("`kind: {kind}` is not supported yet");
+                let planned = self.findings.error("not-supported", message, node.span.clone());
+                planned.help("write what it says into each `Project`");
+            }
+            text => {
+                let kinds = DocumentKind::ALL.map(DocumentKind::name);
+                let near = text.and_then(|text| nearest(text, kinds));
+                let help = near.map_or_else(
+                    || "start with `kind: Project`".into(),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                let at = if node.data == Data::Null { &key.span } else { &node.span };
+                let message = format!("`kind` must be {}", alternatives(&kinds));
+                self.findings.error("choice", message, at.clone()).help(help);
+            }
+        }
+        kind
+    }
+}
+
+/// JSON pointers to what the schema refuses.
+struct Refused(BTreeSet<String>);
+
+impl Refused {
+    /// Whether something at `pointer` or below it is refused.
+    fn within(&self, pointer: &str) -> bool {
+        let is_within = |inner: &String| {
+            inner.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.0.iter().any(is_within)
+    }
+}

@@ -1,0 +1,59 @@
+//! What `undrift check` says about what was loaded.
+
+use std::path::Path;
+
+use super::{Loaded, Surroundings, load};
+use crate::{desired::Desired, diagnostic::Style, field::Scope, text};
+
+impl Loaded {
+    /// What `undrift check` prints, and its exit code: 3 if something is wrong, else 0.
+    pub fn report(&self, style: Style) -> (String, u8) {
+        let mut report = self.diagnostics.render(style);
+        let summary = self.diagnostics.summary();
+        let (line, code) = match &self.desired {
+            Some(desired) => {
+                let summary = summary.map_or_else(
+                    || "nothing is wrong".to_owned(),
+                    |summary| format!("no errors, {summary}"),
+                );
+                (format!("{} in {}: {summary}", counted(desired), self.selected()), 0)
+            }
+            None => (format!("{}: {}", self.all(), summary.unwrap_or_default()), 3),
+        };
+        report.push_str(&line);
+        report.push('\n');
+        (report, code)
+    }
+
+    /// The files that were named, and of how many.
+    fn selected(&self) -> String {
+        match &self.root_name {
+            Some(_) => format!("{} of {}", self.named, self.all()),
+            None => self.all(),
+        }
+    }
+
+    /// All files that were read.
+    fn all(&self) -> String {
+        let files = text::count(self.files.len(), "file");
+        match &self.root_name {
+            Some(root) => format!("{files} below the root `{root}`"),
+            None => files,
+        }
+    }
+}
+
+/// How many containers are declared, in words: the scopes that have some, and projects at least.
+pub fn counted(desired: &Desired) -> String {
+    let count = |scope: Scope| text::count(desired.count(scope), scope.noun());
+    match desired.count(Scope::Group) {
+        0 => count(Scope::Project),
+        _ if desired.count(Scope::Project) == 0 => count(Scope::Group),
+        _ => format!("{} and {}", count(Scope::Group), count(Scope::Project)),
+    }
+}
+
+/// Loads the manifests below `named` and reports on them, as [`Loaded::report`] does.
+pub fn check_report(named: &Path, around: &Surroundings, style: Style) -> (String, u8) {
+    load(named, around).report(style)
+}

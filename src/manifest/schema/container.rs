@@ -1,0 +1,131 @@
+//! The schema of a document about a group or project, from the tables of the kinds.
+
+use serde_json::json;
+
+use super::{bare, insert, kind};
+use crate::{
+    field::Scope,
+    kind::{Section, Shape},
+    kinds,
+    value::{Json, Object},
+};
+
+/// What a schema is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// For checking one document of several that are merged: what an entry has to have is open.
+    Reading,
+    /// For an editor.
+    Editing,
+}
+
+/// The schema of a document about a container of `scope`. What is not written is not managed.
+pub(super) fn schema(scope: Scope, to: Use) -> Json {
+    let noun = scope.noun();
+    let path = format!("The full path of the {noun}: its namespace and its own name in addresses.");
+    let example = match scope {
+        Scope::Group => "acme/team",
+        Scope::Project => "acme/shop",
+    };
+    let path = json!({"type": "string", "description": path, "examples": [example]});
+    let mut properties =
+        Object::from_iter([("kind".to_owned(), kind(scope.document())), ("path".to_owned(), path)]);
+    for of in kinds::sections(scope) {
+        let section = match of.shape {
+            Shape::Container if of.table().specs().is_empty() => continue,
+            Shape::Container => create(of),
+            Shape::List => list(of, to),
+            Shape::Mapping => mapping(of, to),
+            Shape::Switch => switch(of),
+        };
+        properties.insert(of.section.to_owned(), section);
+    }
+    properties.insert("unlisted".into(), unlisted(scope));
+    json!({
+        "description": format!("A {noun}, and what is to be in it. What is not written is not managed."),
+        "type": "object",
+        "properties": properties,
+        "required": ["kind", "path"],
+        "additionalProperties": false,
+    })
+}
+
+/// `create: true`, or a mapping.
+fn create(of: Section) -> Json {
+    let mut create = bare(&of.table().schema);
+    create.insert("type".into(), json!(["boolean", "object"]));
+    create.insert("additionalProperties".into(), json!(false));
+    let text = format!("Create the {} if it is missing, with these attributes.", of.noun);
+    create.insert("description".into(), json!(text));
+    Json::Object(create)
+}
+
+/// `unlisted: {SECTION: report | fail | delete | ignore}` for the sections that are lists.
+fn unlisted(scope: Scope) -> Json {
+    let sections = kinds::sections(scope).filter(|section| section.shape == Shape::List);
+    let properties: Object = sections
+        .map(|section| {
+            let text = format!("What to do with a {} that no manifest lists (default: `report`).", section.noun);
+            let policy = json!({"type": "string", "enum": ["report", "fail", "delete", "ignore"], "description": text});
+            (section.section.to_owned(), policy)
+        })
+        .collect();
+    json!({
+        "type": "object",
+        "description": "What to do with live entries that no manifest lists: `report` them, `fail` (take them for a difference), `delete` or `ignore` them.",
+        "properties": properties,
+        "additionalProperties": false,
+    })
+}
+
+/// A section that is one value.
+fn switch(of: Section) -> Json {
+    let own = of.table().get(of.section).map(|spec| spec.schema.clone());
+    let description = &of.table().schema["description"];
+    own.unwrap_or_else(|| json!({"type": "boolean", "description": description}))
+}
+
+/// A section that is one mapping.
+fn mapping(of: Section, to: Use) -> Json {
+    let mut fields = fields(of);
+    if of.is_removable() {
+        fields.insert("type".into(), json!(["object", "null"]));
+    }
+    if to == Use::Reading {
+        fields.remove("required");
+    }
+    Json::Object(fields)
+}
+
+/// A section that is a list of entries.
+fn list(of: Section, to: Use) -> Json {
+    let mut fields = fields(of);
+    // A default would be the first thing that editors write into a new entry.
+    let state = format!(
+        "Whether the {} must exist (default: `present`). An absent one needs only its identity.",
+        of.noun
+    );
+    let state = json!({"type": "string", "enum": ["present", "absent"], "description": state});
+    insert(&mut fields, "state", state);
+    let required = fields.remove("required").unwrap_or_else(|| json!([]));
+    if to == Use::Editing {
+        let absent = json!({"properties": {"state": {"const": "absent"}}, "required": ["state"]});
+        fields.insert("if".into(), absent);
+        let is_identity =
+            |name: &&Json| name.as_str().is_some_and(|name| of.identity.contains(&name));
+        let identity: Vec<_> =
+            required.as_array().into_iter().flatten().filter(is_identity).collect();
+        fields.insert("required".into(), json!(identity));
+        fields.insert("else".into(), json!({"required": required}));
+    }
+    json!({"type": "array", "items": fields, "description": fields.get("description")})
+}
+
+/// The fields of an entry, with those that undrift does not know.
+fn fields(of: Section) -> Object {
+    let mut fields = bare(&of.table().schema);
+    let extra = "API attributes that undrift does not know yet; sent and compared as they are.";
+    let extra = json!({"type": "object", "minProperties": 1, "description": extra});
+    insert(&mut fields, "extra", extra);
+    fields
+}

@@ -1,0 +1,58 @@
+//! Documents that say what guards may let pass.
+
+use super::*;
+use crate::desired::Guard;
+
+#[test]
+fn an_acknowledgement_comes_to_what_it_says() {
+    let text = "\
+kind: Project
+path: acme/shop
+---
+kind: Acknowledge
+guard: last-owner
+at: acme/*#members
+at_most: 2
+until: 2030-01-01
+reason: INC-123
+---
+kind: Acknowledge
+guard: visibility
+at: acme/shop
+";
+    let loaded = load_files(&[("a.yaml", text)]);
+    assert!(loaded.diagnostics.is_empty(), "{}", loaded.diagnostics.render(Style::default()));
+    let known = loaded.desired.unwrap().acknowledgements;
+    let said: Vec<_> = known.iter().map(ToString::to_string).collect();
+    assert_eq!(said, ["last-owner:acme/*#members", "visibility:acme/shop"]);
+    assert_eq!(
+        (known[0].guard, known[0].at_most, known[0].until, known[0].reason.as_deref()),
+        (Guard::LastOwner, Some(2), Some(jiff::civil::date(2030, 1, 1)), Some("INC-123"))
+    );
+    assert_eq!((known[1].at_most, known[1].until, known[1].reason.as_deref()), (None, None, None));
+    assert_eq!(known[0].origin.as_ref().unwrap().to_string(), "a.yaml:6:1");
+}
+
+#[test]
+fn one_that_is_over_is_a_warning() {
+    let text = |until: &str| {
+        format!(
+            "kind: Project\npath: a/b\n---\nkind: Acknowledge\nguard: removals\nat: a/b\nuntil: {until}\n"
+        )
+    };
+    assert_eq!(faults(&[("a.yaml", &text("2029-12-31"))]), [("date", 7)]);
+    assert!(load_files(&[("a.yaml", &text("2029-12-31"))]).desired.is_some());
+    assert_eq!(faults(&[("a.yaml", &text("2030-01-01"))]), []);
+    assert_eq!(faults(&[("a.yaml", &text("2030-13-01"))]), [("date", 7)]);
+    assert!(load_files(&[("a.yaml", &text("2030-13-01"))]).desired.is_none());
+}
+
+#[test]
+fn every_guard_can_be_acknowledged() {
+    for guard in Guard::ALL {
+        let text =
+            format!("kind: Project\npath: a/b\n---\nkind: Acknowledge\nguard: {guard}\nat: '**'\n");
+        let desired = load_files(&[("a.yaml", &text)]).desired.unwrap();
+        assert_eq!(desired.acknowledgements[0].to_string(), format!("{guard}:**"));
+    }
+}

@@ -1,0 +1,84 @@
+//! Tests of loading: what good manifests come to, and what holds for all of them.
+
+use std::{fs, path::Path};
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    desired::{Container, Declared},
+    diagnostic::Style,
+    value::Json,
+};
+
+mod acknowledge;
+mod faults;
+mod good;
+mod properties;
+mod roots;
+
+/// Loads files given as name and text, with a picture beside them.
+fn load_files(files: &[(&str, &str)]) -> Loaded {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.png"), "").unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    load(folder.path(), &around(folder.path()))
+}
+
+/// Seen from `folder`, on some day.
+fn around(folder: &Path) -> Surroundings {
+    Surroundings { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
+}
+
+/// The groups and projects of one good file.
+fn containers(text: &str) -> Vec<Container> {
+    let loaded = load_files(&[("a.yaml", text)]);
+    loaded
+        .desired
+        .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default())))
+        .containers
+}
+
+/// The code and the line of every diagnostic.
+fn faults(files: &[(&str, &str)]) -> Vec<(&'static str, u32)> {
+    let line = |place: Option<&Place>| place.and_then(Place::line).unwrap_or_default();
+    load_files(files)
+        .diagnostics
+        .sorted()
+        .into_iter()
+        .map(|fault| (fault.code, line(fault.place.as_ref())))
+        .collect()
+}
+
+/// What is desired, without where it is written.
+fn facts(desired: &Desired) -> Json {
+    let fields = |fields: &Declared| {
+        fields
+            .iter()
+            .map(|(name, field)| (name.to_owned(), serde_json::to_value(&field.value).unwrap()))
+            .collect::<Json>()
+    };
+    let container = |container: &Container| {
+        let sections = container.sections.iter().map(|(name, section)| {
+            let entries = section.entries.iter().map(|entry| {
+                json!([entry.key, format!("{:?}", entry.state), fields(&entry.fields)])
+            });
+            (
+                (*name).to_owned(),
+                json!([format!("{:?}", section.unlisted.value), entries.collect::<Vec<_>>()]),
+            )
+        });
+        let create = container.create.fields().map(fields);
+        json!([*container.path, create, sections.collect::<Json>()])
+    };
+    let containers: Json = desired.containers.iter().map(container).collect();
+    let acknowledged = desired.acknowledgements.iter().map(|known| {
+        let until = known.until.map(|until| until.to_string());
+        json!([known.to_string(), known.at_most, until, known.reason])
+    });
+    json!([containers, acknowledged.collect::<Json>()])
+}

@@ -1,0 +1,217 @@
+//! What holds for all manifests.
+
+use proptest::{prelude::*, sample::Index};
+
+use super::*;
+
+/// Documents that say something about everything, as JSON.
+fn documents() -> Vec<Json> {
+    let document = |i: usize| {
+        json!({
+            "kind": "Project", "path": format!("acme/p{i}"),
+            "settings": {"visibility": "private", "topics": ["a", "b"], "container_expiration_policy": {"enabled": true, "keep_n": i + 1}},
+            "variables": [{"key": "A", "value": format!("v{i}")}, {"key": "A", "environment_scope": "x", "value": {"env": "N"}}, {"key": "B"}],
+            "hooks": [{"name": "n", "url": "https://h/x"}, {"url": "https://h/y", "push_events": true}],
+            "unlisted": {"hooks": "delete"},
+        })
+    };
+    let group = json!({"kind": "Group", "path": "acme", "members": [{"user": "a", "access_level": 50}, {"user": "b", "state": "absent"}]});
+    let acknowledge = |i: usize| json!({"kind": "Acknowledge", "guard": "removals", "at": "acme/**", "at_most": i + 1, "reason": format!("{}", 9 - i)});
+    (0..4).map(document).chain([group]).chain((0..3).map(acknowledge)).collect()
+}
+
+/// Documents that are wrong, alone or beside another one.
+fn wrong_documents() -> Vec<Json> {
+    vec![
+        json!({"kind": "Project", "path": "acme/one", "variables": [{"key": "A B"}, {"key": "C"}, {"key": "C", "value": 1}]}),
+        json!({"kind": "Project", "path": "acme/one", "settings": {"issues_enabled": true, "issues_access_level": "private"}}),
+        json!({"kind": "Project", "path": "acme/two", "unlisted": {"hooks": "delete"}, "create": {"initialize_with_readme": true, "template_name": "a"}}),
+        json!({"kind": "Group", "path": "acme/one", "members": [{"user": "a", "state": "absent", "access_level": 10}]}),
+        json!({"kind": "Project", "path": "acme", "hooks": [{"url": "x"}, {"push_events": true}]}),
+        json!({"kind": "Acknowledge", "guard": "removal", "at": "["}),
+    ]
+}
+
+/// What is said about manifests, without the places.
+fn said(files: &[(&str, &str)]) -> Vec<String> {
+    let diagnostics = load_files(files).diagnostics;
+    let say = |fault: Diagnostic| {
+        format!("{:?} {} {} {:?}", fault.severity, fault.code, fault.message, fault.help)
+    };
+    let mut said: Vec<_> = diagnostics.into_iter().map(say).collect();
+    said.sort();
+    said
+}
+
+/// The documents, each shuffled, in three files.
+fn in_files(documents: Vec<Json>, picks: &mut impl Iterator<Item = Index>) -> [String; 3] {
+    let mut files = [String::new(), String::new(), String::new()];
+    let mut left = documents;
+    while !left.is_empty() {
+        let document = left.remove(picks.next().map_or(0, |pick| pick.index(left.len())));
+        let file = picks.next().map_or(0, |pick| pick.index(3));
+        files[file] += &format!("---\n{}\n", shuffled(&document, picks));
+    }
+    files
+}
+
+/// `json` with its keys, and the entries of lists that are sets, in another order.
+fn shuffled(json: &Json, picks: &mut impl Iterator<Item = Index>) -> Json {
+    let mut shuffle = |mut items: Vec<Json>| {
+        for i in (1..items.len()).rev() {
+            let j = picks.next().map_or(0, |pick| pick.index(i + 1));
+            items.swap(i, j);
+        }
+        items
+    };
+    match json {
+        Json::Object(object) => {
+            let keys = shuffle(object.keys().map(|key| Json::from(key.as_str())).collect());
+            let keys = keys.iter().filter_map(Json::as_str);
+            keys.map(|key| (key.to_owned(), shuffled(&object[key], picks))).collect()
+        }
+        Json::Array(items) if items.iter().all(Json::is_object) => {
+            let items = shuffle(items.clone());
+            items.iter().map(|item| shuffled(item, picks)).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+/// A good manifest with secrets wherever there may be some, and what it is made of.
+const SECRETS: &str = "\
+# CANARY
+kind: Project
+path: acme/shop
+settings: {import_url: {env: CANARY}, extra: {key: CANARY}} # CANARY
+variables:
+  - key: A
+    value: CANARY
+    masked: true
+  - {key: B, value: 'CANARY CANARY', extra: {a: CANARY}}
+  - key: C
+    value: |
+      CANARY
+      path: CANARY
+  - {key: D, value: {file: CANARY}}
+  - key: E
+    value: \"CANARY
+      CANARY\"
+hooks:
+  - {name: ci, token: {env: CANARY}, url: 'https://CANARY:CANARY@h/x?CANARY&a=CANARY#CANARY'}
+  - url: https://CANARY@h/y
+unknown: CANARY
+---
+kind: Project
+path: acme/two
+variables: [{key: A, value: CANARY}, CANARY, {CANARY}]
+variabels: CANARY
+---
+kind: Group
+path: acme/two
+members: [{user: a, access_level: owner, state: absent, extra: {a: CANARY}}]
+---
+kind: Acknowledge
+guard: removals
+at: acme/two
+token: CANARY
+";
+
+/// What manifests are made of.
+const PIECES: [&str; 30] = [
+    "kind: Project",
+    "path: a/b",
+    "variables: ",
+    "hooks: ",
+    "settings: ",
+    "members: ",
+    "create: ",
+    "unlisted: ",
+    "push_rule: ",
+    "extra: ",
+    "archived: ",
+    "key: A",
+    "value: ",
+    "url: ",
+    "state: absent",
+    "env: X",
+    "issues_enabled: ",
+    "---",
+    "\n",
+    "\n  ",
+    "- ",
+    "{",
+    "}",
+    "[",
+    "]",
+    ", ",
+    "&a ",
+    "*a",
+    "<<: ",
+    "null",
+];
+
+/// What a hand may add by mistake.
+const SLIPS: [&str; 16] =
+    [" ", "'", "\"", "[", "}", "\t", ": ", "&", "\n", "- ", "#", "|", "*", "!", ",", "{"];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn order_never_matters(picks in prop::collection::vec(any::<Index>(), 200)) {
+        let plain: String = documents().iter().map(|document| format!("---\n{document}\n")).collect();
+        let expected = facts(&load_files(&[("a.yaml", &plain)]).desired.unwrap());
+
+        let files = in_files(documents(), &mut picks.into_iter());
+        let loaded = load_files(&[("z.yaml", &files[0]), ("b/a.yml", &files[1]), ("b.yaml", &files[2])]);
+        prop_assert_eq!(facts(&loaded.desired.unwrap()), expected);
+    }
+
+    #[test]
+    fn order_never_matters_for_faults(picks in prop::collection::vec(any::<Index>(), 200)) {
+        let plain: String = wrong_documents().iter().map(|document| format!("---\n{document}\n")).collect();
+        let expected = said(&[("a.yaml", &plain)]);
+        let files = in_files(wrong_documents(), &mut picks.into_iter());
+        prop_assert_eq!(said(&[("z.yaml", &files[0]), ("b/a.yml", &files[1]), ("b.yaml", &files[2])]), expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_written_is_answered(pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40)) {
+        let text = format!("kind: Project\npath: a/b\n{}", pieces.concat());
+        let config = "version: 1\nservice: {tier: free}\n";
+        let diagnostics = load_files(&[("a.yaml", &text), ("undrift.yaml", config)]).diagnostics;
+        prop_assert_eq!(diagnostics.is_empty(), diagnostics.render(Style::default()).is_empty());
+    }
+
+    /// Slips of the pen between the words, which may break the YAML or move values elsewhere, but
+    /// never into an open field.
+    #[test]
+    fn no_slip_shows_a_secret(slips in prop::collection::vec((any::<Index>(), 0..=SLIPS.len()), 1..4)) {
+        let mut text = SECRETS.to_owned();
+        for (at, slip) in slips {
+            let places: Vec<_> = text.char_indices().map(|(at, _)| at).collect();
+            let at = places[at.index(places.len())];
+            // The word itself stays whole, so that it can be found.
+            if text[..at].ends_with(|c: char| c.is_ascii_uppercase()) && text[at..].starts_with(|c: char| c.is_ascii_uppercase()) {
+                continue;
+            }
+            match slip {
+                0 if !text[at..].starts_with(|c: char| c.is_ascii_uppercase()) => drop(text.remove(at)),
+                0 => {}
+                // A secret with a colon behind it is a key for all that anyone can tell.
+                slip if SLIPS[slip - 1] == ": " && text[..at].ends_with("CANARY") => {}
+                slip => text.insert_str(at, SLIPS[slip - 1]),
+            }
+        }
+        let diagnostics = load_files(&[("a.yaml", &text)]).diagnostics;
+        // Files that are named are no secrets: messages say which are missing.
+        let others = diagnostics.into_iter().filter(|fault| fault.code != "missing-file");
+        let shown = others.collect::<Diagnostics>().render(Style::default());
+        prop_assert!(!shown.contains("CANARY"), "{}\n{}", text, shown);
+    }
+}

@@ -1,0 +1,178 @@
+//! Which files are manifests, which of them the run is about, and how they are called.
+
+use super::*;
+
+#[test]
+fn one_file_is_a_manifest_too() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.yaml"), "kind: Project\npath: acme/shop\n").unwrap();
+    fs::write(folder.path().join("b.yaml"), "broken: [").unwrap();
+    let named = folder.path().join("a.yaml");
+    let loaded = load(&named, &around(folder.path()));
+    assert_eq!((loaded.root.as_path(), loaded.files.len()), (folder.path(), 1));
+    assert!(loaded.desired.is_some());
+    assert!(
+        load(Path::new("does/not/exist.yaml"), &around(Path::new("/"))).diagnostics.has_errors()
+    );
+}
+
+/// What is loaded for `named`, below a folder with these files and a `.git`, as seen from
+/// `seen_from`.
+fn load_below(files: &[(&str, &str)], named: &str, seen_from: &str) -> (Config, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    fs::create_dir_all(root.join("repository/.git")).unwrap();
+    for (name, text) in files {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), text).unwrap();
+    }
+    let loaded = load(&root.join(named), &around(&root.join(seen_from)));
+    let shown = |fault: &Diagnostic| {
+        format!("{} {}", fault.code, fault.place.as_ref().map_or("", |place| &*place.file))
+    };
+    let faults = loaded.diagnostics.sorted().into_iter().map(shown);
+    (loaded.config, loaded.files.iter().map(ToString::to_string).chain(faults).collect())
+}
+
+#[test]
+fn the_configuration_counts_from_any_folder_below_it() {
+    const CONFIG: &str = "version: 1\nguards: {removals: {count: 3}}\n";
+    const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {avatar: {file: team/a.png}}\n";
+    let files = [
+        ("repository/undrift.yaml", CONFIG),
+        ("repository/team/web/shop.yaml", SHOP),
+        ("repository/team/a.png", ""),
+    ];
+    for (named, seen_from, file) in [
+        ("repository", "repository", "team/web/shop.yaml"),
+        ("repository/team/web", "repository", "team/web/shop.yaml"),
+        ("repository/team/web", "repository/team", "web/shop.yaml"),
+        ("repository/team/web/shop.yaml", "repository/team/web", "shop.yaml"),
+    ] {
+        let (config, said) = load_below(&files, named, seen_from);
+        assert_eq!(
+            (config.guards.removals.count, &said[..]),
+            (Some(3), &[file.to_owned()][..]),
+            "{named} from {seen_from}"
+        );
+    }
+    let broken = [files[1], ("repository/undrift.yaml", "version: 2\n"), files[2]];
+    for (seen_from, config) in [
+        ("repository", "undrift.yaml"),
+        ("repository/team", "../undrift.yaml"),
+        ("repository/team/web", "../../undrift.yaml"),
+        ("", "repository/undrift.yaml"),
+    ] {
+        let (_, said) = load_below(&broken, "repository/team/web", seen_from);
+        assert_eq!(said[1], format!("value {config}"), "{said:?}");
+    }
+}
+
+#[test]
+fn the_configuration_is_not_looked_for_above_the_repository() {
+    const SHOP: &str = "kind: Project\npath: acme/shop\n";
+    let files = [
+        ("undrift.yaml", "version: 2\n"),
+        ("repository/shop.yaml", SHOP),
+        ("repository/web/undrift.yaml", "version: 1\n"),
+    ];
+    let (_, said) = load_below(&files, "repository", "repository");
+    assert_eq!(
+        said,
+        ["shop.yaml", "web/undrift.yaml", "missing web/undrift.yaml"],
+        "one below the root is no configuration"
+    );
+    let (_, said) = load_below(&[files[0], ("plain/shop.yaml", SHOP)], "plain", "plain");
+    assert_eq!(said[1], "value ../undrift.yaml", "without a repository the search goes on");
+}
+
+/// The paths that are declared and selected, and the codes of all faults.
+fn selected(files: &[(&str, &str)], named: &str) -> (Vec<String>, Vec<&'static str>) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let loaded = load(&folder.path().join(named), &around(folder.path()));
+    let codes = loaded.diagnostics.sorted().into_iter().map(|fault| fault.code).collect();
+    let desired = loaded.desired.unwrap_or_default();
+    let containers = desired.containers.iter().map(|container| container.path.to_string());
+    let known = desired.acknowledgements.iter().map(ToString::to_string);
+    (containers.chain(known).collect(), codes)
+}
+
+#[test]
+fn what_is_named_selects_and_all_of_the_root_is_loaded() {
+    const ACKNOWLEDGE: &str = "kind: Acknowledge\nguard: removals\nat: acme/web/*\n---\nkind: Acknowledge\nguard: visibility\nat: acme/shop\n";
+    let files = [
+        ("undrift.yaml", "version: 1\n"),
+        ("acme.yaml", "kind: Group\npath: acme\n"),
+        ("acknowledge.yaml", ACKNOWLEDGE),
+        ("shop.yaml", "kind: Project\npath: acme/shop\n"),
+        ("web/site.yaml", "kind: Project\npath: acme/web/site\n"),
+        ("web-2/site.yaml", "kind: Project\npath: acme/web-2/site\n"),
+        (".ci/runner.yaml", "kind: Project\npath: acme/runner\n"),
+    ];
+    let removals = "removals:acme/web/*";
+    let visibility = "visibility:acme/shop";
+    for (named, expected) in [
+        ("", vec!["acme", "acme/shop", "acme/web-2/site", "acme/web/site", removals, visibility]),
+        ("web", vec!["acme/web/site", removals]),
+        ("web/", vec!["acme/web/site", removals]),
+        ("web/../web", vec!["acme/web/site", removals]),
+        ("web/site.yaml", vec!["acme/web/site", removals]),
+        ("shop.yaml", vec!["acme/shop", visibility]),
+        (".ci", vec!["acme/runner"]),
+        (".ci/runner.yaml", vec!["acme/runner"]),
+    ] {
+        let (found, codes) = selected(&files, named);
+        assert_eq!(
+            (found, codes),
+            (expected.iter().map(ToString::to_string).collect(), vec![]),
+            "{named}"
+        );
+    }
+    let (found, codes) = selected(&files, "undrift.yaml");
+    assert_eq!((found, codes), (vec![], vec!["missing"]), "named, it is a manifest");
+    let (found, codes) = selected(&files, "acknowledge.yaml");
+    assert_eq!((found, codes), (vec![], vec!["no-manifests"]));
+}
+
+#[test]
+fn a_fault_anywhere_below_the_root_counts() {
+    let files = [
+        ("undrift.yaml", "version: 1\n"),
+        ("a/shop.yaml", "kind: Project\npath: acme/shop\n"),
+        ("b/shop.yaml", "kind: Project\npath: ACME/shop\nx: 1\n"),
+        ("c/broken.yaml", "a: [\n"),
+    ];
+    assert_eq!(
+        selected(&files, "a"),
+        (vec![], vec!["duplicate-project", "unknown-field", "syntax"])
+    );
+    let (found, codes) = selected(&files[1..], "a");
+    assert_eq!(
+        (found, codes),
+        (vec!["acme/shop".to_owned()], vec![]),
+        "without a root only `a` is"
+    );
+}
+
+#[test]
+fn files_beside_what_is_named_are_called_as_they_are_seen() {
+    let files = [
+        ("repository/undrift.yaml", "version: 1\n"),
+        ("repository/team/web/shop.yaml", "kind: Project\npath: acme/shop\n"),
+        ("repository/ops/tool.yaml", "kind: Project\npath: acme/tool\n"),
+    ];
+    for (seen_from, expected) in [
+        ("repository", ["ops/tool.yaml", "team/web/shop.yaml"]),
+        ("repository/team", ["../ops/tool.yaml", "web/shop.yaml"]),
+        ("repository/team/web", ["../../ops/tool.yaml", "shop.yaml"]),
+        ("", ["repository/ops/tool.yaml", "repository/team/web/shop.yaml"]),
+    ] {
+        let (_, said) = load_below(&files, "repository/team/web", seen_from);
+        assert_eq!(said, expected, "{seen_from}");
+    }
+}
