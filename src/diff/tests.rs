@@ -262,7 +262,7 @@ impl Rules for Counting {
 
 #[test]
 fn matching_looks_up_and_does_not_search() {
-    const MANY: usize = 5_000;
+    const MANY: usize = 1_000;
     let kind = Kind { rules: &Counting, ..kinds::variable::KIND };
     let of = Box::leak(Box::new(kind)).in_scope(Scope::Project).unwrap();
     let variables = |from: usize| -> Json {

@@ -257,21 +257,21 @@ mod tests {
     }
 
     #[test]
-    fn access_that_ends_on_a_day_counts_as_gone() {
+    fn access_that_ends_on_a_day_says_so() {
         let effect = |before: Json, after: Json| match Members
             .effects(Some(4), &object(before), &object(after))
             .pop()
         {
-            Some(Effect::Access { before, after, .. }) => (before, after),
+            Some(Effect::Access { before, after, ends, .. }) => (before, after, ends),
             other => panic!("{other:?}"),
         };
         let owner = json!({"access_level": "owner"});
         let until = |day: &str| json!({"access_level": "owner", "expires_at": day});
-        assert_eq!(effect(owner.clone(), owner.clone()), (50, 50));
-        assert_eq!(effect(owner.clone(), until("2099-01-31")), (50, 0));
-        assert_eq!(effect(until("2099-01-31"), until("2099-01-31")), (50, 50));
-        assert_eq!(effect(json!({}), json!({"access_level": "guest"})), (0, 10));
-        assert_eq!(effect(owner, json!({})), (50, 0));
+        assert_eq!(effect(owner.clone(), owner.clone()), (50, 50, false));
+        assert_eq!(effect(owner.clone(), until("2099-01-31")), (50, 50, true));
+        assert_eq!(effect(until("2099-01-31"), until("2099-01-31")), (50, 50, false));
+        assert_eq!(effect(json!({}), json!({"access_level": "guest"})), (0, 10, false));
+        assert_eq!(effect(owner, json!({})), (50, 0, false));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 /// The kinds of documents that are to come.
 pub(in crate::manifest) const PLANNED_DOCUMENTS: [&str; 2] = ["Defaults", "Profile"];
 
-/// The keys of a `Project` that are to come.
+/// The keys of a `Project` that are to come. One that has come is known, and not looked up here.
 pub(in crate::manifest) const PLANNED_KEYS: [&str; 31] = [
     "approval_rules",
     "approvals",
