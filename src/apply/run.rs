@@ -167,8 +167,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let planned = needed.into_iter().filter(|now| ended.progress.has(&now.address));
         let (possible, certain): (Vec<_>, Vec<_>) =
             planned.partition(|step| step.possible.is_some());
-        let (closing, others): (Vec<_>, Vec<_>) =
-            certain.into_iter().partition(|step| closes(step));
+        let (closing, others): (Vec<_>, Vec<_>) = certain.into_iter().partition(closes);
         self.walk_all(others, read_at, ended, place).await;
         self.walk_possible(possible, ended, place).await;
         self.verify(ended).await;

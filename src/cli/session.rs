@@ -107,8 +107,8 @@ impl ChangeArgs {
     /// What the command line acknowledges, or else UNDRIFT_ACK.
     fn acknowledged(&self, env: &Environment) -> Result<Vec<Acknowledgement>, Failure> {
         match env.get(ACK_NAME) {
-            Some(written) if self.ack.is_empty() => words(&written)
-                .map(|word| Acknowledgement::parse(word))
+            Some(written) if self.ack.is_empty() => words(written)
+                .map(Acknowledgement::parse)
                 .collect::<Result<_, _>>()
                 .map_err(|why| Failure::usage(format!("{ACK_NAME}: {why}"))),
             _ => Ok(self.ack.clone()),

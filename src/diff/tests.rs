@@ -59,9 +59,9 @@ fn compared(hooks: &Json, unlisted: Unlisted, live: &Json, known: Option<&str>) 
     let project = shop(&json!({"hooks": hooks}), unlisted);
     let declared = &project.sections["hooks"];
     let live = collection(declared, live, &|_| true);
-    let mut world = World::default();
-    world.secrets = Secrets::new("/", known.map(|value| ("CHAT".to_owned(), value.to_owned())));
-    world.secrets.resolve([&Reference::Env("CHAT".into())]);
+    let mut secrets = Secrets::new("/", known.map(|value| ("CHAT".to_owned(), value.to_owned())));
+    secrets.resolve([&Reference::Env("CHAT".into())]);
+    let world = World { secrets, ..World::default() };
     section(declared, &live, world.context()).unwrap()
 }
 

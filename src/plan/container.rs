@@ -190,8 +190,9 @@ impl Planning<'_> {
                 }
                 Err(reason) => {
                     let needs = section.of.home.needs.iter();
-                    let lacked = needs.filter_map(|needed| Some((needed, *switches.get(needed)?)));
-                    let lacked = lacked.last().or_else(|| {
+                    let mut lacked =
+                        needs.filter_map(|needed| Some((needed, *switches.get(needed)?)));
+                    let lacked = lacked.next_back().or_else(|| {
                         facts.archived.then_some((&Capability::Writable, Switch::Opens))
                     });
                     match lacked {
@@ -316,7 +317,7 @@ impl Planning<'_> {
     fn create(&self, create: &Declared, plan: &mut ContainerPlan) {
         match self.creation(create, plan) {
             Ok(step) => plan.findings.steps.push(step),
-            Err(problem) => return plan.close(problem),
+            Err(problem) => return plan.close(*problem),
         }
         for (name, section) in self.in_order().filter(|(_, s)| !s.of.comes_with_container()) {
             // Nothing is there yet, but that those whom a section names are known may have to be
@@ -334,7 +335,7 @@ impl Planning<'_> {
     }
 
     /// The container itself, with what comes along with it. What has to wait becomes a note.
-    fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Problem> {
+    fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Box<Problem>> {
         let (own, _) = kinds::container(self.declared.scope);
         let own_fields = create.iter().map(|(name, field)| (own, name, field));
         let along = self.in_order().filter(|(_, section)| section.of.comes_with_container());
@@ -372,8 +373,8 @@ impl Planning<'_> {
         };
         let origin = self.declared.origin.clone();
         let sends = own.rules.calls(&job).map_err(|unable| {
-            diff::problem(unable, self.address, |_| origin.clone())
-                .unwrap_or_else(|| missing(self.declared, self.address, false))
+            let problem = diff::problem(unable, self.address, |_| origin.clone());
+            Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
         })?;
         let step = Step::new(self.address.clone(), Action::Create, origin, changes, sends);
         Ok(Step { effects: vec![Effect::Provides(Capability::Exists)], ..step })

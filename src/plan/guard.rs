@@ -105,7 +105,7 @@ pub(super) fn steps(
     context: Context<'_>,
 ) -> Findings {
     let mut findings = access(steps, live, declared, context);
-    findings.refusals.extend(steps.iter().flat_map(visibility));
+    findings.refusals.extend(steps.iter().filter_map(visibility));
     findings.refusals.extend(steps.iter().filter_map(protection));
     findings
 }

@@ -219,8 +219,7 @@ fn common(paths: &[&str]) -> String {
     let shared = first
         .match_indices('/')
         .map(|(at, _)| &first[..=at])
-        .filter(|start| paths.iter().all(|path| path.starts_with(start)))
-        .last()
+        .rfind(|start| paths.iter().all(|path| path.starts_with(start)))
         .unwrap_or_default();
     format!("{shared}**")
 }
