@@ -216,7 +216,7 @@ pub fn edit_body(
         if section.field(name).compare == Compare::Rows
             && let Value::Plain(rows) = &value
         {
-            value = Value::Plain(delta(rows, live.fields.get(name)));
+            value = Value::Plain(delta(section.table().get(name), rows, live.fields.get(name)));
         }
         body.insert(sent_name, value);
     }
@@ -290,13 +290,17 @@ fn rows_sent(section: Section, name: &str, rows: &Json, names: &Names) -> Result
 
 /// What turns the live rows into `wanted`: those to add, and those to remove by their id. A row
 /// that is not mentioned stays.
-fn delta(wanted: &Json, live: Option<&Json>) -> Json {
+fn delta(spec: Option<&Spec>, wanted: &Json, live: Option<&Json>) -> Json {
     let live: Vec<_> = live.and_then(Json::as_array).into_iter().flatten().collect();
     let wanted: Vec<_> = wanted.as_array().into_iter().flatten().collect();
+    let levels = spec.into_iter().flat_map(row_fields);
+    let levels: Vec<_> = levels.filter(|(_, field)| field.codec == Codec::Level).collect();
     let numbered = |row: &Json| {
         let mut row = without_id(row);
-        if let Some(level) = row.get_mut("access_level") {
-            *level = Level::number_of(level);
+        for (name, field) in &levels {
+            if let Some(level) = row.get_mut(field.sent_name(name)) {
+                *level = Level::number_of(level);
+            }
         }
         Json::Object(row)
     };

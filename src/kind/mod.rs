@@ -19,6 +19,8 @@ mod live;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+pub(crate) mod toy;
 
 use std::ops::Deref;
 
@@ -309,11 +311,14 @@ impl Section {
     }
 
     /// The live entry that the service describes as `raw`, in comparable form. Only what `wanted`
-    /// names is kept, along with the identity and what every edit has to carry.
+    /// names is kept, along with the identity and what every change has to carry: what is replaced
+    /// is added anew with all that it had.
     pub fn read(self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
         let mut fields = Object::new();
+        let is_replaced = matches!(self.home.change, Change::Replace);
         for spec in self.table().specs() {
-            let kept = wanted(&spec.name)
+            let kept = is_replaced
+                || wanted(&spec.name)
                 || self.identity.contains(&spec.name.as_str())
                 || spec.field.with_every_edit;
             if let Some(value) = kept.then(|| self.rules.decode(spec, raw)).flatten() {

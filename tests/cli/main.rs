@@ -8,6 +8,7 @@
 mod call;
 mod commands;
 mod harness;
+mod policy;
 #[cfg(unix)]
 mod reports;
 #[cfg(unix)]

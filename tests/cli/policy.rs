@@ -1,0 +1,123 @@
+//! What of a plan runs, what guards refuse, and what counts as a difference.
+
+use crate::harness::Place;
+
+const SEED: &str = "users: [{username: alice}, {username: bob}]
+groups: [{path: acme, visibility: public, members: [{user: root, access_level: owner}, {user: bob, access_level: guest}]}]
+projects:
+  - {path: acme/shop, settings: {visibility: private}, hooks: [{url: 'https://a.example.org'}]}
+  - {path: acme/site, settings: {visibility: private}, hooks: [{url: 'https://a.example.org'}]}
+";
+
+/// A folder and a service with two projects in it.
+fn place() -> Place {
+    Place::new().file("sandbox.yaml", SEED)
+}
+
+/// A project that would become public.
+fn public(path: &str) -> String {
+    format!("kind: Project\npath: {path}\nsettings: {{visibility: public, description: new}}\n")
+}
+
+fn exit_code(place: &Place, arguments: &str) -> i32 {
+    place.output(arguments).status.code().unwrap()
+}
+
+#[test]
+fn what_cannot_be_applied_is_left_out_and_the_rest_is_applied() {
+    let place = place()
+        .file("a.yaml", &public("acme/shop"))
+        .file("b.yaml", "kind: Project\npath: acme/site\nsettings: {description: new}\n");
+    let story =
+        ["apply --sandbox --yes --all-or-nothing", "apply --sandbox --yes", "drift --sandbox"]
+            .map(|arguments| place.run(arguments));
+    insta::assert_snapshot!(story.join("\n"));
+}
+
+#[test]
+fn refusals_of_one_sort_are_one_and_acknowledged_by_one_glob() {
+    let place = place().file("a.yaml", &public("acme/shop")).file("b.yaml", &public("acme/site"));
+    let story = [
+        "plan --sandbox",
+        "plan --sandbox --full",
+        "plan --sandbox --ack visibility:acme/**#settings",
+    ]
+    .map(|arguments| place.run(arguments));
+    insta::assert_snapshot!(story.join("\n"));
+    let place = place.env("UNDRIFT_ACK", "visibility:acme/shop, visibility:acme/site#settings");
+    assert_eq!(exit_code(&place, "plan --sandbox"), 0);
+    assert_eq!(
+        exit_code(&place, "plan --sandbox --ack visibility:acme/shop"),
+        4,
+        "the option is instead of the variable"
+    );
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    let again = place.run("plan --sandbox");
+    assert!(
+        again.contains("warning[acknowledgement]")
+            && again.contains("`visibility:acme/shop` acknowledges nothing that this run refuses")
+            && again.ends_with("---- exit code 0\n"),
+        "{again}"
+    );
+    let wrong = place.env("UNDRIFT_ACK", "everything");
+    assert!(wrong.run("plan --sandbox").contains("UNDRIFT_ACK: write GUARD:ADDRESS"));
+}
+
+#[test]
+fn what_is_unlisted_is_counted_and_is_a_difference_where_somebody_says_so() {
+    let place = place().file("a.yaml", "kind: Project\npath: acme/shop\nhooks: []\n");
+    let drift = place.run("drift --sandbox");
+    assert!(drift.contains("; 1 object not in any manifest\n"), "{drift}");
+    assert!(drift.ends_with("---- exit code 0\n"), "{drift}");
+    assert_eq!(exit_code(&place, "drift --sandbox --strict"), 2);
+    place.write("a.yaml", "kind: Project\npath: acme/shop\nhooks: []\nunlisted: {hooks: fail}\n");
+    assert_eq!(exit_code(&place, "drift --sandbox"), 2);
+    assert_eq!(exit_code(&place, "plan --sandbox --exit-code"), 2);
+    assert_eq!(exit_code(&place, "plan --sandbox"), 0);
+    insta::assert_snapshot!(place.run("apply --sandbox --yes"));
+    // What is excluded does not count as unlisted.
+    let part = "drift --sandbox --strict --exclude acme/shop#hooks/other";
+    let hooks = "hooks: [{name: other, url: 'https://b.example.org', state: absent}]";
+    place.write("a.yaml", &format!("kind: Project\npath: acme/shop\n{hooks}\n"));
+    assert_eq!(exit_code(&place, "drift --sandbox --strict"), 2);
+    assert_eq!(exit_code(&place, part), 0);
+}
+
+#[test]
+fn archived_by_hand_is_a_difference_that_is_left_alone() {
+    let place = Place::new()
+        .file(
+            "sandbox.yaml",
+            "groups: [{path: acme}]\nprojects: [{path: acme/shop, archived: true}]\n",
+        )
+        .file("a.yaml", "kind: Project\npath: acme/shop\nsettings: {description: new}\n");
+    let story = ["drift --sandbox", "apply --sandbox --yes"].map(|arguments| place.run(arguments));
+    insta::assert_snapshot!(story.join("\n"));
+    place.write(
+        "a.yaml",
+        "kind: Project\npath: acme/shop\nsettings: {description: new}\narchived: true\n",
+    );
+    assert_eq!(exit_code(&place, "drift --sandbox"), 0);
+    assert_eq!(exit_code(&place, "drift --sandbox --strict"), 0);
+}
+
+#[test]
+fn groups_are_kept_as_declared_too() {
+    let place = place().file(
+        "acme.yaml",
+        "kind: Group
+path: acme
+members:
+  - {user: root, access_level: owner}
+  - {user: alice, access_level: developer}
+  - {user: bob, access_level: reporter}
+---
+kind: Project
+path: acme/shop
+members: [{user: alice, access_level: guest}]
+",
+    );
+    let story = ["plan --sandbox", "apply --sandbox --yes --only acme", "plan --sandbox"]
+        .map(|arguments| place.run(arguments));
+    insta::assert_snapshot!(story.join("\n"));
+}
