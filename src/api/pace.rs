@@ -3,14 +3,14 @@
 //!
 //! It starts at a number that any service takes, and doubles while answers stay as fast as they
 //! were there. What is heard counts in rounds, of as many answers as may be in flight, and at
-//! least [`SAMPLE`] where their speed decides:
+//! least `SAMPLE` where their speed decides:
 //!
 //! | a round | what follows |
 //! |---|---|
 //! | has a 429 | half of it, at once |
 //! | has more than a tenth of answers that failed (5xx, none) | half of it, at once |
-//! | takes more than [`SLOWER`] times as long as usual | half of it, but not below the start |
-//! | takes at most [`AS_FAST`] times as long as usual | twice as many; after the first "half of it", one more |
+//! | takes more than `SLOWER` times as long as usual | half of it, but not below the start |
+//! | takes at most `AS_FAST` times as long as usual | twice as many; after the first "half of it", one more |
 //! | anything else | as many |
 //!
 //! What is usual is learned for each operation, while no more are in flight than at the start. Only

@@ -28,11 +28,12 @@ use tokio::sync::Semaphore;
 pub use event::{Applied, Event, Mismatch, MismatchReason, Outcome, StepResult};
 
 use crate::{
-    api::WriteClient,
-    desired::Desired,
+    api::{ApiError, WriteClient},
+    desired::{Container, Desired},
     diff::Step,
+    live::Live,
     observe::Observer,
-    plan::{Approved, Settings},
+    plan::{self, Approved, ContainerPlan, Settings},
 };
 use board::Board;
 use run::{Ended, Place, Run};
@@ -102,6 +103,24 @@ impl Apply<'_> {
         applied.steps = plan.steps().filter_map(|step| results.remove(&step.address)).collect();
         applied
     }
+}
+
+/// Plans a container from what was read of it, and reads what the plan has to know besides.
+///
+/// # Errors
+/// [`ApiError`] if going on with anything would be pointless.
+pub async fn plan(
+    observer: &Observer,
+    container: &Container,
+    live: &mut Live,
+    settings: &Settings,
+) -> Result<ContainerPlan, ApiError> {
+    let plan = plan::container(container, live, settings);
+    if plan.questions.is_empty() {
+        return Ok(plan);
+    }
+    observer.answer(container, live, &plan.questions).await?;
+    Ok(plan::container(container, live, settings))
 }
 
 /// Hands events from many places to one reader.

@@ -167,8 +167,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let planned = needed.into_iter().filter(|now| ended.progress.has(&now.address));
         let (possible, certain): (Vec<_>, Vec<_>) =
             planned.partition(|step| step.possible.is_some());
-        let (closing, others): (Vec<_>, Vec<_>) =
-            certain.into_iter().partition(|step| closes(step));
+        let (closing, others): (Vec<_>, Vec<_>) = certain.into_iter().partition(closes);
         self.walk_all(others, read_at, ended, place).await;
         self.walk_possible(possible, ended, place).await;
         self.verify(ended).await;
@@ -310,11 +309,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// What `live` leaves to do.
     async fn look_at(&self, mut live: Live) -> Result<Look, ApiError> {
         let settings = self.apply.settings;
-        let mut plan = plan::container(&self.container, &live, settings);
-        if !plan.questions.is_empty() {
-            self.apply.observer.answer(&self.container, &mut live, &plan.questions).await?;
-            plan = plan::container(&self.container, &live, settings);
-        }
+        let plan = super::plan(self.apply.observer, &self.container, &mut live, settings).await?;
         let seen = Settings { resend: Vec::new(), ..settings.clone() };
         let seen = plan::container(&self.container, &live, &seen);
         Ok(Look { read_at: live.read_at, plan, seen })

@@ -149,7 +149,7 @@ mod tests {
             ("plan", Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(none)),
             (
                 "apply",
-                Report::finished(Sort::Apply, 6, Outcomes::new(&run, &applied)).to_text(none),
+                Report::finished(Sort::Apply, 6, Outcomes::new(&run, &applied, &[])).to_text(none),
             ),
             (
                 "check",

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     address::Selector,
     api::{HttpTransport, ReadClient, Settings},
+    apply,
     desired::{Acknowledgement, Container, Desired},
     diagnostic::Diagnostics,
     live::Live,
@@ -219,11 +220,7 @@ impl Session {
         );
         let plan = Mutex::new(Plan::default());
         let each = async |container, mut live: Live| {
-            let mut planned = plan::container(container, &live, &self.settings);
-            if !planned.questions.is_empty() {
-                self.observer.answer(container, &mut live, &planned.questions).await?;
-                planned = plan::container(container, &live, &self.settings);
-            }
+            let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
             plan.lock().unwrap_or_else(PoisonError::into_inner).add(container, planned, live);
             progress.step(&container.path);
             Ok(())

@@ -31,7 +31,7 @@ use crate::{
     kind::{LiveEntry, Names, Namespace, Place, Target, forms},
     kinds,
     live::{Caller, Collection, Inherited, Live, Presence, Question},
-    operation,
+    operation::{self, Op, Read},
     page::{Complete, Rows},
     value::Object,
 };
@@ -159,11 +159,7 @@ impl Observer {
             match self.point_read(container).await {
                 Ok(Found::Here(seen)) => {
                     (target, level) = (seen.target.clone(), seen.facts.level);
-                    live.presence = Presence::Here(seen.target, seen.facts);
-                    let object = seen.object.into_iter();
-                    live.sections.extend(object.map(|(n, part)| (n, Collection::One(Some(part)))));
-                    let within = seen.within.into_iter();
-                    live.sections.extend(within.map(|(n, rows)| (n, Collection::Within(rows))));
+                    live.take_in(seen);
                 }
                 Ok(Found::Not(presence)) => return self.absent(container, presence).await,
                 Err(error) if ends_everything(&error) => return Err(error),
@@ -292,49 +288,22 @@ impl Observer {
         target: &Target,
         level: Option<u8>,
     ) -> Result<Collection, ApiError> {
-        let (of, home) = (section.of, section.of.home);
-        let names: BTreeSet<&str> = section.names().collect();
-        let read = |raw: &Object| of.read(raw, &|name| names.contains(name));
+        let home = section.of.home;
         let sees_all = self.caller.administrator || level >= Some(home.seen_from);
         let result = match home.place {
-            Place::Itself(_) | Place::Object | Place::In(_) => Ok(Collection::Partial(
-                format!("it was not part of the {} object", target.scope.noun()).into(),
-            )),
-            Place::List(_) if !sees_all => Ok(Collection::Partial(
-                format!(
-                    "the token's role is below {}, so the list may be incomplete",
-                    role(home.seen_from)
-                )
-                .into(),
-            )),
-            Place::List(op) => {
-                let request = op.request().arg("id", target.id());
-                let request =
-                    home.query.iter().fold(request, |r, (name, value)| r.query(*name, value));
-                match self.client.list_known(request, home.rows).await {
-                    Ok(all) => {
-                        let all = all.filter_map(|raw| (home.is_own)(&raw).then(|| read(&raw)));
-                        self.with_beside(section, target, all).await.map(Collection::Complete)
-                    }
-                    Err(error) => Err(error),
-                }
+            Place::Itself(_) | Place::Object | Place::In(_) => {
+                let noun = target.scope.noun();
+                Ok(Collection::Partial(format!("it was not part of the {noun} object").into()))
             }
-            Place::Optional(op) => {
-                let request = op.request().arg("id", target.id());
-                match self.client.get_optional_known(request, home.rows.keys).await {
-                    Ok(answer) => {
-                        Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?)))))
-                    }
-                    Err(error)
-                        if error.is_not_found()
-                            && !error.is_unknown_route()
-                            && !error.is_container_missing() =>
-                    {
-                        Ok(Collection::One(None))
-                    }
-                    Err(error) => Err(error),
-                }
+            Place::List(_) if !sees_all => {
+                let role = role(home.seen_from);
+                Ok(Collection::Partial(
+                    format!("the token's role is below {role}, so the list may be incomplete")
+                        .into(),
+                ))
             }
+            Place::List(op) => self.list(section, target, op).await,
+            Place::Optional(op) => self.optional(section, target, op).await,
         };
         match result {
             Err(error) if ends_everything(&error) => Err(error),
@@ -343,6 +312,50 @@ impl Observer {
             }
             Err(error) => Ok(Collection::Unreadable(Cause::from(&error))),
             Ok(collection) => Ok(collection),
+        }
+    }
+
+    /// Reads a list to its end.
+    async fn list(
+        &self,
+        section: &DeclaredSection,
+        target: &Target,
+        op: Op<Read>,
+    ) -> Result<Collection, ApiError> {
+        let home = section.of.home;
+        let names: BTreeSet<&str> = section.names().collect();
+        let request = op.request().arg("id", target.id());
+        let request =
+            home.query.iter().fold(request, |request, (name, value)| request.query(*name, value));
+        let all = self.client.list_known(request, home.rows).await?;
+        let all = all.filter_map(|raw| {
+            (home.is_own)(&raw).then(|| section.of.read(&raw, &|name| names.contains(name)))
+        });
+        self.with_beside(section, target, all).await.map(Collection::Complete)
+    }
+
+    /// Reads the one object that is there or not.
+    async fn optional(
+        &self,
+        section: &DeclaredSection,
+        target: &Target,
+        op: Op<Read>,
+    ) -> Result<Collection, ApiError> {
+        let names: BTreeSet<&str> = section.names().collect();
+        let read = |raw: &Object| section.of.read(raw, &|name| names.contains(name));
+        let request = op.request().arg("id", target.id());
+        match self.client.get_optional_known(request, section.of.home.rows.keys).await {
+            Ok(answer) => {
+                Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?)))))
+            }
+            Err(error)
+                if error.is_not_found()
+                    && !error.is_unknown_route()
+                    && !error.is_container_missing() =>
+            {
+                Ok(Collection::One(None))
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -428,6 +441,17 @@ impl Observer {
             Err(error) if !ends_everything(&error) => Ok(Arc::default()),
             found => found,
         }
+    }
+}
+
+impl Live {
+    /// Takes in what was seen of the container's own object.
+    fn take_in(&mut self, seen: Seen) {
+        self.presence = Presence::Here(seen.target, seen.facts);
+        let object = seen.object.into_iter();
+        self.sections.extend(object.map(|(name, part)| (name, Collection::One(Some(part)))));
+        let within = seen.within.into_iter();
+        self.sections.extend(within.map(|(name, rows)| (name, Collection::Within(rows))));
     }
 }
 

@@ -64,9 +64,14 @@ impl Approved<'_> {
     }
 }
 
-/// What does not run, container by container, each with how many steps of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut(pub Vec<(Address, usize)>);
+/// A group or project that is not applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LeftOut {
+    /// The group or project.
+    pub address: Address,
+    /// How many steps of it are not carried out.
+    pub steps: usize,
+}
 
 /// Why nothing runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,7 +140,7 @@ impl Plan {
     ///
     /// # Errors
     /// Why nothing may run.
-    pub fn approve(&self, policy: Policy) -> Result<(Approved<'_>, LeftOut), Blocked> {
+    pub fn approve(&self, policy: Policy) -> Result<(Approved<'_>, Vec<LeftOut>), Blocked> {
         let addresses = self.problems.iter().map(|problem| &problem.address);
         let addresses = addresses
             .chain(self.refusals.iter().map(|refusal| &refusal.address))
@@ -160,9 +165,9 @@ impl Plan {
         self.add_dependants(&mut broken);
         let left_out = broken.iter().map(|path| {
             let steps = self.steps.iter().filter(|step| step.address.path == *path).count();
-            (Address::container(path.clone()), steps)
+            LeftOut { address: Address::container(path.clone()), steps }
         });
-        let left_out = LeftOut(left_out.collect());
+        let left_out = left_out.collect();
         Ok((Approved { plan: self, left_out: broken }, left_out))
     }
 }

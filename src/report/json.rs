@@ -13,7 +13,7 @@ use super::{
 use crate::{
     apply::{Applied, Outcome, StepResult},
     diagnostic::{Diagnostics, Severity},
-    plan::{Counts, Plan},
+    plan::{Counts, LeftOut, Plan},
     secret::Secrets,
     text::is_unsafe,
 };
@@ -215,12 +215,15 @@ pub struct Outcomes<'a> {
     /// All of it.
     #[serde(flatten)]
     pub applied: &'a Applied,
+    /// The groups and projects that were not applied, because something of them is wrong, refused
+    /// or could not be read.
+    pub left_out: &'a [LeftOut],
 }
 
 impl<'a> Outcomes<'a> {
-    /// The outcomes of `applied` for what `run` says.
-    pub fn new(run: &'a Run, applied: &'a Applied) -> Self {
-        Self { run, counts: OutcomeCounts::of(&applied.steps), applied }
+    /// The outcomes of `applied` for what `run` says, without what is `left_out`.
+    pub fn new(run: &'a Run, applied: &'a Applied, left_out: &'a [LeftOut]) -> Self {
+        Self { run, counts: OutcomeCounts::of(&applied.steps), applied, left_out }
     }
 }
 

@@ -16,7 +16,7 @@ use undrift::{
     api::{
         self, ApiError, Clock, HttpOptions, HttpTransport, Random, ReadClient, Service, WriteClient,
     },
-    apply::{Applied, Apply, Event},
+    apply::{self, Applied, Apply, Event},
     desired::{Acknowledgement, Container, Desired},
     manifest::{self, Surroundings},
     observe::Observer,
@@ -163,11 +163,7 @@ impl World {
         let plan = Mutex::new(Plan::default());
         let containers: Vec<_> = desired.containers.iter().collect();
         let each = async |container: &Container, mut live| {
-            let mut planned = plan::container(container, &live, settings);
-            if !planned.questions.is_empty() {
-                observer.answer(container, &mut live, &planned.questions).await?;
-                planned = plan::container(container, &live, settings);
-            }
+            let planned = apply::plan(observer, container, &mut live, settings).await?;
             plan.lock().unwrap().add(container, planned, live);
             Ok(())
         };

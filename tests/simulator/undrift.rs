@@ -10,7 +10,7 @@ use std::{
 use undrift::{
     address::Selector,
     api::{self, ApiError, ReadClient, Service, WriteClient},
-    apply::{Applied, Apply, TRUSTED},
+    apply::{self, Applied, Apply, TRUSTED},
     desired::Container,
     observe::Observer,
     plan::{self, Plan, Policy, Settings},
@@ -103,11 +103,7 @@ async fn all(
     let plan = Mutex::new(Plan::default());
     let containers: Vec<_> = prepared.desired.containers.iter().collect();
     let each = async |container: &Container, mut live| {
-        let mut planned = plan::container(container, &live, &settings);
-        if !planned.questions.is_empty() {
-            observer.answer(container, &mut live, &planned.questions).await?;
-            planned = plan::container(container, &live, &settings);
-        }
+        let planned = apply::plan(&observer, container, &mut live, &settings).await?;
         plan.lock().unwrap().add(container, planned, live);
         Ok(())
     };
@@ -143,7 +139,7 @@ async fn all(
         };
         let applied = apply.run(&approved, |_| ()).await;
         ran.output += &terminal::applied(&applied, &told, Style::default(), &secrets);
-        ran.output += &Report::finished(Sort::Apply, 0, &Outcomes::new(&told, &applied))
+        ran.output += &Report::finished(Sort::Apply, 0, &Outcomes::new(&told, &applied, &[]))
             .to_text(&secrets)
             .unwrap();
         ran.exit = match &applied {

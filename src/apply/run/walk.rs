@@ -57,6 +57,12 @@ enum Wait {
     Refused(ApiError),
 }
 
+/// Whether a step that has ended still puts back what it removed.
+enum PutBack {
+    GoesOn(Walk),
+    Ends(Walk, Outcome),
+}
+
 /// What became of a step for now.
 enum Next {
     /// It ended.
@@ -136,8 +142,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 Some(Happened::Walked(walk, Next::Ended(outcome, error))) => {
                     ended.error = ended.error.take().or(error);
                     match self.put_back(walk, outcome, ended) {
-                        Ok(walk) => under_way.push(self.advance(walk).boxed_local()),
-                        Err((walk, outcome)) => self.end(ended, &walk.step, outcome),
+                        PutBack::GoesOn(walk) => under_way.push(self.advance(walk).boxed_local()),
+                        PutBack::Ends(walk, outcome) => self.end(ended, &walk.step, outcome),
                     }
                 }
                 Some(Happened::Looked(walks, look)) => {
@@ -295,25 +301,20 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         Next::Ended(Outcome::Failed(Cause::from(&error)), ends)
     }
 
-    /// Goes on with the call that puts back what a failed step had removed; `Err` with how the step
-    /// ends if there is none, or none any more.
-    fn put_back(
-        &self,
-        mut walk: Walk,
-        outcome: Outcome,
-        ended: &Ended,
-    ) -> Result<Walk, (Walk, Outcome)> {
+    /// Goes on with the call that puts back what a failed step had removed, or ends the step if there
+    /// is none, or none any more.
+    fn put_back(&self, mut walk: Walk, outcome: Outcome, ended: &Ended) -> PutBack {
         if let Some(failed) = walk.failed.take() {
             let outcome = match outcome {
                 Outcome::Done => Outcome::Failed(failed.context("what was there was put back")),
                 other => {
                     let why = other.cause().map_or_else(String::new, ToString::to_string);
-                    Outcome::Failed(failed.context(&format!(
+                    Outcome::Failed(failed.context(format!(
                         "what was there is gone, and putting it back failed ({why})"
                     )))
                 }
             };
-            return Err((walk, outcome));
+            return PutBack::Ends(walk, outcome);
         }
         let next = walk.step.sends.get(walk.at + 1).filter(|_| walk.at > 0);
         match outcome {
@@ -324,9 +325,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             {
                 walk.next_call();
                 walk.failed = Some(cause);
-                Ok(walk)
+                PutBack::GoesOn(walk)
             }
-            outcome => Err((walk, outcome)),
+            outcome => PutBack::Ends(walk, outcome),
         }
     }
 
@@ -378,7 +379,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             // It was not removed, although the service said so: there is nothing to put back.
             (Some(Standing::Other), _) if walk.step.replaces => {
                 let cause = Cause::from(error).context("what was there was not removed");
-                (walk.to_end(), failed(cause))
+                (walk.at_its_end(), failed(cause))
             }
             // The service itself was faster: it makes some things along with what this run created.
             _ => match look.ok().and_then(|look| self.made_by_service(&walk, look)) {
@@ -510,7 +511,7 @@ impl Walk {
     }
 
     /// The same with no call left.
-    fn to_end(mut self) -> Self {
+    fn at_its_end(mut self) -> Self {
         self.at = self.step.sends.len();
         self
     }

@@ -45,7 +45,7 @@ fn plan(projects: usize) -> Plan {
 fn approved(plan: &Plan, all_or_nothing: bool) -> Result<(usize, Vec<(String, usize)>), String> {
     let (approved, left_out) =
         plan.approve(Policy { all_or_nothing }).map_err(|Blocked(why)| why)?;
-    let left_out = left_out.0.into_iter().map(|(address, steps)| (address.to_string(), steps));
+    let left_out = left_out.into_iter().map(|left| (left.address.to_string(), left.steps));
     Ok((approved.steps().count(), left_out.collect()))
 }
 

@@ -734,7 +734,7 @@ fn a_project_is_archived_only_if_all_the_rest_was_compared() {
         assert_eq!(last, Some(vec![Effect::Takes(Capability::Writable)]), "it comes last");
         plan.add(&declared, planned, live);
         let (approved, left_out) = plan.approve(Policy::default()).unwrap();
-        (approved.steps().count(), left_out.0)
+        (approved.steps().count(), left_out)
     };
     assert_eq!(archives(&|_| ()), (2, vec![]));
     let unread = |live: &mut Live| {
@@ -742,7 +742,7 @@ fn a_project_is_archived_only_if_all_the_rest_was_compared() {
     };
     assert_eq!(
         archives(&unread),
-        (0, vec![(declared.address(), 2)]),
+        (0, vec![LeftOut { address: declared.address(), steps: 2 }]),
         "what could not be read now could not be changed afterwards"
     );
 }

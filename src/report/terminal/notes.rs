@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::{
-    address::Address,
     cause::Cause,
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Incomplete, Note, Problem, Reason, Refusal},
@@ -287,90 +286,80 @@ fn unlisted(plan: &Plan) -> String {
 }
 
 /// What of a plan is not applied, a line each.
-pub fn left_out(left_out: &LeftOut) -> String {
-    let line = |(address, steps): &(Address, usize)| {
+pub fn left_out(left_out: &[LeftOut]) -> String {
+    let line = |LeftOut { address, steps }: &LeftOut| {
         format!("`{address}` is left out, with {}\n", count(*steps, "change"))
     };
-    left_out.0.iter().map(line).collect()
+    left_out.iter().map(line).collect()
 }
 
 /// The lines at the end: what the plan comes to, and what stands in its way.
 pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     canvas.gap();
-    let counts = plan.counts();
-    let projects = containers(plan);
-    let read = plan.incomplete.is_empty();
-    if plan.steps.is_empty() {
-        let matches = if plan.projects + plan.groups == 1 {
-            "matches its manifest"
-        } else {
-            "match their manifests"
-        };
-        let uncompared = |note: &Note| {
-            matches!(
-                note.reason,
-                Reason::Archived
-                    | Reason::NotReturned
-                    | Reason::SecretMissing { .. }
-                    | Reason::Waits { .. }
-            )
-        };
-        let limit = if plan.notes.iter().any(uncompared) {
-            " (some fields cannot be verified)"
-        } else {
-            ""
-        };
-        let differs = plan.differs(false);
-        let text = match (title, read && plan.problems.is_empty()) {
-            (_, true) if differs => {
-                format!("nothing to apply, but not all of {projects} {matches}{limit}")
-            }
-            (super::Title::Plan, true) => format!("no changes: {projects} {matches}{limit}"),
-            (super::Title::Drift, true) => format!("in sync: {projects} {matches}{limit}"),
-            (_, false) => {
-                format!("no difference found, but not all of {projects} could be compared")
-            }
-        };
-        let paint = if read && !differs { Paint::Add } else { Paint::Change };
-        canvas.line(&Line::default().put(paint, text + &unlisted(plan)));
-    } else {
-        let parts = [
-            (counts.create, "to create"),
-            (counts.update, "to change"),
-            (counts.delete, "to remove"),
-        ];
-        let parts: Vec<_> = parts
-            .into_iter()
-            .filter(|(n, _)| *n > 0)
-            .map(|(n, what)| format!("{n} {what}"))
-            .collect();
-        let text = format!(
-            "{} in {} of {}; {}{}",
-            parts.join(", "),
-            counts.projects,
-            of_all(plan),
-            count(counts.calls, "call"),
-            unlisted(plan)
-        );
-        canvas.line(&Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text));
-    }
-    let scopes: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address).collect();
+    let line = if plan.steps.is_empty() { nothing(plan, title) } else { something(plan, title) };
+    canvas.line(&line);
     let obstacles = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
     let obstacles: Vec<_> =
         obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
     if !obstacles.is_empty() {
-        canvas.line(
-            &Line::default().put(Paint::Error, "blocked: ").text(format!(
-                "resolve {}; what it is about is not applied",
-                obstacles.join(" and ")
-            )),
-        );
+        let text = format!("resolve {}; what it is about is not applied", obstacles.join(" and "));
+        canvas.line(&Line::default().put(Paint::Error, "blocked: ").text(text));
     }
+    let scopes: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address).collect();
     if !scopes.is_empty() {
-        canvas.line(
-            &Line::default()
-                .put(Paint::Change, "incomplete: ")
-                .text(format!("{} could not be read completely", count(scopes.len(), "object"))),
-        );
+        let text = format!("{} could not be read completely", count(scopes.len(), "object"));
+        canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text(text));
     }
+}
+
+/// What is said of a plan without steps.
+fn nothing(plan: &Plan, title: super::Title) -> Line {
+    let containers = containers(plan);
+    let (read, differs) = (plan.incomplete.is_empty(), plan.differs(false));
+    let matches = if plan.projects + plan.groups == 1 {
+        "matches its manifest"
+    } else {
+        "match their manifests"
+    };
+    let uncompared = |note: &Note| {
+        matches!(
+            note.reason,
+            Reason::Archived
+                | Reason::NotReturned
+                | Reason::SecretMissing { .. }
+                | Reason::Waits { .. }
+        )
+    };
+    let is_limited = plan.notes.iter().any(uncompared);
+    let limit = if is_limited { " (some fields cannot be verified)" } else { "" };
+    let text = match (title, read && plan.problems.is_empty()) {
+        (_, true) if differs => {
+            format!("nothing to apply, but not all of {containers} {matches}{limit}")
+        }
+        (super::Title::Plan, true) => format!("no changes: {containers} {matches}{limit}"),
+        (super::Title::Drift, true) => format!("in sync: {containers} {matches}{limit}"),
+        (_, false) => {
+            format!("no difference found, but not all of {containers} could be compared")
+        }
+    };
+    let paint = if read && !differs { Paint::Add } else { Paint::Change };
+    Line::default().put(paint, text + &unlisted(plan))
+}
+
+/// What is said of a plan with steps.
+fn something(plan: &Plan, title: super::Title) -> Line {
+    let counts = plan.counts();
+    let parts =
+        [(counts.create, "to create"), (counts.update, "to change"), (counts.delete, "to remove")];
+    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
+    let parts: Vec<_> = parts.map(|(n, what)| format!("{n} {what}")).collect();
+    let text = format!(
+        "{} in {} of {}; {}{}",
+        parts.join(", "),
+        counts.projects,
+        of_all(plan),
+        count(counts.calls, "call"),
+        unlisted(plan)
+    );
+    Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text)
 }
