@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     desired::testing::{section as declared_section, shop},
     field::Scope,
-    kind::{Identity, Kind, Rules, testing},
+    kind::{Identity, Kind, Rules, testing, toy},
     kinds,
     live::testing::{CALLER, caller, collection},
     secret::Reference,
@@ -306,4 +306,78 @@ fn the_callers_own_entry_and_bots_are_spared() {
         spared.collect::<Vec<_>>(),
         ["the token's own access", "the owner of the personal namespace", "bot user"]
     );
+}
+
+/// What differs between `declared` and `live`, a line a step, and the codes of the problems.
+fn of_toys(of: Section, declared: &Json, live: &Json) -> (Vec<String>, Vec<&'static str>) {
+    let mut names = Names::default();
+    names.insert(crate::field::Named::User, "alice", Some(3));
+    names.insert(crate::field::Named::Group, "acme/kids", Some(5));
+    let world = World { names, ..World::default() };
+    let declared = declared_section(of, declared, Unlisted::Delete);
+    let live = collection(&declared, live, &|_| false);
+    let findings = section(&declared, &live, world.context()).unwrap();
+    let line = |step: &Step| {
+        let fields: Vec<_> = step.changes.iter().map(|change| change.field.as_str()).collect();
+        let calls: Vec<_> = step.calls.iter().map(|call| call.method).collect();
+        let entry = step.address.entry.as_deref().unwrap_or("-");
+        let replaces = if step.replaces { " replaces" } else { "" };
+        format!("{:?} {entry}: {} by {}{replaces}", step.action, fields.join(" "), calls.join(" "))
+    };
+    let codes = findings.problems.iter().map(|problem| problem.code);
+    (findings.steps.iter().map(line).collect(), codes.collect())
+}
+
+#[test]
+fn kinds_that_nobody_has_are_compared_like_all_others() {
+    let toys = toy::toys();
+    let robot = json!({"name": "Robot", "room": "*", "level": "developer", "keeper": "ALICE",
+        "players": [{"user": "alice"}], "home": "https://H:443"});
+    let there = json!({"name": "Robot", "room": "*", "play_level": 30, "keeper_name": "Alice",
+        "player_rows": [{"id": 1, "level": 40, "user_id": 3}], "home": "https://h/"});
+    let one = |json: &Json| json!([json]);
+    assert_eq!(of_toys(toys, &one(&robot), &one(&there)), (vec![], vec![]));
+    let mut other = robot.clone();
+    other["players"] = json!([{"group": "acme/kids"}]);
+    other["level"] = "guest".into();
+    let update = "Update Robot@*: level players by PATCH".to_owned();
+    assert_eq!(of_toys(toys, &one(&other), &one(&there)), (vec![update], vec![]));
+    // Another room is another toy; what is glued stays.
+    let mut moved = there.clone();
+    moved["room"] = "attic".into();
+    let mut glued = there.clone();
+    (glued["room"], glued["glued"]) = ("cellar".into(), true.into());
+    let (steps, _) = of_toys(toys, &one(&robot), &json!([moved, glued]));
+    let create = "Create Robot@*: home keeper level name players room by POST".to_owned();
+    assert_eq!(
+        steps,
+        [create, "Delete Robot@attic: level home keeper players by DELETE".to_owned()]
+    );
+    let mut unknown = robot.clone();
+    unknown["keeper"] = "nobody".into();
+    assert_eq!(of_toys(toys, &one(&unknown), &json!([])), (vec![], vec!["unknown-user"]));
+    let bare = json!({"name": "Robot", "room": "*"});
+    assert_eq!(of_toys(toys, &one(&bare), &json!([])), (vec![], vec!["missing-field"]));
+    assert_eq!(of_toys(toys, &one(&bare), &one(&there)), (vec![], vec![]));
+
+    let loans = toy::loans();
+    let lent = json!({"group_id": 5, "group_full_path": "Acme/Kids", "group_level": 10});
+    let loan = |level: &str| json!([{"group": "acme/kids", "level": level}]);
+    assert_eq!(of_toys(loans, &loan("guest"), &one(&lent)), (vec![], vec![]));
+    let replaced = "Update acme/kids: level by DELETE POST POST replaces".to_owned();
+    assert_eq!(of_toys(loans, &loan("reporter"), &one(&lent)), (vec![replaced], vec![]));
+    let gone = "Delete acme/kids: level until by DELETE".to_owned();
+    let all =
+        json!({"group_id": 5, "group_full_path": "acme/kids", "group_level": 10, "until": null});
+    assert_eq!(of_toys(loans, &json!([]), &one(&all)), (vec![gone], vec![]));
+
+    let lid = toy::lid();
+    let (oak, pine) = (json!({"material": "oak"}), json!({"material": "pine"}));
+    let step = |text: &str| (vec![text.to_owned()], vec![]);
+    assert_eq!(of_toys(lid, &oak, &json!(null)), step("Create -: material by POST"));
+    assert_eq!(of_toys(lid, &oak, &pine), step("Update -: material by PUT"));
+    assert_eq!(of_toys(lid, &oak, &oak), (vec![], vec![]));
+    let absent = json!({"state": "absent"});
+    assert_eq!(of_toys(lid, &absent, &pine), step("Delete -:  by DELETE"));
+    assert_eq!(of_toys(lid, &absent, &json!(null)), (vec![], vec![]));
 }
