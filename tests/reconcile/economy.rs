@@ -1,5 +1,7 @@
 //! What a plan costs, held on the log of requests.
 
+use std::time::Duration;
+
 use serde_json::{Value as Json, json};
 use undrift::sandbox::{Fault, Misfortune, Profile};
 
@@ -230,4 +232,64 @@ async fn nobody_is_looked_up_for_members_that_could_not_be_read() {
         "{:?}",
         world.requests()
     );
+}
+
+#[tokio::test]
+async fn a_group_costs_one_read_and_one_for_each_section() {
+    let mut seed = seed(&[]);
+    seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
+    seed["users"][0]["token"] = "a-token-of-alice-0123456789".into();
+    seed["groups"][0]["members"] = json!([{"user": "alice", "access_level": "owner"}]);
+    let world = World::new(Profile::default(), seed).await;
+    let group = |path: &str, members: Json| json!({"kind": "Group", "path": path, "members": members});
+    world.declare(&[
+        group("acme", json!([{"user": "alice", "access_level": "owner"}])),
+        group("acme/team", json!([{"user": "bob", "access_level": "developer"}])),
+    ]);
+    world.converge("members of groups").await;
+    for token in [world.sandbox.token(), "a-token-of-alice-0123456789"] {
+        let before = world.requests().len();
+        let desired = world.desired();
+        let (observer, settings) = world.connect_as(token, &desired).await.unwrap();
+        let plan = world.plan_with(&observer, &desired, &settings).await.unwrap();
+        assert!(plan.steps.is_empty() && plan.incomplete.is_empty(), "{plan:#?}");
+        let requests = world.requests().split_off(before);
+        assert_eq!(requests.len(), 1 + 2 * 2, "who asks, and two for each group: {requests:#?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_write_shows_is_not_read_again() {
+    const FEW: usize = 4;
+    let mut world = World::new(Profile::default(), seed(&[])).await;
+    world.trusts = Duration::from_secs(60);
+    let documents: Vec<_> = (0..FEW)
+        .map(|i| {
+            let mut sections = everything(i);
+            sections["create"] = true.into();
+            project(&format!("acme/p{i}"), sections)
+        })
+        .collect();
+    world.declare(&documents);
+    let before = world.requests().len();
+    let outcome = world.apply().await;
+    assert!(outcome.applied.unwrap().is_complete());
+    let requests = world.requests().split_off(before);
+    let writes = requests.iter().filter(|request| !request.starts_with("GET ")).count();
+    assert_eq!(writes, outcome.plan.counts().calls, "exactly what the plan said");
+    // A look for each project that is not there, and what is asked once for all of them: who asks,
+    // the list of the group, the namespace, the users, and who has access from above.
+    let once = requests.len() - writes - FEW;
+    assert!(once <= 8, "{once} of {requests:#?}");
+    // What is removed is looked at afterwards: an answer to a removal shows nothing.
+    let mut fewer = documents[0].clone();
+    fewer["variables"] = json!([]);
+    fewer["unlisted"] = json!({"variables": "delete"});
+    world.acknowledged = vec!["removals:**"];
+    world.declare(&[fewer]);
+    let before = world.requests().len();
+    assert!(world.apply().await.applied.unwrap().is_complete());
+    let requests = world.requests().split_off(before);
+    let lists = requests.iter().filter(|r| r.starts_with("GET ") && r.contains("/variables"));
+    assert_eq!(lists.count(), 2, "{requests:#?}");
 }
