@@ -111,7 +111,9 @@ impl Job<'_> {
             Act::Create(declared) => Ok(vec![self.create(declared)?.into()]),
             Act::Remove(live) => Ok(vec![self.remove(live)?.into()]),
             Act::Change(declared, live, changed) => match self.section.home.change {
-                Change::Edit(op) => self.edit(op, declared, live, changed),
+                Change::Edit(op) | Change::EditOrReplace(op) => {
+                    self.edit(op, declared, live, changed)
+                }
                 Change::Replace | Change::Rules => self.replace(declared, live),
             },
         }

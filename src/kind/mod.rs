@@ -190,6 +190,9 @@ pub enum Change {
     Edit(Op<Write>),
     /// By removing it and adding it anew: the service has no edit.
     Replace,
+    /// By this operation or, where the service's does too little, by removing it and adding it anew:
+    /// [`Rules::calls`] says which.
+    EditOrReplace(Op<Write>),
     /// By what [`Rules::calls`] says.
     Rules,
 }
@@ -315,7 +318,7 @@ impl Section {
     /// is added anew with all that it had.
     pub fn read(self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
         let mut fields = Object::new();
-        let is_replaced = matches!(self.home.change, Change::Replace);
+        let is_replaced = matches!(self.home.change, Change::Replace | Change::EditOrReplace(_));
         for spec in self.table().specs() {
             let kept = is_replaced
                 || wanted(&spec.name)

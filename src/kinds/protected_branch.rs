@@ -76,7 +76,7 @@ pub static KIND: Kind = Kind {
         fields: &TABLE,
         place: Place::List(operation::PROTECTED_BRANCH_LIST),
         create: Create::With(operation::PROTECTED_BRANCH_CREATE),
-        change: Change::Edit(operation::PROTECTED_BRANCH_UPDATE),
+        change: Change::EditOrReplace(operation::PROTECTED_BRANCH_UPDATE),
         delete: Some(operation::PROTECTED_BRANCH_DELETE),
         handle: &[Handle::path("name", "name")],
         rows: Rows { keys: &["name"], also: &["push_access_levels", "merge_access_levels"] },
@@ -320,6 +320,24 @@ mod tests {
         };
         let remove = PROTECTED_BRANCH_DELETE.request().arg("id", 7).arg("name", "main");
         assert_eq!(said(&replaced), said(&[remove, add(0), add(40)]));
+    }
+
+    /// What is not declared stays as it is, also where the service has no edit.
+    #[test]
+    fn a_replacement_keeps_what_is_not_declared() {
+        let mut raw = free();
+        raw["merge_access_levels"][0]["access_level"] = 0.into();
+        let entry =
+            section("protected_branches").read(&object(raw), &|name| name == "allowed_to_push");
+        let declared =
+            fields(json!({"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}));
+        let calls = act(
+            section("protected_branches"),
+            &names(),
+            Act::Change(&declared, &entry, &["allowed_to_push"]),
+        );
+        let body = calls[1].body_fields().unwrap();
+        assert_eq!(body["merge_access_level"], Json::from(0).into());
     }
 
     #[test]

@@ -151,7 +151,10 @@ impl Plan {
             return Err(Blocked("a guard refuses the run as a whole".into()));
         }
         let all = self.projects + self.groups;
-        let what = || format!("{} of {all} cannot be applied", count(broken.len(), "project"));
+        let what = || match self.groups {
+            0 => format!("{} of {} cannot be applied", broken.len(), count(all, "project")),
+            _ => format!("{} of {all} groups and projects cannot be applied", broken.len()),
+        };
         if !broken.is_empty() && policy.all_or_nothing {
             return Err(Blocked(format!("{}, and `--all-or-nothing` was given", what())));
         }

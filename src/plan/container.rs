@@ -190,11 +190,12 @@ impl Planning<'_> {
                 }
                 Err(reason) => {
                     let needs = section.of.home.needs.iter();
-                    let mut lacked =
-                        needs.filter_map(|needed| Some((needed, *switches.get(needed)?)));
-                    let lacked = lacked.next_back().or_else(|| {
-                        facts.archived.then_some((&Capability::Writable, Switch::Opens))
-                    });
+                    let mut lacked: Vec<_> =
+                        needs.filter_map(|n| Some((*n, *switches.get(n)?))).collect();
+                    lacked.extend(facts.archived.then_some((Capability::Writable, Switch::Opens)));
+                    // What stays closed cannot be made up for by what opens.
+                    let closed = lacked.iter().find(|(_, switch)| *switch == Switch::Closed);
+                    let lacked = closed.or(lacked.first()).copied();
                     match lacked {
                         Some((_, Switch::Opens)) => {
                             let condition = "unless it turns out to be so already";

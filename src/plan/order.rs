@@ -46,8 +46,9 @@ pub(super) fn connect(steps: &mut [Step]) {
             Effect::NeedsAccess(user) => givers.get(user),
             _ => None,
         });
+        let own = step.address.path.to_lowercase();
         let is_above = |giver: &&Address| {
-            let below = step.address.path.strip_prefix(&*giver.path);
+            let below = own.strip_prefix(&giver.path.to_lowercase());
             below.is_some_and(|below| below.starts_with('/'))
         };
         let reason = Capability::People.reason(Scope::Project);

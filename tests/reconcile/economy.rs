@@ -241,7 +241,8 @@ async fn a_group_costs_one_read_and_one_for_each_section() {
     seed["users"][0]["token"] = "a-token-of-alice-0123456789".into();
     seed["groups"][0]["members"] = json!([{"user": "alice", "access_level": "owner"}]);
     let world = World::new(Profile::default(), seed).await;
-    let group = |path: &str, members: Json| json!({"kind": "Group", "path": path, "members": members});
+    let group =
+        |path: &str, members: Json| json!({"kind": "Group", "path": path, "members": members});
     world.declare(&[
         group("acme", json!([{"user": "alice", "access_level": "owner"}])),
         group("acme/team", json!([{"user": "bob", "access_level": "developer"}])),

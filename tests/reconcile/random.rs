@@ -199,8 +199,12 @@ fn documents(members: &[Json], project_sections: Json) -> Vec<Json> {
 fn whatever_is_declared_and_whatever_is_there_apply_leaves_nothing_to_do() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let states = (entries(&USERS, member), declared(), entries(&USERS, member), declared());
-    let config =
-        ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: 48,
+        max_shrink_iters: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     TestRunner::new(config)
         .run(&states, |(old_people, old, people, new)| {
             runtime.block_on(async {

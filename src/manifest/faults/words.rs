@@ -12,7 +12,11 @@ use super::{
 };
 use crate::{
     field::{Field, Secrecy},
-    kinds::words::{self, Meant},
+    kind::Section,
+    kinds::{
+        self,
+        words::{self, Meant},
+    },
     manifest::schema::{PLANNED_CONFIG, PLANNED_FIELD, PLANNED_KEYS},
     text::{alternatives, is_name, nearest},
     value::Json,
@@ -143,7 +147,13 @@ impl Located<'_> {
         let is_config = self.root["properties"].get("kind").is_none();
         let is_planned = match self.depth {
             _ if is_config => PLANNED_CONFIG.contains(&(self.section.as_str(), name)),
-            0 => PLANNED_KEYS.contains(&name),
+            // What one scope has, the other may get.
+            0 => {
+                let is_section = |section: Section| section.section == name;
+                let is_container = self.root["properties"].get("unlisted").is_some();
+                PLANNED_KEYS.contains(&name)
+                    || (is_container && kinds::everywhere().any(is_section))
+            }
             1 if self.section == "unlisted" => PLANNED_KEYS.contains(&name),
             _ => name == PLANNED_FIELD,
         };

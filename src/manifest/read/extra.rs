@@ -50,7 +50,10 @@ static PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static st
 fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
     let home = section.home;
     let create = if let Create::With(op) = home.create { Some(op) } else { None };
-    let change = if let Change::Edit(op) = home.change { Some(op) } else { None };
+    let change = match home.change {
+        Change::Edit(op) | Change::EditOrReplace(op) => Some(op),
+        Change::Replace | Change::Rules => None,
+    };
     let own: Vec<_> = [create, change, home.delete].into_iter().flatten().map(Op::row).collect();
     let writes = OPERATIONS
         .iter()

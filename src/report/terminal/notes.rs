@@ -302,7 +302,7 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     let obstacles: Vec<_> =
         obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
     if !obstacles.is_empty() {
-        let text = format!("resolve {}; what it is about is not applied", obstacles.join(" and "));
+        let text = format!("{}; each leaves out its group or project", obstacles.join(" and "));
         canvas.line(&Line::default().put(Paint::Error, "blocked: ").text(text));
     }
     let scopes: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address).collect();
@@ -334,7 +334,7 @@ fn nothing(plan: &Plan, title: super::Title) -> Line {
     let limit = if is_limited { " (some fields cannot be verified)" } else { "" };
     let text = match (title, read && plan.problems.is_empty()) {
         (_, true) if differs => {
-            format!("nothing to apply, but not all of {containers} {matches}{limit}")
+            format!("nothing to apply; what differs in {containers} is left alone{limit}")
         }
         (super::Title::Plan, true) => format!("no changes: {containers} {matches}{limit}"),
         (super::Title::Drift, true) => format!("in sync: {containers} {matches}{limit}"),
