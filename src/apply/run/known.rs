@@ -142,6 +142,8 @@ impl Known {
                 Place::Object if shows(section, body) => {
                     Some(Collection::One(Some(read(section, body))))
                 }
+                // Another step may be writing to it: the answer may be older than what that came to.
+                Place::In(_) if !is_new => continue,
                 Place::In(field) => section
                     .of
                     .read_rows(body, field, &|name| section.names().any(|other| other == name))
@@ -180,4 +182,50 @@ fn shows(section: &DeclaredSection, body: &Object) -> bool {
         _ => true,
     };
     rows_there && section.names().all(is_there)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        desired::{Unlisted, testing::shop},
+        diff::Action,
+        kind::Facts,
+        operation::{PROJECT_UPDATE, SHARE_DELETE},
+    };
+
+    fn step(container: &Container, section: &'static str) -> Step {
+        let address = container.address().section(section);
+        Step::new(address, Action::Update, container.origin.clone(), Vec::new(), Vec::new())
+    }
+
+    /// The answer to an edit may be older than what another step came to meanwhile.
+    #[test]
+    fn what_a_removal_left_is_not_taken_from_the_answer_to_another_step() {
+        let container =
+            shop(&json!({"settings": {"description": "new"}, "shares": []}), Unlisted::Delete);
+        let target = Target {
+            scope: container.scope,
+            path: container.path.clone(),
+            id: Some(1),
+            namespace: None,
+        };
+        let mut known =
+            Known::new(Live::of(Presence::Here(target, Facts::default()), Duration::ZERO));
+        let removal = SHARE_DELETE.request().arg("id", 1).arg("group_id", 4);
+        let shares = step(&container, "shares");
+        known.hear(&container, &shares, &removal, &Json::Null, Duration::ZERO);
+        assert_eq!(known.stale(), &BTreeSet::from(["shares"]));
+        let edit = PROJECT_UPDATE.request().arg("id", 1);
+        let share = json!({"group_id": 4, "group_full_path": "acme/x", "group_access_level": 30});
+        let answer = json!({
+            "id": 1, "path_with_namespace": &*container.path, "description": "new",
+            "shared_with_groups": [share],
+        });
+        known.hear(&container, &step(&container, "settings"), &edit, &answer, Duration::ZERO);
+        assert_eq!(known.stale(), &BTreeSet::from(["shares"]));
+        assert!(matches!(known.live.sections["settings"], Collection::One(Some(_))));
+    }
 }
