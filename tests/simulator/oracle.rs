@@ -8,7 +8,8 @@ use std::{collections::BTreeSet, time::Duration};
 use base64::Engine as _;
 use undrift::{
     apply::{Outcome, StepResult},
-    diff::Reason,
+    diff::{Reason, ShownCall},
+    plan::Plan,
 };
 
 use crate::{
@@ -51,6 +52,7 @@ impl Evidence<'_> {
         self.no_duplicate(&state, &mut found);
         self.nothing_else_lost(&state, &mut found);
         self.honest(&state, &mut found);
+        self.nothing_vanishes(&state, &mut found);
         self.only_planned(&state, &mut found);
         self.secrets_kept(&mut found);
         self.obedient(&state, &mut found);
@@ -205,6 +207,38 @@ impl Evidence<'_> {
         }
     }
 
+    /// A share or a protection that was there, and that the manifest wants, is not gone without a
+    /// word: what replaces it says so, and does not exit with success.
+    fn nothing_vanishes(&self, state: &State, found: &mut Vec<Violation>) {
+        let Some(ran) = self.first.filter(|_| self.second.is_none() && state.foreign.is_empty())
+        else {
+            return;
+        };
+        let before = self.before.lacking(self.documents());
+        let (after, settled) =
+            (self.after.lacking(self.documents()), self.settled.lacking(self.documents()));
+        for (path, section, name) in after.union(&settled).filter(|lost| !before.contains(*lost)) {
+            let is_it = |address: &undrift::address::Address| {
+                *address.path == **path
+                    && address.section == Some(*section)
+                    && address.entry.as_ref().is_none_or(|entry| entry == name)
+            };
+            let applied = ran.applied.as_ref();
+            let named = applied.is_some_and(|applied| {
+                let mut failed = applied.steps.iter().filter(|step| !step.outcome.is_success());
+                failed.any(|step| is_it(&step.address))
+                    || applied.mismatches.iter().any(|mismatch| is_it(&mismatch.address))
+            });
+            // What never was in the project that this run created, it did not take away.
+            if self.before.0.contains_key(path) && (ran.exit == 0 || !named) {
+                found.push(Violation {
+                    rule: "never less without a word",
+                    what: format!("{path}#{section}/{name} is gone, exit {}", ran.exit),
+                });
+            }
+        }
+    }
+
     /// Whether nobody could have known: somebody else did it after the run had looked for the last
     /// time, or the project is left alone because somebody archived it.
     fn is_excused(&self, what: &str, who: Who, state: &State) -> bool {
@@ -222,13 +256,15 @@ impl Evidence<'_> {
             return true;
         }
         let section = section_of(what);
-        let project =
-            format!("/projects/{}", what.split('#').next().unwrap_or_default().replace('/', "%2F"));
+        let path = what.split('#').next().unwrap_or_default();
+        let is_group = self.before.0.get(path).is_some_and(|there| there.is_group);
+        let scope = if is_group { "groups" } else { "projects" };
+        let project = format!("/{scope}/{}", path.replace('/', "%2F"));
         let reads = |sent: &&Sent| {
             let target = self.by_path(&sent.target);
             let path = target.split('?').next().unwrap_or_default();
             let own = match section {
-                Some("settings" | "archived") | None => path == project,
+                Some("settings" | "archived" | "shares") | None => path == project,
                 Some(section) => {
                     path.strip_prefix(&*project).is_some_and(|rest| rest.ends_with(section))
                 }
@@ -279,9 +315,14 @@ impl Evidence<'_> {
                 let same = |path: &str| {
                     path == target || gone && path.split('/').skip(3).eq(target.split('/').skip(3))
                 };
-                if !shown.iter().any(|(method, path, names)| {
-                    *method == sent.method && same(path) && fits(names)
-                }) {
+                let foreseen = ran
+                    .and_then(|ran| ran.plan.as_ref())
+                    .is_some_and(|plan| self.is_foreseen(plan, sent.method, &target));
+                if !foreseen
+                    && !shown.iter().any(|(method, path, names)| {
+                        *method == sent.method && same(path) && fits(names)
+                    })
+                {
                     let what = format!("{who:?}: {} {target} with {:?}", sent.method, sent.names);
                     found.push(Violation { rule: "only what the plan shows", what });
                 }
@@ -289,19 +330,45 @@ impl Evidence<'_> {
         }
     }
 
+    /// Whether a write edits what `plan` meant to create, where it could not know that it is there:
+    /// what only a step of the run made readable, or what the service itself put into a project
+    /// that the run created. Of the former nothing is ever removed.
+    fn is_foreseen(&self, plan: &Plan, method: &str, target: &str) -> bool {
+        plan.steps.iter().any(|step| {
+            let Some(entry) = &step.address.entry else { return false };
+            let mut others = plan.steps.iter();
+            let is_new = others.any(|other| {
+                other.address.section.is_none() && other.address.path == step.address.path
+            });
+            let may = match method {
+                "PUT" | "PATCH" => step.possible.is_some() || is_new,
+                "DELETE" => is_new && step.address.section == Some("protected_branches"),
+                _ => false,
+            };
+            let is_it = |call: &ShownCall| {
+                let path = self.by_path(&call.path);
+                let rest = target.strip_prefix(&*path).and_then(|rest| rest.strip_prefix('/'));
+                rest.is_some_and(|rest| rest.split(['/', '?']).next() == entry.split('@').next())
+            };
+            may && step.calls.iter().any(is_it)
+        })
+    }
+
     /// A target with the paths of projects in the place of their ids.
     fn by_path(&self, target: &str) -> String {
-        let Some(rest) = target.strip_prefix("/projects/") else { return target.to_owned() };
+        let is_group = target.starts_with("/groups/");
+        let scope = if is_group { "/groups/" } else { "/projects/" };
+        let Some(rest) = target.strip_prefix(scope) else { return target.to_owned() };
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (id, tail) = rest.split_at(end);
         let all = [self.before, self.after, self.settled, self.healed];
         let path = all
             .iter()
             .flat_map(|truth| &truth.0)
-            .find(|(_, project)| project.id.to_string() == id)
+            .find(|(_, project)| project.is_group == is_group && project.id.to_string() == id)
             .map(|(path, _)| path);
         format!(
-            "/projects/{}{tail}",
+            "{scope}{}{tail}",
             path.map_or_else(|| id.to_owned(), |path| path.replace('/', "%2F"))
         )
     }
@@ -367,8 +434,8 @@ impl Evidence<'_> {
             return;
         }
         let repeating = |sent: &Sent| {
-            sent.method == "PUT"
-                && ["/variables/", "/hooks/", "/members/"]
+            matches!(sent.method, "PUT" | "PATCH")
+                && ["/variables/", "/hooks/", "/members/", "/protected_branches/"]
                     .iter()
                     .any(|part| sent.target.contains(part))
         };

@@ -154,8 +154,10 @@ impl World {
 
     /// Does what somebody else does.
     fn act(&self, act: Act) {
-        let path = self.prepared.documents()[0]["path"].as_str().unwrap().replace('/', "%2F");
-        let project = format!("/projects/{path}");
+        let document = &self.prepared.documents()[0];
+        let path = document["path"].as_str().unwrap().replace('/', "%2F");
+        let scope = if document["kind"] == "Group" { "groups" } else { "projects" };
+        let project = format!("/{scope}/{path}");
         let first = |list: &str, key: &str| {
             let rows = self.call("GET", &format!("{project}/{list}"), &Json::Null);
             let value = rows[0][key].clone();
@@ -211,6 +213,20 @@ impl World {
                 &format!("{project}/push_rule"),
                 &json!({"commit_message_regex": "^other"}),
             ),
+            Act::RemoveShare => {
+                let shown = self.call("GET", &project, &Json::Null);
+                let group = &shown["shared_with_groups"][0]["group_id"];
+                self.call("DELETE", &format!("{project}/share/{group}"), &nothing)
+            }
+            Act::Unprotect => {
+                let name = first("protected_branches", "name").replace('/', "%2F");
+                self.call("DELETE", &format!("{project}/protected_branches/{name}"), &nothing)
+            }
+            Act::ForcePush => {
+                let name = first("protected_branches", "name").replace('/', "%2F");
+                let path = format!("{project}/protected_branches/{name}");
+                self.call("PATCH", &path, &json!({"allow_force_push": true}))
+            }
             Act::Archive => self.call("POST", &format!("{project}/archive"), &nothing),
             Act::Unarchive => self.call("POST", &format!("{project}/unarchive"), &nothing),
             Act::Rename => self.call("PUT", &project, &json!({"path": "renamed"})),
