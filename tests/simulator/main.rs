@@ -12,7 +12,8 @@
 //! ```
 //!
 //! `UNDRIFT_ONLY=share-replace,protect` looks at these scenarios only, `UNDRIFT_VERBOSE=1` tells each
-//! request and output. A schedule that fails is made as small as it can be, and written to
+//! request and output, and `UNDRIFT_GATHER=1` tells all that fails instead of keeping the first. A
+//! schedule that fails is made as small as it can be, and written to
 //! `tests/simulator/schedules/`; those are played on every run. [`kept`] lists the attacks that
 //! they stand for.
 
@@ -188,10 +189,11 @@ impl Simulator {
     fn all_hold(&self, schedules: impl Iterator<Item = Schedule> + Send) -> u64 {
         let (schedules, played) = (Mutex::new(schedules), AtomicU64::new(0));
         let failed = Mutex::new(Vec::new());
+        let gathers = std::env::var_os("UNDRIFT_GATHER").is_some();
         std::thread::scope(|scope| {
             for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
                 scope.spawn(|| {
-                    while failed.lock().unwrap().is_empty() {
+                    while gathers || failed.lock().unwrap().is_empty() {
                         let Some(schedule) = schedules.lock().unwrap().next() else { return };
                         played.fetch_add(1, Ordering::Relaxed);
                         let outcome = self.play(&schedule);
@@ -201,7 +203,10 @@ impl Simulator {
                             .into_iter()
                             .for_each(|name| *struck.entry(name).or_default() += 1);
                         drop(struck);
-                        if !outcome.violations.is_empty() {
+                        if gathers && !outcome.violations.is_empty() {
+                            let schedule = serde_json::to_string(&schedule).unwrap();
+                            println!("{schedule}\n    {:?}", outcome.violations);
+                        } else if !outcome.violations.is_empty() {
                             failed.lock().unwrap().push(schedule);
                         }
                     }

@@ -70,6 +70,14 @@ impl Evidence<'_> {
         self.documents().iter().any(|document| document["archived"] == true)
     }
 
+    /// Whether CI/CD of a project is to be off, and its variables out of sight, in the end.
+    fn closes_ci(&self) -> bool {
+        let level = |document: &serde_json::Value| {
+            document["settings"]["builds_access_level"] == "disabled"
+        };
+        self.documents().iter().any(level)
+    }
+
     fn has(&self, fault: impl Fn(&Fault) -> bool) -> bool {
         self.world.schedule.faults.iter().any(|(_, planned)| fault(planned))
     }
@@ -108,12 +116,24 @@ impl Evidence<'_> {
     fn nothing_else_lost(&self, state: &State, found: &mut Vec<Violation>) {
         let documents = self.documents();
         let before: BTreeSet<_> = self.before.undeclared(documents);
+        // What a replacement took away, and then could not put back, the next run makes as far as it
+        // is declared; see `nothing_vanishes`.
+        let lacking = [self.after, self.settled].map(|truth| truth.lacking(documents));
+        let replaced: BTreeSet<_> = lacking
+            .iter()
+            .flatten()
+            .map(|(path, section, name)| format!("{path}#{section}/{name}/"))
+            .collect();
         let touched = |act: &Act| !matches!(act, Act::AddVariable | Act::AddHook | Act::AddMember);
         let somebody_else = state.foreign.iter().any(|(_, act)| touched(act));
         for truth in [self.after, self.settled, self.healed].into_iter().filter(|_| !somebody_else)
         {
             let after = truth.undeclared(documents);
-            for lost in before.difference(&after) {
+            let gone = |line: &&String| {
+                let rest = line.strip_prefix(OF_DECLARED);
+                rest.is_some_and(|rest| replaced.iter().any(|entry| rest.starts_with(&**entry)))
+            };
+            for lost in before.difference(&after).filter(|line| !gone(line)) {
                 found.push(Violation {
                     rule: "nothing else changed",
                     what: format!("lost: {lost}"),
@@ -229,6 +249,22 @@ impl Evidence<'_> {
                 failed.any(|step| is_it(&step.address))
                     || applied.mismatches.iter().any(|mismatch| is_it(&mismatch.address))
             });
+            // As long as the run goes on, it tries at least to put back what it took away.
+            let list = if *section == "shares" { "/share" } else { "/protected_branches" };
+            let mut adds = state.sent.iter().filter(|sent| {
+                sent.who == Who::First && sent.method == "POST" && sent.target.ends_with(list)
+            });
+            let goes_on = ran.exit == 6
+                && state.interrupted.is_none()
+                && self.world.schedule.deadline.is_none()
+                && applied.is_some_and(|applied| applied.ended_by.is_none());
+            let is_left = adds.clone().count() == 1 && adds.all(|sent| sent.answered);
+            if goes_on && is_left {
+                found.push(Violation {
+                    rule: "never less without a word",
+                    what: format!("{path}#{section}/{name} was removed and not put back"),
+                });
+            }
             // What never was in the project that this run created, it did not take away.
             if self.before.0.contains_key(path) && (ran.exit == 0 || !named) {
                 found.push(Violation {
@@ -305,7 +341,12 @@ impl Evidence<'_> {
                 .collect();
             for sent in state.sent.iter().filter(|sent| sent.who == who && sent.method != "GET") {
                 let target = self.by_path(&sent.target);
-                let fits = |names: &Vec<String>| sent.names.iter().all(|name| names.contains(name));
+                // It repeats what the plan's reading did not show.
+                let unshown = self.has(|fault| *fault == Fault::FieldsMissing);
+                let fits = |names: &Vec<String>| {
+                    let repeats = |name: &str| unshown && name == "code_owner_approval_required";
+                    sent.names.iter().all(|name| names.contains(name) || repeats(name))
+                };
                 // The id of a project that came in this run, and went or was renamed, says nothing
                 // any more.
                 let gone = target
@@ -347,8 +388,16 @@ impl Evidence<'_> {
             };
             let is_it = |call: &ShownCall| {
                 let path = self.by_path(&call.path);
-                let rest = target.strip_prefix(&*path).and_then(|rest| rest.strip_prefix('/'));
-                rest.is_some_and(|rest| rest.split(['/', '?']).next() == entry.split('@').next())
+                let parts = |path: &str, from| {
+                    path.split(['/', '?']).skip(from).take(2).map(str::to_owned).collect::<Vec<_>>()
+                };
+                let name = entry.split('@').next().unwrap_or_default();
+                // A project that came in this run may have got another path meanwhile.
+                let same = is_new || parts(&path, 1) == parts(target, 1);
+                let section = path.split('/').nth(3).unwrap_or_default();
+                // A hook is addressed by an id that the plan could not know.
+                let shown = parts(target, 3);
+                same && (shown == [section, name] || section == "hooks" && shown[0] == section)
             };
             may && step.calls.iter().any(is_it)
         })
@@ -466,15 +515,21 @@ impl Evidence<'_> {
     /// plans nothing.
     fn converges(&self, state: &State, found: &mut Vec<Violation>) {
         let lasting = state.foreign.iter().any(|(_, act)| act.is_lasting());
-        let guarded = !state.foreign.is_empty()
-            && self.documents().iter().any(|document| document.get("unlisted").is_some());
+        // With what somebody else removed, what is removed may be everything.
+        let removes = |document: &serde_json::Value| {
+            document.get("unlisted").is_some() || document.to_string().contains("absent")
+        };
+        let guarded = !state.foreign.is_empty() && self.documents().iter().any(removes);
         let missing = self.world.prepared.scenario.name == "missing";
+        // What it only sees once it has opened the project is removed by the next run.
+        let later = self.world.prepared.scenario.name == "unarchive-remove";
         let mut unmet = self.healed.unmet(self.documents());
         // What the service does not show is sent with a create and on request; a later run can only
         // say that it cannot tell.
         unmet.retain(|what| !is_noted(what, self.again, &Reason::CannotVerify));
         // What somebody changed just before it was archived, or archived himself, is left as it is.
-        let foreign = state.foreign.iter().any(|(_, act)| self.closed() || *act == Act::Archive);
+        let closed = self.closed() || self.closes_ci();
+        let foreign = state.foreign.iter().any(|(_, act)| closed || *act == Act::Archive);
         let left_alone = foreign || self.second.is_some() && self.closed();
         let expected = match self.clean.exit {
             0 => unmet.is_empty() || left_alone,
@@ -482,6 +537,7 @@ impl Evidence<'_> {
             // without its value.
             3 => lasting || missing || !state.foreign.is_empty(),
             4 => guarded,
+            6 if later => true,
             _ => lasting,
         };
         if !expected {

@@ -505,7 +505,14 @@ fn of_groups() -> Vec<Scenario> {
                 &json!([person("carol", "developer"), person("bob", "maintainer"), {"user": "dave", "state": "absent"}]),
             )],
         )
-        .group("team", json!([owner, person("bob", "developer"), person("dave", "guest")])),
+        .group(
+            "team",
+            json!([
+                owner,
+                {"user": "bob", "access_level": "developer", "expires_at": "2099-01-31"},
+                person("dave", "guest"),
+            ]),
+        ),
         new(
             "group-owner-swap",
             &[there(json!({}))],
@@ -630,7 +637,7 @@ fn of_steps_that_open() -> Vec<Scenario> {
         archived
     };
     let sections = json!({
-        "variables": [variable("A", "new"), variable("C", "v"), {"key": "B", "state": "absent"}],
+        "variables": [variable("A", "new"), variable("C", "v")],
         "hooks": [{"url": "https://h.example.org/x", "issues_events": true}],
         "protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}],
         "members": [person("alice", "developer")],
@@ -641,11 +648,21 @@ fn of_steps_that_open() -> Vec<Scenario> {
         all
     };
     let variables = json!([variable("A", "new"), variable("C", "v")]);
+    let mut archived_variables = without_ci.clone();
+    archived_variables["settings"] = ci("enabled");
+    archived_variables["archived"] = true.into();
     vec![
         new(
             "unarchive-all",
             archived,
             with(json!({"archived": false, "settings": {"description": "new"}})),
+        ),
+        new(
+            "unarchive-remove",
+            archived_variables,
+            json!({"archived": false, "variables": [
+                variable("A", "new"), {"key": "B", "state": "absent"},
+            ]}),
         ),
         new("ci-on", without_ci, json!({"settings": ci("enabled"), "variables": variables})),
         new("ci-off", there, json!({"settings": ci("disabled"), "variables": variables})),
