@@ -14,7 +14,7 @@ use undrift::{
 
 use crate::{
     scenario::{LIVE, MAINTAINER, SECRETS, TOKEN},
-    schedule::{Act, Damage, Fault, Missing},
+    schedule::{Act, Damage, Fault, Missing, Throttle},
     service::{Sent, State, Who, World},
     truth::{OF_DECLARED, Truth},
     undrift::{Ran, writes},
@@ -257,6 +257,7 @@ impl Evidence<'_> {
             let goes_on = ran.exit == 6
                 && state.interrupted.is_none()
                 && self.world.schedule.deadline.is_none()
+                && !self.has(|fault| *fault == Fault::Throttled(Throttle::Absurd))
                 && applied.is_some_and(|applied| applied.ended_by.is_none());
             let is_left = adds.clone().count() == 1 && adds.all(|sent| sent.answered);
             if goes_on && is_left {
@@ -397,7 +398,8 @@ impl Evidence<'_> {
                 let section = path.split('/').nth(3).unwrap_or_default();
                 // A hook is addressed by an id that the plan could not know.
                 let shown = parts(target, 3);
-                same && (shown == [section, name] || section == "hooks" && shown[0] == section)
+                same && (shown == [section, name]
+                    || section == "hooks" && shown.len() == 2 && shown[0] == section)
             };
             may && step.calls.iter().any(is_it)
         })
