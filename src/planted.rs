@@ -47,11 +47,23 @@ pub enum Bug {
     IgnoreRename,
     /// What is not listed is removed.
     RemoveUnlisted,
+    /// What a failed replacement removed is not put back.
+    LeaveRemoved,
+    /// The removal of a replacement is sent again while the first may still arrive.
+    RemoveTwice,
+    /// What a write answers is taken for the whole list.
+    TakeAnswerForList,
+    /// What a write does not answer is taken for what it was.
+    TrustBareAnswers,
+    /// What a step made readable is also removed, where the plan said nothing of it.
+    RemovePossible,
+    /// A step waits for no other container.
+    IgnoreOtherContainers,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 26] = [
         Self::RepeatCreates,
         Self::ResendEarly,
         Self::LostIsDone,
@@ -72,6 +84,12 @@ impl Bug {
         Self::AnyNotFoundIsMissing,
         Self::IgnoreRename,
         Self::RemoveUnlisted,
+        Self::LeaveRemoved,
+        Self::RemoveTwice,
+        Self::TakeAnswerForList,
+        Self::TrustBareAnswers,
+        Self::RemovePossible,
+        Self::IgnoreOtherContainers,
     ];
 
     /// Whether it is there, on this thread.

@@ -147,7 +147,7 @@ impl Core {
                 in_doubt = Some(sent_at);
             }
             let decision = retry::decide(
-                request.operation.again,
+                request.again(),
                 outcome,
                 attempt,
                 asked,
@@ -262,7 +262,7 @@ impl Core {
 
     /// Waits until a request that is under way has to be given up, and says why: at the deadline,
     /// and a read also when the run ends.
-    async fn given_up(&self, again: Again) -> Kind {
+    pub(super) async fn given_up(&self, again: Again) -> Kind {
         let clock = &self.settings.clock;
         let deadline = async {
             match self.settings.deadline {

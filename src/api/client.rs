@@ -13,7 +13,7 @@ use super::{
     transport::Transport,
 };
 use crate::{
-    operation::{Read, Request},
+    operation::{Again, Read, Request},
     page::{Complete, PageError, Pager, Rows},
     planted::Bug,
     secret::Secrets,
@@ -270,6 +270,11 @@ impl ReadClient {
     /// nothing. `false` if the run is over before that.
     pub async fn wait_until(&self, instant: Duration) -> bool {
         self.core.sleep(instant.saturating_sub(self.clock().now())).await.is_ok()
+    }
+
+    /// Waits until the run is over: it was ended, or took as long as it may.
+    pub async fn wait_for_end(&self) {
+        self.core.given_up(Again::Reads).await;
     }
 
     async fn call(&self, request: &Request<Read>) -> Result<Answer, ApiError> {

@@ -166,7 +166,7 @@ pub(super) struct History {
 
 /// Decides, without IO, after the look number `history.looks`.
 pub(super) fn then(request: &Request<Write>, standing: Standing, history: History) -> Then {
-    let again = request.operation.again;
+    let again = request.again();
     let standing = if Bug::LostIsDone.is_planted() { Standing::Applied } else { standing };
     let later = LOOKS.get(history.looks).copied();
     match (standing, again) {

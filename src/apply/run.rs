@@ -38,7 +38,7 @@ use crate::{
     api::ApiError,
     cause::Cause,
     desired::Container,
-    diff::{Refusal, Step},
+    diff::{Action, Refusal, Step},
     kind::{Capability, Effect, Place as HomePlace},
     live::{Live, Presence},
     observe::ends_everything,
@@ -165,11 +165,18 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             self.end(ended, step, Outcome::Already);
         }
         let planned = needed.into_iter().filter(|now| ended.progress.has(&now.address));
+        let planned = planned.map(|now| self.waiting_as_planned(now));
         let (possible, certain): (Vec<_>, Vec<_>) =
             planned.partition(|step| step.possible.is_some());
         let (closing, others): (Vec<_>, Vec<_>) = certain.into_iter().partition(closes);
         self.walk_all(others, read_at, ended, place).await;
         self.walk_possible(possible, ended, place).await;
+        if ended.progress.sent {
+            // What closes the container starts from a look at its object, and so does the verdict
+            // on whether everything before it is done.
+            let mut known = self.known.borrow_mut();
+            closing.iter().for_each(|step| known.doubt(step, &self.container));
+        }
         self.verify(ended).await;
         self.close(closing, read_at, ended, place).await;
     }
@@ -202,7 +209,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let now = look.plan.steps.iter().find(|now| now.address == step.address);
             match (now, look.plan.doubt(&step)) {
                 (Some(now), _) if now.is_within(&step) && now.possible.is_none() => {
-                    wanted.push(now.clone());
+                    wanted.push(self.waiting_as_planned(now.clone()));
                 }
                 (Some(_), _) => {
                     let why = "it differs from its manifest by more than was planned";
@@ -214,7 +221,21 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 (None, None) => self.end(ended, &step, Outcome::Already),
             }
         }
+        if Bug::RemovePossible.is_planted() {
+            let removals = look.plan.steps.iter().filter(|step| step.action == Action::Delete);
+            wanted.extend(removals.cloned());
+        }
         self.walk_all(wanted, look.read_at, ended, place).await;
+    }
+
+    /// A step that was planned anew, from this container alone, with the edges that lead to others.
+    fn waiting_as_planned(&self, mut now: Step) -> Step {
+        let planned = self.steps.iter().filter(|step| step.address == now.address);
+        let edges = planned
+            .flat_map(|step| &step.after)
+            .filter(|_| !Bug::IgnoreOtherContainers.is_planted());
+        now.after.extend(edges.filter(|edge| edge.address.path != now.address.path).cloned());
+        now
     }
 
     /// Carries out what closes the container, but only after everything before it was found as

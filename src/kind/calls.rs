@@ -173,7 +173,7 @@ impl Job<'_> {
             request.sensitive(forms::sensitive(self.section))
         };
         Ok(vec![
-            self.remove(live)?.into(),
+            self.remove(live)?.once().into(),
             add(new).into(),
             Call { request: add(as_it_is), restores: true },
         ])

@@ -20,6 +20,7 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use crate::{
     field::{Route, Scope, Tier},
+    planted::Bug,
     text::encode,
     value::{Fields, Json, Object, Value},
 };
@@ -275,6 +276,7 @@ impl<E: Copy> Op<E> {
             body: Body::None,
             repeated: Sealed(Vec::new()),
             sensitive: Vec::new(),
+            once: false,
             wanted: Wanted::All,
             effect: PhantomData,
         }
@@ -362,6 +364,8 @@ pub struct Request<E> {
     repeated: Sealed,
     /// The fields of the body whose values no text may quote, even where they are plain.
     sensitive: Vec<String>,
+    /// Whether a second sending may undo what comes after the first.
+    once: bool,
     /// What is kept of the objects of the answer.
     wanted: Wanted,
     effect: PhantomData<E>,
@@ -467,7 +471,24 @@ impl<E> Request<E> {
     /// Whether it is right only as long as what it was built from is there: it repeats live values,
     /// or would create a second object beside one that somebody else created meanwhile.
     pub fn goes_stale(&self) -> bool {
-        self.operation.again == Again::Second || self.repeated().next().is_some()
+        self.again() == Again::Second || self.repeated().next().is_some()
+    }
+
+    /// Keeps a second sending off for as long as the first can arrive: what it removes is added
+    /// anew in between, and would be removed again.
+    #[must_use]
+    pub fn once(mut self) -> Self {
+        self.once = true;
+        self
+    }
+
+    /// What another sending would do.
+    pub fn again(&self) -> Again {
+        if self.once && !Bug::RemoveTwice.is_planted() {
+            Again::Second
+        } else {
+            self.operation.again
+        }
     }
 
     /// The live values that it repeats, without those that its fields replace.

@@ -38,23 +38,28 @@
 //! | a group whose path is a number | the group with that id | found by its path | `a_group_is_found_by_its_path_and_never_by_a_number` |
 //! | a report that cannot be written after the writes | hid that the run was incomplete | the more telling code | `a_report_that_is_lost_hides_no_more_telling_code` |
 //! | a run that fails early | left the last report | every run leaves its own | `every_run_leaves_its_own_report` |
+//! | somebody changes it while it is written, and it is archived | archived (found by the simulator) | its object is read before that, and all that this shows counts | `changed-while-trusted` |
+//! | the removal of a replacement breaks off, and is carried out 3 s later | sent twice; the late one removed what had been added anew (found by the simulator) | looked for until nothing can come any more | `replaced-then-removed-late` |
+//! | a rule names a member whom the same run adds to a group above | refused, because nothing waited (found by the simulator) | waits for the other container | `rule-before-member` |
 //!
-//! What got through further up, in the plan itself:
+//! What got through further up, in the plan itself, and what shows that it does not any more: tests
+//! in `src/plan/tests`, `src/diff/tests.rs`, `tests/reconcile` and here.
 //!
-//! | attack | now |
-//! |---|---|
-//! | two copies that a lost answer left, and a guard against removals | healed: the younger copy is not counted against the guard |
-//! | two unlisted hooks that differ in their query, of which one is not deleted | told apart |
-//! | a project that is archived by hand, and differs | a difference, and left alone |
-//! | CI/CD switched off by the run that declares variables | after the variables; then they are closed, as declared |
-//! | CI/CD closed by `archived` until the run opens the project | planned as possible, and done by the same run |
-//! | a hook's query changes, and unlisted hooks are deleted | an unlisted hook has its id in its address |
-//! | a hook made by hand like a declared one, but for what undrift does not know | ambiguous: a copy equals the whole answer, and was made soon after |
-//! | a service that rewrites hooks' URLs | told by their normal form; one that differs by a `/` is a problem |
-//! | the last owner is replaced, or ends on a day | the new one comes first; the last one is guarded |
-//! | 400 variables replaced by 400 others | looked up, and a section shares its edges |
-//! | a selection that leaves out entries of a new project, or entries with problems | applied once, before anything is read |
-//! | 50 projects refused by the same guard | shown as one, and acknowledged by one glob |
+//! | attack | now | shown by |
+//! |---|---|---|
+//! | two copies that a lost answer left, and a guard against removals | healed: the younger copy is not counted against the guard | `a_copy_is_no_removal` |
+//! | two unlisted hooks that differ in their query, of which one is not deleted | told apart | `an_unlisted_hook_is_told_by_its_id_too` |
+//! | a project that is archived by hand, and differs | a difference, and left alone | `an_archived_project_is_left_alone_and_differs_unless_it_is_declared_so` |
+//! | CI/CD switched off by the run that declares variables | after the variables; then they are closed, as declared | `a_switch_opens_or_closes_what_needs_it`, the scenario `ci-off` |
+//! | CI/CD closed by `archived` until the run opens the project | planned as possible, and done by the same run | `what_bringing_a_project_back_opens_is_possible_and_never_a_removal`, the scenarios `unarchive-*` |
+//! | a hook's query changes, and unlisted hooks are deleted | an unlisted hook has its id in its address | `an_unlisted_hook_is_told_by_its_id_too` |
+//! | a hook made by hand like a declared one, but for what undrift does not know | ambiguous: a copy equals the whole answer, and was made soon after | `a_copy_equals_the_first_and_was_made_soon_after_it` |
+//! | a service that rewrites hooks' URLs | told by their normal form; one that differs by a `/` is a problem | `a_hook_is_the_same_in_normal_form_and_nearly_the_same_but_for_a_slash`, the dialect `normalises` |
+//! | the last owner is replaced, or ends on a day | the new one comes first; the last one is guarded | `a_new_owner_makes_room_for_the_old_one_and_comes_first`, `access_that_ends_on_a_day_is_guarded_like_access_that_ends_now`, the scenario `group-owner-swap` |
+//! | 400 variables replaced by 400 others | looked up, and a section shares its edges | `sections_share_edges` |
+//! | a selection that leaves out entries of a new project, or entries with problems | applied once, before anything is read | `a_creation_that_is_not_selected_is_a_problem_that_says_how_to_select_it` |
+//! | 50 projects refused by the same guard | shown as one, and acknowledged by one glob | `an_acknowledgement_lets_through_what_its_glob_matches` |
+//! | one broken project of many | left out with what depends on it; the rest is applied | `what_is_broken_is_left_out_and_too_much_of_it_stops_everything`, `what_depends_on_what_is_left_out_is_left_out_too` |
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},

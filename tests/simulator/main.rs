@@ -11,7 +11,9 @@
 //! UNDRIFT_EXHAUSTIVE=all cargo test --profile simulator --test simulator every    each fault at each request of each scenario
 //! ```
 //!
-//! A schedule that fails is made as small as it can be, and written to
+//! `UNDRIFT_ONLY=share-replace,protect` looks at these scenarios only, `UNDRIFT_VERBOSE=1` tells each
+//! request and output, and `UNDRIFT_GATHER=1` tells all that fails instead of keeping the first. A
+//! schedule that fails is made as small as it can be, and written to
 //! `tests/simulator/schedules/`; those are played on every run. [`kept`] lists the attacks that
 //! they stand for.
 
@@ -169,7 +171,11 @@ impl Simulator {
 
     /// Each scenario if nothing goes wrong.
     fn courses(&self) -> Vec<Course> {
-        self.names.iter().map(|name| self.play(&self.calm(name)).course).collect()
+        let only = std::env::var("UNDRIFT_ONLY").ok();
+        let is_meant = |name: &&&str| {
+            only.as_ref().is_none_or(|only| only.split(',').any(|part| name.starts_with(part)))
+        };
+        self.names.iter().filter(is_meant).map(|name| self.play(&self.calm(name)).course).collect()
     }
 
     /// The schedules that the seeds from `first` on stand for.
@@ -183,10 +189,11 @@ impl Simulator {
     fn all_hold(&self, schedules: impl Iterator<Item = Schedule> + Send) -> u64 {
         let (schedules, played) = (Mutex::new(schedules), AtomicU64::new(0));
         let failed = Mutex::new(Vec::new());
+        let gathers = std::env::var_os("UNDRIFT_GATHER").is_some();
         std::thread::scope(|scope| {
             for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
                 scope.spawn(|| {
-                    while failed.lock().unwrap().is_empty() {
+                    while gathers || failed.lock().unwrap().is_empty() {
                         let Some(schedule) = schedules.lock().unwrap().next() else { return };
                         played.fetch_add(1, Ordering::Relaxed);
                         let outcome = self.play(&schedule);
@@ -196,7 +203,10 @@ impl Simulator {
                             .into_iter()
                             .for_each(|name| *struck.entry(name).or_default() += 1);
                         drop(struck);
-                        if !outcome.violations.is_empty() {
+                        if gathers && !outcome.violations.is_empty() {
+                            let schedule = serde_json::to_string(&schedule).unwrap();
+                            println!("{schedule}\n    {:?}", outcome.violations);
+                        } else if !outcome.violations.is_empty() {
                             failed.lock().unwrap().push(schedule);
                         }
                     }
@@ -292,32 +302,41 @@ fn given(name: &str) -> Option<u64> {
 fn nothing_goes_wrong_where_nothing_goes_wrong() {
     let simulator = Simulator::new();
     assert!(simulator.names.len() >= 30);
+    let mut broken = BTreeMap::<_, Vec<_>>::new();
     for name in &simulator.names {
         for dialect in simulator.dialects.keys() {
-            let schedule = Schedule { dialect: dialect.clone(), ..simulator.calm(name) };
-            let played = simulator.play(&schedule);
-            assert!(played.violations.is_empty(), "{name}, {dialect}: {:#?}", played.violations);
+            for trusts in [false, true] {
+                let calm = simulator.calm(name);
+                let played = simulator.play(&Schedule { dialect: dialect.clone(), trusts, ..calm });
+                for violation in played.violations {
+                    broken.entry((name, violation)).or_default().push((dialect, trusts));
+                }
+            }
         }
     }
+    assert!(broken.is_empty(), "{broken:#?}");
 }
 
 #[test]
 fn every_single_fault_at_every_request_is_survived() {
     let simulator = Simulator::new();
     let scenarios = match std::env::var("UNDRIFT_EXHAUSTIVE").as_deref() {
-        Ok("all") => simulator.names.len(),
+        Ok("all") => usize::MAX,
         Ok(number) => number.parse().unwrap(),
         Err(_) => EXHAUSTIVE,
     };
     let faults = Fault::all();
     let courses = simulator.courses();
-    let schedules = courses[..scenarios].iter().flat_map(|course| {
-        let calm = simulator.calm(&course.scenario);
-        (0..course.requests)
-            .flat_map(|at| faults.iter().map(move |fault| (at, fault.clone())))
-            .map(move |fault| Schedule { faults: vec![fault], ..calm.clone() })
-    });
-    let schedules: Vec<_> = schedules.collect();
+    let scenarios = scenarios.min(courses.len());
+    let mut schedules = Vec::new();
+    for course in &courses[..scenarios] {
+        for at in 0..course.requests {
+            for (fault, trusts) in faults.iter().flat_map(|fault| [(fault, false), (fault, true)]) {
+                let faults = vec![(at, fault.clone())];
+                schedules.push(Schedule { faults, trusts, ..simulator.calm(&course.scenario) });
+            }
+        }
+    }
     let played = simulator.all_hold(schedules.into_iter());
     println!(
         "{played} runs: each of {} faults at each request of {scenarios} scenarios",

@@ -8,12 +8,13 @@ use std::{collections::BTreeSet, time::Duration};
 use base64::Engine as _;
 use undrift::{
     apply::{Outcome, StepResult},
-    diff::Reason,
+    diff::{Reason, ShownCall},
+    plan::Plan,
 };
 
 use crate::{
     scenario::{LIVE, MAINTAINER, SECRETS, TOKEN},
-    schedule::{Act, Damage, Fault, Missing},
+    schedule::{Act, Damage, Fault, Missing, Throttle},
     service::{Sent, State, Who, World},
     truth::{OF_DECLARED, Truth},
     undrift::{Ran, writes},
@@ -51,6 +52,7 @@ impl Evidence<'_> {
         self.no_duplicate(&state, &mut found);
         self.nothing_else_lost(&state, &mut found);
         self.honest(&state, &mut found);
+        self.nothing_vanishes(&state, &mut found);
         self.only_planned(&state, &mut found);
         self.secrets_kept(&mut found);
         self.obedient(&state, &mut found);
@@ -66,6 +68,14 @@ impl Evidence<'_> {
     /// Whether a project is to be archived in the end.
     fn closed(&self) -> bool {
         self.documents().iter().any(|document| document["archived"] == true)
+    }
+
+    /// Whether CI/CD of a project is to be off, and its variables out of sight, in the end.
+    fn closes_ci(&self) -> bool {
+        let level = |document: &serde_json::Value| {
+            document["settings"]["builds_access_level"] == "disabled"
+        };
+        self.documents().iter().any(level)
     }
 
     fn has(&self, fault: impl Fn(&Fault) -> bool) -> bool {
@@ -106,12 +116,24 @@ impl Evidence<'_> {
     fn nothing_else_lost(&self, state: &State, found: &mut Vec<Violation>) {
         let documents = self.documents();
         let before: BTreeSet<_> = self.before.undeclared(documents);
+        // What a replacement took away, and then could not put back, the next run makes as far as it
+        // is declared; see `nothing_vanishes`.
+        let lacking = [self.after, self.settled].map(|truth| truth.lacking(documents));
+        let replaced: BTreeSet<_> = lacking
+            .iter()
+            .flatten()
+            .map(|(path, section, name)| format!("{path}#{section}/{name}/"))
+            .collect();
         let touched = |act: &Act| !matches!(act, Act::AddVariable | Act::AddHook | Act::AddMember);
         let somebody_else = state.foreign.iter().any(|(_, act)| touched(act));
         for truth in [self.after, self.settled, self.healed].into_iter().filter(|_| !somebody_else)
         {
             let after = truth.undeclared(documents);
-            for lost in before.difference(&after) {
+            let gone = |line: &&String| {
+                let rest = line.strip_prefix(OF_DECLARED);
+                rest.is_some_and(|rest| replaced.iter().any(|entry| rest.starts_with(&**entry)))
+            };
+            for lost in before.difference(&after).filter(|line| !gone(line)) {
                 found.push(Violation {
                     rule: "nothing else changed",
                     what: format!("lost: {lost}"),
@@ -205,6 +227,55 @@ impl Evidence<'_> {
         }
     }
 
+    /// A share or a protection that was there, and that the manifest wants, is not gone without a
+    /// word: what replaces it says so, and does not exit with success.
+    fn nothing_vanishes(&self, state: &State, found: &mut Vec<Violation>) {
+        let Some(ran) = self.first.filter(|_| self.second.is_none() && state.foreign.is_empty())
+        else {
+            return;
+        };
+        let before = self.before.lacking(self.documents());
+        let (after, settled) =
+            (self.after.lacking(self.documents()), self.settled.lacking(self.documents()));
+        for (path, section, name) in after.union(&settled).filter(|lost| !before.contains(*lost)) {
+            let is_it = |address: &undrift::address::Address| {
+                *address.path == **path
+                    && address.section == Some(*section)
+                    && address.entry.as_ref().is_none_or(|entry| entry == name)
+            };
+            let applied = ran.applied.as_ref();
+            let named = applied.is_some_and(|applied| {
+                let mut failed = applied.steps.iter().filter(|step| !step.outcome.is_success());
+                failed.any(|step| is_it(&step.address))
+                    || applied.mismatches.iter().any(|mismatch| is_it(&mismatch.address))
+            });
+            // As long as the run goes on, it tries at least to put back what it took away.
+            let list = if *section == "shares" { "/share" } else { "/protected_branches" };
+            let mut adds = state.sent.iter().filter(|sent| {
+                sent.who == Who::First && sent.method == "POST" && sent.target.ends_with(list)
+            });
+            let goes_on = ran.exit == 6
+                && state.interrupted.is_none()
+                && self.world.schedule.deadline.is_none()
+                && !self.has(|fault| *fault == Fault::Throttled(Throttle::Absurd))
+                && applied.is_some_and(|applied| applied.ended_by.is_none());
+            let is_left = adds.clone().count() == 1 && adds.all(|sent| sent.answered);
+            if goes_on && is_left {
+                found.push(Violation {
+                    rule: "never less without a word",
+                    what: format!("{path}#{section}/{name} was removed and not put back"),
+                });
+            }
+            // What never was in the project that this run created, it did not take away.
+            if self.before.0.contains_key(path) && (ran.exit == 0 || !named) {
+                found.push(Violation {
+                    rule: "never less without a word",
+                    what: format!("{path}#{section}/{name} is gone, exit {}", ran.exit),
+                });
+            }
+        }
+    }
+
     /// Whether nobody could have known: somebody else did it after the run had looked for the last
     /// time, or the project is left alone because somebody archived it.
     fn is_excused(&self, what: &str, who: Who, state: &State) -> bool {
@@ -222,13 +293,15 @@ impl Evidence<'_> {
             return true;
         }
         let section = section_of(what);
-        let project =
-            format!("/projects/{}", what.split('#').next().unwrap_or_default().replace('/', "%2F"));
+        let path = what.split('#').next().unwrap_or_default();
+        let is_group = self.before.0.get(path).is_some_and(|there| there.is_group);
+        let scope = if is_group { "groups" } else { "projects" };
+        let project = format!("/{scope}/{}", path.replace('/', "%2F"));
         let reads = |sent: &&Sent| {
             let target = self.by_path(&sent.target);
             let path = target.split('?').next().unwrap_or_default();
             let own = match section {
-                Some("settings" | "archived") | None => path == project,
+                Some("settings" | "archived" | "shares") | None => path == project,
                 Some(section) => {
                     path.strip_prefix(&*project).is_some_and(|rest| rest.ends_with(section))
                 }
@@ -269,7 +342,12 @@ impl Evidence<'_> {
                 .collect();
             for sent in state.sent.iter().filter(|sent| sent.who == who && sent.method != "GET") {
                 let target = self.by_path(&sent.target);
-                let fits = |names: &Vec<String>| sent.names.iter().all(|name| names.contains(name));
+                // It repeats what the plan's reading did not show.
+                let unshown = self.has(|fault| *fault == Fault::FieldsMissing);
+                let fits = |names: &Vec<String>| {
+                    let repeats = |name: &str| unshown && name == "code_owner_approval_required";
+                    sent.names.iter().all(|name| names.contains(name) || repeats(name))
+                };
                 // The id of a project that came in this run, and went or was renamed, says nothing
                 // any more.
                 let gone = target
@@ -279,9 +357,14 @@ impl Evidence<'_> {
                 let same = |path: &str| {
                     path == target || gone && path.split('/').skip(3).eq(target.split('/').skip(3))
                 };
-                if !shown.iter().any(|(method, path, names)| {
-                    *method == sent.method && same(path) && fits(names)
-                }) {
+                let foreseen = ran
+                    .and_then(|ran| ran.plan.as_ref())
+                    .is_some_and(|plan| self.is_foreseen(plan, sent.method, &target));
+                if !foreseen
+                    && !shown.iter().any(|(method, path, names)| {
+                        *method == sent.method && same(path) && fits(names)
+                    })
+                {
                     let what = format!("{who:?}: {} {target} with {:?}", sent.method, sent.names);
                     found.push(Violation { rule: "only what the plan shows", what });
                 }
@@ -289,19 +372,54 @@ impl Evidence<'_> {
         }
     }
 
+    /// Whether a write edits what `plan` meant to create, where it could not know that it is there:
+    /// what only a step of the run made readable, or what the service itself put into a project
+    /// that the run created. Of the former nothing is ever removed.
+    fn is_foreseen(&self, plan: &Plan, method: &str, target: &str) -> bool {
+        plan.steps.iter().any(|step| {
+            let Some(entry) = &step.address.entry else { return false };
+            let mut others = plan.steps.iter();
+            let is_new = others.any(|other| {
+                other.address.section.is_none() && other.address.path == step.address.path
+            });
+            let may = match method {
+                "PUT" | "PATCH" => step.possible.is_some() || is_new,
+                "DELETE" => is_new && step.address.section == Some("protected_branches"),
+                _ => false,
+            };
+            let is_it = |call: &ShownCall| {
+                let path = self.by_path(&call.path);
+                let parts = |path: &str, from| {
+                    path.split(['/', '?']).skip(from).take(2).map(str::to_owned).collect::<Vec<_>>()
+                };
+                let name = entry.split('@').next().unwrap_or_default();
+                // A project that came in this run may have got another path meanwhile.
+                let same = is_new || parts(&path, 1) == parts(target, 1);
+                let section = path.split('/').nth(3).unwrap_or_default();
+                // A hook is addressed by an id that the plan could not know.
+                let shown = parts(target, 3);
+                same && (shown == [section, name]
+                    || section == "hooks" && shown.len() == 2 && shown[0] == section)
+            };
+            may && step.calls.iter().any(is_it)
+        })
+    }
+
     /// A target with the paths of projects in the place of their ids.
     fn by_path(&self, target: &str) -> String {
-        let Some(rest) = target.strip_prefix("/projects/") else { return target.to_owned() };
+        let is_group = target.starts_with("/groups/");
+        let scope = if is_group { "/groups/" } else { "/projects/" };
+        let Some(rest) = target.strip_prefix(scope) else { return target.to_owned() };
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (id, tail) = rest.split_at(end);
         let all = [self.before, self.after, self.settled, self.healed];
         let path = all
             .iter()
             .flat_map(|truth| &truth.0)
-            .find(|(_, project)| project.id.to_string() == id)
+            .find(|(_, project)| project.is_group == is_group && project.id.to_string() == id)
             .map(|(path, _)| path);
         format!(
-            "/projects/{}{tail}",
+            "{scope}{}{tail}",
             path.map_or_else(|| id.to_owned(), |path| path.replace('/', "%2F"))
         )
     }
@@ -367,8 +485,8 @@ impl Evidence<'_> {
             return;
         }
         let repeating = |sent: &Sent| {
-            sent.method == "PUT"
-                && ["/variables/", "/hooks/", "/members/"]
+            matches!(sent.method, "PUT" | "PATCH")
+                && ["/variables/", "/hooks/", "/members/", "/protected_branches/"]
                     .iter()
                     .any(|part| sent.target.contains(part))
         };
@@ -399,15 +517,21 @@ impl Evidence<'_> {
     /// plans nothing.
     fn converges(&self, state: &State, found: &mut Vec<Violation>) {
         let lasting = state.foreign.iter().any(|(_, act)| act.is_lasting());
-        let guarded = !state.foreign.is_empty()
-            && self.documents().iter().any(|document| document.get("unlisted").is_some());
+        // With what somebody else removed, what is removed may be everything.
+        let removes = |document: &serde_json::Value| {
+            document.get("unlisted").is_some() || document.to_string().contains("absent")
+        };
+        let guarded = !state.foreign.is_empty() && self.documents().iter().any(removes);
         let missing = self.world.prepared.scenario.name == "missing";
+        // What it only sees once it has opened the project is removed by the next run.
+        let later = self.world.prepared.scenario.name == "unarchive-remove";
         let mut unmet = self.healed.unmet(self.documents());
         // What the service does not show is sent with a create and on request; a later run can only
         // say that it cannot tell.
         unmet.retain(|what| !is_noted(what, self.again, &Reason::CannotVerify));
         // What somebody changed just before it was archived, or archived himself, is left as it is.
-        let foreign = state.foreign.iter().any(|(_, act)| self.closed() || *act == Act::Archive);
+        let closed = self.closed() || self.closes_ci();
+        let foreign = state.foreign.iter().any(|(_, act)| closed || *act == Act::Archive);
         let left_alone = foreign || self.second.is_some() && self.closed();
         let expected = match self.clean.exit {
             0 => unmet.is_empty() || left_alone,
@@ -415,6 +539,7 @@ impl Evidence<'_> {
             // without its value.
             3 => lasting || missing || !state.foreign.is_empty(),
             4 => guarded,
+            6 if later => true,
             _ => lasting,
         };
         if !expected {

@@ -29,8 +29,17 @@ pub(crate) const LIVE: &str = "live-value-canary-7";
 /// What is there, and what is declared.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
+    tier: &'static str,
+    /// Groups besides those of every scenario.
+    groups: Vec<Json>,
     projects: Vec<Json>,
+    /// Groups that the first project is shared with, each with its level.
+    shares: Vec<(&'static str, u8)>,
+    /// Protections of the first project that name who is there only now.
+    protections: Vec<Json>,
     documents: Vec<Json>,
+    /// What guards refuse and may pass, as the command line takes it.
+    pub(crate) acknowledged: &'static [&'static str],
     pub(crate) resend: &'static [&'static str],
     pub(crate) token: &'static str,
 }
@@ -47,8 +56,13 @@ impl Scenario {
     fn new(name: &'static str, projects: &[Json], documents: &[Json]) -> Self {
         Self {
             name,
+            tier: "ultimate",
+            groups: Vec::new(),
             projects: projects.to_vec(),
+            shares: Vec::new(),
+            protections: Vec::new(),
             documents: documents.to_vec(),
+            acknowledged: &[],
             resend: &[],
             token: TOKEN,
         }
@@ -61,12 +75,71 @@ impl Scenario {
         });
         let members =
             json!([{"user": "root", "access_level": 50}, {"user": "bob", "access_level": 40}]);
+        let mut groups = vec![
+            json!({"path": "acme", "visibility": "public", "members": members}),
+            json!({"path": "beta", "visibility": "public"}),
+        ];
+        groups.extend(self.groups.iter().cloned());
         json!({
-            "tier": "ultimate",
+            "tier": self.tier,
             "users": users,
-            "groups": [{"path": "acme", "visibility": "public", "members": members}, {"path": "beta", "visibility": "public"}],
+            "groups": groups,
             "projects": self.projects,
         })
+    }
+
+    /// Adds what a seed cannot say.
+    fn complete(&self, model: &Model) {
+        let call = |method: &str, path: &str, body: &Json| {
+            let request = http::Request::builder()
+                .method(method)
+                .uri(format!("/api/v4{path}"))
+                .header("private-token", TOKEN)
+                .header("content-type", "application/json");
+            let answer = model.answer(request.body(body.to_string().into()).unwrap());
+            assert!(answer.status().is_success(), "{path} {body}: {:?}", answer.body());
+            serde_json::from_slice::<Json>(answer.body()).unwrap()
+        };
+        let id = |group: &str| call("GET", &format!("/groups/{group}"), &Json::Null)["id"].clone();
+        for (group, level) in &self.shares {
+            let body = json!({"group_id": id(group), "group_access": level});
+            call("POST", "/projects/1/share", &body);
+        }
+        for protection in &self.protections {
+            let mut body = protection.clone();
+            for list in ["allowed_to_push", "allowed_to_merge"] {
+                let rows = body.get_mut(list).and_then(Json::as_array_mut);
+                for row in rows.into_iter().flatten() {
+                    if let Some(group) = row["group"].as_str() {
+                        *row = json!({"group_id": id(group)});
+                    }
+                }
+            }
+            call("POST", "/projects/1/protected_branches", &body);
+        }
+    }
+
+    fn tier(self, tier: &'static str) -> Self {
+        Self { tier, ..self }
+    }
+
+    fn group(mut self, path: &str, members: Json) -> Self {
+        self.groups.push(json!({"path": path, "visibility": "public", "members": members}));
+        self
+    }
+
+    fn shared(mut self, group: &'static str, level: u8) -> Self {
+        self.shares.push((group, level));
+        self
+    }
+
+    fn protected(mut self, protection: Json) -> Self {
+        self.protections.push(protection);
+        self
+    }
+
+    fn acknowledging(self, acknowledged: &'static [&'static str]) -> Self {
+        Self { acknowledged, ..self }
     }
 
     pub(crate) fn prepare(self) -> Arc<Prepared> {
@@ -88,6 +161,7 @@ impl Scenario {
         let mut model =
             Model::new(&Seed::from_json(self.seed()).unwrap(), TOKEN, Conditions::default())
                 .unwrap();
+        self.complete(&model);
         let image = model.image().unwrap();
         Arc::new(Prepared { scenario: self, desired, image, folder })
     }
@@ -403,5 +477,194 @@ pub(crate) fn all() -> Vec<Scenario> {
     );
     maintainer.token = MAINTAINER;
     all.extend([resend, maintainer]);
+    let later = [of_groups(), of_shares(), of_protections(), of_steps_that_open()];
+    let later = later.into_iter().flatten();
+    all.extend(later.map(|scenario| scenario.acknowledging(&["protection:**"])));
     all
+}
+
+fn group(path: &str, members: &Json) -> Json {
+    json!({"kind": "Group", "path": path, "members": members})
+}
+
+fn person(user: &str, level: &str) -> Json {
+    json!({"user": user, "access_level": level})
+}
+
+/// Members of groups, and a rule below that names one.
+fn of_groups() -> Vec<Scenario> {
+    let new = Scenario::new;
+    let owner = person("alice", "owner");
+    let rule = json!({"name": "main", "allowed_to_push": [{"user": "carol"}]});
+    vec![
+        new(
+            "group-members",
+            &[there(json!({}))],
+            &[group(
+                "team",
+                &json!([person("carol", "developer"), person("bob", "maintainer"), {"user": "dave", "state": "absent"}]),
+            )],
+        )
+        .group(
+            "team",
+            json!([
+                owner,
+                {"user": "bob", "access_level": "developer", "expires_at": "2099-01-31"},
+                person("dave", "guest"),
+            ]),
+        ),
+        new(
+            "group-owner-swap",
+            &[there(json!({}))],
+            &[group("team", &json!([{"user": "alice", "state": "absent"}, person("carol", "owner")]))],
+        )
+        .group("team", json!([owner])),
+        new(
+            "group-member-and-rule",
+            &[there(json!({}))],
+            &[
+                declared(json!({"protected_branches": [rule], "variables": [variable("A", "v")]})),
+                group("acme", &json!([person("carol", "developer")])),
+            ],
+        ),
+        new(
+            "group-member-and-rules",
+            &[there(json!({"protected_branches": [{"name": "main"}]})), with_path("acme/site", json!({}))],
+            &[
+                declared(json!({"protected_branches": [rule]})),
+                group("acme", &json!([person("carol", "developer"), person("dave", "guest")])),
+                declared_at("acme/site", json!({"protected_branches": [rule]})),
+            ],
+        ),
+    ]
+}
+
+/// Groups that a project is shared with, and rules that name them.
+fn of_shares() -> Vec<Scenario> {
+    let new = |name, sections| {
+        let scenario = Scenario::new(name, &[there(json!({}))], &[declared(sections)]);
+        scenario.group("leads", json!([])).group("others", json!([]))
+    };
+    let share = |level: &str| json!({"group": "leads", "group_access": level});
+    let rule = json!({"name": "main", "allowed_to_push": [{"group": "leads"}, {"access_level": "maintainer"}]});
+    let rule_there =
+        json!({"name": "main", "allowed_to_push": [{"group": "leads"}, {"access_level": 40}]});
+    vec![
+        new("share-add", json!({"shares": [share("developer")]})),
+        new("share-replace", json!({"shares": [share("maintainer")]}))
+            .shared("leads", 30)
+            .shared("others", 20),
+        new("share-remove", json!({"shares": [{"group": "leads", "state": "absent"}]}))
+            .shared("others", 20)
+            .shared("leads", 30),
+        new(
+            "share-until",
+            json!({"shares": [{"group": "leads", "group_access": "developer", "expires_at": "2099-01-31"}]}),
+        )
+        .shared("leads", 30),
+        new("share-and-rule", json!({"shares": [share("developer")], "protected_branches": [rule]})),
+        new(
+            "share-replace-and-rule",
+            json!({"shares": [share("maintainer")], "protected_branches": [rule]}),
+        )
+        .shared("leads", 30)
+        .protected(rule_there),
+        new(
+            "share-replace-and-new-rule",
+            json!({"shares": [share("maintainer")], "protected_branches": [
+                {"name": "main", "allowed_to_merge": [{"group": "leads"}], "allow_force_push": false},
+                {"name": "release/*", "allowed_to_push": [{"group": "leads"}]},
+            ]}),
+        )
+        .shared("leads", 30)
+        .protected(json!({"name": "main", "allow_force_push": true})),
+    ]
+}
+
+/// Protected branches.
+fn of_protections() -> Vec<Scenario> {
+    let new = |name, sections| Scenario::new(name, &[there(json!({}))], &[declared(sections)]);
+    let level = |level: &str| json!([{"access_level": level}]);
+    let main =
+        |push: Json| json!({"protected_branches": [{"name": "main", "allowed_to_push": push}]});
+    let branch = |name: &str, push: u8| json!({"name": name, "push_access_level": push});
+    let of_a_new_project = json!({
+        "create": {"initialize_with_readme": true},
+        "protected_branches": [{"name": "main", "allowed_to_push": level("no_access"), "allow_force_push": true}],
+        "variables": [variable("A", "v")],
+    });
+    vec![
+        new(
+            "protect",
+            json!({"protected_branches": [
+                {"name": "main", "allowed_to_push": level("no_access"), "code_owner_approval_required": true},
+                {"name": "release/*", "allowed_to_merge": level("developer")},
+            ]}),
+        ),
+        new("protect-edit", main(json!([{"user": "bob"}, {"access_level": "maintainer"}])))
+            .protected(json!({
+                "name": "main", "code_owner_approval_required": true,
+                "allowed_to_push": [{"access_level": 40}, {"access_level": 30}, {"user_id": 1}],
+                "allowed_to_merge": [{"access_level": 30}],
+            })),
+        new("protect-replace", main(level("no_access")))
+            .tier("free")
+            .protected(branch("main", 40))
+            .protected(branch("other", 40)),
+        new("protect-weaken", main(level("developer"))).tier("free").protected(branch("main", 40)),
+        new("protect-remove", json!({"protected_branches": [{"name": "main", "state": "absent"}]}))
+            .protected(branch("main", 40))
+            .protected(branch("other", 40)),
+        Scenario::new("protect-new-default", &[], &[declared(of_a_new_project.clone())]),
+        Scenario::new("protect-new-default-free", &[], &[declared(of_a_new_project)]).tier("free"),
+    ]
+}
+
+/// Steps that make something readable, or close it.
+fn of_steps_that_open() -> Vec<Scenario> {
+    let new = |name, there: Json, sections| {
+        Scenario::new(name, &[with_path("acme/shop", there)], &[declared(sections)])
+    };
+    let ci = |level: &str| json!({"builds_access_level": level});
+    let there = json!({
+        "settings": ci("enabled"), "variables": [variable("A", "old"), variable("B", "v")],
+        "hooks": [{"url": "https://h.example.org/x"}], "protected_branches": [{"name": "main"}],
+    });
+    let without_ci = json!({"settings": ci("disabled"), "variables": [variable("A", "old"), variable("B", "v")]});
+    let archived = {
+        let mut archived = there.clone();
+        archived["archived"] = true.into();
+        archived
+    };
+    let sections = json!({
+        "variables": [variable("A", "new"), variable("C", "v")],
+        "hooks": [{"url": "https://h.example.org/x", "issues_events": true}],
+        "protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}],
+        "members": [person("alice", "developer")],
+    });
+    let with = |more: Json| {
+        let mut all = sections.clone();
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all
+    };
+    let variables = json!([variable("A", "new"), variable("C", "v")]);
+    let mut archived_variables = without_ci.clone();
+    archived_variables["settings"] = ci("enabled");
+    archived_variables["archived"] = true.into();
+    vec![
+        new(
+            "unarchive-all",
+            archived,
+            with(json!({"archived": false, "settings": {"description": "new"}})),
+        ),
+        new(
+            "unarchive-remove",
+            archived_variables,
+            json!({"archived": false, "variables": [
+                variable("A", "new"), {"key": "B", "state": "absent"},
+            ]}),
+        ),
+        new("ci-on", without_ci, json!({"settings": ci("enabled"), "variables": variables})),
+        new("ci-off", there, json!({"settings": ci("disabled"), "variables": variables})),
+    ]
 }

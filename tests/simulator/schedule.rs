@@ -174,6 +174,12 @@ pub(crate) enum Act {
     DemoteMember,
     /// Changes the push rule.
     PushRule,
+    /// Takes the share with the first group away.
+    RemoveShare,
+    /// Takes the protection of the first branch away.
+    Unprotect,
+    /// Lets people force-push to the first protected branch.
+    ForcePush,
     /// Archives the project.
     Archive,
     /// Unarchives it.
@@ -185,7 +191,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Settings,
         Self::AddVariable,
         Self::RotateVariable,
@@ -195,6 +201,9 @@ impl Act {
         Self::AddMember,
         Self::DemoteMember,
         Self::PushRule,
+        Self::RemoveShare,
+        Self::Unprotect,
+        Self::ForcePush,
         Self::Archive,
         Self::Unarchive,
         Self::Rename,

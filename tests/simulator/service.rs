@@ -139,8 +139,13 @@ impl World {
         draw(self.state().numbers.as_mut().unwrap())
     }
 
+    /// What an administrator reads past undrift.
+    fn read(&self, path: &str) -> Json {
+        serde_json::from_slice(self.call("GET", path, &Json::Null).body()).unwrap_or_default()
+    }
+
     /// A call of an administrator that goes past undrift.
-    pub(crate) fn call(&self, method: &str, path: &str, body: &Json) -> Json {
+    fn call(&self, method: &str, path: &str, body: &Json) -> http::Response<Bytes> {
         let request = http::Request::builder()
             .method(method)
             .uri(format!("/api/v4{path}"))
@@ -149,20 +154,23 @@ impl World {
             .header("content-type", "application/json")
             .body(body.to_string().into())
             .unwrap();
-        serde_json::from_slice(self.model.answer(request).body()).unwrap_or_default()
+        self.model.answer(request)
     }
 
-    /// Does what somebody else does.
-    fn act(&self, act: Act) {
-        let path = self.prepared.documents()[0]["path"].as_str().unwrap().replace('/', "%2F");
-        let project = format!("/projects/{path}");
+    /// Does what somebody else does; whether the service lets them.
+    fn act(&self, act: Act) -> bool {
+        let document = &self.prepared.documents()[0];
+        let path = document["path"].as_str().unwrap().replace('/', "%2F");
+        let is_group = document["kind"] == "Group";
+        let scope = if is_group { "groups" } else { "projects" };
+        let project = format!("/{scope}/{path}");
         let first = |list: &str, key: &str| {
-            let rows = self.call("GET", &format!("{project}/{list}"), &Json::Null);
+            let rows = self.read(&format!("{project}/{list}"));
             let value = rows[0][key].clone();
             value.as_str().map_or_else(|| value.to_string(), str::to_owned)
         };
         let scope = || {
-            let rows = self.call("GET", &format!("{project}/variables"), &Json::Null);
+            let rows = self.read(&format!("{project}/variables"));
             rows[0]["environment_scope"].as_str().unwrap_or("*").replace('*', "%2A")
         };
         let variable = || {
@@ -172,8 +180,16 @@ impl World {
                 scope()
             )
         };
+        // Of a group, only its members are looked at.
+        let of_group = matches!(
+            act,
+            Act::Settings | Act::AddMember | Act::DemoteMember | Act::Rename | Act::Delete
+        );
+        if is_group && !of_group {
+            return false;
+        }
         let nothing = json!({});
-        match act {
+        let done = match act {
             Act::Settings => self.call(
                 "PUT",
                 &project,
@@ -211,11 +227,26 @@ impl World {
                 &format!("{project}/push_rule"),
                 &json!({"commit_message_regex": "^other"}),
             ),
+            Act::RemoveShare => {
+                let shown = self.read(&project);
+                let group = &shown["shared_with_groups"][0]["group_id"];
+                self.call("DELETE", &format!("{project}/share/{group}"), &nothing)
+            }
+            Act::Unprotect => {
+                let name = first("protected_branches", "name").replace('/', "%2F");
+                self.call("DELETE", &format!("{project}/protected_branches/{name}"), &nothing)
+            }
+            Act::ForcePush => {
+                let name = first("protected_branches", "name").replace('/', "%2F");
+                let path = format!("{project}/protected_branches/{name}");
+                self.call("PATCH", &path, &json!({"allow_force_push": true}))
+            }
             Act::Archive => self.call("POST", &format!("{project}/archive"), &nothing),
             Act::Unarchive => self.call("POST", &format!("{project}/unarchive"), &nothing),
             Act::Rename => self.call("PUT", &project, &json!({"path": "renamed"})),
             Act::Delete => self.call("DELETE", &project, &nothing),
         };
+        done.status().is_success()
     }
 }
 
@@ -261,8 +292,9 @@ impl Wire {
             world.state().struck.push(place);
             match due {
                 Fault::Foreign(act) => {
-                    world.state().foreign.push((world.now(), *act));
-                    world.act(*act);
+                    if world.act(*act) {
+                        world.state().foreign.push((world.now(), *act));
+                    }
                 }
                 Fault::Second => world.second.notify_one(),
                 Fault::Interrupt => {

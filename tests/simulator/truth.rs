@@ -10,13 +10,14 @@ use crate::scenario::SECRETS;
 
 type Object = Map<String, Json>;
 
-/// All projects, by path.
+/// All projects and groups, by path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Truth(pub(crate) BTreeMap<String, Project>);
 
-/// One project.
+/// One project, or a group, which has members only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Project {
+    pub(crate) is_group: bool,
     pub(crate) id: u64,
     pub(crate) archived: bool,
     pub(crate) settings: Object,
@@ -24,6 +25,8 @@ pub(crate) struct Project {
     pub(crate) members: BTreeMap<String, Object>,
     pub(crate) hooks: Vec<Object>,
     pub(crate) push_rule: Option<Object>,
+    pub(crate) shares: BTreeMap<String, Object>,
+    pub(crate) protected_branches: BTreeMap<String, Object>,
 }
 
 impl Truth {
@@ -35,7 +38,25 @@ impl Truth {
         let text = |row: &Object, column: &str| row[column].as_str().unwrap_or_default().to_owned();
         let users: BTreeMap<_, _> =
             rows("users").map(|row| (row["id"].as_u64(), text(&row, "username"))).collect();
+        let groups: BTreeMap<_, _> =
+            rows("namespaces").map(|row| (row["id"].as_u64(), text(&row, "full_path"))).collect();
+        let member = |row: Object| {
+            let fields =
+                ["access_level", "expires_at"].map(|name| (name.to_owned(), row[name].clone()));
+            (users[&row["user_id"].as_u64()].clone(), fields.into_iter().collect())
+        };
         let mut projects = BTreeMap::new();
+        for row in rows("namespaces").filter(|row| row["kind"] == "group") {
+            let members = rows("members")
+                .filter(|member| member["group_id"] == row["id"] && !member["user_id"].is_null());
+            let group = Project {
+                is_group: true,
+                id: row["id"].as_u64().unwrap(),
+                members: members.map(member).collect(),
+                ..Project::default()
+            };
+            projects.insert(text(&row, "full_path"), group);
+        }
         for row in rows("projects") {
             let mut settings = row["attributes"].as_object().cloned().unwrap_or_default();
             settings
@@ -56,10 +77,33 @@ impl Truth {
                 );
                 ((text(&row, "key"), text(&row, "environment_scope")), fields)
             };
-            let member = |row: Object| {
-                let fields =
-                    ["access_level", "expires_at"].map(|name| (name.to_owned(), row[name].clone()));
-                (users[&row["user_id"].as_u64()].clone(), fields.into_iter().collect())
+            let share = |row: Object| {
+                let fields = [
+                    ("group_access".to_owned(), row["access_level"].clone()),
+                    ("expires_at".to_owned(), row["expires_at"].clone()),
+                ];
+                (groups[&row["invited_id"].as_u64()].clone(), fields.into_iter().collect())
+            };
+            let protection = |row: Object| {
+                let mut fields: Object = ["allow_force_push", "code_owner_approval_required"]
+                    .map(|name| (name.to_owned(), flag(&row, name)))
+                    .into_iter()
+                    .collect();
+                for action in ["push", "merge", "unprotect"] {
+                    let granted = rows("protected_branch_grants").filter(|grant| {
+                        grant["branch_id"] == row["id"] && grant["action"] == action
+                    });
+                    let grant = |grant: Object| match (
+                        grant["user_id"].as_u64(),
+                        grant["group_id"].as_u64(),
+                    ) {
+                        (None, None) => json!({"access_level": grant["access_level"]}),
+                        (None, group) => json!({"group": groups[&group]}),
+                        (user, _) => json!({"user": users[&user]}),
+                    };
+                    fields.insert(format!("allowed_to_{action}"), granted.map(grant).collect());
+                }
+                (text(&row, "name"), fields)
             };
             let hook = |row: Object| {
                 let mut fields = row["settings"].as_object().cloned().unwrap_or_default();
@@ -67,6 +111,7 @@ impl Truth {
                 fields
             };
             let project = Project {
+                is_group: false,
                 id: row["id"].as_u64().unwrap(),
                 archived: row["archived"] == 1,
                 settings,
@@ -79,6 +124,8 @@ impl Truth {
                 push_rule: own("push_rules")
                     .next()
                     .map(|row| row["settings"].as_object().cloned().unwrap_or_default()),
+                shares: own("shares").map(share).collect(),
+                protected_branches: own("protected_branches").map(protection).collect(),
             };
             projects.insert(text(&row, "full_path"), project);
         }
@@ -98,6 +145,29 @@ impl Truth {
             }
         }
         unmet
+    }
+
+    /// The shares and protections that `documents` want, whatever they are to be like, and that are
+    /// not there.
+    pub(crate) fn lacking(&self, documents: &[Json]) -> BTreeSet<(String, &'static str, String)> {
+        let mut lacking = BTreeSet::new();
+        for document in documents {
+            let path = document["path"].as_str().unwrap();
+            let none = Project::default();
+            let project = self.0.get(path).unwrap_or(&none);
+            for (section, key, there) in [
+                ("shares", "group", &project.shares),
+                ("protected_branches", "name", &project.protected_branches),
+            ] {
+                for entry in entries(document, section).filter(|entry| entry["state"] != "absent") {
+                    let name = entry[key].as_str().unwrap();
+                    if !there.contains_key(name) {
+                        lacking.insert((path.to_owned(), section, name.to_owned()));
+                    }
+                }
+            }
+        }
+        lacking
     }
 
     /// Everything that `documents` do not declare, with its value. What a section of which
@@ -146,6 +216,7 @@ fn resolved(value: &Json) -> Json {
 
 fn level(value: &Json) -> Json {
     match value.as_str() {
+        Some("no_access") => 0.into(),
         Some("guest") => 10.into(),
         Some("reporter") => 20.into(),
         Some("developer") => 30.into(),
@@ -172,7 +243,16 @@ fn fields_met(entry: &Json, live: &Object, identity: &[&str]) -> bool {
     let declared =
         entry.as_object().unwrap().iter().filter(|(name, _)| !identity.contains(&name.as_str()));
     declared.into_iter().all(|(name, value)| match name.as_str() {
-        "access_level" => level(value) == live[name],
+        "access_level" | "group_access" => level(value) == live[name],
+        _ if name.starts_with("allowed_to_") => {
+            let mut rows = value.clone();
+            for row in rows.as_array_mut().unwrap() {
+                if row.get("access_level").is_some() {
+                    row["access_level"] = level(&row["access_level"]);
+                }
+            }
+            same(&rows, live.get(name))
+        }
         _ => same(&resolved(value), live.get(name)),
     })
 }
@@ -180,6 +260,8 @@ fn fields_met(entry: &Json, live: &Object, identity: &[&str]) -> bool {
 const VARIABLE: [&str; 3] = ["key", "environment_scope", "state"];
 const HOOK: [&str; 4] = ["name", "url", "previously", "state"];
 const MEMBER: [&str; 2] = ["user", "state"];
+const SHARE: [&str; 2] = ["group", "state"];
+const PROTECTION: [&str; 2] = ["name", "state"];
 
 fn identity(entry: &Json) -> (String, String) {
     let text = |name: &str| entry[name].as_str().map(str::to_owned);
@@ -191,6 +273,15 @@ fn entries<'d>(document: &'d Json, section: &str) -> impl Iterator<Item = &'d Js
 }
 
 impl Project {
+    /// What is told by a name, section by section, each with what tells it.
+    fn named(&self) -> [(&'static str, [&'static str; 2], &BTreeMap<String, Object>); 3] {
+        [
+            ("members", MEMBER, &self.members),
+            ("shares", SHARE, &self.shares),
+            ("protected_branches", PROTECTION, &self.protected_branches),
+        ]
+    }
+
     fn unmet(&self, document: &Json) -> Vec<String> {
         let mut unmet = Vec::new();
         let mut require = |met: bool, what: String| {
@@ -219,15 +310,17 @@ impl Project {
             };
             require(met, format!("variables/{}@{}", key.0, key.1));
         }
-        for entry in entries(document, "members") {
-            let user = entry["user"].as_str().unwrap();
-            let live = self.members.get(user);
-            let met = if entry["state"] == "absent" {
-                live.is_none()
-            } else {
-                live.is_some_and(|live| fields_met(entry, live, &MEMBER))
-            };
-            require(met, format!("members/{user}"));
+        for (section, identity, there) in self.named() {
+            for entry in entries(document, section) {
+                let name = entry[identity[0]].as_str().unwrap();
+                let live = there.get(name);
+                let met = if entry["state"] == "absent" {
+                    live.is_none()
+                } else {
+                    live.is_some_and(|live| fields_met(entry, live, &identity))
+                };
+                require(met, format!("{section}/{name}"));
+            }
         }
         for entry in entries(document, "hooks") {
             let url = resolved(&entry["url"]);
@@ -297,14 +390,24 @@ impl Project {
                 ));
             }
         }
-        let declared: Vec<_> =
-            entries(document, "members").map(|entry| entry["user"].as_str().unwrap()).collect();
-        for (user, value) in self
-            .members
-            .iter()
-            .filter(|(user, _)| kept("members") && !declared.contains(&user.as_str()))
-        {
-            rest.push(format!("{path}#members/{user} = {}", Json::Object(value.clone())));
+        for (section, identity, there) in self.named() {
+            for (name, value) in there {
+                let is_it = |entry: &&Json| entry[identity[0]] == name.as_str();
+                let Some(entry) = entries(document, section).find(is_it) else {
+                    if kept(section) {
+                        let value = Json::Object(value.clone());
+                        rest.push(format!("{path}#{section}/{name} = {value}"));
+                    }
+                    continue;
+                };
+                for (field, value) in value.iter().filter(|_| entry["state"] != "absent") {
+                    if entry.get(field).is_none() {
+                        rest.push(format!(
+                            "{OF_DECLARED}{path}#{section}/{name}/{field} = {value}"
+                        ));
+                    }
+                }
+            }
         }
         let urls = |entry: &Json| {
             let before = entry["previously"].as_array().cloned().unwrap_or_default();

@@ -11,7 +11,7 @@ use undrift::{
     address::Selector,
     api::{self, ApiError, ReadClient, Service, WriteClient},
     apply::{self, Applied, Apply, TRUSTED},
-    desired::Container,
+    desired::{Acknowledgement, Container},
     observe::Observer,
     plan::{self, Plan, Policy, Settings},
     report::{
@@ -108,7 +108,11 @@ async fn all(
         Ok(())
     };
     observer.all(&containers, 16, each).await?;
-    let plan = plan.into_inner().unwrap().sorted();
+    let mut plan = plan.into_inner().unwrap().sorted();
+    let acknowledged = prepared.scenario.acknowledged.iter();
+    let acknowledged: Vec<_> =
+        acknowledged.map(|text| Acknowledgement::parse(text).unwrap()).collect();
+    plan.acknowledge(&acknowledged, jiff::civil::date(2030, 1, 1));
     let told = Run {
         target: ADDRESS.to_owned(),
         caller: observer.caller().username.clone(),
