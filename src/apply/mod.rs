@@ -2,7 +2,7 @@
 //!
 //! In: what of a plan is [approved](crate::plan::Approved), and the only client that writes. Out: a
 //! stream of [`Event`]s, and how each step ended. It compares no fields and decides nothing that a
-//! plan decides: one pure function, [`plan::container`](crate::plan::container), says before,
+//! plan decides: one pure function, [`plan::container`], says before,
 //! after, and when an answer was lost, what is left to do. A step that comes out the same runs; one
 //! that is no longer needed was done by somebody else; anything else means that the container
 //! changed meanwhile, and it is skipped. That such a plan says nothing of a step means that nothing
