@@ -12,7 +12,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("text", 0, &[]),
     ("value", 0, &["secret"]),
     ("secret", 0, &["text"]),
-    ("operation", 0, &["field", "text", "value"]),
+    ("operation", 0, &["field", "planted", "text", "value"]),
     ("yaml", 0, &["value"]),
     ("field", 0, &["value"]),
     ("level", 0, &["value"]),
