@@ -130,9 +130,12 @@ impl Rules for ProtectedBranches {
     }
 }
 
-/// Whether the service has no edit for what changes: without tiers it only edits one flag.
+/// Whether the service has no edit for what changes: without tiers it only edits one flag. Where a
+/// rule names somebody there are tiers, even if the answer lacks the fields that tell.
 fn is_replaced(live: &LiveEntry, changed: &[&str]) -> bool {
-    live.tier < Tier::Premium && changed.iter().any(|name| *name != "allow_force_push")
+    live.tier < Tier::Premium
+        && named(&live.fields).next().is_none()
+        && changed.iter().any(|name| *name != "allow_force_push")
 }
 
 /// Where a rule of a new protection is a single level, that is said by its own parameter, which the
@@ -184,8 +187,16 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<String> {
 
 /// The users whom rows name.
 fn users(fields: &Object) -> impl Iterator<Item = u64> {
-    let rows = RULES.iter().filter_map(|(list, _)| fields.get(*list)?.as_array());
-    rows.flatten().filter_map(|row| row.get("user_id")?.as_u64())
+    rows(fields).filter_map(|row| row.get("user_id")?.as_u64())
+}
+
+/// The rows that name a user or a group.
+fn named(fields: &Object) -> impl Iterator<Item = &Json> {
+    rows(fields).filter(|row| row.get("user_id").or(row.get("group_id")).is_some())
+}
+
+fn rows(fields: &Object) -> impl Iterator<Item = &Json> {
+    RULES.iter().filter_map(|(list, _)| fields.get(*list)?.as_array()).flatten()
 }
 
 /// Whether the rows `after` let somebody whom those `before` do not. What is not known lets nobody.
