@@ -384,7 +384,8 @@ impl Evidence<'_> {
             });
             let may = match method {
                 "PUT" | "PATCH" => step.possible.is_some() || is_new,
-                "DELETE" => is_new && step.address.section == Some("protected_branches"),
+                // What is replaced is added anew with all that it had.
+                "DELETE" | "POST" => is_new && step.address.section == Some("protected_branches"),
                 _ => false,
             };
             let is_it = |call: &ShownCall| {
@@ -399,6 +400,7 @@ impl Evidence<'_> {
                 // A hook is addressed by an id that the plan could not know.
                 let shown = parts(target, 3);
                 same && (shown == [section, name]
+                    || method == "POST" && shown == [section]
                     || section == "hooks" && shown.len() == 2 && shown[0] == section)
             };
             may && step.calls.iter().any(is_it)
