@@ -78,12 +78,13 @@ fn shuffled(json: &Json, picks: &mut impl Iterator<Item = Index>) -> Json {
     }
 }
 
-/// A good manifest with secrets wherever there may be some, and what it is made of.
+/// A manifest with secrets wherever there may be some. None stands behind a key that is open
+/// elsewhere: a `#` before `{extra: {key: ...}}` would make one an open field of another section.
 const SECRETS: &str = "\
 # CANARY
 kind: Project
 path: acme/shop
-settings: {import_url: {env: CANARY}, extra: {key: CANARY}} # CANARY
+settings: {import_url: {env: CANARY}, extra: {a: CANARY}} # CANARY
 variables:
   - key: A
     value: CANARY
