@@ -163,8 +163,12 @@ pub fn url_secrets(text: &str) -> Vec<Range<usize>> {
         let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
         let end = text[start..].find(ends).map_or(text.len(), |length| start + length);
         let path = text[start..end].find(['/', '?', '#']).map_or(end, |length| start + length);
-        if let Some(length) = text[start..path].rfind('@') {
+        let authority = &text[start..path];
+        if let Some(length) = authority.rfind('@') {
             secrets.push(start..start + length);
+        } else if !has_plain_port(authority) {
+            // What looks like a port may be a password whose `@` was lost.
+            secrets.push(start..path);
         }
         let fragment = text[path..end].find('#').map_or(end, |length| path + length);
         if let Some(query) = text[path..fragment].find('?') {
@@ -184,6 +188,13 @@ pub fn url_secrets(text: &str) -> Vec<Range<usize>> {
         from = end;
     }
     secrets
+}
+
+/// Whether what follows the host of `authority`, if anything does, can be a port.
+fn has_plain_port(authority: &str) -> bool {
+    let behind_address = authority.rfind(']').unwrap_or_default();
+    let port = authority[behind_address..].split_once(':').map_or("", |(_, port)| port);
+    port.chars().all(|c| c.is_ascii_digit())
 }
 
 /// Where a text that was meant as the URL of something may hold credentials; `None` if it may be
@@ -284,6 +295,8 @@ mod tests {
             ("https://ci.example.org/x", "https://ci.example.org/x"),
             ("https://bob:s3cret@ci.example.org/@x", "https://***@ci.example.org/@x"),
             ("https://token@h", "https://***@h"),
+            ("https://h:8080/x and http://[::1]:80", "https://h:8080/x and http://[::1]:80"),
+            ("https://bob:s3creth/x", "https://***/x"),
             ("https://h/p?token=abc&b=&c", "https://h/p?token=***&b=&***"),
             ("https://h?a=1;b=2#frag", "https://h?a=***;b=***#***"),
             ("see 'http://a:b@c/d' and ftp://e@f g@h", "see 'http://***@c/d' and ftp://***@f g@h"),

@@ -67,7 +67,7 @@ impl Apply<'_> {
         for step in plan.steps() {
             by_container.entry(&step.address.path).or_default().push(step);
         }
-        let board = Board::of(plan.steps());
+        let board = Board::of(plan.steps(), self.settings.created.clone());
         let teller = Teller(Mutex::new(events));
         let places = Semaphore::new(self.ahead.max(1));
         let mut waiting = self

@@ -39,7 +39,8 @@ use crate::{
     cause::Cause,
     desired::Container,
     diff::{Action, Refusal, Step},
-    kind::{Capability, Effect, Place as HomePlace},
+    field::Scope,
+    kind::{Capability, Effect, Place as HomePlace, Target},
     live::{Live, Presence},
     observe::ends_everything,
     plan::{self, Approved, ContainerPlan, Settings},
@@ -285,10 +286,24 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     fn end(&self, ended: &mut Ended, step: &Step, outcome: Outcome) {
         let result = StepResult { address: step.address.clone(), action: step.action, outcome };
+        if step.address.section.is_none() && result.outcome.is_success() {
+            self.appeared();
+        }
         ended.progress.end(&result);
         self.board.end(&result);
         self.teller.tell(Event::Ended(result.clone()));
         ended.results.insert(step.address.clone(), result);
+    }
+
+    /// Tells the others that the container is there now, and under which id.
+    fn appeared(&self) {
+        if self.container.scope == Scope::Group
+            && let Presence::Here(Target { id: Some(id), .. }, _) =
+                &self.known.borrow().live.presence
+        {
+            self.apply.observer.appeared(&self.container.path);
+            self.board.appeared(&self.container.path, *id);
+        }
     }
 
     /// What is left to do, from what the plan was made from if that is not old.
@@ -329,9 +344,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// What `live` leaves to do.
     async fn look_at(&self, mut live: Live) -> Result<Look, ApiError> {
-        let settings = self.apply.settings;
-        let plan = super::plan(self.apply.observer, &self.container, &mut live, settings).await?;
-        let seen = Settings { resend: Vec::new(), ..settings.clone() };
+        let settings = Settings { created: self.board.created(), ..self.apply.settings.clone() };
+        let plan = super::plan(self.apply.observer, &self.container, &mut live, &settings).await?;
+        let seen = Settings { resend: Vec::new(), ..settings };
         let seen = plan::container(&self.container, &live, &seen);
         Ok(Look { read_at: live.read_at, plan, seen })
     }

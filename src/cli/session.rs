@@ -199,6 +199,7 @@ impl Session {
         let settings = plan::Settings {
             caller: observer.caller().clone(),
             secrets,
+            created: desired.created(),
             resend: changes.resend.clone(),
             limits: limits(&loaded.config),
         };

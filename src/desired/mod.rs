@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     address::Address,
     field::Scope,
-    kind::{Capability, Effect, LiveEntry, Place, Section, Shape, forms},
+    kind::{Capability, Created, Effect, LiveEntry, Place, Section, Shape, forms},
     origin::{Origin, Sourced},
     secret::Reference,
     value::{Fields, Value},
@@ -48,6 +48,14 @@ impl Desired {
             Value::File(path) => Some((address, origin, path.as_str())),
             Value::Plain(_) | Value::Secret(_) => None,
         })
+    }
+
+    /// The groups that a run creates where they are missing.
+    pub fn created(&self) -> Created {
+        let may_create = |container: &&Container| {
+            container.scope == Scope::Group && matches!(container.create, Creation::Allowed(_))
+        };
+        self.containers.iter().filter(may_create).map(|container| container.path.clone()).collect()
     }
 
     /// How many containers of `scope` there are.

@@ -227,7 +227,9 @@ impl<'a> Comparing<'a> {
         let mut waiting: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
         for (name, value) in &self.known {
-            if let Some(why) = self.section.rules.waits(name, &self.values, Some(live)) {
+            if let Some(why) =
+                self.section.rules.waits(self.section, name, &self.values, Some(live))
+            {
                 waiting.entry(why).or_default().push(name.clone());
                 continue;
             }
@@ -295,7 +297,7 @@ impl<'a> Comparing<'a> {
         let changes = changes.map(|name| self.change(name, None)).collect();
         let user = self.section.identity.iter().find_map(|name| {
             let named = self.field(name).names.filter(|named| *named == Named::User)?;
-            self.context.names.id(named, self.values.get(*name)?.text()?)
+            self.context.names.known_id(named, self.values.get(*name)?.text()?)
         });
         let effects = self.effects(user, &Object::new());
         let step = Step::new(

@@ -127,7 +127,7 @@ impl Job<'_> {
         let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
         let body = forms::body(self.section, declared, Route::Create, self.names)?;
         let request = op.request().arg("id", self.target.id()).fields(body);
-        Ok(request.sensitive(forms::sensitive(self.section)))
+        Ok(self.told(request))
     }
 
     /// The requests that edit it: one for data, one for each file.
@@ -144,10 +144,8 @@ impl Job<'_> {
         let body = forms::edit_body(self.section, declared, live, changed, self.names)?;
         let (files, data) = apart(body);
         let repeated = forms::repeated(self.section, live, self.names);
-        let data = (!data.is_empty()).then(|| {
-            let request = self.addressed(op, live).fields(data).repeating(repeated);
-            request.sensitive(forms::sensitive(self.section))
-        });
+        let data = (!data.is_empty())
+            .then(|| self.told(self.addressed(op, live).fields(data).repeating(repeated)));
         let files = files.into_iter().map(|file| self.addressed(op, live).fields([file].into()));
         Ok(data.into_iter().chain(files).map(Call::from).collect())
     }
@@ -168,15 +166,17 @@ impl Job<'_> {
         let declared = declared.map(|(name, value)| (name.clone(), value.clone())).collect();
         new.extend(forms::body(self.section, &declared, Route::Create, self.names)?);
         let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
-        let add = |body| {
-            let request = op.request().arg("id", self.target.id()).fields(body);
-            request.sensitive(forms::sensitive(self.section))
-        };
+        let add = |body| self.told(op.request().arg("id", self.target.id()).fields(body));
         Ok(vec![
             self.remove(live)?.once().into(),
             add(new).into(),
             Call { request: add(as_it_is), restores: true },
         ])
+    }
+
+    /// With what is secret in its body, and what is named there.
+    fn told(&self, request: Request<Write>) -> Request<Write> {
+        request.sensitive(forms::sensitive(self.section)).naming(forms::naming(self.section))
     }
 
     /// The body that would create what is there.

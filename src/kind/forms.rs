@@ -6,45 +6,15 @@
 //! | comparable | both sides of a comparison | `maintainer` | `alice` | `[{user_id: 5}]`, live ones with their `id` |
 //! | sent | requests | `40` | `user_id: 5` | the rows to add, and the ids of those to remove |
 
-use std::collections::BTreeMap;
-
-use super::{Identity, LiveEntry, Section, Spec, Unable};
+use super::{Identity, LiveEntry, Names, Section, Spec, Unable};
 use crate::{
     field::{Codec, Compare, Field, Named, Route},
     level::Level,
+    operation::created_at,
     planted::Bug,
     text,
     value::{Fields, Json, Object, Value},
 };
-
-/// The ids of what entries name, by name in lower case; `None` where the service knows no such
-/// thing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names(BTreeMap<(Named, String), Option<u64>>);
-
-impl Names {
-    /// Takes in what was found for a name.
-    pub fn insert(&mut self, named: Named, name: &str, id: Option<u64>) {
-        self.0.insert((named, name.to_lowercase()), id);
-    }
-
-    /// Takes in what others found.
-    pub fn extend(&mut self, others: Self) {
-        self.0.extend(others.0);
-    }
-
-    /// The id of what is called `name`, if there is such a thing.
-    pub fn id(&self, named: Named, name: &str) -> Option<u64> {
-        self.0.get(&(named, name.to_lowercase())).copied().flatten()
-    }
-
-    /// What the thing with `id` is called, if an entry named it.
-    fn name(&self, named: Named, id: u64) -> Option<&str> {
-        let known =
-            |(key, found): (&(Named, String), &Option<u64>)| key.0 == named && *found == Some(id);
-        self.0.iter().find(|pair| known(*pair)).map(|((_, name), _)| name.as_str())
-    }
-}
 
 /// What `declared` names, in each of its fields and in the rows of its lists: by which field, what
 /// sort of thing, and its name.
@@ -147,7 +117,7 @@ fn comparable_row(spec: &Spec, row: &Json, names: &Names) -> Json {
     let fields = row_fields(spec).filter_map(|(name, field)| {
         let value = row.get(name)?;
         let id = field.names.zip(value.as_str()).and_then(|(named, name)| names.id(named, name));
-        Some((field.sent_name(name).to_owned(), id.map_or_else(|| value.clone(), Json::from)))
+        Some((field.sent_name(name).to_owned(), id.map_or_else(|| value.clone(), |id| id.sent())))
     });
     Json::Object(fields.collect())
 }
@@ -161,10 +131,12 @@ pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
     let row = |row: &Json| {
         let fields = row_fields(spec).filter_map(|(name, field)| {
             let value = row.get(field.sent_name(name))?;
-            let known = field
-                .names
-                .zip(value.as_u64())
-                .map(|(named, id)| names.name(named, id).map(|name| Json::from(name.to_owned())));
+            let called = |named| match created_at(value) {
+                Some(path) => Some(path),
+                None => names.name(named, value.as_u64()?),
+            };
+            let known = field.names.filter(|_| !value.is_string());
+            let known = known.map(|named| called(named).map(|name| Json::from(name.to_owned())));
             Some(match known {
                 Some(Some(known)) => (name.to_owned(), known),
                 Some(None) => (field.sent_name(name).to_owned(), value.clone()),
@@ -255,7 +227,7 @@ pub fn sent(
     let sent_name = field.sent_name(name).to_owned();
     let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
     let sent = match (field.names, plain) {
-        (Some(named), Json::String(text)) => known(named, text, names, name)?.into(),
+        (Some(named), Json::String(text)) => known(named, text, names, name)?,
         _ if field.compare == Compare::Rows => rows_sent(section, name, plain, names)?,
         _ if field.codec == Codec::Level => Level::number_of(plain),
         _ => cleared(plain),
@@ -263,8 +235,8 @@ pub fn sent(
     Ok((sent_name, Value::Plain(sent)))
 }
 
-fn known(named: Named, name: &str, names: &Names, field: &str) -> Result<u64, Unable> {
-    names.id(named, name).ok_or_else(|| Unable::unknown(named, name, field))
+fn known(named: Named, name: &str, names: &Names, field: &str) -> Result<Json, Unable> {
+    names.id(named, name).map(|id| id.sent()).ok_or_else(|| Unable::unknown(named, name, field))
 }
 
 fn rows_sent(section: Section, name: &str, rows: &Json, names: &Names) -> Result<Json, Unable> {
@@ -277,7 +249,7 @@ fn rows_sent(section: Section, name: &str, rows: &Json, names: &Names) -> Result
             let sent_name = field.sent_name(part);
             let Some(value) = row.get(part).or_else(|| row.get(sent_name)) else { continue };
             let value = match (field.names, value) {
-                (Some(named), Json::String(text)) => known(named, text, names, name)?.into(),
+                (Some(named), Json::String(text)) => known(named, text, names, name)?,
                 _ if field.codec == Codec::Level => Level::number_of(value),
                 _ => value.clone(),
             };
@@ -352,6 +324,14 @@ pub fn sensitive(section: Section) -> Vec<String> {
     let specs = section.table().specs().iter();
     let secret = specs.filter(|spec| spec.field.secrecy != crate::field::Secrecy::Open);
     secret.map(|spec| spec.field.sent_name(&spec.name).to_owned()).collect()
+}
+
+/// The fields of a body that name things by their id.
+pub fn naming(section: Section) -> Vec<String> {
+    let specs = section.table().specs().iter();
+    let naming =
+        specs.filter(|spec| spec.field.names.is_some() || spec.field.compare == Compare::Rows);
+    naming.map(|spec| spec.field.sent_name(&spec.name).to_owned()).collect()
 }
 
 /// Whether a declared and a live value, both comparable, are the same: mappings by the keys that

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Id;
 use crate::{
     field::{Named, Scope, Tier},
     value::{Json, Object},
@@ -31,7 +32,7 @@ impl Target {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
     /// Its id.
-    pub id: u64,
+    pub id: Id,
     /// Whose it is.
     pub owner: NamespaceOwner,
 }

@@ -16,6 +16,7 @@ pub mod calls;
 mod effect;
 pub mod forms;
 mod live;
+mod names;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -34,8 +35,9 @@ use crate::{
 
 pub use calls::{Call, Job, Unable};
 pub use effect::{Capability, Effect};
-pub use forms::{Names, plain_text, same};
+pub use forms::{plain_text, same};
 pub use live::{Facts, LiveEntry, Namespace, NamespaceOwner, Target};
+pub use names::{Created, Id, Names};
 pub use table::{Spec, Table};
 
 use std::sync::LazyLock;
@@ -159,6 +161,8 @@ pub enum Place {
 /// How a container is found and looked at.
 #[derive(Debug)]
 pub struct Itself {
+    /// The level of access that whoever creates one has at least.
+    pub creator: u8,
     /// The request for the one with this path or id.
     pub get: fn(&str) -> Request<Read>,
     /// The field of its object that holds its path.
@@ -390,6 +394,7 @@ pub trait Rules: Sync {
     /// The end of a sentence that starts with "waits".
     fn waits(
         &self,
+        _section: Section,
         _name: &str,
         _declared: &Fields,
         _live: Option<&LiveEntry>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Call, Fault, Job, LiveEntry, Names, Namespace, NamespaceOwner, Section, Target, calls::Act,
+    Call, Fault, Id, Job, LiveEntry, Names, Namespace, NamespaceOwner, Section, Target, calls::Act,
 };
 use crate::{
     field::Scope,
@@ -38,7 +38,7 @@ pub(crate) fn new_target(owner: NamespaceOwner) -> Target {
         scope: Scope::Project,
         path: Arc::from("acme/shop"),
         id: None,
-        namespace: Some(Namespace { id: 3, owner }),
+        namespace: Some(Namespace { id: Id::Known(3), owner }),
     }
 }
 

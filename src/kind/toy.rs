@@ -181,7 +181,13 @@ impl Rules for Toys {
         raw.contains_key("glued").then_some("glued to the floor")
     }
 
-    fn waits(&self, name: &str, _: &Fields, live: Option<&LiveEntry>) -> Option<&'static str> {
+    fn waits(
+        &self,
+        _: Section,
+        name: &str,
+        _: &Fields,
+        live: Option<&LiveEntry>,
+    ) -> Option<&'static str> {
         (name == "label" && live.is_none()).then_some("until the paint is dry")
     }
 

@@ -1,12 +1,13 @@
-//! The group itself: how one is found. undrift neither creates nor deletes one yet.
+//! The group itself: how one is found and created. undrift never deletes one.
 
+use super::creation::Creation;
 use crate::{
-    field::Scope,
-    kind::{Facts, Home, Itself, Kind, Place, Plain, Shape},
+    field::{Route, Scope},
+    kind::{Call, Facts, Home, Itself, Job, Kind, Place, Rules, Shape, Unable, calls::Act},
     level::OWNER,
     operation,
     page::Rows,
-    value::{Json, Object},
+    value::{Fields, Json, Object},
 };
 
 /// The group itself.
@@ -19,6 +20,7 @@ pub static KIND: Kind = Kind {
     homes: &[Home {
         scope: Scope::Group,
         place: Place::Itself(&Itself {
+            creator: OWNER,
             // Its projects are a list of their own; here they would cost much and say nothing.
             get: |path| {
                 operation::GROUP_GET.request().arg("id", path).query("with_projects", false)
@@ -33,8 +35,22 @@ pub static KIND: Kind = Kind {
         rows: Rows::with_id(&["full_path"]),
         ..Home::PLAIN
     }],
-    rules: &Plain,
+    rules: &Group,
 };
+
+struct Group;
+
+impl Rules for Group {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        let Act::Create(declared) = job.act else { return Err(Unable::Needless) };
+        let parent = job.target.namespace.as_ref();
+        let within = parent.map(|parent| ("parent_id".to_owned(), parent.id.sent().into()));
+        let post = operation::GROUP_CREATE.request();
+        let (route, edit) = (Route::Create, operation::GROUP_UPDATE);
+        let within = Fields::from_iter(within);
+        Creation { post, route, edit, within }.calls(job, declared)
+    }
+}
 
 /// The field that the service shows to owners only. Its value is never looked at.
 const RUNNERS_TOKEN: &str = "runners_token";

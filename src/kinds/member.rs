@@ -136,7 +136,7 @@ impl Rules for Members {
             Act::Remove(_) => return job.plain(),
             Act::Create(declared) => {
                 let name = declared.get("user").and_then(Value::text).unwrap_or_default();
-                (declared, job.names.id(Named::User, name), None)
+                (declared, job.names.known_id(Named::User, name), None)
             }
             Act::Change(declared, live, changed) => (declared, live.id(), Some(changed)),
         };

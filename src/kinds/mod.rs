@@ -1,5 +1,6 @@
 //! Every kind that undrift manages. A new one is a file here and a line below.
 
+mod creation;
 pub mod operations;
 pub mod reference;
 pub mod words;

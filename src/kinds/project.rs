@@ -1,20 +1,18 @@
-//! The project itself (reference 2, 4.2 and 4.3): how one is found, and how it is created along
-//! with its settings: a POST with what a create accepts, a PUT with what only an edit accepts, and
-//! each file on its own. undrift never deletes one.
+//! The project itself (reference 2, 4.2 and 4.3): how one is found and created. undrift never
+//! deletes one.
 
 use std::sync::LazyLock;
 
-use super::settings::fields::Create as CreateOnly;
+use super::{creation::Creation, settings::fields::Create as CreateOnly};
 use crate::{
     diagnostic::Severity,
-    field::{Field, Route, Scope},
+    field::{Route, Scope},
     kind::{
         Call, Facts, Fault, Home, Itself, Job, Kind, NamespaceOwner, Place, Rules, Shape, Table,
-        Target, Unable,
-        calls::{Act, apart},
-        forms,
+        Unable, calls::Act,
     },
-    operation::{self, Request, Write},
+    level::MAINTAINER,
+    operation,
     page::Rows,
     schema,
     value::{Fields, Json, Object, Value},
@@ -33,6 +31,7 @@ pub static KIND: Kind = Kind {
         scope: Scope::Project,
         fields: &TABLE,
         place: Place::Itself(&Itself {
+            creator: MAINTAINER,
             get: |path| operation::PROJECT_GET.request().arg("id", path),
             path: "path_with_namespace",
             facts,
@@ -97,7 +96,7 @@ fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
     // Without a namespace the service would take the caller's own: rather nothing than a project in
     // the wrong place.
     let Some(namespace) = &job.target.namespace else { return Err(Unable::Needless) };
-    let (mut post, route) = match namespace.owner {
+    let (post, route) = match namespace.owner {
         NamespaceOwner::User(user) => (
             operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user),
             Route::CreateForUser,
@@ -106,70 +105,18 @@ fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
             (operation::PROJECT_CREATE.request(), Route::Create)
         }
     };
-    let slug = job.target.path.rsplit('/').next().unwrap_or_default();
-    let mut first =
-        Fields::from([("name".to_owned(), slug.into()), ("path".to_owned(), slug.into())]);
-    if route == Route::Create {
-        first.insert("namespace_id".into(), Json::from(namespace.id).into());
-    }
-    let mut then = Fields::new();
-    let settings = super::settings::KIND.in_scope(Scope::Project);
-    let is_sent = |name: &str, value| {
-        let waits = settings.and_then(|kind| kind.rules.waits(name, declared, None));
-        !says_nothing(name, value) && waits.is_none()
+    let namespace = match route {
+        Route::Create => Fields::from([("namespace_id".to_owned(), namespace.id.sent().into())]),
+        _ => Fields::new(),
     };
-    for (name, value) in declared.iter().filter(|(name, value)| is_sent(name, value)) {
-        let field = treatment(name);
-        let body = if field.accepted.on(route) && !comes_later(value) {
-            &mut first
-        } else if field.accepted.on(Route::Edit) {
-            &mut then
-        } else {
-            continue;
-        };
-        let section = if TABLE.get(name).is_some() { Some(job.section) } else { settings };
-        if let Some(section) = section {
-            body.extend([forms::sent(section, name, value, job.names)?]);
-        }
-    }
-    post = post.fields(first);
-    Ok(std::iter::once(post).chain(edits(job.target, then)).map(Call::from).collect())
-}
-
-/// How the service treats a field of `settings:` or `create:`.
-fn treatment(name: &str) -> &'static Field {
-    let settings = super::settings::KIND.homes[0].fields;
-    TABLE.get(name).map_or_else(|| settings.field(name), |spec| &spec.field)
-}
-
-/// Whether a new project is the same without this: no avatar to clear, and a switch of `create:`
-/// that is off. The service has answered a `use_custom_template` of false with an internal error,
-/// so what is off is left out.
-fn says_nothing(name: &str, value: &Value) -> bool {
-    (treatment(name).upload && value.is_null())
-        || (TABLE.get(name).is_some() && value.plain() == Some(&Json::Bool(false)))
-}
-
-/// Whether a field that a create accepts has to wait for the edit: a form with a file cannot carry
-/// what is nested.
-const fn comes_later(value: &Value) -> bool {
-    matches!(value, Value::File(_))
+    Creation { post, route, edit: operation::PROJECT_UPDATE, within: namespace }
+        .calls(job, declared)
 }
 
 /// Whether what a project is created with makes its first branch at once. An import or a template
 /// does so later, in the background.
 pub(super) fn makes_a_branch(declared: &Fields) -> bool {
     is_on(declared, "initialize_with_readme")
-}
-
-/// The edits that carry `body`: one for data, one for each file.
-fn edits(target: &Target, body: Fields) -> Vec<Request<Write>> {
-    let (files, data) = apart(body);
-    let files = files.into_iter().map(|file| Fields::from([file]));
-    let bodies = std::iter::once(data).filter(|data| !data.is_empty()).chain(files);
-    bodies
-        .map(|body| operation::PROJECT_UPDATE.request().arg("id", target.id()).fields(body))
-        .collect()
 }
 
 fn is_on(fields: &Fields, name: &str) -> bool {
@@ -224,11 +171,12 @@ mod tests {
 
     use super::*;
     use crate::{
+        field::Scope,
         kind::{
-            Names,
+            Names, Target,
             testing::{collect, fields, new_target, requests},
         },
-        operation::{PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_UPDATE},
+        operation::{PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_UPDATE, Request, Write},
     };
 
     fn create_at(target: &Target, declared: &Fields) -> Vec<Request<Write>> {

@@ -1,9 +1,10 @@
-//! The settings of a project (reference 2, 4.3; reference 1, 2.8).
+//! The settings of a project (reference 2, 4.3; reference 1, 2.8) and of a group.
 //!
-//! They are part of the project object and come into being along with it: see [`super::project`].
-//! The fields are in [`fields`].
+//! They are part of the container's own object and come into being along with it: see
+//! [`super::creation`]. The fields are in [`fields`] and [`group`].
 
 pub mod fields;
+pub mod group;
 
 use std::sync::LazyLock;
 
@@ -11,8 +12,8 @@ use crate::{
     diagnostic::Severity,
     field::Scope,
     kind::{
-        Capability, Change, Create, Effect, Fault, Home, Kind, LiveEntry, Place, Rules, Shape,
-        Spec, Table,
+        Capability, Change, Create, Effect, Fault, Home, Kind, LiveEntry, Place, Rules, Section,
+        Shape, Spec, Table,
         forms::{self, enabled},
     },
     operation, schema,
@@ -20,10 +21,12 @@ use crate::{
 };
 
 pub use fields::ProjectSettings;
+pub use group::GroupSettings;
 
 use super::project;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<ProjectSettings>()));
+static OF_GROUPS: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<GroupSettings>()));
 
 /// The section `settings`.
 pub static KIND: Kind = Kind {
@@ -32,14 +35,24 @@ pub static KIND: Kind = Kind {
     shape: Shape::Mapping,
     identity: &[],
     required: &[],
-    homes: &[Home {
-        scope: Scope::Project,
-        fields: &TABLE,
-        place: Place::Object,
-        create: Create::Container,
-        change: Change::Edit(operation::PROJECT_UPDATE),
-        ..Home::PLAIN
-    }],
+    homes: &[
+        Home {
+            scope: Scope::Project,
+            fields: &TABLE,
+            place: Place::Object,
+            create: Create::Container,
+            change: Change::Edit(operation::PROJECT_UPDATE),
+            ..Home::PLAIN
+        },
+        Home {
+            scope: Scope::Group,
+            fields: &OF_GROUPS,
+            place: Place::Object,
+            create: Create::Container,
+            change: Change::Edit(operation::GROUP_UPDATE),
+            ..Home::PLAIN
+        },
+    ],
     rules: &Settings,
 };
 
@@ -69,6 +82,7 @@ impl Rules for Settings {
     // The service refuses a default branch that is not there, and an empty repository has none.
     fn waits(
         &self,
+        section: Section,
         name: &str,
         declared: &Fields,
         live: Option<&LiveEntry>,
@@ -77,7 +91,8 @@ impl Rules for Settings {
             Some(live) => live.fields.get(name).is_some_and(Json::is_null),
             None => !project::makes_a_branch(declared),
         };
-        (name == "default_branch" && is_empty()).then_some("until the repository has a branch")
+        let is_of_repository = section.home.scope == Scope::Project && name == "default_branch";
+        (is_of_repository && is_empty()).then_some("until the repository has a branch")
     }
 
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
@@ -183,11 +198,16 @@ mod tests {
         ] {
             let entry = live(section("settings"), raw.clone());
             assert_eq!(
-                Settings.waits("default_branch", &declared, Some(&entry)).is_some(),
+                Settings
+                    .waits(section("settings"), "default_branch", &declared, Some(&entry))
+                    .is_some(),
                 waits,
                 "{raw}"
             );
-            assert_eq!(Settings.waits("description", &declared, Some(&entry)), None);
+            assert_eq!(
+                Settings.waits(section("settings"), "description", &declared, Some(&entry)),
+                None
+            );
         }
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use super::Observer;
 use crate::{
     api::ApiError,
-    kind::{Namespace, NamespaceOwner},
+    kind::{Id, Namespace, NamespaceOwner},
     operation,
     page::Rows,
     value::Json,
@@ -39,6 +39,11 @@ impl<T: Clone> LookUps<T> {
             .or_default()
             .clone();
         known.get_or_init(|| async { look_up().await }).await.clone()
+    }
+
+    /// Forgets what is known of `name`.
+    pub(super) fn forget(&self, name: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 }
 
@@ -81,7 +86,7 @@ impl Observer {
                 Err(error) => Err(error),
             }
         };
-        self.ids.of(&format!("group {key}"), look_up).await
+        self.ids.of(&group_key(&key), look_up).await
     }
 
     /// The namespace at `path`.
@@ -94,9 +99,11 @@ impl Observer {
             };
             Ok(match (found["id"].as_u64(), &found["kind"]) {
                 (Some(id), kind) if kind == "user" => {
-                    Some(Namespace { id, owner: self.namespace_owner(path).await? })
+                    Some(Namespace { id: Id::Known(id), owner: self.namespace_owner(path).await? })
                 }
-                (Some(id), _) => Some(Namespace { id, owner: NamespaceOwner::Group }),
+                (Some(id), _) => {
+                    Some(Namespace { id: Id::Known(id), owner: NamespaceOwner::Group })
+                }
                 (None, _) => None,
             })
         };
@@ -132,6 +139,11 @@ impl Observer {
         }
         Ok(self.user(username).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User))
     }
+}
+
+/// Under which name the id of the group at `path` is known.
+pub(super) fn group_key(path: &str) -> String {
+    format!("group {path}")
 }
 
 /// Whether a namespace is the one at `path`. Paths are the same in any case.

@@ -222,7 +222,7 @@ impl Observer {
     /// What is known of a container that is not there. What its sections name is looked up if it is
     /// about to be created.
     async fn absent(&self, container: &Container, presence: Presence) -> Result<Live, ApiError> {
-        let creates = matches!(presence, Presence::Missing(_))
+        let creates = matches!(presence, Presence::Missing(_) | Presence::NoNamespace(_))
             && matches!(container.create, Creation::Allowed(_));
         let mut live = Live::of(presence, self.now());
         for section in container.sections.values().filter(|_| creates) {
@@ -236,6 +236,14 @@ impl Observer {
             }
         }
         Ok(live)
+    }
+
+    /// Forgets what was looked up about the group at `path`, which was created since.
+    pub fn appeared(&self, path: &str) {
+        let path = path.to_lowercase();
+        self.ids.forget(&lookups::group_key(&path));
+        self.namespaces.forget(&path);
+        self.inherited.forget(&path);
     }
 
     fn now(&self) -> Duration {

@@ -13,6 +13,7 @@
 
 mod parameter;
 mod parameters;
+mod pending;
 mod table;
 mod wanted;
 
@@ -26,6 +27,7 @@ use crate::{
 };
 
 pub use parameter::{Parameter, Place, Type};
+pub use pending::{created_at, id_of};
 pub use table::*;
 pub use wanted::Wanted;
 
@@ -276,6 +278,7 @@ impl<E: Copy> Op<E> {
             body: Body::None,
             repeated: Sealed(Vec::new()),
             sensitive: Vec::new(),
+            naming: Vec::new(),
             once: false,
             wanted: Wanted::All,
             effect: PhantomData,
@@ -364,6 +367,8 @@ pub struct Request<E> {
     repeated: Sealed,
     /// The fields of the body whose values no text may quote, even where they are plain.
     sensitive: Vec<String>,
+    /// The fields of the body that name things by an id that is still missing.
+    naming: Vec<String>,
     /// Whether a second sending may undo what comes after the first.
     once: bool,
     /// What is kept of the objects of the answer.
@@ -466,6 +471,39 @@ impl<E> Request<E> {
     /// Whether no text may quote the value of this field.
     pub fn is_sensitive(&self, field: &str) -> bool {
         self.sensitive.iter().any(|name| name == field)
+    }
+
+    /// Says which fields of the body, as it is now, name things by their id: there, what [`id_of`] makes stands for
+    /// an id that is filled in when the request is sent.
+    #[must_use]
+    pub fn naming(mut self, fields: impl IntoIterator<Item = String>) -> Self {
+        let waits = |name: &String| {
+            let value = self.body_fields().and_then(|body| body.get(name)?.plain());
+            value.is_some_and(|json| !pending::paths(json).is_empty())
+        };
+        self.naming = fields.into_iter().filter(waits).collect();
+        self
+    }
+
+    /// The paths of what has to be created before it can be sent.
+    pub fn waits_for(&self) -> impl Iterator<Item = &str> {
+        let named = self.naming.iter().filter_map(|name| self.body_fields()?.get(name)?.plain());
+        named.flat_map(pending::paths)
+    }
+
+    /// The same with the ids that it waits for.
+    ///
+    /// # Errors
+    /// The path of something of which `id` does not know the id.
+    pub fn with_ids(mut self, id: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
+        if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
+            for name in &self.naming {
+                if let Some(Value::Plain(json)) = fields.get_mut(name) {
+                    pending::fill_in(json, &id)?;
+                }
+            }
+        }
+        Ok(self)
     }
 
     /// Whether it is right only as long as what it was built from is there: it repeats live values,
@@ -645,6 +683,7 @@ mod tests {
                     "fork-relation-create",
                     "push-rule-add",
                     "protected-branch-add",
+                    "group-create",
                 ],
             ),
             (Again::Second, &["project-upload", "project-import-members", "hook-add"]),
@@ -680,6 +719,8 @@ mod tests {
             "push-rule-edit",
             "protected-branch-add",
             "protected-branch-edit",
+            "group-create",
+            "group-edit",
         ];
         assert_eq!(showing, expected);
         assert!(

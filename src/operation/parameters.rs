@@ -259,6 +259,10 @@ pub(super) const PROJECT_PATH: List =
 pub(super) const PROJECT_NAME: List = &[body("name", Text, "The name that people see.").required()];
 pub(super) const NAMESPACE_ID: List =
     &[body("namespace_id", Integer, "The id of the namespace; the owner's own if left out.")];
+pub(super) const GROUP_PATH: List =
+    &[body("path", Text, "The last part of the full path.").required()];
+pub(super) const PARENT: List =
+    &[body("parent_id", Integer, "The id of the group that it is in; none if left out.")];
 pub(super) const FORK: List = &[
     body("name", Text, "The name of the fork."),
     body("path", Text, "The last part of the fork's full path."),

@@ -174,6 +174,10 @@ operations! {
     Read NAMESPACE_FIND = "namespace-find" Get "/namespaces", "find namespaces by a part of their path", "supporting", List,
         [SEARCHED_NAMESPACE, PAGING];
     Read GROUP_GET = "group-get" Get "/groups/:id", "get a group", "supporting", One, [GROUP, WITH_PROJECTS];
+    Write GROUP_CREATE = "group-create" Post "/groups", "create a group, in another one or by itself", "supporting", One,
+        [GROUP_PATH, PARENT].fields_of(Scope::Group, "settings", Route::Create).again(Again::Refused).shows();
+    Write GROUP_UPDATE = "group-edit" Put "/groups/:id", "edit a group, or upload its avatar", "supporting", One,
+        [GROUP].fields_of(Scope::Group, "settings", Route::Edit).shows();
     Read GROUP_PROJECTS = "group-project-list" Get "/groups/:id/projects", "list a group's projects", "supporting", List,
         [GROUP, OF_SUBGROUPS, LISTING, ORDER, PAGING];
 }

@@ -9,12 +9,15 @@ use crate::{
     desired::{Container, Creation, Declared, DeclaredSection},
     diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Step},
     field::{Named, Scope},
-    kind::{Capability, Effect, Facts, Job, LiveEntry, Shape, calls::Act},
+    kind::{
+        Capability, Effect, Facts, Job, LiveEntry, Namespace, NamespaceOwner, Shape, Target,
+        calls::Act, forms,
+    },
     kinds,
     live::{Collection, Live, Presence},
     origin::Origin,
     text::escape,
-    value::Fields,
+    value::{Fields, Object},
 };
 
 /// Plans one container. If [`Findings::questions`](diff::Findings::questions) is not empty, the
@@ -22,6 +25,7 @@ use crate::{
 pub fn container(declared: &Container, live: &Live, settings: &Settings) -> ContainerPlan {
     let mut plan = ContainerPlan::default();
     let address = declared.address();
+    let names = live.names.with(&settings.created);
     let planning = |target, personal_owner| Planning {
         declared,
         live,
@@ -32,7 +36,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             container: &address,
             caller: &settings.caller,
             personal_owner,
-            names: &live.names,
+            names: &names,
             inherited: live.inherited.as_ref(),
             secrets: &settings.secrets,
             resend: &settings.resend,
@@ -42,23 +46,17 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         Presence::Here(target, facts) => {
             planning(target, facts.personal_owner).here(facts, &mut plan);
         }
-        Presence::Missing(target) => match &declared.create {
-            Creation::Allowed(create) => planning(target, None).create(create, &mut plan),
-            other => {
-                let unselected = matches!(other, Creation::Unselected);
-                plan.close(missing(declared, &address, unselected));
+        Presence::Missing(target) => planning(target, None).missing(&mut plan),
+        // What is in a group that this run creates is missing too.
+        Presence::NoNamespace(group) => match settings.created.id(group) {
+            Some(id) => {
+                let namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
+                let path = declared.path.clone();
+                let target = Target { scope: declared.scope, path, id: None, namespace };
+                planning(&target, None).missing(&mut plan);
             }
+            None => plan.close(missing_namespace(declared, &address, group)),
         },
-        Presence::NoNamespace(namespace) => plan.close(Problem {
-            address,
-            code: "missing-namespace",
-            message: format!(
-                "no group or user `{}` exists, or the token cannot see it",
-                escape(namespace)
-            ),
-            help: Some("create the group first, or correct `path`".into()),
-            origin: declared.origin.clone(),
-        }),
         Presence::Moved { to } => plan.close(moved(declared, &address, to.as_deref())),
         Presence::Deleting { since } => plan.close(deleting(declared, &address, since.as_deref())),
         Presence::Unreadable(reason) => {
@@ -75,18 +73,29 @@ fn missing(declared: &Container, address: &Address, unselected: bool) -> Problem
         Scope::Group => "missing-group",
         Scope::Project => "missing-project",
     };
-    let help = match (unselected, declared.scope) {
-        (true, _) => format!("select it as a whole to create it: `--only {}`", address.path),
-        (_, Scope::Project) => {
-            "write `create: true` to allow undrift to create it, or correct `path`".to_owned()
-        }
-        (_, Scope::Group) => "create it, or correct `path`".to_owned(),
+    let help = if unselected {
+        format!("select it as a whole to create it: `--only {}`", address.path)
+    } else {
+        "write `create: true` to allow undrift to create it, or correct `path`".to_owned()
     };
     Problem {
         address: address.clone(),
         code,
         message: format!("the {noun} `{}` does not exist", address.path),
         help: Some(help),
+        origin: declared.origin.clone(),
+    }
+}
+
+fn missing_namespace(declared: &Container, address: &Address, namespace: &str) -> Problem {
+    let namespace = escape(namespace);
+    Problem {
+        address: address.clone(),
+        code: "missing-namespace",
+        message: format!("no group or user `{namespace}` exists, or the token cannot see it"),
+        help: Some(format!(
+            "declare the group with `create: true`, select it too if it is (`--only {namespace}`), or correct `path`"
+        )),
         origin: declared.origin.clone(),
     }
 }
@@ -313,7 +322,18 @@ impl Planning<'_> {
             .collect()
     }
 
-    /// The container is not there: it comes first, with what comes into being along with it, and
+    /// The container is not there.
+    fn missing(&self, plan: &mut ContainerPlan) {
+        match &self.declared.create {
+            Creation::Allowed(create) => self.create(create, plan),
+            other => {
+                let unselected = matches!(other, Creation::Unselected);
+                plan.close(missing(self.declared, self.address, unselected));
+            }
+        }
+    }
+
+    /// It comes first, with what comes into being along with it, and
     /// everything else after it.
     fn create(&self, create: &Declared, plan: &mut ContainerPlan) {
         match self.creation(create, plan) {
@@ -339,13 +359,13 @@ impl Planning<'_> {
     fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Box<Problem>> {
         let (own, _) = kinds::container(self.declared.scope);
         let own_fields = create.iter().map(|(name, field)| (own, name, field));
-        let along = self.in_order().filter(|(_, section)| section.of.comes_with_container());
-        let along = along.flat_map(|(_, section)| {
+        let along = || self.in_order().filter(|(_, section)| section.of.comes_with_container());
+        let along_fields = along().flat_map(|(_, section)| {
             let fields = section.entries.iter().flat_map(|entry| entry.fields.iter());
             fields.map(|(name, field)| (section.of, name, field))
         });
         let fields: BTreeMap<_, _> = own_fields
-            .chain(along)
+            .chain(along_fields)
             .map(|(section, name, field)| (name, (section, field)))
             .collect();
         let values: Fields = fields
@@ -354,7 +374,7 @@ impl Planning<'_> {
             .collect();
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
-            match section.rules.waits(name, &values, None) {
+            match section.rules.waits(*section, name, &values, None) {
                 Some(why) => {
                     let note = self.note(Reason::Waits { why: why.into() }, &field.origin);
                     plan.findings.notes.push(Note {
@@ -378,6 +398,10 @@ impl Planning<'_> {
             Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
         })?;
         let step = Step::new(self.address.clone(), Action::Create, origin, changes, sends);
-        Ok(Step { effects: vec![Effect::Provides(Capability::Exists)], ..step })
+        let after = forms::plain(&values);
+        let effects = along().flat_map(|(_, s)| s.of.rules.effects(None, &Object::new(), &after));
+        let visibility = effects.filter(|effect| matches!(effect, Effect::Visibility { .. }));
+        let effects = std::iter::once(Effect::Provides(Capability::Exists)).chain(visibility);
+        Ok(Step { effects: effects.collect(), ..step })
     }
 }

@@ -192,12 +192,16 @@ fn word(level: u8) -> &'static str {
 /// The visibilities, from the narrowest.
 const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
 
+/// The place of a visibility among them.
+pub(super) fn visibility_rank(word: &str) -> Option<usize> {
+    VISIBILITIES.iter().position(|known| *known == word)
+}
+
 /// Refuses to show a container to more people than before.
 fn visibility(step: &Step) -> Option<Refusal> {
-    let rank = |word: &str| VISIBILITIES.iter().position(|known| *known == word);
     let (before, after) = step.effects.iter().find_map(|effect| match effect {
         Effect::Visibility { before, after } => {
-            Some((before.as_deref().and_then(rank), rank(after)?))
+            Some((before.as_deref().and_then(visibility_rank), visibility_rank(after)?))
         }
         _ => None,
     })?;

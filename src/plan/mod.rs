@@ -7,6 +7,7 @@
 //! decided in one place, [`Plan::approve`].
 
 mod approve;
+mod connect;
 mod container;
 mod guard;
 mod order;
@@ -32,6 +33,7 @@ use crate::{
     desired::Container,
     diff::{Action, Findings, Incomplete, Problem, Reason, Shown, Step},
     field::Scope,
+    kind::Created,
     live::{Caller, Live},
     planted::Bug,
     secret::Secrets,
@@ -46,6 +48,8 @@ pub struct Settings {
     pub caller: Caller,
     /// What secret references stand for, as far as it is known here.
     pub secrets: Arc<Secrets>,
+    /// The groups that the run creates where they are missing.
+    pub created: Created,
     /// The objects whose write-only fields are sent again.
     pub resend: Vec<Selector>,
     /// What guards let pass.
@@ -113,7 +117,7 @@ impl Plan {
     pub fn sorted(mut self) -> Self {
         // Within a container the order of the steps keeps the edges; the sort is stable.
         self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
-        order::connect(&mut self.findings.steps);
+        self.findings.problems.extend(connect::connect(&mut self.findings.steps));
         self.findings.refusals.extend(guard::whole(&self.findings.steps));
         self.findings.notes.sort();
         self.findings.problems.sort();

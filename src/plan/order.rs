@@ -1,15 +1,14 @@
-//! The order of steps: edges with reasons, from what steps do, and a sequence that keeps them; in one
-//! container ([`arrange`]), and from one to another ([`connect`]).
+//! The order of the steps of one container: edges with reasons, from what steps do, and a sequence
+//! that keeps them. For those from one container to another, see [`connect`](super::connect).
 //!
 //! What provides a capability comes before what needs it, and what takes it away comes after. Every
 //! step needs the container, that it can be written, and the caller's access; a section may need
 //! more ([`Home::needs`](crate::kind::Home::needs)). Edges lead to a single step where there is
 //! one, and else to its section, so that their number does not grow with the product of the steps.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::{
-    address::Address,
     diff::{Action, Edge, Step},
     field::Scope,
     kind::{Capability, Effect},
@@ -26,37 +25,6 @@ const TAKERS: u8 = 4;
 const REMOVALS: u8 = 5;
 const OWN_ACCESS: u8 = 6;
 const ARCHIVE: u8 = 7;
-
-/// Adds the edges between steps of different containers: whom a rule names may get access from a
-/// group above.
-pub(super) fn connect(steps: &mut [Step]) {
-    let mut givers: HashMap<u64, Vec<Address>> = HashMap::new();
-    for step in &*steps {
-        for effect in &step.effects {
-            if let Effect::Access { user: Some(user), before: 0, after: 1.., .. } = effect {
-                givers.entry(*user).or_default().push(step.address.clone());
-            }
-        }
-    }
-    if givers.is_empty() {
-        return;
-    }
-    for step in steps {
-        let named = step.effects.iter().filter_map(|effect| match effect {
-            Effect::NeedsAccess(user) => givers.get(user),
-            _ => None,
-        });
-        let own = step.address.path.to_lowercase();
-        let is_above = |giver: &&Address| {
-            let below = own.strip_prefix(&giver.path.to_lowercase());
-            below.is_some_and(|below| below.starts_with('/'))
-        };
-        let reason = Capability::People.reason(Scope::Project);
-        let edges = named.flatten().filter(is_above).cloned();
-        let edges: Vec<_> = edges.map(|address| Edge { address, reason }).collect();
-        step.after.extend(edges);
-    }
-}
 
 /// A step with what decides its place.
 struct Placed {

@@ -147,6 +147,7 @@ impl World {
         let mut settings = Settings {
             caller: observer.caller().clone(),
             secrets,
+            created: desired.created(),
             resend: Vec::new(),
             limits: plan::Limits::default(),
         };

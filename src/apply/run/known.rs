@@ -132,8 +132,12 @@ impl Known {
             self.stale.extend(container.sections.keys());
             return;
         };
-        let facts = (itself.facts)(body);
-        let is_new = matches!(self.live.presence, Presence::Missing(_));
+        let mut facts = (itself.facts)(body);
+        let is_new = !matches!(self.live.presence, Presence::Here(..));
+        if is_new {
+            // The answer to a create may not show what its creator may do.
+            facts.level = facts.level.max(Some(itself.creator));
+        }
         let target = Target {
             scope: container.scope,
             path: container.path.clone(),

@@ -16,6 +16,7 @@ use crate::{
     },
     cause::Cause,
     diff::{Action, Step},
+    kind::Id,
     observe::ends_everything,
     operation::{Again, Request, Write},
     planted::Bug,
@@ -234,7 +235,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 walk.next_call();
                 continue;
             }
-            let request = call.request;
+            let request = match call.request.with_ids(|path| self.id_of(path)) {
+                Ok(request) => request,
+                Err(path) => {
+                    let unknown = format!("the id of `{}` is not known", text::escape(&path));
+                    let failed = Outcome::Failed(Cause::new(unknown));
+                    return Happened::Walked(walk, Next::Ended(failed, None));
+                }
+            };
             let freshness =
                 Freshness { until: walk.read_at.saturating_add(FRESH), attempt: walk.attempt };
             match self.apply.writer.send_fresh(request.clone(), freshness).await {
@@ -248,6 +256,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             walk.next_call();
         }
         Happened::Walked(walk, Next::Ended(Outcome::Done, None))
+    }
+
+    /// The id of what this run created at `path`.
+    fn id_of(&self, path: &str) -> Option<u64> {
+        match self.board.created().id(path)? {
+            Id::Known(id) => Some(id),
+            Id::OfStep(_) => None,
+        }
     }
 
     fn hear(&self, walk: &Walk, request: &Request<Write>, answer: &Json) {

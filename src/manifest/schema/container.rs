@@ -32,7 +32,6 @@ pub(super) fn schema(scope: Scope, to: Use) -> Json {
         Object::from_iter([("kind".to_owned(), kind(scope.document())), ("path".to_owned(), path)]);
     for of in kinds::sections(scope) {
         let section = match of.shape {
-            Shape::Container if of.table().specs().is_empty() => continue,
             Shape::Container => create(of),
             Shape::List => list(of, to),
             Shape::Mapping => mapping(of, to),

@@ -14,7 +14,7 @@ use crate::{
     },
     diff::{Note, Refusal, Shown},
     field::Named,
-    kind::{Capability, Effect, Namespace, NamespaceOwner, Target, testing::object},
+    kind::{Capability, Created, Effect, Id, Namespace, NamespaceOwner, Target, testing::object},
     live::{
         Collection, Presence, Question,
         testing::{CALLER, caller, here, target},
@@ -24,6 +24,7 @@ use crate::{
 };
 
 mod approve;
+mod connect;
 mod guards;
 mod order;
 
@@ -34,6 +35,7 @@ pub(super) fn settings(secrets: &[(&str, &str)]) -> Settings {
         ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
     found.resolve(&references);
     Settings {
+        created: Created::default(),
         caller: caller(),
         secrets: Arc::new(found),
         resend: Vec::new(),
@@ -251,7 +253,7 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
             "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]}),
         Unlisted::Delete,
     );
-    let namespace = Some(Namespace { id: 5, owner: NamespaceOwner::Group });
+    let namespace = Some(Namespace { id: Id::Known(5), owner: NamespaceOwner::Group });
     let target = Target { id: None, namespace, ..target(&declared) };
     let mut live = here(&declared, &json!({}));
     live.presence = Presence::Missing(target);
@@ -485,7 +487,7 @@ fn the_default_branch_waits_until_there_is_one() {
     ] {
         let mut declared = shop(&json!({"settings": settings_}), Unlisted::Report);
         declared.create = Creation::Allowed(fields(&create));
-        let namespace = Some(Namespace { id: 3, owner: NamespaceOwner::Group });
+        let namespace = Some(Namespace { id: Id::Known(3), owner: NamespaceOwner::Group });
         let target = Target { id: None, namespace, ..target(&declared) };
         let live = Live::of(Presence::Missing(target), Duration::ZERO);
         let plan = container(&declared, &live, &settings(&[]));
@@ -754,7 +756,7 @@ fn a_project_that_is_created_waits_for_nobody_who_could_not_be_looked_up() {
     declared.create = Creation::Allowed(Declared::default());
     let target = Target {
         id: None,
-        namespace: Some(Namespace { id: 3, owner: NamespaceOwner::Group }),
+        namespace: Some(Namespace { id: Id::Known(3), owner: NamespaceOwner::Group }),
         ..target(&declared)
     };
     let mut live = Live::of(Presence::Missing(target), Duration::ZERO);

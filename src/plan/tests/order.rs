@@ -40,7 +40,7 @@ fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
     Step { effects, ..Step::new(address, action, origin(1), Vec::new(), Vec::new()) }
 }
 
-fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {
+pub(super) fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {
     vec![Effect::Access { user: Some(user), before, after, ends: false }]
 }
 
@@ -132,34 +132,4 @@ fn sections_share_edges() {
     assert_eq!(edges, 300 + 2 * 300 + 2);
     let json = serde_json::to_string(&steps).unwrap();
     assert!(json.len() < 600 * 700, "{} bytes for 602 steps", json.len());
-}
-
-#[test]
-fn a_rule_waits_for_access_from_a_group_above() {
-    let in_group = |path: &str, section: &'static str, effects: Vec<Effect>| {
-        let address = Address::container(path.into()).section(section).entry("x");
-        Step { effects, ..Step::new(address, Action::Create, origin(1), Vec::new(), Vec::new()) }
-    };
-    let gives = |path: &str| in_group(path, "members", access(3, 0, 30));
-    let needs = in_group("acme/web/shop", "protected_branches", vec![Effect::NeedsAccess(3)]);
-    let edges = |givers: &[&str]| -> Vec<String> {
-        let mut steps: Vec<_> = givers.iter().map(|path| gives(path)).collect();
-        steps.push(needs.clone());
-        order::connect(&mut steps);
-        assert!(steps[..givers.len()].iter().all(|step| step.after.is_empty()));
-        steps[givers.len()].after.iter().map(|edge| edge.address.to_string()).collect()
-    };
-    assert_eq!(edges(&["acme"]), ["acme#members/x"]);
-    assert_eq!(edges(&["acme", "acme/web"]), ["acme#members/x", "acme/web#members/x"]);
-    for other in ["acme/we", "other", "acme/web/shop2"] {
-        assert_eq!(edges(&[other]), [] as [&str; 0], "{other}");
-    }
-    // Somebody who only changes had access before, and another user is another user.
-    let mut steps = vec![
-        in_group("acme", "members", access(3, 10, 30)),
-        in_group("acme", "members", access(4, 0, 30)),
-        needs,
-    ];
-    order::connect(&mut steps);
-    assert!(steps.iter().all(|step| step.after.is_empty()));
 }

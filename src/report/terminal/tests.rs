@@ -14,7 +14,7 @@ use crate::{
     apply::{Applied, Mismatch, MismatchReason, Outcome, StepResult},
     desired::{Container, Desired, Guard},
     diff::{Action, Findings, Incomplete, Note, Problem, Reason, Refusal},
-    kind::{Namespace, NamespaceOwner, Target},
+    kind::{Created, Id, Namespace, NamespaceOwner, Target},
     live::{
         Caller, Live, Presence,
         testing::{here_reading, target},
@@ -91,12 +91,13 @@ fn live(project: &Container, sections: &Json) -> Live {
 }
 
 fn missing(project: &Container) -> Live {
-    let namespace = Some(Namespace { id: 2, owner: NamespaceOwner::Group });
+    let namespace = Some(Namespace { id: Id::Known(2), owner: NamespaceOwner::Group });
     Live::of(Presence::Missing(Target { namespace, ..target(project) }), Duration::ZERO)
 }
 
 fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
     let settings = plan::Settings {
+        created: Created::default(),
         caller: Caller { id: 7, username: "alice".into(), administrator: false },
         secrets: Arc::new(Secrets::default()),
         resend: Vec::new(),

@@ -1,0 +1,106 @@
+//! What manifests name, and its ids: looked up, or of what the same run creates.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{field::Named, operation::id_of, value::Json};
+
+/// The ids of what entries name, by name in lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// What the service said; `None` where it knows no such thing.
+    found: BTreeMap<(Named, String), Option<u64>>,
+    /// What the run itself creates.
+    created: Created,
+}
+
+/// The groups that a run creates if they are missing, by path in lower case with what is
+/// known of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Created(Arc<BTreeMap<String, Creation>>);
+
+/// A group that a run creates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Creation {
+    path: Arc<str>,
+    id: Option<u64>,
+}
+
+/// What is known of an id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Id {
+    /// It is this one.
+    Known(u64),
+    /// It is that of the group at this path, which the run creates.
+    OfStep(Arc<str>),
+}
+
+impl Id {
+    /// As a request carries it.
+    pub fn sent(&self) -> Json {
+        match self {
+            Self::Known(id) => (*id).into(),
+            Self::OfStep(path) => id_of(path),
+        }
+    }
+}
+
+impl Created {
+    /// What becomes of the group at `path`, if the run creates it where it is missing.
+    pub fn id(&self, path: &str) -> Option<Id> {
+        let creation = self.0.get(&path.to_lowercase())?;
+        Some(creation.id.map_or_else(|| Id::OfStep(creation.path.clone()), Id::Known))
+    }
+
+    /// Takes in the id that the group at `path` was given.
+    pub fn insert(&mut self, path: &str, id: u64) {
+        Arc::make_mut(&mut self.0)
+            .insert(path.to_lowercase(), Creation { path: path.into(), id: Some(id) });
+    }
+}
+
+impl FromIterator<Arc<str>> for Created {
+    fn from_iter<I: IntoIterator<Item = Arc<str>>>(paths: I) -> Self {
+        let pending =
+            paths.into_iter().map(|path| (path.to_lowercase(), Creation { path, id: None }));
+        Self(Arc::new(pending.collect()))
+    }
+}
+
+impl Names {
+    /// Takes in what was found for a name.
+    pub fn insert(&mut self, named: Named, name: &str, id: Option<u64>) {
+        self.found.insert((named, name.to_lowercase()), id);
+    }
+
+    /// Takes in what others found.
+    pub fn extend(&mut self, others: Self) {
+        self.found.extend(others.found);
+    }
+
+    /// With what the run creates.
+    #[must_use]
+    pub fn with(&self, created: &Created) -> Self {
+        Self { found: self.found.clone(), created: created.clone() }
+    }
+
+    /// The id of what is called `name`, if there is or will be such a thing.
+    pub fn id(&self, named: Named, name: &str) -> Option<Id> {
+        let found = self.found.get(&(named, name.to_lowercase()))?.map(Id::Known);
+        found.or_else(|| self.created.id(name).filter(|_| named == Named::Group))
+    }
+
+    /// The id of what is called `name`, if it is there.
+    pub fn known_id(&self, named: Named, name: &str) -> Option<u64> {
+        match self.id(named, name)? {
+            Id::Known(id) => Some(id),
+            Id::OfStep(_) => None,
+        }
+    }
+
+    /// What the thing with `id` is called, if an entry named it.
+    pub(super) fn name(&self, named: Named, id: u64) -> Option<&str> {
+        let known =
+            |(key, found): (&(Named, String), &Option<u64>)| key.0 == named && *found == Some(id);
+        self.found.iter().find(|pair| known(*pair)).map(|((_, name), _)| name.as_str())
+    }
+}

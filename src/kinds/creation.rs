@@ -1,0 +1,78 @@
+//! How a container comes into being along with its settings: a POST with what a create accepts, a
+//! PUT with what only an edit accepts, and each file on its own.
+
+use crate::{
+    field::Route,
+    kind::{Call, Job, Section, Unable, calls::apart, forms},
+    operation::{Op, Request, Write},
+    value::{Fields, Json, Value},
+};
+
+/// The requests that create a container.
+pub(super) struct Creation {
+    /// The first, without a body.
+    pub(super) post: Request<Write>,
+    /// What it is.
+    pub(super) route: Route,
+    /// The others.
+    pub(super) edit: Op<Write>,
+    /// The fields that say where it is created.
+    pub(super) within: Fields,
+}
+
+impl Creation {
+    /// The calls that create the container of `job` with what is `declared` of it and of what comes
+    /// into being along with it.
+    ///
+    /// # Errors
+    /// If one names something that the service does not know.
+    pub(super) fn calls(self, job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
+        let slug = job.target.path.rsplit('/').next().unwrap_or_default();
+        let naming: Vec<_> = self.within.keys().cloned().collect();
+        let mut first = self.within;
+        first.insert("name".to_owned(), slug.into());
+        first.insert("path".to_owned(), slug.into());
+        let mut then = Fields::new();
+        let settings = super::settings::KIND.in_scope(job.target.scope);
+        for (name, value) in declared {
+            let own = job.section.table().get(name).map(|_| job.section);
+            let Some(section) = own.or(settings) else { continue };
+            let waits = section.rules.waits(section, name, declared, None);
+            if says_nothing(job.section, section, name, value) || waits.is_some() {
+                continue;
+            }
+            let accepted = section.field(name).accepted;
+            // A form with a file cannot carry what is nested.
+            let body = if accepted.on(self.route) && !matches!(value, Value::File(_)) {
+                &mut first
+            } else if accepted.on(Route::Edit) {
+                &mut then
+            } else {
+                continue;
+            };
+            body.extend([forms::sent(section, name, value, job.names)?]);
+        }
+        let edits = edits(job, self.edit, then);
+        Ok(std::iter::once(self.post.fields(first).naming(naming))
+            .chain(edits)
+            .map(Call::from)
+            .collect())
+    }
+}
+
+/// Whether a new container is the same without this: no picture to clear, and a switch of `create:`
+/// that is off. The service has answered a `use_custom_template` of false with an internal error,
+/// so what is off is left out.
+fn says_nothing(container: Section, section: Section, name: &str, value: &Value) -> bool {
+    let is_own = std::ptr::eq(section.kind, container.kind);
+    (section.field(name).upload && value.is_null())
+        || (is_own && value.plain() == Some(&Json::Bool(false)))
+}
+
+/// The edits that carry `body`: one for data, one for each file.
+fn edits(job: &Job<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
+    let (files, data) = apart(body);
+    let files = files.into_iter().map(|file| Fields::from([file]));
+    let bodies = std::iter::once(data).filter(|data| !data.is_empty()).chain(files);
+    bodies.map(|body| edit.request().arg("id", job.target.id()).fields(body)).collect()
+}

@@ -1,0 +1,78 @@
+//! Ids that are not known yet: of what the same run creates.
+//!
+//! A plan names what is still to be created by its path. Where a request carries the id of such a
+//! thing, [`id_of`] stands for it until the request is sent.
+
+use serde_json::json;
+
+use crate::value::Json;
+
+const ID_OF: &str = "id_of";
+
+/// What stands for the id of what is created at `path`.
+pub fn id_of(path: &str) -> Json {
+    json!({ ID_OF: path })
+}
+
+/// The path of what `json` stands for the id of, if it does.
+pub fn created_at(json: &Json) -> Option<&str> {
+    json.as_object().filter(|object| object.len() == 1)?.get(ID_OF)?.as_str()
+}
+
+/// The paths of everything that `json` waits for.
+pub(super) fn paths(json: &Json) -> Vec<&str> {
+    match json {
+        Json::Array(items) => items.iter().flat_map(paths).collect(),
+        Json::Object(object) => match created_at(json) {
+            Some(path) => vec![path],
+            None => object.values().flat_map(paths).collect(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// Puts ids in place of what stands for them; fails with a path of which `id` knows none.
+pub(super) fn fill_in(json: &mut Json, id: &impl Fn(&str) -> Option<u64>) -> Result<(), String> {
+    if let Some(path) = created_at(json) {
+        *json = id(path).ok_or_else(|| path.to_owned())?.into();
+        return Ok(());
+    }
+    match json {
+        Json::Array(items) => items.iter_mut().try_for_each(|item| fill_in(item, id)),
+        Json::Object(object) => object.values_mut().try_for_each(|value| fill_in(value, id)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{operation::SHARE_CREATE, value::Fields};
+
+    #[test]
+    fn an_id_is_filled_in_wherever_one_is_named_and_nowhere_else() {
+        let rows = json!([{"group_id": id_of("acme/new")}, {"access_level": 40}]);
+        let body = |rows: &Json, id: &Json, other: Json| {
+            let fields = [("rows", rows.clone()), ("group_id", id.clone()), ("other", other)];
+            Fields::from(fields.map(|(name, value)| (name.to_owned(), value.into())))
+        };
+        let naming = ["rows", "group_id"].map(str::to_owned);
+        let other = id_of("acme/other");
+        let request = SHARE_CREATE.request().arg("id", 7);
+        let pending = request.clone().fields(body(&rows, &id_of("acme/x"), other.clone()));
+        let pending = pending.naming(naming);
+        let waits: Vec<_> = pending.waits_for().collect();
+        assert_eq!(waits, ["acme/new", "acme/x"]);
+
+        let ids = |path: &str| match path {
+            "acme/new" => Some(4),
+            _ => Some(5),
+        };
+        let rows = json!([{"group_id": 4}, {"access_level": 40}]);
+        let filled = request.fields(body(&rows, &5.into(), other));
+        let body = pending.clone().with_ids(ids).unwrap().body;
+        assert!(body == filled.body);
+        assert_eq!(pending.with_ids(|_| None).unwrap_err(), "acme/new");
+        assert_eq!(filled.waits_for().count(), 0);
+    }
+}

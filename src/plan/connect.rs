@@ -1,0 +1,185 @@
+//! What no container alone shows: edges from the steps of one container to those of another, and
+//! what the steps of two containers make of each other.
+//!
+//! - What is in a group that the run creates, or names it, comes after it.
+//! - Nothing is more visible than the group that it is in: a group is widened before what is in it,
+//!   and narrowed after.
+//! - Whom a rule names may get access from a group above.
+//! - A user who gets a level in a group has at least that level in everything below.
+//!
+//! An edge leads to the nearest container above that has such a step, and that one to the next, so
+//! that their number does not grow with the depth.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::{
+    address::Address,
+    diff::{Edge, Problem, Step},
+    field::Scope,
+    kind::{Capability, Effect},
+    level::Level,
+    operation::Request,
+    text,
+};
+
+/// Adds the edges between steps of different containers. What steps of two containers make
+/// impossible is returned.
+pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
+    created(steps);
+    visible(steps);
+    let granted = granted(steps);
+    people(steps, &granted);
+    below(steps, &granted)
+}
+
+/// The paths of the groups above `path`, the nearest first, in lower case.
+fn above(path: &str) -> impl Iterator<Item = String> {
+    let path = path.to_lowercase();
+    let ends: Vec<_> = path.match_indices('/').map(|(at, _)| at).collect();
+    ends.into_iter().rev().map(move |end| path[..end].to_owned())
+}
+
+/// What needs the id of a group that is created comes after it.
+fn created(steps: &mut [Step]) {
+    let reason = Capability::Exists.reason(Scope::Group);
+    for step in steps {
+        let paths: BTreeSet<_> = step.requests().flat_map(Request::waits_for).collect();
+        let address = |path: &str| Address::container(path.into());
+        let edges: Vec<_> =
+            paths.into_iter().map(|path| Edge { address: address(path), reason }).collect();
+        step.after.extend(edges);
+    }
+}
+
+/// The visibilities before and after a step, from the narrowest; before is `None` for what is
+/// created.
+fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
+    step.effects.iter().find_map(|effect| match effect {
+        Effect::Visibility { before, after } => {
+            let is_new = step.effects.contains(&Effect::Provides(Capability::Exists));
+            let known = before.as_deref().and_then(super::guard::visibility_rank);
+            let before = if is_new { None } else { Some(known.unwrap_or(0)) };
+            Some((before, super::guard::visibility_rank(after)?))
+        }
+        _ => None,
+    })
+}
+
+fn visible(steps: &mut [Step]) {
+    let (mut widened, mut narrowed) = (HashMap::new(), HashMap::new());
+    for (at, step) in steps.iter().enumerate() {
+        match visibility(step) {
+            Some((before, after)) if before.is_none_or(|before| before < after) => {
+                widened.insert(step.address.path.to_lowercase(), at);
+            }
+            Some((Some(before), after)) if after < before => {
+                narrowed.insert(step.address.path.to_lowercase(), at);
+            }
+            _ => {}
+        }
+    }
+    let mut edges: Vec<(usize, usize, &'static str)> = Vec::new();
+    for (path, at) in &widened {
+        if let Some(group) = above(path).find_map(|group| widened.get(&group)) {
+            edges.push((*at, *group, "nothing is more visible than the group that it is in"));
+        }
+    }
+    for (path, at) in &narrowed {
+        if let Some(group) = above(path).find_map(|group| narrowed.get(&group)) {
+            edges.push((*group, *at, "what is in a group is never more visible than it"));
+        }
+    }
+    edges.sort_unstable();
+    for (later, earlier, reason) in edges {
+        let address = steps[earlier].address.clone();
+        let after = &mut steps[later].after;
+        if !after.iter().any(|edge| edge.address == address) {
+            after.push(Edge { address, reason });
+        }
+    }
+}
+
+/// A step that gives a user access to a container.
+struct Grant {
+    address: Address,
+    before: u8,
+    after: u8,
+}
+
+/// The grants to each user, by the path of their container in lower case.
+type Grants = HashMap<u64, BTreeMap<String, Grant>>;
+
+fn granted(steps: &[Step]) -> Grants {
+    let mut grants = Grants::new();
+    for step in steps {
+        for effect in &step.effects {
+            if let Effect::Access { user: Some(user), before, after, .. } = effect
+                && before < after
+            {
+                let grant = Grant { address: step.address.clone(), before: *before, after: *after };
+                let path = step.address.path.to_lowercase();
+                grants.entry(*user).or_default().insert(path, grant);
+            }
+        }
+    }
+    grants
+}
+
+/// Whom a rule names gets access first.
+fn people(steps: &mut [Step], grants: &Grants) {
+    let reason = Capability::People.reason(Scope::Project);
+    for step in steps.iter_mut().filter(|_| !grants.is_empty()) {
+        let named = step.effects.iter().filter_map(|effect| match effect {
+            Effect::NeedsAccess(user) => grants.get(user),
+            _ => None,
+        });
+        let path = &step.address.path;
+        let edges: Vec<_> = named
+            .flat_map(|grants| above(path).filter_map(|group| grants.get(&group)))
+            .filter(|grant| grant.before == 0)
+            .map(|grant| Edge { address: grant.address.clone(), reason })
+            .collect();
+        step.after.extend(edges);
+    }
+}
+
+/// The service refuses a level below one that the same run gives in a group above.
+fn below(steps: &[Step], grants: &Grants) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for step in steps.iter().filter(|_| !grants.is_empty()) {
+        for effect in &step.effects {
+            let Effect::Access { user: Some(user), after: after @ 1.., .. } = effect else {
+                continue;
+            };
+            let Some(grants) = grants.get(user) else { continue };
+            let higher = above(&step.address.path)
+                .filter_map(|group| grants.get(&group))
+                .find(|grant| grant.after > *after);
+            if let Some(grant) = higher {
+                problems.push(below_granted(step, *after, grant));
+            }
+        }
+    }
+    problems
+}
+
+fn below_granted(step: &Step, level: u8, grant: &Grant) -> Problem {
+    let word = |level: u8| Level::parse(&level.into()).map_or("a level", |level| level.word);
+    let who = step.address.entry.as_deref().unwrap_or_default();
+    Problem {
+        address: step.address.clone(),
+        code: "inherited-access",
+        message: format!(
+            "this run makes `{}` {} of the group `{}` above, and the service then refuses {} here",
+            text::escape(who),
+            word(grant.after),
+            grant.address.path,
+            word(level)
+        ),
+        help: Some(format!(
+            "write `access_level: {}` or more, or take the entry away",
+            word(grant.after)
+        )),
+        origin: step.origin.clone(),
+    }
+}

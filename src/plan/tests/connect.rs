@@ -1,0 +1,136 @@
+//! What steps of different containers have to do with each other.
+
+use super::{order::access, *};
+use crate::{
+    operation::{SHARE_CREATE, id_of},
+    plan::connect::connect,
+    value::Fields,
+};
+
+/// A step of the section of the container at `path`.
+fn at(path: &str, section: &'static str, effects: Vec<Effect>) -> Step {
+    let address = Address::container(path.into()).section(section).entry("x");
+    Step { effects, ..Step::new(address, Action::Update, origin(1), Vec::new(), Vec::new()) }
+}
+
+/// What each step comes after.
+fn edges(steps: &[Step]) -> Vec<Vec<String>> {
+    let of = |step: &Step| step.after.iter().map(|edge| edge.address.to_string()).collect();
+    steps.iter().map(of).collect()
+}
+
+#[test]
+fn what_needs_the_id_of_a_group_comes_after_its_creation() {
+    let body = Fields::from([("group_id".to_owned(), id_of("acme/new").into())]);
+    let request = SHARE_CREATE.request().arg("id", 7).fields(body).naming(["group_id".into()]);
+    let address = Address::container("acme/shop".into()).section("shares").entry("acme/new");
+    let share = Step::new(address, Action::Create, origin(1), Vec::new(), vec![request.into()]);
+    let mut steps = vec![share, at("acme/new", "members", access(3, 0, 30))];
+    assert!(connect(&mut steps).is_empty());
+    assert_eq!(edges(&steps), [vec!["acme/new"], vec![]]);
+}
+
+/// A step that changes the visibility of the container at `path`; `""` for what is created.
+fn seen(path: &str, before: &str, after: &str) -> Step {
+    let is_new = before.is_empty();
+    let before = (!is_new).then(|| before.to_owned());
+    let visibility = Effect::Visibility { before, after: after.into() };
+    let exists = is_new.then_some(Effect::Provides(Capability::Exists));
+    at(path, "settings", exists.into_iter().chain([visibility]).collect())
+}
+
+#[test]
+fn visibility_rises_from_the_top_and_falls_from_the_bottom() {
+    let (private, internal, public) = ("private", "internal", "public");
+    for (steps, expected) in [
+        // The nearest group above that is widened, which need not be the one directly above.
+        (
+            vec![
+                seen("a", private, public),
+                seen("a/b", private, public),
+                seen("a/b/c/d", internal, public),
+            ],
+            vec![vec![], vec!["a#settings/x"], vec!["a/b#settings/x"]],
+        ),
+        (
+            vec![seen("a", private, public), seen("a/new", "", public)],
+            vec![vec![], vec!["a#settings/x"]],
+        ),
+        (
+            vec![
+                seen("a", public, private),
+                seen("a/b", public, internal),
+                seen("a/b/c", public, private),
+                seen("a/d", internal, private),
+            ],
+            vec![
+                vec!["a/b#settings/x", "a/d#settings/x"],
+                vec!["a/b/c#settings/x"],
+                vec![],
+                vec![],
+            ],
+        ),
+        (
+            vec![
+                seen("a", public, private),
+                seen("ab/c", public, private),
+                seen("a/b", private, internal),
+            ],
+            vec![vec![], vec![], vec![]],
+        ),
+    ] {
+        let mut steps = steps;
+        assert!(connect(&mut steps).is_empty());
+        assert_eq!(edges(&steps), expected);
+    }
+}
+
+#[test]
+fn a_level_below_one_that_the_run_gives_above_is_a_problem() {
+    let problems = |above: Vec<Effect>, here: Vec<Effect>| -> Vec<String> {
+        let mut steps = vec![at("acme", "members", above), at("acme/web/shop", "members", here)];
+        connect(&mut steps).into_iter().map(|p| format!("{} {}", p.address, p.message)).collect()
+    };
+    let message = "acme/web/shop#members/x this run makes `x` maintainer of the group `acme` above, and the service then refuses developer here";
+    assert_eq!(problems(access(3, 0, 40), access(3, 0, 30)), [message]);
+    assert_eq!(problems(access(3, 10, 40), access(3, 50, 30)), [message]);
+    for (above, here) in [
+        (access(3, 0, 30), access(3, 0, 30)),
+        (access(3, 0, 40), access(4, 0, 30)),
+        (access(3, 0, 40), access(3, 30, 0)),
+        // What is taken away above does no harm here.
+        (access(3, 50, 40), access(3, 0, 30)),
+    ] {
+        assert_eq!(problems(above, here), [] as [&str; 0]);
+    }
+}
+
+#[test]
+fn a_rule_waits_for_access_from_a_group_above() {
+    let in_group = |path: &str, section: &'static str, effects: Vec<Effect>| {
+        let address = Address::container(path.into()).section(section).entry("x");
+        Step { effects, ..Step::new(address, Action::Create, origin(1), Vec::new(), Vec::new()) }
+    };
+    let gives = |path: &str| in_group(path, "members", access(3, 0, 30));
+    let needs = in_group("acme/web/shop", "protected_branches", vec![Effect::NeedsAccess(3)]);
+    let edges = |givers: &[&str]| -> Vec<String> {
+        let mut steps: Vec<_> = givers.iter().map(|path| gives(path)).collect();
+        steps.push(needs.clone());
+        assert!(connect(&mut steps).is_empty());
+        assert!(steps[..givers.len()].iter().all(|step| step.after.is_empty()));
+        steps[givers.len()].after.iter().map(|edge| edge.address.to_string()).collect()
+    };
+    assert_eq!(edges(&["acme"]), ["acme#members/x"]);
+    assert_eq!(edges(&["acme", "acme/web"]), ["acme/web#members/x", "acme#members/x"]);
+    for other in ["acme/we", "other", "acme/web/shop2"] {
+        assert_eq!(edges(&[other]), [] as [&str; 0], "{other}");
+    }
+    // Somebody who only changes had access before, and another user is another user.
+    let mut steps = vec![
+        in_group("acme", "members", access(3, 10, 30)),
+        in_group("acme", "members", access(4, 0, 30)),
+        needs,
+    ];
+    assert!(connect(&mut steps).is_empty());
+    assert!(steps.iter().all(|step| step.after.is_empty()));
+}
