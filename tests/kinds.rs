@@ -50,7 +50,7 @@ fn the_sections_are_these_in_this_order() {
             "archived"
         ]
     );
-    assert_eq!(of(Scope::Group), ["create", "members"]);
+    assert_eq!(of(Scope::Group), ["create", "settings", "members"]);
     for (at, section) in sections() {
         let found = kinds::section(section.home.scope, section.section);
         assert!(found.is_some_and(|found| found.noun == section.noun), "{at}");
