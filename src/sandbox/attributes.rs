@@ -67,6 +67,8 @@ pub(crate) enum Kind {
     /// An integer within these bounds, and the service's complaint about others.
     Number(i64, i64, &'static str),
     OneOf(&'static [&'static str]),
+    /// One of these integers.
+    Choice(&'static [i64]),
     /// A set of words, as an array or a text with commas.
     Topics,
     /// The object of the container registry's cleanup.
@@ -86,6 +88,8 @@ pub(crate) enum Reads {
     /// 2.8: "the complete set of fields a given role sees: not shown"), and the real service shows
     /// it.
     Unlisted,
+    /// As [`Reads::Same`], but only where a thing is answered alone, not in lists.
+    Detail,
     /// In no answer, or put there by a handler.
     Never,
 }
@@ -141,7 +145,7 @@ impl Attribute {
         }
     }
 
-    const fn on(mut self, routes: &'static str) -> Self {
+    pub(super) const fn on(mut self, routes: &'static str) -> Self {
         self.on = routes;
         self
     }
@@ -156,7 +160,7 @@ impl Attribute {
         self
     }
 
-    const fn reads(mut self, reads: Reads) -> Self {
+    pub(super) const fn reads(mut self, reads: Reads) -> Self {
         self.reads = reads;
         self
     }
@@ -165,7 +169,7 @@ impl Attribute {
         self.reads(Reads::Unlisted)
     }
 
-    const fn administrators(mut self) -> Self {
+    pub(super) const fn administrators(mut self) -> Self {
         self.administrators = true;
         self
     }

@@ -94,22 +94,25 @@ fn set(
 ) -> Result<(), Failure> {
     let new = match row.kind {
         Kind::Elsewhere | Kind::TwinOf(_) => return Ok(()),
-        Kind::Flag | Kind::Text(_) | Kind::Name(_) | Kind::Number(..) | Kind::OneOf(_) => {
-            match plain(row, name, value)? {
-                Some(_) if name == "mr_default_target_self" && !rights.fork => {
-                    return Err(Failure::bad_request("mr_default_target_self is only for forks"));
-                }
-                Some(new)
-                    if name == "requirements_access_level"
-                        && new == "public"
-                        && rights.profile.requirements_never_public =>
-                {
-                    return Err(Failure::no_valid_value(name));
-                }
-                Some(new) => new,
-                None => return Ok(()),
+        Kind::Flag
+        | Kind::Text(_)
+        | Kind::Name(_)
+        | Kind::Number(..)
+        | Kind::OneOf(_)
+        | Kind::Choice(_) => match plain(row, name, value)? {
+            Some(_) if name == "mr_default_target_self" && !rights.fork => {
+                return Err(Failure::bad_request("mr_default_target_self is only for forks"));
             }
-        }
+            Some(new)
+                if name == "requirements_access_level"
+                    && new == "public"
+                    && rights.profile.requirements_never_public =>
+            {
+                return Err(Failure::no_valid_value(name));
+            }
+            Some(new) => new,
+            None => return Ok(()),
+        },
         Kind::Topics => match params.texts(name)? {
             Some(words) => topics(words)?,
             None => return Ok(()),
@@ -147,6 +150,10 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
                 return Err(Failure::no_valid_value(name));
             }
             text => text.map(Value::from),
+        },
+        Kind::Choice(values) => match integer(name, value)? {
+            Some(number) if !values.contains(&number) => return Err(Failure::no_valid_value(name)),
+            number => number.map(Value::from),
         },
         Kind::Topics | Kind::CleanupPolicy | Kind::TwinOf(_) | Kind::Elsewhere => None,
     })
@@ -249,7 +256,7 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
     let mut full = Map::new();
     for row in ATTRIBUTES.iter().filter(|row| row.tier <= tier) {
         let key = match row.reads {
-            Reads::Same | Reads::Unlisted => row.name,
+            Reads::Same | Reads::Unlisted | Reads::Detail => row.name,
             Reads::As(key) => key,
             Reads::Never => continue,
         };
@@ -332,6 +339,7 @@ mod tests {
                 let preset = row.preset();
                 json!(values.iter().find(|value| preset != **value))
             }
+            Kind::Choice(values) => json!(values.last()),
             Kind::Topics => json!(["b", "a"]),
             Kind::CleanupPolicy => json!({"enabled": true}),
             Kind::TwinOf(_) | Kind::Elsewhere => Value::Null,

@@ -12,6 +12,7 @@ mod client;
 mod crash;
 mod dialects;
 mod facts;
+mod groups;
 mod hierarchy;
 mod imports;
 mod members;

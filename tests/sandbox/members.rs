@@ -347,7 +347,7 @@ async fn groups_and_namespaces_can_be_found() {
                 "/groups",
                 json!({"name": "Own", "path": "OWN"}),
                 400,
-                json!({"message": {"path": ["has already been taken"]}}),
+                json!({"message": "Failed to save group {:path=>[\"has already been taken\"]}"}),
             ),
             (
                 fact("group"),
@@ -360,7 +360,7 @@ async fn groups_and_namespaces_can_be_found() {
             ),
             (
                 fact("role"),
-                "mia",
+                "dan",
                 "POST",
                 "/groups",
                 json!({"name": "Sub", "path": "two", "parent_id": acme}),
@@ -381,7 +381,7 @@ async fn groups_and_namespaces_can_be_found() {
                 fact("group"),
                 "stranger",
                 "GET",
-                "/groups?search=acme",
+                "/groups?search=acme&all_available=true",
                 NO,
                 200,
                 json!([{"path": "acme"}]),
@@ -402,7 +402,7 @@ async fn groups_and_namespaces_can_be_found() {
                 "/groups?search=acme&all_available=false",
                 NO,
                 200,
-                json!([{"path": "acme"}]),
+                json!([{"path": "acme"}, {"path": "sub"}]),
             ),
             (fact("group"), ROOT, "GET", "/groups?search=acme&owned=true", NO, 200, json!([])),
             (

@@ -63,6 +63,7 @@ fn steps() -> Vec<Step> {
         actions(),
         links(),
         life(),
+        groups(),
         imports(),
     ]
     .concat()
@@ -409,6 +410,59 @@ fn hierarchy() -> Vec<Step> {
             "",
             NO,
             (seats, 200, json!([])),
+        ),
+    ]
+}
+
+fn groups() -> Vec<Step> {
+    let one = "/groups/new-team";
+    vec![
+        (
+            "POST /groups",
+            "/groups",
+            json!({"name": "New", "path": "new-team"}),
+            201,
+            GROUP,
+            json!({"visibility": "private"}),
+            (one, 200, json!({"full_path": "new-team"})),
+        ),
+        ("GET /groups", "/groups?search=new", NO, 200, GROUP, json!([{"path": "new-team"}]), READS),
+        (
+            "PUT /groups/:id",
+            one,
+            json!({"description": "all of it"}),
+            200,
+            WHOLE_GROUP,
+            NO,
+            (one, 200, json!({"description": "all of it"})),
+        ),
+        ("GET /groups/:id/projects", "/groups/acme/projects", NO, 200, SIMPLE, NO, READS),
+        (
+            "POST /groups/:id/transfer",
+            "/groups/new-team/transfer",
+            json!({"group_id": 9}),
+            201,
+            GROUP,
+            json!({"full_path": "acme/new-team"}),
+            (one, 404, NO),
+        ),
+        (
+            "GET /groups/:id/subgroups",
+            "/groups/acme/subgroups",
+            NO,
+            200,
+            GROUP,
+            json!([{"path": "new-team"}]),
+            READS,
+        ),
+        (
+            "GET /groups/:id/descendant_groups",
+            "/groups/acme/descendant_groups",
+            NO,
+            200,
+            GROUP,
+            json!([{"path": "new-team"}]),
+            READS,
         ),
     ]
 }

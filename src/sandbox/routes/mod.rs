@@ -6,6 +6,9 @@ pub(crate) mod bots;
 pub(crate) mod custom_attributes;
 pub(crate) mod forks;
 mod grants;
+mod group_moves;
+mod group_rules;
+mod group_settings;
 pub(crate) mod groups;
 pub(crate) mod hooks;
 pub(crate) mod imports;
@@ -123,6 +126,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         bots::ROUTES,
         custom_attributes::ROUTES,
         forks::ROUTES,
+        group_moves::ROUTES,
         groups::ROUTES,
         hooks::ROUTES,
         imports::ROUTES,

@@ -4,7 +4,7 @@ use http::StatusCode;
 use rusqlite::params;
 use serde_json::{Map, Value, json};
 
-use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
+use super::super::access::{MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::{ATTRIBUTES, Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
@@ -18,7 +18,9 @@ use super::super::store::project::{Import, NewProject, Project};
 use super::super::store::user::User;
 use super::super::view::{self, Wanted};
 use super::members;
-use super::{Route, avatars, bots, delete, get, post, protected_branches, put, repository};
+use super::{
+    Route, avatars, bots, delete, get, group_settings, post, protected_branches, put, repository,
+};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}", show),
@@ -106,11 +108,20 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
         Some(id) => Namespace::by_id(call.db, id)?,
     };
     let namespace = match namespace {
-        Some(namespace) if call.level_in_group(&namespace)? >= DEVELOPER => namespace,
+        Some(namespace) if may_create_in(call, &namespace)? => namespace,
         _ => return Err(Failure::model("namespace", "is not valid")),
     };
     let id = insert(call, Accepts::Create, user, &namespace, &call.params)?;
     answer(call, StatusCode::CREATED, id)
+}
+
+fn may_create_in(call: &Call<'_>, namespace: &Namespace) -> Result<bool, Failure> {
+    let least = match namespace.is_group() {
+        true => group_settings::creators_of_projects(call, namespace)?,
+        false => Some(OWNER),
+    };
+    let level = call.level_in_group(namespace)?;
+    Ok(least.is_some_and(|least| level >= least))
 }
 
 fn create_for_user(call: &Call<'_>) -> Result<Answer, Failure> {

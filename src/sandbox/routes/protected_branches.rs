@@ -18,7 +18,7 @@ use super::super::store::protection::{
 };
 use super::super::store::user::User;
 use super::grants::{self, Plan};
-use super::groups::BRANCH_PROTECTION;
+use super::group_settings::BRANCH_PROTECTION;
 use super::{Route, delete, get, instance, patch, post};
 
 pub(super) const ROUTES: &[Route] = &[

@@ -11,7 +11,7 @@ use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
-use super::{Route, delete, groups, members, post};
+use super::{Route, delete, group_settings, groups, members, post};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/share", share),
@@ -99,15 +99,15 @@ fn lets_in(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result
     if !inviting.is_group() || root(inviting) == root(invited) {
         return Ok(true);
     }
-    let closed = OF_GROUPS.set(call.db, root(inviting))?;
-    Ok(closed.get("prevent_sharing_groups_outside_hierarchy") != Some(&Value::Bool(true)))
+    let setting = "prevent_sharing_groups_outside_hierarchy";
+    Ok(!OF_GROUPS.is_on(call.db, root(inviting), setting)?)
 }
 
 fn share(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.writable_project_as(MAINTAINER)?;
     let invitation = Invitation::of(call)?;
     let namespace = &project.namespace;
-    if namespace.is_group() && groups::is_share_locked(call, namespace.id)? {
+    if namespace.is_group() && group_settings::is_share_locked(call, namespace.id)? {
         let text = "The project sharing with group is disabled";
         return Err(Failure::message(StatusCode::BAD_REQUEST, text));
     }
@@ -181,7 +181,7 @@ fn share_group(call: &Call<'_>) -> Result<Answer, Failure> {
     }
     let text = "Shared group The group has already been shared with this group";
     invitation.store(call, Holder::Group(group.id))?.ok_or_else(|| Failure::conflict(text))?;
-    Answer::created(&groups::detailed(call, &group)?)
+    Answer::created(&groups::whole(call, &group)?)
 }
 
 /// Who may not end an invitation gets the answer to a success, and it stays.

@@ -4,13 +4,14 @@ use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::super::answer::{Answer, Failure};
+use super::super::attributes::Route as Accepts;
 use super::super::call::Call;
-use super::super::kept::OF_USERS;
+use super::super::kept::{OF_USERS, Taking};
 use super::super::page;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::{NewUser, User};
-use super::{Route, avatars, custom_attributes, delete, get, groups, post, put};
+use super::{Route, avatars, custom_attributes, delete, get, group_moves, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/user", me),
@@ -168,10 +169,15 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
         bot: false,
     };
     let id = User::insert(call.db, new, call.now())?;
-    OF_USERS.take(call.db, id, call.tier(), &call.params)?;
+    take_settings(call, id)?;
     avatars::take(call, Holder::User(id), &call.params)?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
     Answer::created(&full(call, &user)?)
+}
+
+fn take_settings(call: &Call<'_>, user: i64) -> Result<(), Failure> {
+    let how = Taking { route: Accepts::Edit, tier: call.tier(), administrator: true, dropped: &[] };
+    OF_USERS.take(call.db, user, how, &call.params)
 }
 
 /// Refuses a name or address that another user or a group has.
@@ -216,9 +222,9 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
             "UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1",
             params![namespace.id, name, username],
         )?;
-        groups::rename_below(call, &namespace)?;
+        group_moves::rename_below(call, &namespace)?;
     }
-    OF_USERS.take(call.db, user.id, call.tier(), &call.params)?;
+    take_settings(call, user.id)?;
     avatars::take(call, Holder::User(user.id), &call.params)?;
     let user = User::by_id(call.db, user.id)?.ok_or_else(|| Failure::not_found("User"))?;
     Answer::ok(&full(call, &user)?)

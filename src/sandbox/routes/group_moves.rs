@@ -1,0 +1,178 @@
+//! Groups that move or change their path, with everything below them.
+
+use http::StatusCode;
+use rusqlite::params;
+
+use super::super::access::OWNER;
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::scope::Scope;
+use super::super::store::namespace::Namespace;
+use super::group_rules::{self, rank};
+use super::{Route, actions, get, group_settings, groups, members, post, projects};
+
+pub(super) const ROUTES: &[Route] = &[
+    post("/groups/{id}/transfer", transfer),
+    get("/groups/{id}/transfer_locations", transfer_locations),
+    post("/groups/{id}/projects/{project_id}", take_project),
+];
+
+/// Makes the full paths and names at and below a group follow it: parents first.
+pub(super) fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+    let (first, end) = group.range();
+    let mut ids: Vec<(i64, i64)> = call
+        .db
+        .prepare_cached(
+            "SELECT length(traversal), id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2",
+        )?
+        .query_map([first, end], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    ids.sort_unstable();
+    for (_, id) in ids {
+        call.db.execute(
+            "UPDATE namespaces SET
+                 full_path = coalesce((SELECT a.full_path || '/' FROM namespaces a WHERE a.id = namespaces.parent_id), '') || path,
+                 full_name = coalesce((SELECT a.full_name || ' / ' FROM namespaces a WHERE a.id = namespaces.parent_id), '') || name
+             WHERE id = ?1",
+            [id],
+        )?;
+        call.db.execute(
+            "UPDATE projects SET full_path = (SELECT full_path FROM namespaces WHERE id = ?1) || '/' || path
+             WHERE namespace_id = ?1",
+            [id],
+        )?;
+    }
+    Ok(())
+}
+
+fn refused(why: &str) -> Failure {
+    Failure::message(StatusCode::BAD_REQUEST, format!("Transfer failed: {why}"))
+}
+
+/// Moves a group with everything in it below another one, or to the top.
+fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group_as(OWNER)?;
+    let parent = match call.params.integer("group_id")? {
+        None => None,
+        Some(id) => Some(call.visible_group(&id.to_string())?),
+    };
+    check_transfer(call, &group, parent.as_ref())?;
+    move_below(call, &group, parent.as_ref())?;
+    let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
+    rename_below(call, &moved)?;
+    let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
+    match &parent {
+        Some(parent) => lower_visibility(call, &moved, &parent.visibility)?,
+        None => keep_an_owner(call, &moved)?,
+    }
+    group_settings::inherit(call, &moved, parent.as_ref())?;
+    let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
+    Answer::created(&groups::whole(call, &moved)?)
+}
+
+fn check_transfer(
+    call: &Call<'_>,
+    group: &Namespace,
+    parent: Option<&Namespace>,
+) -> Result<(), Failure> {
+    match parent {
+        None if group.parent_id.is_none() => return Err(refused("Group is already a root group.")),
+        Some(parent) if group.parent_id == Some(parent.id) => {
+            return Err(refused("Group is already associated to the parent group."));
+        }
+        _ => {}
+    }
+    let may = match parent {
+        Some(parent) => group_rules::may_create_below(call, parent)?,
+        None => group_rules::may_create_at_the_top(call)?,
+    };
+    if !may {
+        return Err(refused("You don't have enough permissions."));
+    }
+    if parent.is_some_and(|parent| parent.traversal.starts_with(&group.traversal)) {
+        return Err(refused("Cannot transfer group to one of its subgroup."));
+    }
+    if group_rules::is_taken(call, parent, &group.path, Some(group.id))? {
+        let text = "The parent group already has a subgroup or a project with the same path.";
+        return Err(refused(text));
+    }
+    match parent {
+        Some(parent) if group_rules::has_child_named(call, parent, &group.name, None)? => {
+            Err(refused("Validation failed: Name has already been taken"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn move_below(
+    call: &Call<'_>,
+    group: &Namespace,
+    parent: Option<&Namespace>,
+) -> Result<(), Failure> {
+    let above = parent.map_or("/", |parent| parent.traversal.as_str());
+    let (first, end) = group.range();
+    call.db.execute(
+        "UPDATE namespaces SET parent_id = ?2 WHERE id = ?1",
+        params![group.id, parent.map(|parent| parent.id)],
+    )?;
+    call.db.execute(
+        "UPDATE namespaces SET traversal = ?1 || substr(traversal, ?2) WHERE traversal >= ?3 AND traversal < ?4",
+        params![format!("{above}{}/", group.id), group.traversal.len() as i64 + 1, first, end],
+    )?;
+    Ok(())
+}
+
+/// Nothing at or below a group stays more visible than this.
+fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<(), Failure> {
+    let too_visible = |table: &str, key: &str, id: i64| -> Result<(), Failure> {
+        let sql = format!("SELECT id, visibility FROM {table} WHERE {key} = ?1");
+        let rows: Vec<(i64, String)> = call
+            .db
+            .prepare_cached(&sql)?
+            .query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        let sql = format!("UPDATE {table} SET visibility = ?2 WHERE id = ?1");
+        for (id, _) in rows.iter().filter(|(_, own)| rank(own) > rank(most)) {
+            call.db.prepare_cached(&sql)?.execute(params![id, most])?;
+        }
+        Ok(())
+    };
+    for id in group.subtree(call.db)? {
+        too_visible("namespaces", "id", id)?;
+        too_visible("projects", "namespace_id", id)?;
+    }
+    Ok(())
+}
+
+/// A group that comes to the top without an owner gets the caller.
+fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM members WHERE group_id = ?1 AND access_level = ?2 AND user_id IS NOT NULL)";
+    let owned: bool =
+        call.db.prepare_cached(sql)?.query_row([group.id, OWNER], |row| row.get(0))?;
+    if owned {
+        return Ok(());
+    }
+    let user = call.user()?.id;
+    call.db.execute(
+        "DELETE FROM members WHERE group_id = ?1 AND user_id = ?2",
+        params![group.id, user],
+    )?;
+    members::insert(call, &Scope::Group(Box::new(group.clone())), user, OWNER, None).map(drop)
+}
+
+fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = call.group_as(OWNER)?;
+    actions::locations(call, OWNER, |other| {
+        group.parent_id != Some(other.id) && !other.traversal.starts_with(&group.traversal)
+    })
+}
+
+/// The other way to transfer a project, for administrators.
+fn take_project(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.administrator()?;
+    let group = call.group()?;
+    let project = call.visible_project(call.segment("project_id"))?;
+    call.check_writable(&project)?;
+    projects::move_to(call, &project, &group)?;
+    Answer::created(&groups::whole(call, &group)?)
+}

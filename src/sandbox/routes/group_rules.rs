@@ -1,0 +1,313 @@
+//! What the name, path and visibility of a group have to be, and who may make groups.
+
+use http::StatusCode;
+use rusqlite::params;
+use serde_json::{Map, Value, json};
+
+use super::super::access::{MAINTAINER, OWNER, ids};
+use super::super::answer::Failure;
+use super::super::attributes::VISIBILITIES;
+use super::super::call::Call;
+use super::super::kept::{OF_GROUPS, OF_USERS};
+use super::super::store::namespace::Namespace;
+use super::instance;
+
+const LONGEST: usize = 255;
+pub(super) const SHORTEST_PATH: usize = 2;
+/// How many groups may be above one.
+const MOST_ABOVE: usize = 20;
+
+/// Names of the service's own pages, which no group at the top can have.
+const AT_THE_TOP: &[&str] = &[
+    "-",
+    ".well-known",
+    "404.html",
+    "422.html",
+    "500.html",
+    "502.html",
+    "503.html",
+    "admin",
+    "api",
+    "apple-touch-icon-precomposed.png",
+    "apple-touch-icon.png",
+    "assets",
+    "dashboard",
+    "deploy.html",
+    "explore",
+    "favicon.ico",
+    "favicon.png",
+    "files",
+    "groups",
+    "health_check",
+    "help",
+    "import",
+    "invites",
+    "jwt",
+    "login",
+    "oauth",
+    "profile",
+    "projects",
+    "public",
+    "robots.txt",
+    "s",
+    "search",
+    "sitemap",
+    "sitemap.xml",
+    "sitemap.xml.gz",
+    "slash-command-logo.png",
+    "snippets",
+    "unsubscribe",
+    "uploads",
+    "users",
+    "v2",
+];
+/// Names of the pages of a project, which no group below another can have.
+const BELOW: &[&str] = &[
+    "-",
+    "badges",
+    "blame",
+    "blob",
+    "builds",
+    "commits",
+    "create",
+    "create_dir",
+    "edit",
+    "files",
+    "find_file",
+    "new",
+    "preview",
+    "raw",
+    "refs",
+    "tree",
+    "update",
+    "wikis",
+];
+
+/// What a group is to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) name: &'a str,
+    pub(super) path: &'a str,
+    pub(super) visibility: &'a str,
+    pub(super) parent: Option<&'a Namespace>,
+    /// The group as it is, if it is there.
+    pub(super) own: Option<&'a Namespace>,
+    /// How long its path is at least.
+    pub(super) shortest: usize,
+}
+
+/// What is wrong with a group, a text at a time, by field.
+#[derive(Debug, Default)]
+struct Complaints(Map<String, Value>);
+
+impl Complaints {
+    fn add(&mut self, field: &str, text: impl Into<String>) {
+        let texts = self.0.entry(field).or_insert_with(|| json!([]));
+        if let Value::Array(texts) = texts {
+            texts.push(text.into().into());
+        }
+    }
+
+    fn refuse(self) -> Result<(), Failure> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::message(StatusCode::BAD_REQUEST, self.0)),
+        }
+    }
+}
+
+/// Checks everything about a group but the caller's rights; what it has already is not looked at.
+pub(super) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<(), Failure> {
+    let own = wanted.own;
+    let mut complaints = Complaints::default();
+    if own.is_none_or(|own| own.name != wanted.name) {
+        check_name(call, wanted, &mut complaints)?;
+    }
+    if own.is_none_or(|own| own.path != wanted.path) {
+        check_path(call, wanted, &mut complaints)?;
+    }
+    if own.is_none_or(|own| own.visibility != wanted.visibility) {
+        check_visibility(call, wanted, &mut complaints)?;
+    }
+    let above = wanted.parent.map_or(0, |parent| ids(&parent.traversal).count());
+    if own.is_none() && above > MOST_ABOVE {
+        complaints.add("parent_id", "has too deep level of nesting");
+    }
+    complaints.refuse()
+}
+
+fn check_name(
+    call: &Call<'_>,
+    wanted: Wanted<'_>,
+    complaints: &mut Complaints,
+) -> Result<(), Failure> {
+    let name = wanted.name;
+    let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
+    let rest = |c: char| first(c) || ".-() ".contains(c);
+    if name.trim().is_empty() {
+        complaints.add("name", "can't be blank");
+    } else if name.chars().count() > LONGEST {
+        complaints.add("name", format!("is too long (maximum is {LONGEST} characters)"));
+    } else if !name.starts_with(first) || !name.chars().all(rest) {
+        complaints.add(
+            "name",
+            "can contain only letters, digits, emoji, '_', '.', dash, space, parenthesis. \
+             It must start with letter, digit, emoji or '_'.",
+        );
+    }
+    // Groups at the top may share a name.
+    if let Some(parent) = wanted.parent
+        && has_child_named(call, parent, name, wanted.own)?
+    {
+        complaints.add("name", "has already been taken");
+    }
+    Ok(())
+}
+
+/// Whether another group directly below `parent` has a name.
+pub(super) fn has_child_named(
+    call: &Call<'_>,
+    parent: &Namespace,
+    name: &str,
+    except: Option<&Namespace>,
+) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE parent_id = ?1 AND name = ?2 AND id IS NOT ?3)";
+    let except = except.map(|group| group.id);
+    Ok(call
+        .db
+        .prepare_cached(sql)?
+        .query_row(params![parent.id, name, except], |row| row.get(0))?)
+}
+
+fn check_path(
+    call: &Call<'_>,
+    wanted: Wanted<'_>,
+    complaints: &mut Complaints,
+) -> Result<(), Failure> {
+    let path = wanted.path;
+    let reserved = if wanted.parent.is_some() { BELOW } else { AT_THE_TOP };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if path.is_empty() {
+        complaints.add("path", "can't be blank");
+    } else if path.len() > LONGEST {
+        complaints.add("path", format!("is too long (maximum is {LONGEST} characters)"));
+    } else if !path.chars().all(plain)
+        || path.starts_with('-')
+        || [".", ".git", ".atom"].iter().any(|end| path.ends_with(end))
+    {
+        complaints.add(
+            "path",
+            "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.",
+        );
+    } else if reserved.contains(&path.to_ascii_lowercase().as_str()) {
+        complaints.add("path", format!("{path} is a reserved name"));
+    } else if path.len() < wanted.shortest {
+        let least = wanted.shortest;
+        complaints.add("path", format!("is too short (minimum is {least} characters)"));
+    } else if is_taken(call, wanted.parent, path, wanted.own.map(|own| own.id))? {
+        complaints.add("path", "has already been taken");
+    }
+    Ok(())
+}
+
+/// Whether a group, project or user has the path below `parent`, in any case.
+pub(super) fn is_taken(
+    call: &Call<'_>,
+    parent: Option<&Namespace>,
+    path: &str,
+    except: Option<i64>,
+) -> Result<bool, Failure> {
+    let full_path = match parent {
+        Some(parent) => format!("{}/{path}", parent.full_path),
+        None => path.to_owned(),
+    };
+    Ok(call
+        .db
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND id IS NOT ?2)
+                 OR EXISTS (SELECT 1 FROM projects WHERE full_path = ?1)",
+        )?
+        .query_row(params![full_path, except], |row| row.get(0))?)
+}
+
+/// How visible a word makes something, from 0 on.
+pub(super) fn rank(visibility: &str) -> usize {
+    VISIBILITIES.iter().position(|known| *known == visibility).unwrap_or(0)
+}
+
+fn check_visibility(
+    call: &Call<'_>,
+    wanted: Wanted<'_>,
+    complaints: &mut Complaints,
+) -> Result<(), Failure> {
+    const FIELD: &str = "visibility_level";
+    let word = wanted.visibility;
+    let restricted = instance::setting(call.db, "restricted_visibility_levels")?;
+    let restricted = restricted.as_array().is_some_and(|levels| levels.contains(&word.into()));
+    if restricted && !call.is_administrator() {
+        complaints.add(FIELD, format!("{word} has been restricted by your GitLab administrator"));
+        return Ok(());
+    }
+    if let Some(own) = wanted.own {
+        let mut more_visible = |sql: &str, what: &str| -> Result<(), Failure> {
+            let words: Vec<String> = call
+                .db
+                .prepare_cached(sql)?
+                .query_map([own.id], |row| row.get(0))?
+                .collect::<Result<_, _>>()?;
+            if words.iter().any(|other| rank(other) > rank(word)) {
+                complaints.add(FIELD, format!("{word} is not allowed since {what}."));
+            }
+            Ok(())
+        };
+        more_visible(
+            "SELECT visibility FROM projects WHERE namespace_id = ?1",
+            "this group contains projects with higher visibility",
+        )?;
+        more_visible(
+            "SELECT visibility FROM namespaces WHERE parent_id = ?1",
+            "there are sub-groups with higher visibility",
+        )?;
+    }
+    if let Some(parent) = wanted.parent.filter(|parent| rank(word) > rank(&parent.visibility)) {
+        let of_parent = &parent.visibility;
+        let text =
+            format!("{word} is not allowed since the parent group has a {of_parent} visibility.");
+        complaints.add(FIELD, text);
+    }
+    Ok(())
+}
+
+/// What POST answers where PUT has an object of complaints: one text, as the service's own language
+/// writes such an object.
+pub(super) fn in_one_text(failure: Failure) -> Failure {
+    let Some(Value::Object(fields)) = failure.body.get("message") else { return failure };
+    let written = |texts: &Value| -> String {
+        let texts: Vec<String> =
+            texts.as_array().into_iter().flatten().map(Value::to_string).collect();
+        texts.join(", ")
+    };
+    let fields: Vec<String> =
+        fields.iter().map(|(field, texts)| format!(":{field}=>[{}]", written(texts))).collect();
+    Failure::message(failure.status, format!("Failed to save group {{{}}}", fields.join(", ")))
+}
+
+/// Whether the caller may make groups below one: its owners may, and its maintainers unless a
+/// setting keeps it to owners.
+pub(super) fn may_create_below(call: &Call<'_>, parent: &Namespace) -> Result<bool, Failure> {
+    let owners = OF_GROUPS.set(call.db, parent.id)?.get("subgroup_creation_level")
+        == Some(&Value::from("owner"));
+    Ok(call.level_in_group(parent)? >= if owners { OWNER } else { MAINTAINER })
+}
+
+/// Whether the caller may make groups at the top.
+pub(super) fn may_create_at_the_top(call: &Call<'_>) -> Result<bool, Failure> {
+    const SETTING: &str = "can_create_group";
+    let user = call.user()?;
+    let own = OF_USERS.set(call.db, user.id)?.remove(SETTING);
+    let may = match own {
+        Some(own) => own,
+        None => instance::setting(call.db, SETTING)?,
+    };
+    Ok(user.admin || may != Value::Bool(false))
+}
