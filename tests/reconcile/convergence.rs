@@ -22,8 +22,17 @@ const APART: &[(&str, &str)] = &[
         "settings.default_branch",
         "it needs a repository; see `a_default_branch_is_set_with_the_readme`",
     ),
+    ("settings.file_template_project_id", "it needs a project of the group"),
     ("members.override", "only groups that follow a directory have it"),
     ("members.membership", "only top-level groups have it"),
+];
+
+/// Settings that only a top-level group has.
+const TOP_LEVEL: &[&str] = &[
+    "prevent_sharing_groups_outside_hierarchy",
+    "prevent_forking_outside_group",
+    "ip_restriction_ranges",
+    "allowed_email_domains_list",
 ];
 
 /// Fields that never come back; they are sent and not compared.
@@ -49,6 +58,13 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         ("settings", "container_expiration_policy") => {
             let name = if first { "name_regex_delete" } else { "name_regex_keep" };
             return json!({"enabled": first, "cadence": pick("7d".into(), "1month".into()), "keep_n": pick(5.into(), 10.into()), name: "^x"});
+        }
+        ("settings", "default_branch_protection") => return pick(2.into(), 0.into()),
+        ("settings", "project_creation_level") => {
+            return pick("developer".into(), "maintainer".into());
+        }
+        ("settings", "ip_restriction_ranges") => {
+            return pick("192.0.2.0/24".into(), "192.0.2.0/24,198.51.100.7".into());
         }
         ("settings", "avatar") => return json!({"file": "logo.png"}),
         ("settings", "import_url") => return json!({"env": "IMPORT_URL"}),
@@ -152,12 +168,11 @@ fn cases(form: Form) -> Vec<Case> {
                 Shape::Mapping | Shape::Container => entry,
             };
             let noun = section.home.scope.noun();
-            let path = format!("acme/{noun}-{}", name.replace(['.', '_'], "-"));
-            let mut document = project(&path, json!({section.section: value}));
-            match section.home.scope {
-                Scope::Project => document["create"] = true.into(),
-                Scope::Group => document["kind"] = "Group".into(),
-            }
+            let of_group = section.home.scope == Scope::Group;
+            let above = if of_group && TOP_LEVEL.contains(&&*spec.name) { "" } else { "acme/" };
+            let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
+            let mut document = project(&path, json!({"create": true, section.section: value}));
+            document["kind"] = section.home.scope.document().into();
             if spec.name == "url" && form == Form::Change {
                 document["hooks"][0]["previously"] = json!(["https://a.example.org/x"]);
             }
@@ -169,12 +184,7 @@ fn cases(form: Form) -> Vec<Case> {
 
 async fn converges(profile: Profile, name: &str) {
     let mut seed = seed(&[]);
-    // undrift does not create groups yet.
-    let groups = seed["groups"].as_array_mut().unwrap();
-    groups.push(json!({"path": "acme/security"}));
-    let of_groups = cases(Form::Create).into_iter();
-    let of_groups = of_groups.filter(|case| case.section.home.scope == Scope::Group);
-    groups.extend(of_groups.map(|case| json!({"path": case.path()})));
+    seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
     let mut world = World::new(profile, seed).await;
     world.set("IMPORT_URL", "https://user:hidden@git.example.org/x.git");
     world.set("HOOK_TOKEN", "hook-token-value");

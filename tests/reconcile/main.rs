@@ -9,6 +9,7 @@ mod apply;
 mod convergence;
 mod economy;
 mod faults;
+mod groups;
 mod observe;
 mod random;
 mod world;

@@ -1,0 +1,143 @@
+//! Groups that a run creates, what is in them, and what names them.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use undrift::{apply::Outcome, sandbox::Profile};
+
+use crate::world::{World, project, seed};
+
+fn group(path: &str, body: Json) -> Json {
+    let mut document = project(path, body);
+    document["kind"] = "Group".into();
+    document
+}
+
+/// A tree of groups with projects, a share with one of them and a rule that names it, none of which
+/// is there.
+fn organisation(visibility: &str) -> Vec<Json> {
+    let settings = json!({"visibility": visibility, "description": "made here"});
+    let rule = json!({"name": "main", "allowed_to_merge": [{"group": "new/leads"}]});
+    vec![
+        group(
+            "new",
+            json!({
+                "create": true, "settings": settings,
+                "members": [{"user": "bob", "access_level": "developer"}],
+            }),
+        ),
+        group("new/leads", json!({"create": true, "settings": settings})),
+        group("New/Web/deep", json!({"create": true, "settings": {"visibility": visibility}})),
+        group("new/web", json!({"create": true, "settings": settings})),
+        project(
+            "new/web/deep/shop",
+            json!({
+                "create": true, "settings": settings,
+                "members": [{"user": "bob", "access_level": "maintainer"}],
+                "variables": [{"key": "A", "value": "x"}],
+                "shares": [{"group": "new/leads", "group_access": "developer"}],
+                "protected_branches": [rule],
+            }),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn a_whole_tree_is_created_in_one_run() {
+    for trusts in [Duration::ZERO, Duration::from_secs(60)] {
+        let mut world = World::new(Profile::default(), seed(&[])).await;
+        world.trusts = trusts;
+        world.declare(&organisation("internal"));
+        let plan = world.converge("a tree").await;
+        let created: Vec<_> = plan
+            .steps
+            .iter()
+            .filter(|step| step.address.section.is_none())
+            .map(|step| step.address.to_string())
+            .collect();
+        assert_eq!(created, ["New/Web/deep", "new", "new/leads", "new/web", "new/web/deep/shop"]);
+        let shop = world.get("/projects/new%2Fweb%2Fdeep%2Fshop").await;
+        assert_eq!(shop["visibility"], "internal");
+        assert_eq!(shop["shared_with_groups"][0]["group_full_path"], "new/leads");
+        let rules = world.get("/projects/new%2Fweb%2Fdeep%2Fshop/protected_branches").await;
+        let leads = world.get("/groups/new%2Fleads").await;
+        assert_eq!(rules[0]["merge_access_levels"][0]["group_id"], leads["id"]);
+    }
+}
+
+#[tokio::test]
+async fn visibility_changes_in_an_order_that_the_service_allows() {
+    let mut world = World::new(Profile::default(), seed(&[])).await;
+    world.acknowledged = vec!["visibility:**"];
+    for visibility in ["private", "public", "internal", "private"] {
+        world.declare(&organisation(visibility));
+        world.converge(visibility).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_in_a_group_that_could_not_be_created_is_skipped() {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    let mut documents = organisation("private");
+    // The service refuses the name, which nothing says before.
+    documents[3]["settings"]["name"] = "(web)".into();
+    world.declare(&documents);
+    let applied = world.apply().await.applied.unwrap();
+    let ended: Vec<_> = applied
+        .steps
+        .iter()
+        .map(|step| {
+            let how = match &step.outcome {
+                Outcome::Done => "done",
+                Outcome::Failed(_) => "failed",
+                Outcome::Skipped(_) => "skipped",
+                _ => "other",
+            };
+            format!("{} {how}", step.address)
+        })
+        .collect();
+    assert_eq!(
+        ended,
+        [
+            "New/Web/deep skipped",
+            "new done",
+            "new#members/bob done",
+            "new/leads done",
+            "new/web failed",
+            "new/web/deep/shop skipped",
+            "new/web/deep/shop#members/bob skipped",
+            "new/web/deep/shop#shares/new%2Fleads skipped",
+            "new/web/deep/shop#variables/A@* skipped",
+            "new/web/deep/shop#protected_branches/main skipped",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_is_in_a_group_with_a_problem_is_left_out() {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    let mut documents = organisation("private");
+    documents[0]["members"][0]["user"] = "nobody-of-this-name".into();
+    world.declare(&documents);
+    let plan = world.plan().await;
+    let (approved, left_out) = plan.approve(undrift::plan::Policy::default()).unwrap();
+    assert_eq!(approved.steps().count(), 0);
+    let left_out: Vec<_> = left_out.iter().map(|left| left.address.to_string()).collect();
+    assert_eq!(left_out, ["New/Web/deep", "new", "new/leads", "new/web", "new/web/deep/shop"]);
+}
+
+#[tokio::test]
+async fn a_level_below_one_that_the_same_run_gives_above_is_a_problem() {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    let mut documents = organisation("private");
+    documents[4]["members"][0]["access_level"] = "reporter".into();
+    world.declare(&documents);
+    let plan = world.plan().await;
+    let problems: Vec<_> = plan.problems.iter().map(|problem| &*problem.message).collect();
+    assert_eq!(
+        problems,
+        [
+            "this run makes `bob` developer of the group `new` above, and the service then refuses reporter here"
+        ]
+    );
+}
