@@ -35,6 +35,8 @@ pub struct Profile {
     pub unlisted_attributes_hidden: bool,
     /// PUT of a variable needs no `value`, as newer releases have it.
     pub optional_variable_value: bool,
+    /// PUT of a group's variable heeds the filter, as releases from 16.9 on have it.
+    pub group_variable_filter: bool,
     /// DELETE of a project only marks it; it can be restored until it is gone after this many days.
     /// Premium.
     pub deletion_delay: Option<u32>,
@@ -124,6 +126,7 @@ impl Profile {
             ),
             ("former_paths_answer", with(|profile| profile.former_paths_answer = true)),
             ("grants_without_level", with(|profile| profile.grants_without_level = true)),
+            ("group_variable_filter", with(|profile| profile.group_variable_filter = true)),
             ("import_members_created", with(|profile| profile.import_members_created = true)),
             ("last_owner_bad_request", with(|profile| profile.last_owner_bad_request = true)),
             ("later_errors", with(|profile| profile.later_errors = true)),

@@ -107,6 +107,30 @@ fn calls(switch: &str) -> Vec<Row> {
             (fact("project-edit"), "mia", "PUT", SHOP, json!({"path": "store"}), 200, NO),
             (fact("project-moved"), "mia", "GET", SHOP, NO, 200, json!({"path": "store"})),
         ],
+        "group_variable_filter" => {
+            let list = "/groups/acme/variables";
+            let variable =
+                |scope: &str| json!({"key": "K", "value": "v", "environment_scope": scope});
+            let in_scope =
+                |scope: &str| json!({"value": "w", "filter": {"environment_scope": scope}});
+            let put = |scope: &str, changed: &str| {
+                (
+                    fact("group-variable-update"),
+                    "olive",
+                    "PUT",
+                    "/groups/acme/variables/K",
+                    in_scope(scope),
+                    200,
+                    json!({"environment_scope": changed}),
+                )
+            };
+            vec![
+                (fact("group-variables"), "olive", "POST", list, variable("*"), 201, NO),
+                (fact("group-variables"), "olive", "POST", list, variable("prod"), 201, NO),
+                put("prod", "prod"),
+                put("elsewhere", "*"),
+            ]
+        }
         "import_members_created" => {
             vec![(
                 fact("import-members"),

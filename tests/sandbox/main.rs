@@ -12,6 +12,7 @@ mod client;
 mod crash;
 mod dialects;
 mod facts;
+mod group_things;
 mod groups;
 mod hierarchy;
 mod imports;

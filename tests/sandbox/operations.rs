@@ -100,6 +100,13 @@ const BEYOND: &str = "
     anyone     GET    /groups/:id/descendant_groups
     anyone     GET    /groups/:id/projects
     owner      POST   /groups/:id/transfer
+    owner      GET    /groups/:id/variables
+    owner      GET    /groups/:id/variables/:key
+    owner      POST   /groups/:id/variables
+    owner      PUT    /groups/:id/variables/:key
+    owner      DELETE /groups/:id/variables/:key
+    user       POST   /groups/:id/share
+    user       DELETE /groups/:id/share/:group_id
 ";
 
 /// Who may call, method and path of each operation.

@@ -70,8 +70,45 @@ fn steps() -> Vec<Step> {
 }
 
 fn variables() -> Vec<Step> {
-    let one = "/projects/1/variables/K";
+    let (one, of_group) = ("/projects/1/variables/K", "/groups/acme/variables/K");
     vec![
+        (
+            "POST /groups/:id/variables",
+            "/groups/acme/variables",
+            json!({"key": "K", "value": "v"}),
+            201,
+            VARIABLE,
+            json!({"masked": false}),
+            (of_group, 200, json!({"value": "v"})),
+        ),
+        (
+            "GET /groups/:id/variables",
+            "/groups/acme/variables",
+            NO,
+            200,
+            VARIABLE,
+            json!([{"key": "K"}]),
+            READS,
+        ),
+        (
+            "GET /groups/:id/variables/:key",
+            of_group,
+            NO,
+            200,
+            VARIABLE,
+            json!({"environment_scope": "*"}),
+            READS,
+        ),
+        (
+            "PUT /groups/:id/variables/:key",
+            of_group,
+            json!({"protected": true}),
+            200,
+            VARIABLE,
+            json!({"value": "v"}),
+            (of_group, 200, json!({"protected": true})),
+        ),
+        ("DELETE /groups/:id/variables/:key", of_group, NO, 204, "", NO, (of_group, 404, NO)),
         (
             "POST /projects/:id/variables",
             "/projects/1/variables",
@@ -445,6 +482,28 @@ fn groups() -> Vec<Step> {
             GROUP,
             json!({"full_path": "acme/new-team"}),
             (one, 404, NO),
+        ),
+        (
+            "POST /groups/:id/share",
+            "/groups/acme%2Fnew-team/share",
+            json!({"group_id": 9, "group_access": 30}),
+            201,
+            "shared_with_groups",
+            NO,
+            (
+                "/groups/acme%2Fnew-team",
+                200,
+                json!({"shared_with_groups": [{"group_id": 9, "group_access_level": 30}]}),
+            ),
+        ),
+        (
+            "DELETE /groups/:id/share/:group_id",
+            "/groups/acme%2Fnew-team/share/9",
+            NO,
+            204,
+            "",
+            NO,
+            ("/groups/acme%2Fnew-team", 200, json!({"shared_with_groups": []})),
         ),
         (
             "GET /groups/:id/subgroups",

@@ -1,11 +1,12 @@
-//! Variables of a project (reference 1, 4.1), and those of a group, which real clients manage in
-//! the same way.
+//! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out:
+//! they differ in who manages them, in what their scopes need, and in what PUT changes.
 
 use rusqlite::{Row, params};
 use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
+use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Params;
@@ -26,8 +27,9 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/groups/{id}/variables/{key}", |call| remove(call, &Scope::group(call, OWNER)?)),
 ];
 
-/// How many variables a project or group may have.
+/// How many variables a project may have, and how many a group.
 const MOST: i64 = 8_000;
+const MOST_OF_GROUP: i64 = 30_000;
 /// The shortest value that can be masked.
 const SHORTEST_MASKED: usize = 8;
 
@@ -86,8 +88,8 @@ impl Variable {
         })
     }
 
-    /// Takes what the call says.
-    fn take(&mut self, params: &Params, profile: &Profile) -> Result<(), Failure> {
+    /// Takes what the call says. Where scopes are not licensed, one is dropped without a word.
+    fn take(&mut self, params: &Params, profile: &Profile, scoped: bool) -> Result<(), Failure> {
         if let Some(value) = params.text("value")? {
             self.value = value;
         }
@@ -103,7 +105,7 @@ impl Variable {
                 *flag = on;
             }
         }
-        if let Some(scope) = params.text("environment_scope")? {
+        if let Some(scope) = params.text("environment_scope")?.filter(|_| scoped) {
             self.environment_scope = scope;
         }
         self.check(profile)
@@ -181,7 +183,7 @@ impl Variable {
 /// Adds a variable as a call with these parameters would; one that exists stays as it is.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(), Failure> {
     let mut variable = Variable::new(params.text("key")?.unwrap_or_default());
-    variable.take(params, &call.service.profile)?;
+    variable.take(params, &call.service.profile, is_scoped(call, scope))?;
     let sql = format!(
         "SELECT 1 FROM variables WHERE {} = ?1 AND key = ?2 AND environment_scope = ?3",
         scope.column()
@@ -211,29 +213,70 @@ fn project(call: &Call<'_>) -> Result<Scope, Failure> {
     }
 }
 
-/// The one variable with the key, in the scope of the filter if there is one.
-fn find(call: &Call<'_>, scope: &Scope) -> Result<Variable, Failure> {
-    let filter = match call.params.get("filter") {
-        Some(Value::Object(filter)) => filter.get("environment_scope").and_then(Value::as_str),
-        Some(Value::Null) | None => None,
-        Some(_) => return Err(Failure::invalid("filter")),
-    };
+/// Whether variables have scopes: those of groups only with a licence.
+fn is_scoped(call: &Call<'_>, scope: &Scope) -> bool {
+    matches!(scope, Scope::Project(_)) || call.tier() >= Tier::Premium
+}
+
+/// What a call for a variable answers that is not there.
+fn absent(scope: &Scope) -> Failure {
+    Failure::not_found(match scope {
+        Scope::Project(_) => "Variable",
+        Scope::Group(_) => "GroupVariable",
+    })
+}
+
+/// The scope that a call asks for.
+fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>, Failure> {
+    match call.params.get("filter") {
+        Some(Value::Object(filter)) => Ok(filter.get("environment_scope").and_then(Value::as_str)),
+        Some(Value::Null) | None => Ok(None),
+        Some(_) => Err(Failure::invalid("filter")),
+    }
+}
+
+/// The variables with the key of the call, the oldest first.
+fn with_key(
+    call: &Call<'_>,
+    scope: &Scope,
+    filter: Option<&str>,
+) -> Result<Vec<Variable>, Failure> {
     let sql = format!(
-        "SELECT {} FROM variables WHERE {} = ?1 AND key = ?2 AND (?3 IS NULL OR environment_scope = ?3) LIMIT 2",
+        "SELECT {} FROM variables WHERE {} = ?1 AND key = ?2 AND (?3 IS NULL OR environment_scope = ?3)
+         ORDER BY id LIMIT 2",
         Variable::COLUMNS,
         scope.column()
     );
-    let mut found: Vec<Variable> = call
-        .db
-        .prepare_cached(&sql)?
-        .query_map(params![scope.id(), call.segment("key"), filter], Variable::from_row)?
-        .collect::<Result<_, _>>()?;
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let found = statement
+        .query_map(params![scope.id(), call.segment("key"), filter], Variable::from_row)?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+/// The one variable with the key, in the scope of the filter if there is one.
+fn find(call: &Call<'_>, scope: &Scope) -> Result<Variable, Failure> {
+    let mut found = with_key(call, scope, filter(call)?)?;
     if found.len() > 1 {
         return Err(Failure::conflict(
             "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'",
         ));
     }
-    found.pop().ok_or_else(|| Failure::not_found("Variable"))
+    found.pop().ok_or_else(|| absent(scope))
+}
+
+/// The variable that PUT changes. That of a group is found by its key alone: of several, any one.
+/// Later releases heed the filter, but fall back to any one too.
+fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Variable, Failure> {
+    if matches!(scope, Scope::Project(_)) {
+        return find(call, scope);
+    }
+    let filter = filter(call)?.filter(|_| call.service.profile.group_variable_filter);
+    let filtered = with_key(call, scope, filter)?;
+    let found = match filtered.is_empty() {
+        true => with_key(call, scope, None)?,
+        false => filtered,
+    };
+    found.into_iter().next().ok_or_else(|| absent(scope))
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
@@ -257,15 +300,19 @@ fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     call.params.require(&["key", "value"])?;
     let mut variable = Variable::new(call.params.text("key")?.unwrap_or_default());
-    variable.take(&call.params, &call.service.profile)?;
+    variable.take(&call.params, &call.service.profile, is_scoped(call, scope))?;
     let count: i64 = call
         .db
         .prepare_cached(&format!("SELECT count(*) FROM variables WHERE {} = ?1", scope.column()))?
         .query_row([scope.id()], |row| row.get(0))?;
-    if count >= MOST {
+    let most = match scope {
+        Scope::Project(_) => MOST,
+        Scope::Group(_) => MOST_OF_GROUP,
+    };
+    if count >= most {
         return Err(Failure::model(
             "base",
-            format!("Maximum number of {} ci variables ({MOST}) exceeded", scope.name()),
+            format!("Maximum number of {} ci variables ({most}) exceeded", scope.name()),
         ));
     }
     variable.save(call, scope)?;
@@ -274,10 +321,10 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 
 fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let profile = &call.service.profile;
-    if !profile.optional_variable_value {
+    if matches!(scope, Scope::Project(_)) && !profile.optional_variable_value {
         call.params.require(&["value"])?;
     }
-    let mut variable = find(call, scope)?;
+    let mut variable = find_to_change(call, scope)?;
     if profile.put_resets_omitted_flags {
         let fresh = Variable::new(String::new());
         variable.protected = fresh.protected;
@@ -285,7 +332,7 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         variable.raw = fresh.raw;
         variable.variable_type = fresh.variable_type;
     }
-    variable.take(&call.params, profile)?;
+    variable.take(&call.params, profile, is_scoped(call, scope))?;
     variable.save(call, scope)?;
     Answer::ok(&variable.json())
 }
