@@ -84,6 +84,11 @@ impl Acknowledgement {
         let at = Selector::parse(at)?;
         Ok(Self { guard, at, at_most: None, until: None, reason: None, origin: None })
     }
+
+    /// Whether its last day is over on `today`: then it acknowledges nothing.
+    pub fn is_over(&self, today: Date) -> bool {
+        self.until.is_some_and(|until| until < today)
+    }
 }
 
 /// As the command line takes it.

@@ -13,7 +13,7 @@ use crate::{
     desired::{Entry, State},
     field::{Accepted, Field, Named, Readback, Secrecy},
     kind::{
-        Effect, Identity, Job, LiveEntry, NamespaceOwner, Section, Spec, calls::Act, forms,
+        Effect, Identity, Job, LiveEntry, NamespaceOwner, Section, Spec, Unable, calls::Act, forms,
         is_readable,
     },
     level::Level,
@@ -79,7 +79,7 @@ impl<'a> Comparing<'a> {
         self.section.identity.iter().any(is_secret)
     }
 
-    pub(super) fn ambiguous(&self, reason: impl Into<Cause>, findings: &mut Findings) {
+    pub(super) fn incomplete(&self, reason: impl Into<Cause>, findings: &mut Findings) {
         findings
             .incomplete
             .push(Incomplete { address: self.address.clone(), reason: reason.into() });
@@ -178,6 +178,17 @@ impl<'a> Comparing<'a> {
         Job { section: self.section, target: self.context.target, names: self.context.names, act }
     }
 
+    /// There are no calls.
+    fn unable(&self, unable: Unable, findings: &mut Findings) {
+        match unable {
+            Unable::Unseen(cause) => self.incomplete(cause, findings),
+            other => {
+                let problem = problem(other, &self.address, |field| self.origin(field));
+                findings.problems.extend(problem);
+            }
+        }
+    }
+
     /// The entry is live.
     pub(super) fn present(&self, live: &LiveEntry, findings: &mut Findings) {
         if let Some(why) = live.protected {
@@ -199,9 +210,7 @@ impl<'a> Comparing<'a> {
         let sends = match self.section.rules.calls(&job) {
             Ok(sends) => sends,
             Err(unable) => {
-                let problem = problem(unable, &self.address, |field| self.origin(field));
-                findings.problems.extend(problem);
-                return;
+                return self.unable(unable, findings);
             }
         };
         let forgotten = self.values.keys().filter(|name| {
@@ -288,8 +297,7 @@ impl<'a> Comparing<'a> {
         let sends = match self.section.rules.calls(&self.job(Act::Create(&self.values))) {
             Ok(sends) => sends,
             Err(unable) => {
-                let problem = problem(unable, &self.address, |field| self.origin(field));
-                findings.problems.extend(problem);
+                self.unable(unable, findings);
                 return None;
             }
         };

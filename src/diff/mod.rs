@@ -78,10 +78,10 @@ pub fn section(
             }
             Match::Near(live) => findings.problems.push(comparing.near(live)),
             Match::Taken => comparing
-                .ambiguous("another entry already matches the same live object", &mut findings),
+                .incomplete("another entry already matches the same live object", &mut findings),
             Match::Ambiguous(why) => {
                 doubt.unmatched = true;
-                comparing.ambiguous(why, &mut findings);
+                comparing.incomplete(why, &mut findings);
             }
             Match::Unknown => doubt.unmatched = true,
         }
@@ -263,7 +263,7 @@ pub fn problem(
     origin: impl Fn(&str) -> Origin,
 ) -> Option<Problem> {
     match unable {
-        Unable::Needless => None,
+        Unable::Needless | Unable::Unseen(_) => None,
         Unable::Because { code, message, help, field } => Some(Problem {
             address: address.clone(),
             code,

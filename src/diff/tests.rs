@@ -381,3 +381,24 @@ fn kinds_that_nobody_has_are_compared_like_all_others() {
     assert_eq!(of_toys(lid, &absent, &pine), step("Delete -:  by DELETE"));
     assert_eq!(of_toys(lid, &absent, &json!(null)), (vec![], vec![]));
 }
+
+#[test]
+fn a_change_that_would_reset_what_the_answer_lacks_is_not_planned() {
+    let declared = |more: Json| {
+        let mut declared = json!({"name": "Robot", "room": "*", "home": "https://new"});
+        declared.as_object_mut().unwrap().extend(testing::object(more));
+        declared_section(toy::toys(), &json!([declared]), Unlisted::Delete)
+    };
+    let there = json!([{"name": "Robot", "room": "*", "home": "https://h/"}]);
+    let world = World::default();
+    let found = |declared: &DeclaredSection| {
+        section(declared, &collection(declared, &there, &|_| false), world.context()).unwrap()
+    };
+    let findings = found(&declared(json!({})));
+    assert!(findings.steps.is_empty() && findings.problems.is_empty());
+    let [unseen] = &findings.incomplete[..] else { panic!("{findings:?}") };
+    assert_eq!(unseen.address.to_string(), "acme/shop#toys/Robot@*");
+    assert!(unseen.reason.help.is_some());
+    assert_eq!(found(&declared(json!({"level": "guest"}))).steps.len(), 1);
+    assert!(found(&declared(json!({"home": "https://h"}))).incomplete.is_empty(), "as it is");
+}

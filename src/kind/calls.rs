@@ -4,8 +4,9 @@
 //! overrides [`Rules::calls`](super::Rules::calls). There are always calls, or the reason why there
 //! are none.
 
-use super::{Change, Create, LiveEntry, Names, Section, Target, forms};
+use super::{Change, Create, LiveEntry, Names, Section, Spec, Target, forms};
 use crate::{
+    cause::Cause,
     field::{Named, Route},
     kind::HandlePlace,
     operation::{Op, Request, Write},
@@ -35,6 +36,8 @@ impl From<Request<Write>> for Call {
 pub enum Unable {
     /// It is so already, without a call.
     Needless,
+    /// Too little is known of what is there: it would be reset, or lost.
+    Unseen(Cause),
     /// It cannot be done.
     Because {
         /// The code of the problem.
@@ -143,9 +146,12 @@ impl Job<'_> {
     ) -> Result<Vec<Call>, Unable> {
         let body = forms::edit_body(self.section, declared, live, changed, self.names)?;
         let (files, data) = apart(body);
-        let repeated = forms::repeated(self.section, live, self.names);
-        let data = (!data.is_empty())
-            .then(|| self.told(self.addressed(op, live).fields(data).repeating(repeated)));
+        let data = if data.is_empty() {
+            None
+        } else {
+            let repeated = forms::repeated(self.section, declared, live, self.names)?;
+            Some(self.told(self.addressed(op, live).fields(data).repeating(repeated)))
+        };
         let files = files.into_iter().map(|file| self.addressed(op, live).fields([file].into()));
         Ok(data.into_iter().chain(files).map(Call::from).collect())
     }
@@ -181,6 +187,10 @@ impl Job<'_> {
 
     /// The body that would create what is there.
     fn as_it_is(&self, live: &LiveEntry) -> Result<Fields, Unable> {
+        let is_created = |spec: &&Spec| spec.field.accepted.on(Route::Create);
+        if let Some(lacking) = forms::lacking(self.section, live, is_created) {
+            return Err(Unable::Unseen(Cause::new(format!("{lacking}, which cannot be put back"))));
+        }
         let handles = self.section.home.handle.iter().zip(&live.handle);
         let mut body = Fields::new();
         for (name, value) in &live.fields {

@@ -8,7 +8,8 @@
 
 use super::{Identity, LiveEntry, Names, Section, Spec, Unable};
 use crate::{
-    field::{Codec, Compare, Field, Named, Route},
+    cause::Cause,
+    field::{Codec, Compare, Field, Named, Readback, Route, Tier},
     level::Level,
     operation::created_at,
     planted::Bug,
@@ -202,18 +203,58 @@ pub fn is_forgotten(field: &Field, changed: &[&str]) -> bool {
 }
 
 /// What an edit has to repeat of `live`, because the service would reset it.
-pub fn repeated(section: Section, live: &LiveEntry, names: &Names) -> Object {
-    let carried = section
-        .table()
-        .specs()
-        .iter()
-        .filter(|spec| spec.field.with_every_edit && !Bug::RepeatNothing.is_planted());
-    let repeated = carried.filter_map(|spec| {
+///
+/// # Errors
+/// If the answer lacks some of that, and nobody declares it.
+pub fn repeated(
+    section: Section,
+    declared: &Fields,
+    live: &LiveEntry,
+    names: &Names,
+) -> Result<Object, Unable> {
+    if Bug::RepeatNothing.is_planted() {
+        return Ok(Object::new());
+    }
+    let is_repeated = |spec: &&Spec| spec.field.with_every_edit;
+    let open = |spec: &&Spec| is_repeated(spec) && !declared.contains_key(&spec.name);
+    if let Some(lacking) = lacking(section, live, open) {
+        let cause = Cause::new(format!("{lacking}, which this edit would reset"));
+        return Err(Unable::Unseen(cause.help("declare it, and the edit sends what is declared")));
+    }
+    let repeated = section.table().specs().iter().filter(is_repeated).filter_map(|spec| {
         let value = live.fields.get(&spec.name).filter(|value| !value.is_null())?;
         let (name, sent) = sent(section, &spec.name, &value.clone().into(), names).ok()?;
         Some((name, sent.plain()?.clone()))
     });
-    repeated.collect()
+    Ok(repeated.collect())
+}
+
+/// Which of the fields that `has_to_be_known` the service has and the answer lacks all the same, if
+/// there are any. What may be null is null where it is left out; see also
+/// [`LiveEntry::tier`].
+pub fn lacking(
+    section: Section,
+    live: &LiveEntry,
+    has_to_be_known: impl Fn(&&'static Spec) -> bool,
+) -> Option<String> {
+    let is_shown = |spec: &&Spec| {
+        matches!(spec.field.read, Readback::Same | Readback::As(_))
+            && !spec.field.nullable
+            && spec.field.tier <= live.tier
+    };
+    let specs = section.table().specs().iter().filter(is_shown).filter(has_to_be_known);
+    let lacking = specs.filter(|spec| !live.fields.contains_key(&spec.name));
+    let lacking: Vec<_> = lacking.map(|spec| spec.name.as_str()).collect();
+    (!lacking.is_empty()).then(|| format!("the service's answer lacks {}", text::listed(&lacking)))
+}
+
+/// The highest tier that whom a live row names tells of: of a field of rows that only this tier has.
+pub fn tier_of_rows(spec: &Spec, raw: &Object) -> Option<Tier> {
+    let rows = spec.field.live_name(&spec.name).and_then(|name| raw.get(name)?.as_array());
+    let rows = rows.filter(|_| spec.field.compare == Compare::Rows)?;
+    let is_set = |name: &str| rows.iter().any(|row| row.get(name).is_some_and(|it| !it.is_null()));
+    let parts = row_fields(spec).filter(|(name, field)| is_set(field.sent_name(name)));
+    parts.map(|(_, field)| field.tier).max()
 }
 
 /// One field as requests carry it.

@@ -294,12 +294,14 @@ impl Section {
         self.rules.identify(self, fields).name
     }
 
-    /// The highest tier of which `raw` shows a field.
+    /// The highest tier of which `raw` shows a field, or names somebody whom only that tier can.
     pub fn tier_of(self, raw: &Object) -> Tier {
-        let shown = self.table().specs().iter().filter(|spec| {
-            spec.field.live_name(&spec.name).is_some_and(|name| raw.contains_key(name))
+        let tiers = self.table().specs().iter().map(|spec| {
+            let live = spec.field.live_name(&spec.name);
+            let own = live.filter(|name| raw.contains_key(*name)).map(|_| spec.field.tier);
+            own.max(forms::tier_of_rows(spec, raw))
         });
-        shown.map(|spec| spec.field.tier).max().unwrap_or_default()
+        tiers.max().flatten().unwrap_or_default()
     }
 
     /// The live entries in the list `field` of the container's own object; `None` if it is not

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::{
-    Call, Fault, Id, Job, LiveEntry, Names, Namespace, NamespaceOwner, Section, Target, calls::Act,
+    Call, Fault, Id, Job, LiveEntry, Names, Namespace, NamespaceOwner, Section, Spec, Target,
+    calls::Act,
 };
 use crate::{
-    field::Scope,
+    field::{Scope, Tier},
     kinds,
     operation::{Request, Write},
     value::{Fields, Json, Object, Value},
@@ -45,6 +46,21 @@ pub(crate) fn new_target(owner: NamespaceOwner) -> Target {
 /// Reads every field of a live object.
 pub(crate) fn live(section: Section, raw: Json) -> LiveEntry {
     section.read(&object(raw), &|name| section.table().get(name).is_some())
+}
+
+/// `raw` with every flag that an edit repeats, as the service shows them: off unless it says
+/// otherwise.
+pub(crate) fn with_flags(section: Section, mut raw: Object) -> Object {
+    let is_flag = |spec: &&Spec| {
+        spec.field.with_every_edit
+            && spec.field.tier == Tier::Free
+            && spec.schema["type"] == "boolean"
+    };
+    for spec in section.table().specs().iter().filter(is_flag) {
+        let name = spec.field.live_name(&spec.name).unwrap_or(&spec.name);
+        raw.entry(name).or_insert(false.into());
+    }
+    raw
 }
 
 /// The requests of `calls`.

@@ -434,6 +434,37 @@ mod tests {
         assert_eq!(said(&requests(calls)), said(&[remove, add(20), add(10)]));
     }
 
+    /// Why `raw` is not changed, if so; `changed` with what is declared of it.
+    fn why_not(section: Section, declared: Json, mut raw: Json, lacks: &str) -> Option<String> {
+        raw.as_object_mut().unwrap().remove(lacks);
+        let (target, names, live, declared) =
+            (target(), names(), live(section, raw), fields(declared));
+        let changed: Vec<_> = declared.keys().map(String::as_str).collect();
+        let act = Act::Change(&declared, &live, &changed);
+        match section.rules.calls(&Job { section, target: &target, names: &names, act }) {
+            Ok(_) => None,
+            Err(Unable::Unseen(cause)) => Some(cause.to_string()),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_a_change_would_reset_has_to_be_known() {
+        let blue = || json!({"colours": ["blue"]});
+        assert_eq!(why_not(toys(), blue(), robot(), "other"), None);
+        let why = "the service's answer lacks `level`, which this edit would reset";
+        assert_eq!(why_not(toys(), blue(), robot(), "play_level").unwrap(), why);
+        let declared = json!({"colours": ["blue"], "level": "guest"});
+        assert_eq!(why_not(toys(), declared, robot(), "play_level"), None, "it is sent");
+        assert_eq!(why_not(toys(), blue(), robot(), "label"), None, "that is null");
+
+        let lent = || json!({"group_id": 5, "group_full_path": "acme/kids", "group_level": 10, "until": null});
+        let level = || json!({"level": "guest"});
+        assert_eq!(why_not(loans(), level(), lent(), "until"), None, "that is null");
+        let why = "the service's answer lacks `level`, which cannot be put back";
+        assert_eq!(why_not(loans(), level(), lent(), "group_level").unwrap(), why);
+    }
+
     #[test]
     fn one_thing_or_none_needs_no_handle() {
         let oak = fields(json!({"material": "oak"}));

@@ -130,12 +130,9 @@ impl Rules for ProtectedBranches {
     }
 }
 
-/// Whether the service has no edit for what changes: without tiers it only edits one flag. Where a
-/// rule names somebody there are tiers, even if the answer lacks the fields that tell.
+/// Whether the service has no edit for what changes: without tiers it only edits one flag.
 fn is_replaced(live: &LiveEntry, changed: &[&str]) -> bool {
-    live.tier < Tier::Premium
-        && named(&live.fields).next().is_none()
-        && changed.iter().any(|name| *name != "allow_force_push")
+    live.tier < Tier::Premium && changed.iter().any(|name| *name != "allow_force_push")
 }
 
 /// Where a rule of a new protection is a single level, that is said by its own parameter, which the
@@ -190,11 +187,6 @@ fn users(fields: &Object) -> impl Iterator<Item = u64> {
     rows(fields).filter_map(|row| row.get("user_id")?.as_u64())
 }
 
-/// The rows that name a user or a group.
-fn named(fields: &Object) -> impl Iterator<Item = &Json> {
-    rows(fields).filter(|row| row.get("user_id").or(row.get("group_id")).is_some())
-}
-
 fn rows(fields: &Object) -> impl Iterator<Item = &Json> {
     RULES.iter().filter_map(|(list, _)| fields.get(*list)?.as_array()).flatten()
 }
@@ -225,7 +217,7 @@ mod tests {
     use crate::{
         kind::{
             Names,
-            testing::{act, fields, live, object, remove, said, section},
+            testing::{act, fields, live, object, remove, said, section, target},
         },
         operation::{PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE},
     };
@@ -331,6 +323,31 @@ mod tests {
         };
         let remove = PROTECTED_BRANCH_DELETE.request().arg("id", 7).arg("name", "main");
         assert_eq!(said(&replaced), said(&[remove, add(0), add(40)]));
+    }
+
+    /// The service switches the approval of code owners off in an edit that leaves it out.
+    #[test]
+    fn what_an_edit_would_reset_has_to_be_known_where_there_are_tiers() {
+        let why_not = |raw: Json, lacking: &[&str]| {
+            let mut raw = object(raw);
+            raw.retain(|name, _| !lacking.contains(&name.as_str()));
+            let entry = live(section("protected_branches"), raw.into());
+            let declared = fields(json!({"name": "main", "allow_force_push": true}));
+            let job = Job {
+                section: section("protected_branches"),
+                target: &target(),
+                names: &names(),
+                act: Act::Change(&declared, &entry, &["allow_force_push"]),
+            };
+            KIND.rules.calls(&job).err()
+        };
+        let owners = "code_owner_approval_required";
+        assert_eq!(why_not(premium(), &[]), None);
+        assert!(matches!(why_not(premium(), &[owners]), Some(Unable::Unseen(_))));
+        // Whom a rule names tells of tiers, too.
+        let both = [owners, "unprotect_access_levels"];
+        assert!(matches!(why_not(premium(), &both), Some(Unable::Unseen(_))));
+        assert_eq!(why_not(free(), &[]), None);
     }
 
     /// What is not declared stays as it is, also where the service has no edit.

@@ -166,11 +166,13 @@ mod tests {
             said(&create(section("variables"), &declared)),
             said(&[VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())])
         );
-        let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "old", "masked": true, "variable_type": "file"});
+        let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "old", "protected": false, "masked": true, "raw": true, "variable_type": "file"});
         let one = |op: Op<Write>| {
             op.request().arg("id", 7).arg("key", "A").query("filter[environment_scope]", "prod/*")
         };
-        let body = fields(json!({"value": "new", "masked": true, "variable_type": "file"}));
+        let body = fields(json!({
+            "value": "new", "protected": false, "masked": true, "raw": true, "variable_type": "file",
+        }));
         assert_eq!(
             said(&update(section("variables"), &declared, raw.clone(), &["value"])),
             said(&[one(VARIABLE_UPDATE).fields(body)])
@@ -179,7 +181,7 @@ mod tests {
         let edit = update(section("variables"), &other, raw.clone(), &["masked"]);
         assert_eq!(
             edit[0].repeated().map(|(name, _)| name).collect::<Vec<_>>(),
-            ["value", "variable_type"]
+            ["value", "variable_type", "protected", "raw"]
         );
         assert!(edit[0].is_sensitive("value"));
         assert_eq!(remove(section("variables"), raw), [one(VARIABLE_DELETE)]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Caller, Collection, Live, Presence};
 use crate::{
     desired::{Container, DeclaredSection},
-    kind::{Facts, Place, Target},
+    kind::{Facts, Place, Target, testing::with_flags},
     page,
     value::{Json, Object},
 };
@@ -25,7 +25,8 @@ pub(crate) fn target(container: &Container) -> Target {
 }
 
 /// What the service has of `section`: an array, an object, or `null`. Of its fields those are read
-/// that are declared, and those for which `more` says so.
+/// that are declared, and those for which `more` says so. Flags that edits repeat are off unless it
+/// says otherwise.
 pub(crate) fn collection(
     section: &DeclaredSection,
     raw: &Json,
@@ -34,7 +35,7 @@ pub(crate) fn collection(
     let of = section.of;
     let wanted = |name: &str| more(name) || section.names().any(|declared| declared == name);
     let read = |raw: &Object| of.read(raw, &wanted);
-    let object = |raw: &Json| raw.as_object().cloned().unwrap_or_default();
+    let object = |raw: &Json| with_flags(of, raw.as_object().cloned().unwrap_or_default());
     match (raw, of.home.place) {
         (Json::Array(raw), Place::In(_)) => {
             Collection::Within(raw.iter().map(|raw| read(&object(raw))).collect())

@@ -92,14 +92,16 @@ pub struct Acknowledged {
 
 impl Plan {
     /// Takes out of the refusals what is acknowledged, and warns of acknowledgements that are
-    /// expired, exceeded or of no use. `today` is the day of the run.
+    /// exceeded or of no use. What is over on `today` is passed over: the check of the manifests
+    /// warns of it.
     pub fn acknowledge(
         &mut self,
         acknowledgements: &[Acknowledgement],
         today: Date,
     ) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
-        let mut used = vec![false; acknowledgements.len()];
+        let valid: Vec<_> = acknowledgements.iter().filter(|known| !known.is_over(today)).collect();
+        let mut used = vec![false; valid.len()];
         let refusals = std::mem::take(&mut self.findings.refusals);
         for refusal in refusals {
             let fits = |known: &Acknowledgement| {
@@ -110,11 +112,11 @@ impl Plan {
                     }
             };
             let fitting: Vec<_> =
-                acknowledgements.iter().enumerate().filter(|(_, known)| fits(known)).collect();
+                valid.iter().copied().enumerate().filter(|(_, known)| fits(known)).collect();
             let mut letting = None;
             for (at, known) in fitting {
                 used[at] = true;
-                match refused_by(known, &refusal, today) {
+                match exceeded(known, &refusal) {
                     None => letting = letting.or(Some(known)),
                     Some(why) => warnings.push(warning(known, &why)),
                 }
@@ -128,7 +130,7 @@ impl Plan {
                 None => self.findings.refusals.push(refusal),
             }
         }
-        let unused = acknowledgements.iter().zip(used).filter(|(_, used)| !used);
+        let unused = valid.into_iter().zip(used).filter(|(_, used)| !used);
         warnings.extend(unused.map(|(known, _)| {
             warning(known, &format!("`{known}` acknowledges nothing that this run refuses"))
         }));
@@ -200,10 +202,7 @@ impl Plan {
 }
 
 /// Why an acknowledgement that fits does not let a refusal through, if so.
-fn refused_by(known: &Acknowledgement, refusal: &Refusal, today: Date) -> Option<String> {
-    if let Some(until) = known.until.filter(|until| *until < today) {
-        return Some(format!("the acknowledgement of `{known}` ended on {until}"));
-    }
+fn exceeded(known: &Acknowledgement, refusal: &Refusal) -> Option<String> {
     let most = known.at_most.filter(|most| *most < refusal.objects)?;
     Some(format!(
         "the acknowledgement of `{known}` is for {most} at most, and `{}` is about {}",

@@ -14,7 +14,7 @@ use undrift::{
 
 use crate::{
     scenario::{LIVE, MAINTAINER, SECRETS, TOKEN},
-    schedule::{Act, Damage, Fault, Missing, Throttle},
+    schedule::{Act, Fault, Missing, Throttle},
     service::{Sent, State, Who, World},
     truth::{OF_DECLARED, Truth},
     undrift::{Ran, writes},
@@ -342,12 +342,7 @@ impl Evidence<'_> {
                 .collect();
             for sent in state.sent.iter().filter(|sent| sent.who == who && sent.method != "GET") {
                 let target = self.by_path(&sent.target);
-                // It repeats what the plan's reading did not show.
-                let unshown = self.has(|fault| *fault == Fault::FieldsMissing);
-                let fits = |names: &Vec<String>| {
-                    let repeats = |name: &str| unshown && name == "code_owner_approval_required";
-                    sent.names.iter().all(|name| names.contains(name) || repeats(name))
-                };
+                let fits = |names: &Vec<String>| sent.names.iter().all(|name| names.contains(name));
                 // The id of a project that came in this run, and went or was renamed, says nothing
                 // any more.
                 let gone = target
@@ -481,11 +476,6 @@ impl Evidence<'_> {
 
     /// An edit that repeats live values is not sent again without a look between.
     fn read_anew(&self, state: &State, found: &mut Vec<Violation>) {
-        // What an answer leaves out is not repeated, and an edit that repeats nothing may be sent
-        // again as it is.
-        if self.has(|fault| matches!(fault, Fault::FieldsMissing | Fault::List(Damage::Bare))) {
-            return;
-        }
         let repeating = |sent: &Sent| {
             matches!(sent.method, "PUT" | "PATCH")
                 && ["/variables/", "/hooks/", "/members/", "/protected_branches/"]

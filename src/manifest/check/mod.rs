@@ -60,10 +60,11 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     (Desired { containers, acknowledgements }, faults)
 }
 
-/// An acknowledgement that is over acknowledges nothing, which must not stop a run.
+/// An acknowledgement that is over acknowledges nothing, which must not stop a run. Planning passes
+/// over it without another word.
 fn acknowledge(document: Acknowledge, context: &Context, faults: &mut Faults) -> Acknowledgement {
-    let over = document.known.until.is_some_and(|until| until < context.today);
-    if let Some(until) = document.until.filter(|_| over) {
+    let is_over = document.known.is_over(context.today);
+    if let Some(until) = document.until.filter(|_| is_over) {
         faults
             .warning("date", "`until` is in the past", Spot::value(&until))
             .help("take the document away, or write a later day");

@@ -154,8 +154,8 @@ fn a_secret_is_compared_where_it_is_known_and_never_shown() {
         {"key": "UNSET", "environment_scope": "*", "value": {"env": "B"}},
     ]});
     let live = json!({"variables": [
-        {"key": "SAME", "environment_scope": "*", "value": "from-env-a"},
-        {"key": "OTHER", "environment_scope": "*", "value": "live-secret", "masked": true},
+        {"key": "SAME", "environment_scope": "*", "value": "from-env-a", "variable_type": "env_var"},
+        {"key": "OTHER", "environment_scope": "*", "value": "live-secret", "masked": true, "variable_type": "env_var"},
         {"key": "UNSET", "environment_scope": "*", "value": "live-secret"},
     ]});
     let plan = plan_of(&declared, &live);
@@ -623,7 +623,7 @@ fn planned_everything() -> (Container, Json, ContainerPlan) {
     });
     let found = json!({
         "settings": {"merge_method": "merge"},
-        "variables": [{"key": "A", "environment_scope": "*", "value": "old"}],
+        "variables": [{"key": "A", "environment_scope": "*", "value": "old", "variable_type": "file"}],
         "hooks": [{"id": 1, "url": "https://h", "push_events": false}],
         "push_rule": {"id": 1, "commit_message_regex": "^a"},
     });

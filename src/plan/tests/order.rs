@@ -15,7 +15,7 @@ fn the_new_is_in_place_before_the_old_goes() {
     let want = [
         "Update acme/shop#settings jobs_enabled",
         "Create acme/shop#variables/A@prod environment_scope key value",
-        "Delete acme/shop#variables/A@* value",
+        "Delete acme/shop#variables/A@* value protected masked raw",
     ];
     assert_eq!(
         steps(&plan)
