@@ -1,9 +1,16 @@
 //! The JSON schema of a type as people and editors should see it.
 
-use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
+use schemars::{
+    JsonSchema, Schema,
+    generate::SchemaSettings,
+    transform::{RecursiveTransform, Transform},
+};
 use serde_json::{Value, json};
 
-use crate::{field::KEYWORD, secret::Reference};
+use crate::{
+    field::{Field, KEYWORD},
+    secret::Reference,
+};
 
 /// Text, or a reference to a secret.
 #[derive(JsonSchema)]
@@ -22,6 +29,15 @@ pub fn of<T: JsonSchema>() -> Schema {
         .with_transform(RecursiveTransform(plain))
         .into_generator()
         .into_root_schema_for::<T>()
+}
+
+/// `schema` with another treatment of one of its fields.
+pub fn with_field(mut schema: Schema, name: &str, mut treatment: Field) -> Schema {
+    let property = schema.get_mut("properties").and_then(|properties| properties.get_mut(name));
+    if let Some(property) = property.and_then(|property| property.try_into().ok()) {
+        treatment.transform(property);
+    }
+    schema
 }
 
 /// `Option<T>` says that a field may be left out, not that `null` may be written, unless its

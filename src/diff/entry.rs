@@ -1,7 +1,7 @@
 //! One declared entry against the live one that it stands for: how each of its fields compares, and
 //! what follows from that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Shown, Step, problem,
@@ -34,6 +34,8 @@ pub(super) struct Comparing<'a> {
     values: Fields,
     /// The same with every secret that is known here in place, for comparing only.
     known: Fields,
+    /// Whether no other entry is addressed alike in paths.
+    is_alone: bool,
 }
 
 impl<'a> Comparing<'a> {
@@ -51,7 +53,15 @@ impl<'a> Comparing<'a> {
             (name.clone(), known.unwrap_or_else(|| value.clone()))
         });
         let known = known.collect();
-        Self { section, entry, context, address, values, known }
+        Self { section, entry, context, address, values, known, is_alone: true }
+    }
+
+    /// The same where `crowded` address several entries in paths.
+    pub(super) fn among(self, crowded: &BTreeSet<String>) -> Self {
+        let path = self.section.home.handle.first();
+        let own = path.and_then(|path| self.values.get(path.field)?.text());
+        let is_alone = !own.is_some_and(|own| crowded.contains(own));
+        Self { is_alone, ..self }
     }
 
     fn spec(&self, name: &str) -> Option<&'static Spec> {
@@ -175,7 +185,8 @@ impl<'a> Comparing<'a> {
     }
 
     fn job<'j>(&'j self, act: Act<'j>) -> Job<'j> {
-        Job { section: self.section, target: self.context.target, names: self.context.names, act }
+        let (target, names) = (self.context.target, self.context.names);
+        Job { section: self.section, target, names, is_alone: self.is_alone, act }
     }
 
     /// There are no calls.

@@ -16,6 +16,8 @@ mod tests;
 pub use findings::{Findings, Incomplete, Note, Problem, Reason, Refusal};
 pub use step::{Action, Change, Edge, Shown, ShownCall, Step};
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use entry::Comparing;
 use matching::{Match, Matching};
 
@@ -67,8 +69,9 @@ pub fn section(
     let mut findings = Findings::default();
     let mut matching = Matching::new(declared.of, entries);
     let mut doubt = Doubt::default();
+    let crowded = crowded(declared, entries);
     for entry in &declared.entries {
-        let comparing = Comparing::new(declared.of, entry, context);
+        let comparing = Comparing::new(declared.of, entry, context).among(&crowded);
         let before = matching.taken();
         match matching.find(&comparing.identity(), comparing.is_unknown()) {
             Match::None => comparing.absent(&mut findings),
@@ -93,6 +96,24 @@ pub fn section(
         unlisted(declared, entry, doubt, context, &mut findings);
     }
     Ok(findings)
+}
+
+/// The texts that address several entries, live or declared, in paths, where only the query tells
+/// them apart.
+fn crowded(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
+    let section = declared.of;
+    let [path, .., _] = section.home.handle else { return BTreeSet::new() };
+    let present = declared.entries.iter().filter(|entry| entry.state == State::Present);
+    let present = present.filter_map(|entry| {
+        Some((entry.fields.get(path.field)?.value.text()?.to_owned(), entry.key.clone()))
+    });
+    let live = live.iter().map(|entry| (entry.handle_text(), section.name(&entry.fields)));
+    let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (handle, name) in present.chain(live) {
+        names.entry(handle).or_default().insert(name);
+    }
+    names.retain(|_, names| names.len() > 1);
+    names.into_keys().collect()
 }
 
 /// What a section that cannot be read yet may need once it can be, under `condition`: each entry as
@@ -206,7 +227,8 @@ fn removal(
     live: &LiveEntry,
     context: Context<'_>,
 ) -> Option<Step> {
-    let job = Job { section, target: context.target, names: context.names, act: Act::Remove(live) };
+    let (target, names, act) = (context.target, context.names, Act::Remove(live));
+    let job = Job { section, target, names, is_alone: true, act };
     let sends = section.rules.calls(&job).ok()?;
     let changes = live.fields.iter().filter(|(name, _)| {
         !section.identity.contains(&name.as_str()) && section.table().get(name).is_some()

@@ -79,6 +79,8 @@ pub struct Job<'a> {
     pub target: &'a Target,
     /// The ids of what entries name.
     pub names: &'a Names,
+    /// Whether no other entry, live or declared, has the same handle in paths.
+    pub is_alone: bool,
     /// What is to be done.
     pub act: Act<'a>,
 }

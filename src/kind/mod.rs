@@ -294,6 +294,14 @@ impl Section {
         self.rules.identify(self, fields).name
     }
 
+    /// The lowest tier of the service that has it at all.
+    pub const fn tier(self) -> Tier {
+        match self.home.create {
+            Create::With(op) => op.row().tier,
+            Create::Container | Create::Rules => Tier::Free,
+        }
+    }
+
     /// The highest tier of which `raw` shows a field, or names somebody whom only that tier can.
     pub fn tier_of(self, raw: &Object) -> Tier {
         let tiers = self.table().specs().iter().map(|spec| {

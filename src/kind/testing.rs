@@ -70,7 +70,7 @@ pub(crate) fn requests(calls: Vec<Call>) -> Vec<Request<Write>> {
 
 /// The requests that do `act` in the project with the id 7; none if it is needless.
 pub(crate) fn act(section: Section, names: &Names, act: Act<'_>) -> Vec<Request<Write>> {
-    let job = Job { section, target: &target(), names, act };
+    let job = Job { section, target: &target(), names, is_alone: true, act };
     requests(section.rules.calls(&job).unwrap_or_default())
 }
 

@@ -308,8 +308,13 @@ mod tests {
 
     fn create(declared: &Fields) -> Result<Vec<Call>, Unable> {
         let (target, names) = (target(), names());
-        let job =
-            Job { section: toys(), target: &target, names: &names, act: Act::Create(declared) };
+        let job = Job {
+            section: toys(),
+            target: &target,
+            names: &names,
+            is_alone: true,
+            act: Act::Create(declared),
+        };
         toys().rules.calls(&job)
     }
 
@@ -353,7 +358,10 @@ mod tests {
     fn change(section: Section, declared: &Fields, raw: Json, changed: &[&str]) -> Vec<Call> {
         let (target, names, live) = (target(), names(), live(section, raw));
         let act = Act::Change(declared, &live, changed);
-        section.rules.calls(&Job { section, target: &target, names: &names, act }).unwrap()
+        section
+            .rules
+            .calls(&Job { section, target: &target, names: &names, is_alone: true, act })
+            .unwrap()
     }
 
     #[test]
@@ -441,7 +449,13 @@ mod tests {
             (target(), names(), live(section, raw), fields(declared));
         let changed: Vec<_> = declared.keys().map(String::as_str).collect();
         let act = Act::Change(&declared, &live, &changed);
-        match section.rules.calls(&Job { section, target: &target, names: &names, act }) {
+        match section.rules.calls(&Job {
+            section,
+            target: &target,
+            names: &names,
+            is_alone: true,
+            act,
+        }) {
             Ok(_) => None,
             Err(Unable::Unseen(cause)) => Some(cause.to_string()),
             Err(other) => panic!("{other:?}"),
@@ -483,7 +497,13 @@ mod tests {
         let section = Section { kind: &LID, home: Box::leak(Box::new(kept)) };
         let (target, names) = (target(), names());
         let live = live(lid(), json!({}));
-        let job = Job { section, target: &target, names: &names, act: Act::Remove(&live) };
+        let job = Job {
+            section,
+            target: &target,
+            names: &names,
+            is_alone: true,
+            act: Act::Remove(&live),
+        };
         assert_eq!(job.plain(), Err(Unable::Needless));
     }
 

@@ -14,6 +14,7 @@ use crate::{
     kind::{
         Change, Create, Fault, Handle, Home, Identity, Kind, Place, Rules, Section, Shape, Table,
     },
+    level::OWNER,
     operation,
     page::Rows,
     schema::{self, TextOrSecret},
@@ -22,7 +23,8 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// A webhook: an address that the service calls when something happens in the project.
+/// A webhook: an address that the service calls when something happens in the project, or
+/// in any project of the group.
 // An edit has to carry the URL, and resets every flag that it leaves out.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -84,9 +86,15 @@ pub struct Hook {
     /// Whether it is called for releases.
     #[schemars(transform = FIELD.with_every_edit())]
     pub releases_events: Option<bool>,
+    /// Whether it is called for subgroups that come or go.
+    #[schemars(transform = FIELD.only(Scope::Group).with_every_edit())]
+    pub subgroup_events: Option<bool>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Hook>()));
+static OF_PROJECT: LazyLock<Table> =
+    LazyLock::new(|| Table::in_scope(&schema::of::<Hook>(), Scope::Project));
+static OF_GROUP: LazyLock<Table> =
+    LazyLock::new(|| Table::in_scope(&schema::of::<Hook>(), Scope::Group));
 
 /// The section `hooks`.
 pub static KIND: Kind = Kind {
@@ -95,17 +103,31 @@ pub static KIND: Kind = Kind {
     shape: Shape::List,
     identity: &["name", "url"],
     required: &[],
-    homes: &[Home {
-        scope: Scope::Project,
-        fields: &TABLE,
-        place: Place::List(operation::HOOK_LIST),
-        create: Create::With(operation::HOOK_CREATE),
-        change: Change::Edit(operation::HOOK_UPDATE),
-        delete: Some(operation::HOOK_DELETE),
-        handle: &[Handle::path("id", "hook_id")],
-        rows: Rows::with_id(&["url"]),
-        ..Home::PLAIN
-    }],
+    homes: &[
+        Home {
+            scope: Scope::Project,
+            fields: &OF_PROJECT,
+            place: Place::List(operation::HOOK_LIST),
+            create: Create::With(operation::HOOK_CREATE),
+            change: Change::Edit(operation::HOOK_UPDATE),
+            delete: Some(operation::HOOK_DELETE),
+            handle: &[Handle::path("id", "hook_id")],
+            rows: Rows::with_id(&["url"]),
+            ..Home::PLAIN
+        },
+        Home {
+            scope: Scope::Group,
+            fields: &OF_GROUP,
+            place: Place::List(operation::GROUP_HOOK_LIST),
+            create: Create::With(operation::GROUP_HOOK_CREATE),
+            change: Change::Edit(operation::GROUP_HOOK_UPDATE),
+            delete: Some(operation::GROUP_HOOK_DELETE),
+            handle: &[Handle::path("id", "hook_id")],
+            rows: Rows::with_id(&["url"]),
+            seen_from: OWNER,
+            ..Home::PLAIN
+        },
+    ],
     rules: &Hooks,
 };
 

@@ -181,7 +181,13 @@ mod tests {
 
     fn create_at(target: &Target, declared: &Fields) -> Vec<Request<Write>> {
         let section = KIND.in_scope(Scope::Project).unwrap();
-        let job = Job { section, target, names: &Names::default(), act: Act::Create(declared) };
+        let job = Job {
+            section,
+            target,
+            names: &Names::default(),
+            is_alone: true,
+            act: Act::Create(declared),
+        };
         requests(Project.calls(&job).unwrap_or_default())
     }
 

@@ -334,6 +334,7 @@ mod tests {
             let entry = live(section("protected_branches"), raw.into());
             let declared = fields(json!({"name": "main", "allow_force_push": true}));
             let job = Job {
+                is_alone: true,
                 section: section("protected_branches"),
                 target: &target(),
                 names: &names(),

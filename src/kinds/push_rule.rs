@@ -1,4 +1,4 @@
-//! The push rule of a project: what the service refuses to take from a push (reference 2, 4.6;
+//! The push rule of a project or a group: what the service refuses to take from a push (reference 2, 4.6;
 //! reference 1, 2.10).
 
 use std::sync::LazyLock;
@@ -63,15 +63,26 @@ pub static KIND: Kind = Kind {
     shape: Shape::Mapping,
     identity: &[],
     required: &[],
-    homes: &[Home {
-        scope: Scope::Project,
-        fields: &TABLE,
-        place: Place::Optional(operation::PUSH_RULE_GET),
-        create: Create::With(operation::PUSH_RULE_CREATE),
-        change: Change::Edit(operation::PUSH_RULE_UPDATE),
-        delete: Some(operation::PUSH_RULE_DELETE),
-        ..Home::PLAIN
-    }],
+    homes: &[
+        Home {
+            scope: Scope::Project,
+            fields: &TABLE,
+            place: Place::Optional(operation::PUSH_RULE_GET),
+            create: Create::With(operation::PUSH_RULE_CREATE),
+            change: Change::Edit(operation::PUSH_RULE_UPDATE),
+            delete: Some(operation::PUSH_RULE_DELETE),
+            ..Home::PLAIN
+        },
+        Home {
+            scope: Scope::Group,
+            fields: &TABLE,
+            place: Place::Optional(operation::GROUP_PUSH_RULE_GET),
+            create: Create::With(operation::GROUP_PUSH_RULE_CREATE),
+            change: Change::Edit(operation::GROUP_PUSH_RULE_UPDATE),
+            delete: Some(operation::GROUP_PUSH_RULE_DELETE),
+            ..Home::PLAIN
+        },
+    ],
     rules: &PushRule,
 };
 

@@ -1,6 +1,6 @@
-//! Groups that a project is shared with (reference 2, 4.2 and 4.4).
+//! Groups that a project (reference 2, 4.2 and 4.4) or a group is shared with.
 //!
-//! They are a list in the project's own answer. The service has no edit: a share that differs is
+//! They are a list in the answer of the project or group itself. The service has no edit: a share that differs is
 //! removed and added anew.
 
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ use crate::{
     value::{Fields, Object},
 };
 
-/// A group whose members have access to the project.
+/// A group whose members have access to the project, or to the group and all that is in it.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Share {
@@ -30,7 +30,7 @@ pub struct Share {
         example = &"acme/security"
     )]
     pub group: String,
-    /// The most that its members may do in the project.
+    /// The most that its members may do there.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("group_access_level").level())]
     pub group_access: Option<Level>,
     /// The day on which the share ends, as `YYYY-MM-DD`. `null` means never.
@@ -47,17 +47,30 @@ pub static KIND: Kind = Kind {
     shape: Shape::List,
     identity: &["group"],
     required: &["group_access"],
-    homes: &[Home {
-        scope: Scope::Project,
-        fields: &TABLE,
-        place: Place::In("shared_with_groups"),
-        create: Create::With(operation::SHARE_CREATE),
-        change: Change::Replace,
-        delete: Some(operation::SHARE_DELETE),
-        handle: &[Handle::path("group_id", "group_id")],
-        rows: Rows { keys: &["group_id"], also: &["group_full_path", "group_access_level"] },
-        ..Home::PLAIN
-    }],
+    homes: &[
+        Home {
+            scope: Scope::Project,
+            fields: &TABLE,
+            place: Place::In("shared_with_groups"),
+            create: Create::With(operation::SHARE_CREATE),
+            change: Change::Replace,
+            delete: Some(operation::SHARE_DELETE),
+            handle: &[Handle::path("group_id", "group_id")],
+            rows: Rows { keys: &["group_id"], also: &["group_full_path", "group_access_level"] },
+            ..Home::PLAIN
+        },
+        Home {
+            scope: Scope::Group,
+            fields: &TABLE,
+            place: Place::In("shared_with_groups"),
+            create: Create::With(operation::GROUP_SHARE_CREATE),
+            change: Change::Replace,
+            delete: Some(operation::GROUP_SHARE_DELETE),
+            handle: &[Handle::path("group_id", "group_id")],
+            rows: Rows { keys: &["group_id"], also: &["group_full_path", "group_access_level"] },
+            ..Home::PLAIN
+        },
+    ],
     rules: &Shares,
 };
 
@@ -143,6 +156,7 @@ mod tests {
             }),
         );
         let job = Job {
+            is_alone: true,
             section: section("shares"),
             target: &target(),
             names: &Names::default(),

@@ -1,4 +1,4 @@
-//! CI/CD variables of a project (reference 1, 2.2 and 4.1).
+//! CI/CD variables of a project (reference 1, 2.2 and 4.1) and of a group.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,11 @@ use schemars::JsonSchema;
 use crate::{
     diagnostic::Severity,
     field::{FIELD, Scope, Secrecy},
-    kind::{Capability, Change, Create, Fault, Handle, Home, Kind, Place, Rules, Shape, Table},
+    kind::{
+        Call, Capability, Change, Create, Fault, Handle, Home, Job, Kind, Place, Rules, Shape,
+        Table, Unable, calls::Act,
+    },
+    level::OWNER,
     operation,
     page::Rows,
     schema::{self, TextOrSecret},
@@ -60,6 +64,9 @@ fn everywhere() -> String {
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Variable>()));
+static OF_GROUPS: LazyLock<Table> = LazyLock::new(|| {
+    Table::new(&schema::with_field(schema::of::<Variable>(), "environment_scope", FIELD.premium()))
+});
 
 /// The section `variables`.
 pub static KIND: Kind = Kind {
@@ -68,29 +75,56 @@ pub static KIND: Kind = Kind {
     shape: Shape::List,
     identity: &["key", "environment_scope"],
     required: &["value"],
-    homes: &[Home {
-        scope: Scope::Project,
-        fields: &TABLE,
-        place: Place::List(operation::VARIABLE_LIST),
-        create: Create::With(operation::VARIABLE_CREATE),
-        change: Change::Edit(operation::VARIABLE_UPDATE),
-        delete: Some(operation::VARIABLE_DELETE),
-        // Several variables may share a key; without the filter the service refuses, or takes
-        // another one than is meant.
-        handle: &[
-            Handle::path("key", "key"),
-            Handle::query("environment_scope", "filter[environment_scope]"),
-        ],
-        rows: Rows { keys: &["key", "environment_scope"], also: &[] },
-        needs: &[Capability::Ci],
-        ..Home::PLAIN
-    }],
+    homes: &[
+        Home {
+            scope: Scope::Project,
+            fields: &TABLE,
+            place: Place::List(operation::VARIABLE_LIST),
+            create: Create::With(operation::VARIABLE_CREATE),
+            change: Change::Edit(operation::VARIABLE_UPDATE),
+            delete: Some(operation::VARIABLE_DELETE),
+            handle: HANDLE,
+            rows: Rows { keys: &["key", "environment_scope"], also: &[] },
+            needs: &[Capability::Ci],
+            ..Home::PLAIN
+        },
+        Home {
+            scope: Scope::Group,
+            fields: &OF_GROUPS,
+            place: Place::List(operation::GROUP_VARIABLE_LIST),
+            create: Create::With(operation::GROUP_VARIABLE_CREATE),
+            change: Change::EditOrReplace(operation::GROUP_VARIABLE_UPDATE),
+            delete: Some(operation::GROUP_VARIABLE_DELETE),
+            handle: HANDLE,
+            rows: Rows { keys: &["key", "environment_scope"], also: &[] },
+            seen_from: OWNER,
+            ..Home::PLAIN
+        },
+    ],
     rules: &Variables,
 };
+
+/// Several variables may share a key; without the filter the service refuses, or takes another one
+/// than is meant.
+const HANDLE: &[Handle] =
+    &[Handle::path("key", "key"), Handle::query("environment_scope", "filter[environment_scope]")];
 
 struct Variables;
 
 impl Rules for Variables {
+    // Before release 16.9 an edit of a group's variable takes any one of those with its key, whatever
+    // the filter says.
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        match job.act {
+            Act::Change(declared, live, _)
+                if !job.is_alone && job.section.home.scope == Scope::Group =>
+            {
+                job.replace(declared, live)
+            }
+            _ => job.plain(),
+        }
+    }
+
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         let flag = |name| {
             declared.get(name).and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false)

@@ -33,6 +33,15 @@ operations! {
     Write VARIABLE_DELETE = "variable-delete" Delete "/projects/:id/variables/:key", "delete a variable", "1, 4.1", Unsaid,
         [PROJECT, KEY, FILTER];
 
+    Read GROUP_VARIABLE_LIST = "group-variable-list" Get "/groups/:id/variables", "list a group's variables", "supporting", List, [GROUP, PAGING];
+    Read GROUP_VARIABLE_GET = "group-variable-get" Get "/groups/:id/variables/:key", "get a group's variable", "supporting", One, [GROUP, KEY, FILTER];
+    Write GROUP_VARIABLE_CREATE = "group-variable-create" Post "/groups/:id/variables", "create a variable of a group", "supporting", One,
+        [GROUP].fields_of(Scope::Group, "variables", Route::Create).again(Again::Refused).shows();
+    Write GROUP_VARIABLE_UPDATE = "group-variable-update" Put "/groups/:id/variables/:key", "update a variable of a group", "supporting", One,
+        [GROUP, KEY, FILTER].fields_of(Scope::Group, "variables", Route::Edit).shows();
+    Write GROUP_VARIABLE_DELETE = "group-variable-delete" Delete "/groups/:id/variables/:key", "delete a variable of a group", "supporting", Nothing,
+        [GROUP, KEY, FILTER];
+
     Write IMPORT_EXTGIT = "import-extgit" Post "/import/extgit", "import a repository from a hosted external service", "1, 4.2", One,
         [EXTERNAL_TOKEN, EXTGIT].again(Again::Never);
     Write IMPORT_EXTGIT_CANCEL = "import-extgit-cancel" Post "/import/extgit/cancel", "cancel an import", "1, 4.2", One, [IMPORT].again(Again::Never);
@@ -178,6 +187,25 @@ operations! {
         [GROUP_PATH, PARENT].fields_of(Scope::Group, "settings", Route::Create).again(Again::Refused).shows();
     Write GROUP_UPDATE = "group-edit" Put "/groups/:id", "edit a group, or upload its avatar", "supporting", One,
         [GROUP].fields_of(Scope::Group, "settings", Route::Edit).shows();
+    Write GROUP_SHARE_CREATE = "group-share" Post "/groups/:id/share", "share a group with another group", "supporting", One,
+        [GROUP].fields_of(Scope::Group, "shares", Route::Create).again(Again::Refused);
+    Write GROUP_SHARE_DELETE = "group-unshare" Delete "/groups/:id/share/:group_id", "stop sharing a group with another one",
+        "supporting", Nothing, [GROUP, OTHER_GROUP];
+    Read GROUP_HOOK_LIST = "group-hook-list" Get "/groups/:id/hooks", "list a group's hooks", "supporting", List, [GROUP, PAGING].premium();
+    Read GROUP_HOOK_GET = "group-hook-get" Get "/groups/:id/hooks/:hook_id", "get a group's hook", "supporting", One, [GROUP, HOOK].premium();
+    Write GROUP_HOOK_CREATE = "group-hook-add" Post "/groups/:id/hooks", "add a hook to a group", "supporting", One,
+        [GROUP].fields_of(Scope::Group, "hooks", Route::Create).premium().shows();
+    Write GROUP_HOOK_UPDATE = "group-hook-edit" Put "/groups/:id/hooks/:hook_id", "edit a group's hook", "supporting", One,
+        [GROUP, HOOK].fields_of(Scope::Group, "hooks", Route::Edit).premium().shows();
+    Write GROUP_HOOK_DELETE = "group-hook-delete" Delete "/groups/:id/hooks/:hook_id", "delete a group's hook", "supporting", Nothing,
+        [GROUP, HOOK].premium();
+    Read GROUP_PUSH_RULE_GET = "group-push-rule-get" Get "/groups/:id/push_rule", "get a group's push rule", "supporting", One, [GROUP].premium();
+    Write GROUP_PUSH_RULE_CREATE = "group-push-rule-add" Post "/groups/:id/push_rule", "add a push rule to a group", "supporting", One,
+        [GROUP].fields_of(Scope::Group, "push_rule", Route::Create).premium().again(Again::Refused).shows();
+    Write GROUP_PUSH_RULE_UPDATE = "group-push-rule-edit" Put "/groups/:id/push_rule", "edit a group's push rule", "supporting", One,
+        [GROUP].fields_of(Scope::Group, "push_rule", Route::Edit).premium().shows();
+    Write GROUP_PUSH_RULE_DELETE = "group-push-rule-delete" Delete "/groups/:id/push_rule", "delete a group's push rule", "supporting",
+        Nothing, [GROUP].premium();
     Read GROUP_PROJECTS = "group-project-list" Get "/groups/:id/projects", "list a group's projects", "supporting", List,
         [GROUP, OF_SUBGROUPS, LISTING, ORDER, PAGING];
 }

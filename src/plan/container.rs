@@ -387,6 +387,7 @@ impl Planning<'_> {
             }
         }
         let job = Job {
+            is_alone: true,
             section: own,
             target: self.context.target,
             names: self.context.names,

@@ -141,3 +141,57 @@ async fn a_level_below_one_that_the_same_run_gives_above_is_a_problem() {
         ]
     );
 }
+
+#[tokio::test]
+async fn a_variable_is_changed_and_not_another_one_with_its_key() {
+    let profiles =
+        [Profile::default(), Profile { group_variable_filter: true, ..Profile::default() }];
+    for profile in profiles {
+        let world = World::new(profile, seed(&[])).await;
+        let scoped = |scope: &str, value: &str| json!({"key": "A", "environment_scope": scope, "value": value, "raw": true});
+        let all = ["*", "prod", "review/*"];
+        let declare = |values: [&str; 3]| {
+            let variables: Vec<_> = all.iter().zip(values).map(|(s, v)| scoped(s, v)).collect();
+            let other = json!({"key": "B", "value": values[0]});
+            world.declare(&[group(
+                "acme",
+                json!({"variables": variables.into_iter().chain([other]).collect::<Vec<_>>()}),
+            )]);
+        };
+        declare(["one", "two", "three"]);
+        world.converge("three scopes").await;
+        declare(["one", "four", "five"]);
+        let plan = world.converge("two of them").await;
+        let steps: Vec<_> =
+            plan.steps.iter().map(|step| (step.address.to_string(), step.replaces)).collect();
+        assert_eq!(
+            steps,
+            [
+                ("acme#variables/A@prod".to_owned(), true),
+                ("acme#variables/A@review%2F*".to_owned(), true)
+            ]
+        );
+        declare(["six", "four", "five"]);
+        let plan = world.converge("one of them").await;
+        let replaced: Vec<_> =
+            plan.steps.iter().filter(|step| step.replaces).map(|s| s.address.to_string()).collect();
+        assert_eq!(replaced, ["acme#variables/A@*"], "B has one scope, and is edited");
+        let live = world.get("/groups/acme/variables").await;
+        let mut values: Vec<_> = live
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|v| {
+                format!(
+                    "{}@{}={}",
+                    v["key"].as_str().unwrap(),
+                    v["environment_scope"].as_str().unwrap(),
+                    v["value"].as_str().unwrap()
+                )
+            })
+            .collect();
+        values.sort();
+        assert_eq!(values, ["A@*=six", "A@prod=four", "A@review/*=five", "B@*=six"]);
+        assert!(live.as_array().unwrap().iter().all(|v| v["key"] != "A" || v["raw"] == true));
+    }
+}

@@ -5,13 +5,13 @@ use jiff::civil::Date;
 use super::{Check, is_below};
 use crate::{
     desired::Declared,
-    field::{Field, Secrecy},
+    field::{Field, Secrecy, Tier},
     kind::{Section, Spec},
     manifest::{
         config,
         faults::{Part, Spot},
     },
-    origin::Sourced,
+    origin::{Origin, Sourced},
     secret::{Reference, is_reserved},
     value::{Json, Value},
 };
@@ -21,7 +21,7 @@ impl Check<'_> {
     pub(super) fn fields(&mut self, of: Section, fields: &Declared) {
         for (name, field) in fields.iter() {
             let Some(spec) = of.table().get(name) else { continue };
-            self.tier(spec, field);
+            self.tier(of, spec, field);
             let modern = spec.field.replaced_by.as_deref();
             match modern.and_then(|modern| Some((modern, fields.get(modern)?))) {
                 Some((modern, twin)) => self.both_spellings(spec, field, modern, twin),
@@ -34,12 +34,21 @@ impl Check<'_> {
     }
 
     /// A field must exist on the tier that the service is said to have.
-    fn tier(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        let needed = spec.field.tier;
+    fn tier(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
+        if field.value.plain().is_some_and(|value| Some(value) == spec.schema.get("default")) {
+            return;
+        }
+        // Where the service lacks the section as a whole, that is said once.
+        if spec.field.tier > of.tier() {
+            self.lacks(&spec.name, spec.field.tier, &field.origin);
+        }
+    }
+
+    /// What `name` stands for must exist on the tier that the service is said to have.
+    pub(super) fn lacks(&mut self, name: &str, needed: Tier, at: &Origin) {
         let Some(tier) = self.context.tier.filter(|tier| *tier < needed) else { return };
-        let name = &spec.name;
         let message = format!("`{name}` needs the {needed} tier; `service.tier` is `{tier}`");
-        let fault = self.faults.error("tier", message, Spot::key(&field.origin));
+        let fault = self.faults.error("tier", message, Spot::key(at));
         fault.help(format!("leave it out, or correct `service.tier` in {}", config::FILE));
     }
 

@@ -145,6 +145,7 @@ impl Check<'_> {
 
     fn section(&mut self, section: Section, policy: Option<Sourced<Unlisted>>) -> DeclaredSection {
         let Section { of, origin, parts } = section;
+        self.lacks(of.section, of.tier(), &origin);
         let mut entries: Vec<_> = parts.into_iter().map(|part| self.entry(of, part)).collect();
         if of.shape == Shape::List {
             self.twice(of, &entries);

@@ -207,7 +207,10 @@ proptest! {
                 continue;
             }
             match slip {
-                0 if !text[at..].starts_with(|c: char| c.is_ascii_uppercase()) => drop(text.remove(at)),
+                // Without `?` a query is a path, and without `@` a user is a host: both are open.
+                0 if !text[at..].starts_with(|c: char| c.is_ascii_uppercase() || "?@".contains(c)) => {
+                    drop(text.remove(at));
+                }
                 0 => {}
                 // A secret with a colon behind it is a key for all that anyone can tell.
                 slip if SLIPS[slip - 1] == ": " && text[..at].ends_with("CANARY") => {}
