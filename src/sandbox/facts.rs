@@ -271,6 +271,15 @@ pub const FACTS: &[Fact] = &[
     service("protected-branch-default", "the first branch of a project is protected by the service, as its group, else the service, says"),
     service("protected-branch-default-late", "it does so after the request, and not where there is a protection by then"),
     service("protected-branch-leaving", "a member or group that leaves a project loses its grants to push and merge"),
+    // Protected tags
+    service("protected-tag-role", "protected tags are for maintainers, also to read"),
+    service("protected-tag-shape", "a protected tag has a name and who may create it, and no id"),
+    service("protected-tag-level", "the level to create is 0, 30 or 40; 40 unless a level or a list says otherwise"),
+    inferred("protected-tag-list", "users and groups may create what allowed_to_create names; Premium, ignored below", "tag_lists_ignored"),
+    service("protected-tag-refused", "a taken or blank name, and somebody without access, are 422 in sentences"),
+    service("protected-tag-update", "a protected tag is not changed: 405"),
+    service("protected-tag-absent", "a name that is not protected is 404 Not found"),
+    service("protected-tag-delete", "DELETE of a protected tag is 204"),
     // Variables
     reference("variable-shape", "1, 2.2", "a variable has seven fields; type env_var, flags false, scope * unless said otherwise"),
     reference("variable-list", "1, 4.1", "variables are listed"),

@@ -79,6 +79,8 @@ pub struct Profile {
     pub developers_read_protections: bool,
     /// Grants of users and groups have no level, as the documentation shows them.
     pub grants_without_level: bool,
+    /// Only a level can be said of protected tags: `allowed_to_create` is ignored.
+    pub tag_lists_ignored: bool,
     /// PATCH of a protected branch without `code_owner_approval_required` keeps it, as later
     /// releases have it.
     pub code_owner_approval_kept: bool,
@@ -140,6 +142,7 @@ impl Profile {
             ("raw_masks_plainly", with(|profile| profile.raw_masks_plainly = true)),
             ("requirements_never_public", with(|profile| profile.requirements_never_public = true)),
             ("star_answers_ok", with(|profile| profile.star_answers_ok = true)),
+            ("tag_lists_ignored", with(|profile| profile.tag_lists_ignored = true)),
             (
                 "unlisted_attributes_hidden",
                 with(|profile| profile.unlisted_attributes_hidden = true),

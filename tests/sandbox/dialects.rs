@@ -131,6 +131,15 @@ fn calls(switch: &str) -> Vec<Row> {
                 put("elsewhere", "*"),
             ]
         }
+        "tag_lists_ignored" => vec![(
+            fact("protected-tag-list"),
+            "mia",
+            "POST",
+            "/projects/acme%2Fshop/protected_tags",
+            json!({"name": "v*", "allowed_to_create": [{"user_id": 4}]}),
+            201,
+            json!({"create_access_levels": [{"access_level": 40, "user_id": null}]}),
+        )],
         "import_members_created" => {
             vec![(
                 fact("import-members"),

@@ -22,6 +22,7 @@ mod operations;
 mod paging;
 mod projects;
 mod protected_branches;
+mod protected_tags;
 mod robustness;
 mod running;
 mod shares;

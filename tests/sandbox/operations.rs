@@ -92,6 +92,10 @@ const BEYOND: &str = "
     maintainer POST   /projects/:id/protected_branches
     maintainer PATCH  /projects/:id/protected_branches/:name
     maintainer DELETE /projects/:id/protected_branches/:name
+    maintainer GET    /projects/:id/protected_tags
+    maintainer GET    /projects/:id/protected_tags/:name
+    maintainer POST   /projects/:id/protected_tags
+    maintainer DELETE /projects/:id/protected_tags/:name
     anyone     GET    /groups
     user       POST   /groups
     anyone     GET    /groups/:id

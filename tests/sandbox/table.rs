@@ -31,6 +31,7 @@ const RULE: &str = "id project_id commit_message_regex commit_message_negative_r
     max_file_size created_at";
 const PROTECTION: &str = "id name push_access_levels merge_access_levels unprotect_access_levels \
     allow_force_push code_owner_approval_required";
+const TAG: &str = "name create_access_levels";
 const WHOLE_GROUP: &str = "id name path full_name full_path parent_id visibility web_url avatar_url created_at \
     share_with_group_lock default_branch_protection shared_with_groups projects shared_projects";
 const USER: &str = "id username name state avatar_url web_url";
@@ -56,6 +57,7 @@ fn steps() -> Vec<Step> {
         variables(),
         hooks_and_push_rule(),
         protected_branches(),
+        protected_tags(),
         members_of_a_project(),
         members_of_a_group(),
         hierarchy(),
@@ -237,6 +239,25 @@ fn protected_branches() -> Vec<Step> {
             (one, 200, json!({"allow_force_push": true})),
         ),
         ("DELETE /projects/:id/protected_branches/:name", one, NO, 204, "", NO, (one, 404, NO)),
+    ]
+}
+
+fn protected_tags() -> Vec<Step> {
+    let (all, one) = ("/projects/1/protected_tags", "/projects/1/protected_tags/v%2A");
+    let tag = json!({"name": "v*"});
+    vec![
+        (
+            "POST /projects/:id/protected_tags",
+            all,
+            tag.clone(),
+            201,
+            TAG,
+            tag.clone(),
+            (one, 200, json!({"create_access_levels": [{"access_level": 40}]})),
+        ),
+        ("GET /projects/:id/protected_tags", all, NO, 200, TAG, json!([tag]), READS),
+        ("GET /projects/:id/protected_tags/:name", one, NO, 200, TAG, tag, READS),
+        ("DELETE /projects/:id/protected_tags/:name", one, NO, 204, "", NO, (one, 404, NO)),
     ]
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod memberships;
 pub(crate) mod project_list;
 pub(crate) mod projects;
 pub(crate) mod protected_branches;
+mod protected_tags;
 pub(crate) mod push_rules;
 pub(crate) mod repository;
 pub(crate) mod shares;
@@ -137,6 +138,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         project_list::ROUTES,
         projects::ROUTES,
         protected_branches::ROUTES,
+        protected_tags::ROUTES,
         push_rules::ROUTES,
         repository::ROUTES,
         shares::ROUTES,

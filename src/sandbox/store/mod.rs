@@ -10,6 +10,7 @@ pub(crate) mod holder;
 pub(crate) mod image;
 pub(crate) mod namespace;
 pub(crate) mod project;
+pub(crate) mod protected_tag;
 pub(crate) mod protection;
 pub(crate) mod user;
 
@@ -27,13 +28,14 @@ use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
 /// has seen.
-const SCHEMA: [&str; 6] = [
+const SCHEMA: [&str; 7] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
     include_str!("schema-5.sql"),
     include_str!("schema-6.sql"),
+    include_str!("schema-7.sql"),
 ];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;
