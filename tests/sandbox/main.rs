@@ -16,6 +16,7 @@ mod group_things;
 mod groups;
 mod hierarchy;
 mod imports;
+mod labels;
 mod members;
 mod model;
 mod operations;

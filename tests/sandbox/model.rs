@@ -49,6 +49,7 @@ fn change(model: &Model) {
         ("POST", "/projects/2/share", json!({"group_id": 10, "group_access": 30}), 201),
         ("POST", "/projects/1/protected_branches", json!({"name": "main"}), 201),
         ("POST", "/projects/1/protected_tags", json!({"name": "v*"}), 201),
+        ("POST", "/projects/1/labels", json!({"name": "bug", "color": "red", "priority": 1}), 201),
         ("POST", "/projects/2/archive", json!({}), 201),
         ("DELETE", "/projects/1/members/4", json!({}), 404),
         ("POST", "/projects", json!({"path": "made", "namespace_id": 9}), 201),
@@ -142,6 +143,8 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
     assert_eq!(row("protected_branch_grants", "action", "push".into())["access_level"], 40);
     assert_eq!(row("protected_tags", "name", "v*".into())["project_id"], 1);
     assert_eq!(row("protected_tag_grants", "tag_id", 1.into())["access_level"], 40);
+    assert_eq!(row("labels", "title", "bug".into())["color"], "#FF0000");
+    assert_eq!(row("label_priorities", "project_id", 1.into())["priority"], 1);
     assert_eq!(row("members", "user_id", 7.into())["project_id"], 1);
     assert_eq!(row("namespaces", "full_path", "acme".into())["visibility"], "public");
     let token = row("tokens", "user_id", 1.into());

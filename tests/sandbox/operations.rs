@@ -96,6 +96,16 @@ const BEYOND: &str = "
     maintainer GET    /projects/:id/protected_tags/:name
     maintainer POST   /projects/:id/protected_tags
     maintainer DELETE /projects/:id/protected_tags/:name
+    anyone     GET    /projects/:id/labels
+    anyone     GET    /projects/:id/labels/:name
+    reporter   POST   /projects/:id/labels
+    reporter   PUT    /projects/:id/labels/:name
+    reporter   DELETE /projects/:id/labels/:name
+    user       GET    /groups/:id/labels
+    user       GET    /groups/:id/labels/:name
+    reporter   POST   /groups/:id/labels
+    reporter   PUT    /groups/:id/labels/:name
+    reporter   DELETE /groups/:id/labels/:name
     anyone     GET    /groups
     user       POST   /groups
     anyone     GET    /groups/:id
@@ -211,6 +221,8 @@ async fn hostile_values_are_the_clients_fault() {
         extserver_project extserver_repo extserver_url extserver_username filter group_access group_id id_after key \
         min_access_level name namespace namespace_id namespace_path order_by page path per_page personal_access_token \
         project_id push_events push_events_branch_filter query repo_id search sort state tag_list target_namespace \
+        color priority new_name create_access_level allowed_to_create environment_scope ip_restriction_ranges \
+        file_template_project_id parent_id shared_runners_setting \
         token topic topics url allow_force_push allowed_to_merge push_access_level user_id user_ids value variable_type visibility max_file_size build_timeout merge_method";
     let values = [
         json!("'; DROP TABLE projects; --"),
@@ -230,7 +242,7 @@ async fn hostile_values_are_the_clients_fault() {
         "key": "K", "value": "v", "url": "https://x.example", "path": "p", "name": "n", "user_id": 7, "access_level": 30,
         "group_id": 9, "group_access": 30, "member_check": true, "personal_access_token": "x", "repo_id": 1,
         "target_namespace": "acme", "extserver_url": "x", "extserver_username": "x", "extserver_project": "x",
-        "extserver_repo": "x", "state": "active", "project_id": 2,
+        "extserver_repo": "x", "state": "active", "project_id": 2, "color": "red",
     });
     let world = World::usual().await;
     let operations = operations();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use undrift::sandbox::{Config, Profile, Seed};
 
-use super::client::{Got, ROOT, World, contains, got, usual_seed};
+use super::client::{Got, ROOT, World, contains, got, kept, usual_seed};
 use super::operations::operations;
 use super::paging::SIMPLE;
 use super::projects::FULL;
@@ -32,6 +32,9 @@ const RULE: &str = "id project_id commit_message_regex commit_message_negative_r
 const PROTECTION: &str = "id name push_access_levels merge_access_levels unprotect_access_levels \
     allow_force_push code_owner_approval_required";
 const TAG: &str = "name create_access_levels";
+const LABEL: &str = "id name color text_color description description_html subscribed";
+const PROJECT_LABEL: &str =
+    "id name color text_color description description_html subscribed priority is_project_label";
 const WHOLE_GROUP: &str = "id name path full_name full_path parent_id visibility web_url avatar_url created_at \
     share_with_group_lock default_branch_protection shared_with_groups projects shared_projects";
 const USER: &str = "id username name state avatar_url web_url";
@@ -58,6 +61,7 @@ fn steps() -> Vec<Step> {
         hooks_and_push_rule(),
         protected_branches(),
         protected_tags(),
+        labels(),
         members_of_a_project(),
         members_of_a_group(),
         hierarchy(),
@@ -259,6 +263,40 @@ fn protected_tags() -> Vec<Step> {
         ("GET /projects/:id/protected_tags/:name", one, NO, 200, TAG, tag, READS),
         ("DELETE /projects/:id/protected_tags/:name", one, NO, 204, "", NO, (one, 404, NO)),
     ]
+}
+
+fn labels() -> Vec<Step> {
+    let rows = |place: &str, all: &'static str, one: &'static str, keys: &'static str| {
+        let operation = |method: &str, rest: &str| kept(format!("{method} {place}/labels{rest}"));
+        vec![
+            (
+                operation("POST", ""),
+                all,
+                json!({"name": "a b", "color": "#fff"}),
+                201,
+                keys,
+                json!({"name": "a b"}),
+                (one, 200, json!({"color": "#fff"})),
+            ),
+            (operation("GET", ""), all, NO, 200, keys, json!([{"name": "a b"}]), READS),
+            (operation("GET", "/:name"), one, NO, 200, keys, json!({"name": "a b"}), READS),
+            (
+                operation("PUT", "/:name"),
+                one,
+                json!({"description": "text"}),
+                200,
+                keys,
+                NO,
+                (one, 200, json!({"description": "text"})),
+            ),
+            (operation("DELETE", "/:name"), one, NO, 204, "", NO, (one, 404, NO)),
+        ]
+    };
+    [
+        rows("/projects/:id", "/projects/1/labels", "/projects/1/labels/a%20b", PROJECT_LABEL),
+        rows("/groups/:id", "/groups/acme/labels", "/groups/acme/labels/a%20b", LABEL),
+    ]
+    .concat()
 }
 
 fn members_of_a_project() -> Vec<Step> {

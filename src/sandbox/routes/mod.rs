@@ -3,6 +3,7 @@
 pub(crate) mod actions;
 pub(crate) mod avatars;
 pub(crate) mod bots;
+mod colors;
 pub(crate) mod custom_attributes;
 pub(crate) mod forks;
 mod grants;
@@ -14,6 +15,7 @@ pub(crate) mod hooks;
 pub(crate) mod imports;
 pub(crate) mod instance;
 pub(crate) mod invitations;
+mod labels;
 pub(crate) mod members;
 pub(crate) mod memberships;
 pub(crate) mod project_list;
@@ -133,6 +135,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         imports::ROUTES,
         instance::ROUTES,
         invitations::ROUTES,
+        labels::ROUTES,
         members::ROUTES,
         memberships::ROUTES,
         project_list::ROUTES,

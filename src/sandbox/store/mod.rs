@@ -8,6 +8,7 @@
 pub(crate) mod dump;
 pub(crate) mod holder;
 pub(crate) mod image;
+pub(crate) mod label;
 pub(crate) mod namespace;
 pub(crate) mod project;
 pub(crate) mod protected_tag;
@@ -28,7 +29,7 @@ use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
 /// has seen.
-const SCHEMA: [&str; 7] = [
+const SCHEMA: [&str; 8] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -36,6 +37,7 @@ const SCHEMA: [&str; 7] = [
     include_str!("schema-5.sql"),
     include_str!("schema-6.sql"),
     include_str!("schema-7.sql"),
+    include_str!("schema-8.sql"),
 ];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;
