@@ -6,6 +6,7 @@
 #![cfg(feature = "sandbox")]
 
 mod actions;
+mod approvals;
 mod around;
 mod authorisation;
 mod client;

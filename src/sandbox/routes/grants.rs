@@ -279,7 +279,7 @@ fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'sta
 }
 
 /// The level that a user has in a project, however they came by it.
-fn level_of(call: &Call<'_>, project: &Project, user: i64) -> Result<i64, Failure> {
+pub(super) fn level_of(call: &Call<'_>, project: &Project, user: i64) -> Result<i64, Failure> {
     if project.namespace.owner_id == Some(user) {
         return Ok(OWNER);
     }

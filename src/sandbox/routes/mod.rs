@@ -1,6 +1,8 @@
 //! The operations: one table a subject, one function an operation.
 
 pub(crate) mod actions;
+mod approval_rules;
+mod approvals;
 pub(crate) mod avatars;
 pub(crate) mod bots;
 mod colors;
@@ -126,6 +128,8 @@ pub(crate) fn all() -> impl Iterator<Item = (String, &'static Route)> {
 fn operations() -> impl Iterator<Item = &'static Route> {
     [
         actions::ROUTES,
+        approval_rules::ROUTES,
+        approvals::ROUTES,
         bots::ROUTES,
         custom_attributes::ROUTES,
         forks::ROUTES,

@@ -58,7 +58,7 @@ fn named(call: &Call<'_>, project: i64) -> Result<Protection, Failure> {
 }
 
 /// As the service shows one. Users, groups and code owners are of the licensed build.
-fn json(call: &Call<'_>, protection: &Protection) -> Result<Value, Failure> {
+pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value, Failure> {
     let rows = |action| -> Result<Vec<Value>, Failure> {
         protection.granted(action).map(|grant| grants::json(call, grant)).collect()
     };

@@ -5,6 +5,7 @@
 //! SQLite in memory knows no readers beside a writer without giving up isolation. There a
 //! transaction is a savepoint, so that one more can be open around all calls (see [`image`]).
 
+pub(crate) mod approval_rule;
 pub(crate) mod dump;
 pub(crate) mod holder;
 pub(crate) mod image;
@@ -29,7 +30,7 @@ use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
 /// has seen.
-const SCHEMA: [&str; 8] = [
+const SCHEMA: [&str; 9] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -38,6 +39,7 @@ const SCHEMA: [&str; 8] = [
     include_str!("schema-6.sql"),
     include_str!("schema-7.sql"),
     include_str!("schema-8.sql"),
+    include_str!("schema-9.sql"),
 ];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;
