@@ -79,6 +79,11 @@ pub struct Profile {
     pub developers_read_protections: bool,
     /// Grants of users and groups have no level, as the documentation shows them.
     pub grants_without_level: bool,
+    /// Only a level can be said of protected tags: `allowed_to_create` is ignored.
+    pub tag_lists_ignored: bool,
+    /// PUT of an approval rule takes away the approvers of a list that it does not name, as the
+    /// documentation has it.
+    pub approvers_cleared: bool,
     /// PATCH of a protected branch without `code_owner_approval_required` keeps it, as later
     /// releases have it.
     pub code_owner_approval_kept: bool,
@@ -117,6 +122,7 @@ impl Profile {
                 "absent_push_rule",
                 with(|profile| profile.absent_push_rule = AbsentPushRule::NotFound),
             ),
+            ("approvers_cleared", with(|profile| profile.approvers_cleared = true)),
             ("archive_twice_refused", with(|profile| profile.archive_twice_refused = true)),
             ("archived_read_only", with(|profile| profile.archived_read_only = true)),
             ("code_owner_approval_kept", with(|profile| profile.code_owner_approval_kept = true)),
@@ -140,6 +146,7 @@ impl Profile {
             ("raw_masks_plainly", with(|profile| profile.raw_masks_plainly = true)),
             ("requirements_never_public", with(|profile| profile.requirements_never_public = true)),
             ("star_answers_ok", with(|profile| profile.star_answers_ok = true)),
+            ("tag_lists_ignored", with(|profile| profile.tag_lists_ignored = true)),
             (
                 "unlisted_attributes_hidden",
                 with(|profile| profile.unlisted_attributes_hidden = true),

@@ -38,6 +38,10 @@ fn expected(need: &str, caller: &str, place: &str) -> Verdict {
         _ if !seen => Verdict::Unseen,
         ROOT => Verdict::Passes,
         _ if need == "anyone" || need == "user" => Verdict::Passes,
+        _ if need == "opener" && (place == "open" || rank(caller) >= rank("reporter")) => {
+            Verdict::Passes
+        }
+        _ if need == "opener" => Verdict::Forbidden,
         _ if need == "root" && place == "own" && caller == "owner" => Verdict::Passes,
         _ if need == "root" => Verdict::Bad,
         _ if need != "admin" && place == "own" && rank(caller) >= rank(need) => Verdict::Passes,

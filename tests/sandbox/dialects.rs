@@ -43,6 +43,22 @@ fn calls(switch: &str) -> Vec<Row> {
             ),
         ],
         "absent_push_rule" => vec![(fact("push-rule-none"), "mia", "GET", RULE, NO, 404, NO)],
+        "approvers_cleared" => {
+            let rules = "/projects/acme%2Fshop/approval_rules";
+            let body = json!({"name": "all", "approvals_required": 1, "user_ids": [4]});
+            vec![
+                (fact("approval-rule-shape"), "mia", "POST", rules, body, 201, NO),
+                (
+                    fact("approval-rule-update"),
+                    "mia",
+                    "PUT",
+                    "/projects/acme%2Fshop/approval_rules/1",
+                    json!({"approvals_required": 2}),
+                    200,
+                    json!({"users": [], "approvals_required": 2}),
+                ),
+            ]
+        }
         "archive_twice_refused" => vec![
             (fact("archive"), "olive", "POST", "/projects/1/archive", NO, 201, NO),
             (
@@ -131,6 +147,15 @@ fn calls(switch: &str) -> Vec<Row> {
                 put("elsewhere", "*"),
             ]
         }
+        "tag_lists_ignored" => vec![(
+            fact("protected-tag-list"),
+            "mia",
+            "POST",
+            "/projects/acme%2Fshop/protected_tags",
+            json!({"name": "v*", "allowed_to_create": [{"user_id": 4}]}),
+            201,
+            json!({"create_access_levels": [{"access_level": 40, "user_id": null}]}),
+        )],
         "import_members_created" => {
             vec![(
                 fact("import-members"),

@@ -6,6 +6,7 @@
 #![cfg(feature = "sandbox")]
 
 mod actions;
+mod approvals;
 mod around;
 mod authorisation;
 mod client;
@@ -16,12 +17,14 @@ mod group_things;
 mod groups;
 mod hierarchy;
 mod imports;
+mod labels;
 mod members;
 mod model;
 mod operations;
 mod paging;
 mod projects;
 mod protected_branches;
+mod protected_tags;
 mod robustness;
 mod running;
 mod shares;

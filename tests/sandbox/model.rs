@@ -48,6 +48,15 @@ fn change(model: &Model) {
         ("POST", "/groups", json!({"name": "ops", "path": "ops"}), 201),
         ("POST", "/projects/2/share", json!({"group_id": 10, "group_access": 30}), 201),
         ("POST", "/projects/1/protected_branches", json!({"name": "main"}), 201),
+        ("POST", "/projects/1/protected_tags", json!({"name": "v*"}), 201),
+        ("POST", "/projects/1/labels", json!({"name": "bug", "color": "red", "priority": 1}), 201),
+        ("POST", "/projects/1/approvals", json!({"reset_approvals_on_push": false}), 201),
+        (
+            "POST",
+            "/projects/1/approval_rules",
+            json!({"name": "r", "approvals_required": 1, "user_ids": [4], "group_ids": [9], "protected_branch_ids": [1]}),
+            201,
+        ),
         ("POST", "/projects/2/archive", json!({}), 201),
         ("DELETE", "/projects/1/members/4", json!({}), 404),
         ("POST", "/projects", json!({"path": "made", "namespace_id": 9}), 201),
@@ -139,6 +148,16 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
     assert_eq!(row("shares", "project_id", 2.into())["access_level"], 30);
     assert_eq!(row("protected_branches", "name", "main".into())["project_id"], 1);
     assert_eq!(row("protected_branch_grants", "action", "push".into())["access_level"], 40);
+    assert_eq!(row("protected_tags", "name", "v*".into())["project_id"], 1);
+    assert_eq!(row("protected_tag_grants", "tag_id", 1.into())["access_level"], 40);
+    let approvals = row("approval_settings", "project_id", 1.into());
+    assert_eq!(approvals["settings"]["reset_approvals_on_push"], false);
+    assert_eq!(row("approval_rules", "name", "r".into())["approvals_required"], 1);
+    assert_eq!(row("approval_rule_users", "rule_id", 1.into())["user_id"], 4);
+    assert_eq!(row("approval_rule_groups", "rule_id", 1.into())["group_id"], 9);
+    assert_eq!(row("approval_rule_branches", "rule_id", 1.into())["branch_id"], 1);
+    assert_eq!(row("labels", "title", "bug".into())["color"], "#FF0000");
+    assert_eq!(row("label_priorities", "project_id", 1.into())["priority"], 1);
     assert_eq!(row("members", "user_id", 7.into())["project_id"], 1);
     assert_eq!(row("namespaces", "full_path", "acme".into())["visibility"], "public");
     let token = row("tokens", "user_id", 1.into());

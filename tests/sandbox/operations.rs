@@ -10,7 +10,8 @@ const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
 
 /// The operations of the reference, each with who may call it: `anyone` who sees the thing, also
-/// without a token; a `user` who sees it; a member with at least that role; the owner of a `root`
+/// without a token; a `user` who sees it; an `opener` of merge requests, a reporter or every user where
+/// everybody sees it; a member with at least that role; the owner of a `root`
 /// group, where others get 400; `admin`. The reference says so in chapter 1, section 5; where it is
 /// silent the roles are the real service's.
 const OPERATIONS: &str = "
@@ -92,6 +93,27 @@ const BEYOND: &str = "
     maintainer POST   /projects/:id/protected_branches
     maintainer PATCH  /projects/:id/protected_branches/:name
     maintainer DELETE /projects/:id/protected_branches/:name
+    opener     GET    /projects/:id/approvals
+    maintainer POST   /projects/:id/approvals
+    opener     GET    /projects/:id/approval_rules
+    opener     GET    /projects/:id/approval_rules/:rule_id
+    maintainer POST   /projects/:id/approval_rules
+    maintainer PUT    /projects/:id/approval_rules/:rule_id
+    maintainer DELETE /projects/:id/approval_rules/:rule_id
+    maintainer GET    /projects/:id/protected_tags
+    maintainer GET    /projects/:id/protected_tags/:name
+    maintainer POST   /projects/:id/protected_tags
+    maintainer DELETE /projects/:id/protected_tags/:name
+    anyone     GET    /projects/:id/labels
+    anyone     GET    /projects/:id/labels/:name
+    reporter   POST   /projects/:id/labels
+    reporter   PUT    /projects/:id/labels/:name
+    reporter   DELETE /projects/:id/labels/:name
+    user       GET    /groups/:id/labels
+    user       GET    /groups/:id/labels/:name
+    reporter   POST   /groups/:id/labels
+    reporter   PUT    /groups/:id/labels/:name
+    reporter   DELETE /groups/:id/labels/:name
     anyone     GET    /groups
     user       POST   /groups
     anyone     GET    /groups/:id
@@ -139,6 +161,7 @@ async fn every_operation_of_the_reference_is_there() {
         let path = path
             .replace(":member_id", "1")
             .replace(":hook_id", "1")
+            .replace(":rule_id", "1")
             .replace(":name", "main")
             .replace(":forked_from_id", "1");
         // Without a caller, an operation refuses or answers; only a missing one is unknown to the
@@ -172,6 +195,7 @@ async fn a_stranger_finds_nothing_anywhere() {
             .replace(":key", "K")
             .replace(":hook_id", "1")
             .replace(":user_id", "1")
+            .replace(":rule_id", "1")
             .replace(":member_id", "1");
         let path = path
             .replace(":group_id", "1")
@@ -207,6 +231,9 @@ async fn hostile_values_are_the_clients_fault() {
         extserver_project extserver_repo extserver_url extserver_username filter group_access group_id id_after key \
         min_access_level name namespace namespace_id namespace_path order_by page path per_page personal_access_token \
         project_id push_events push_events_branch_filter query repo_id search sort state tag_list target_namespace \
+        approvals_required applies_to_all_protected_branches group_ids protected_branch_ids rule_type usernames \
+        color priority new_name create_access_level allowed_to_create environment_scope ip_restriction_ranges \
+        file_template_project_id parent_id shared_runners_setting \
         token topic topics url allow_force_push allowed_to_merge push_access_level user_id user_ids value variable_type visibility max_file_size build_timeout merge_method";
     let values = [
         json!("'; DROP TABLE projects; --"),
@@ -226,7 +253,7 @@ async fn hostile_values_are_the_clients_fault() {
         "key": "K", "value": "v", "url": "https://x.example", "path": "p", "name": "n", "user_id": 7, "access_level": 30,
         "group_id": 9, "group_access": 30, "member_check": true, "personal_access_token": "x", "repo_id": 1,
         "target_namespace": "acme", "extserver_url": "x", "extserver_username": "x", "extserver_project": "x",
-        "extserver_repo": "x", "state": "active", "project_id": 2,
+        "extserver_repo": "x", "state": "active", "project_id": 2, "color": "red", "approvals_required": 1,
     });
     let world = World::usual().await;
     let operations = operations();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use undrift::sandbox::{Config, Profile, Seed};
 
-use super::client::{Got, ROOT, World, contains, got, usual_seed};
+use super::client::{Got, ROOT, World, contains, got, kept, usual_seed};
 use super::operations::operations;
 use super::paging::SIMPLE;
 use super::projects::FULL;
@@ -31,6 +31,15 @@ const RULE: &str = "id project_id commit_message_regex commit_message_negative_r
     max_file_size created_at";
 const PROTECTION: &str = "id name push_access_levels merge_access_levels unprotect_access_levels \
     allow_force_push code_owner_approval_required";
+const TAG: &str = "name create_access_levels";
+const LABEL: &str = "id name color text_color description description_html subscribed";
+const PROJECT_LABEL: &str =
+    "id name color text_color description description_html subscribed priority is_project_label";
+const APPROVALS: &str = "approvals_before_merge reset_approvals_on_push disable_overriding_approvers_per_merge_request \
+    merge_requests_author_approval merge_requests_disable_committers_approval require_password_to_approve approvers \
+    approver_groups";
+const APPROVAL_RULE: &str = "id name rule_type eligible_approvers approvals_required users groups contains_hidden_groups \
+    protected_branches applies_to_all_protected_branches";
 const WHOLE_GROUP: &str = "id name path full_name full_path parent_id visibility web_url avatar_url created_at \
     share_with_group_lock default_branch_protection shared_with_groups projects shared_projects";
 const USER: &str = "id username name state avatar_url web_url";
@@ -56,6 +65,9 @@ fn steps() -> Vec<Step> {
         variables(),
         hooks_and_push_rule(),
         protected_branches(),
+        protected_tags(),
+        labels(),
+        approvals(),
         members_of_a_project(),
         members_of_a_group(),
         hierarchy(),
@@ -238,6 +250,114 @@ fn protected_branches() -> Vec<Step> {
         ),
         ("DELETE /projects/:id/protected_branches/:name", one, NO, 204, "", NO, (one, 404, NO)),
     ]
+}
+
+fn protected_tags() -> Vec<Step> {
+    let (all, one) = ("/projects/1/protected_tags", "/projects/1/protected_tags/v%2A");
+    let tag = json!({"name": "v*"});
+    vec![
+        (
+            "POST /projects/:id/protected_tags",
+            all,
+            tag.clone(),
+            201,
+            TAG,
+            tag.clone(),
+            (one, 200, json!({"create_access_levels": [{"access_level": 40}]})),
+        ),
+        ("GET /projects/:id/protected_tags", all, NO, 200, TAG, json!([tag]), READS),
+        ("GET /projects/:id/protected_tags/:name", one, NO, 200, TAG, tag, READS),
+        ("DELETE /projects/:id/protected_tags/:name", one, NO, 204, "", NO, (one, 404, NO)),
+    ]
+}
+
+fn approvals() -> Vec<Step> {
+    let (settings, all) = ("/projects/1/approvals", "/projects/1/approval_rules");
+    let one = "/projects/1/approval_rules/1";
+    let password = json!({"require_password_to_approve": true});
+    vec![
+        (
+            "POST /projects/:id/approvals",
+            settings,
+            password.clone(),
+            201,
+            APPROVALS,
+            password.clone(),
+            (settings, 200, password.clone()),
+        ),
+        ("GET /projects/:id/approvals", settings, NO, 200, APPROVALS, password, READS),
+        (
+            "POST /projects/:id/approval_rules",
+            all,
+            json!({"name": "dan", "approvals_required": 1, "user_ids": [4]}),
+            201,
+            APPROVAL_RULE,
+            json!({"users": [{"id": 4}]}),
+            (one, 200, json!({"rule_type": "regular"})),
+        ),
+        (
+            "GET /projects/:id/approval_rules",
+            all,
+            NO,
+            200,
+            APPROVAL_RULE,
+            json!([{"name": "dan"}]),
+            READS,
+        ),
+        (
+            "GET /projects/:id/approval_rules/:rule_id",
+            one,
+            NO,
+            200,
+            APPROVAL_RULE,
+            json!({"id": 1}),
+            READS,
+        ),
+        (
+            "PUT /projects/:id/approval_rules/:rule_id",
+            one,
+            json!({"approvals_required": 2}),
+            200,
+            APPROVAL_RULE,
+            NO,
+            (one, 200, json!({"approvals_required": 2, "users": [{"id": 4}]})),
+        ),
+        ("DELETE /projects/:id/approval_rules/:rule_id", one, NO, 204, "", NO, (one, 404, NO)),
+    ]
+}
+
+fn labels() -> Vec<Step> {
+    let rows = |place: &str, all: &'static str, one: &'static str, keys: &'static str| {
+        let operation = |method: &str, rest: &str| kept(format!("{method} {place}/labels{rest}"));
+        vec![
+            (
+                operation("POST", ""),
+                all,
+                json!({"name": "a b", "color": "#fff"}),
+                201,
+                keys,
+                json!({"name": "a b"}),
+                (one, 200, json!({"color": "#fff"})),
+            ),
+            (operation("GET", ""), all, NO, 200, keys, json!([{"name": "a b"}]), READS),
+            (operation("GET", "/:name"), one, NO, 200, keys, json!({"name": "a b"}), READS),
+            (
+                operation("PUT", "/:name"),
+                one,
+                json!({"description": "text"}),
+                200,
+                keys,
+                NO,
+                (one, 200, json!({"description": "text"})),
+            ),
+            (operation("DELETE", "/:name"), one, NO, 204, "", NO, (one, 404, NO)),
+        ]
+    };
+    [
+        rows("/projects/:id", "/projects/1/labels", "/projects/1/labels/a%20b", PROJECT_LABEL),
+        rows("/groups/:id", "/groups/acme/labels", "/groups/acme/labels/a%20b", LABEL),
+    ]
+    .concat()
 }
 
 fn members_of_a_project() -> Vec<Step> {

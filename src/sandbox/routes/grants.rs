@@ -1,9 +1,9 @@
-//! What calls say about the grants of a protected branch: `allowed_to_push` and its like.
+//! What calls say about the grants of a protected branch or tag: `allowed_to_push` and its like.
 //!
 //! Such a list is a difference. An element without `id` adds a grant, one with `id` changes that
 //! grant, one with `id` and `_destroy` takes it away; grants that no element names stay.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::super::access::{self, DEVELOPER, MAINTAINER, OWNER, Standing};
 use super::super::answer::Failure;
@@ -27,8 +27,33 @@ const LEVELS: [(i64, &str); 4] = [
     (ADMINISTRATORS, "Instance admins"),
 ];
 
+/// As answers show a grant. Users and groups are of the licensed build.
+pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value, Failure> {
+    // The column of the level has a default, which grants of users and groups keep.
+    let kept = Some(MAINTAINER).filter(|_| !call.service.profile.grants_without_level);
+    let (level, user, group) = match grant.to {
+        Grantee::Level(level) => (Some(level), None, None),
+        Grantee::User(id) => (kept, Some(id), None),
+        Grantee::Group(id) => (kept, None, Some(id)),
+    };
+    let name = match grant.to {
+        Grantee::Level(level) => describe(level).to_owned(),
+        Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name).unwrap_or_default(),
+        Grantee::Group(id) => {
+            Namespace::by_id(call.db, id)?.map(|group| group.name).unwrap_or_default()
+        }
+    };
+    let mut body =
+        json!({ "id": grant.id, "access_level": level, "access_level_description": name });
+    if call.tier() >= Tier::Premium {
+        body["user_id"] = user.into();
+        body["group_id"] = group.into();
+    }
+    Ok(body)
+}
+
 /// What answers call a level.
-pub(super) fn describe(level: i64) -> &'static str {
+fn describe(level: i64) -> &'static str {
     LEVELS.iter().find(|(value, _)| *value == level).map_or("", |(_, name)| name)
 }
 
@@ -49,18 +74,28 @@ pub(super) struct Change {
 /// A level that may be granted for an action.
 fn checked_level(action: Action, name: &str, level: i64) -> Result<i64, Failure> {
     let known = LEVELS.iter().any(|(value, _)| *value == level);
-    match known && !(action == Action::Unprotect && level == NO_ONE) {
+    let refused = match action {
+        Action::Push | Action::Merge => false,
+        Action::Unprotect => level == NO_ONE,
+        Action::Create => level == ADMINISTRATORS,
+    };
+    match known && !refused {
         true => Ok(level),
         false => Err(Failure::no_valid_value(name)),
     }
 }
 
-/// Reads the three lists; those of users and groups need Premium, and are ignored below.
-pub(super) fn changes(tier: Tier, params: &Params) -> Result<Vec<Change>, Failure> {
+/// Reads the lists of these actions; they need Premium, and are ignored below.
+pub(super) fn changes(
+    tier: Tier,
+    params: &Params,
+    actions: &[Action],
+) -> Result<Vec<Change>, Failure> {
     if tier < Tier::Premium {
         return Ok(Vec::new());
     }
-    let lists = Action::ALL.map(|action| (action, params.get(&list_name(action))));
+    let lists: Vec<_> =
+        actions.iter().map(|action| (*action, params.get(&list_name(*action)))).collect();
     let wrong: Vec<String> = lists
         .iter()
         .filter(|(_, list)| list.is_some_and(|list| !is_list(list)))
@@ -111,13 +146,17 @@ fn change(action: Action, number: usize, element: &Map<String, Value>) -> Result
     Ok(Change { action, id, destroy: destroy == Some(true), to })
 }
 
-/// The grants of a new protection: what the lists say, the single levels, and a level where neither
+/// The grants of a new protection for these actions: what the lists say, the single levels, and a level where neither
 /// says something.
-pub(super) fn of_new(tier: Tier, params: &Params) -> Result<Vec<Change>, Failure> {
-    let listed = changes(tier, params)?;
+pub(super) fn of_new(
+    tier: Tier,
+    params: &Params,
+    actions: &[Action],
+) -> Result<Vec<Change>, Failure> {
+    let listed = changes(tier, params, actions)?;
     let licensed = |action| action != Action::Unprotect || tier >= Tier::Premium;
     let mut all = Vec::new();
-    for action in Action::ALL.into_iter().filter(|action| licensed(*action)) {
+    for action in actions.iter().copied().filter(|action| licensed(*action)) {
         let name = format!("{}_access_level", action.word());
         let level = match params.integer(&name)? {
             Some(level) => Some(checked_level(action, &name, level)?),
@@ -240,7 +279,7 @@ fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'sta
 }
 
 /// The level that a user has in a project, however they came by it.
-fn level_of(call: &Call<'_>, project: &Project, user: i64) -> Result<i64, Failure> {
+pub(super) fn level_of(call: &Call<'_>, project: &Project, user: i64) -> Result<i64, Failure> {
     if project.namespace.owner_id == Some(user) {
         return Ok(OWNER);
     }

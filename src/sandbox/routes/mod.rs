@@ -1,8 +1,11 @@
 //! The operations: one table a subject, one function an operation.
 
 pub(crate) mod actions;
+mod approval_rules;
+mod approvals;
 pub(crate) mod avatars;
 pub(crate) mod bots;
+mod colors;
 pub(crate) mod custom_attributes;
 pub(crate) mod forks;
 mod grants;
@@ -14,11 +17,13 @@ pub(crate) mod hooks;
 pub(crate) mod imports;
 pub(crate) mod instance;
 pub(crate) mod invitations;
+mod labels;
 pub(crate) mod members;
 pub(crate) mod memberships;
 pub(crate) mod project_list;
 pub(crate) mod projects;
 pub(crate) mod protected_branches;
+mod protected_tags;
 pub(crate) mod push_rules;
 pub(crate) mod repository;
 pub(crate) mod shares;
@@ -123,6 +128,8 @@ pub(crate) fn all() -> impl Iterator<Item = (String, &'static Route)> {
 fn operations() -> impl Iterator<Item = &'static Route> {
     [
         actions::ROUTES,
+        approval_rules::ROUTES,
+        approvals::ROUTES,
         bots::ROUTES,
         custom_attributes::ROUTES,
         forks::ROUTES,
@@ -132,11 +139,13 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         imports::ROUTES,
         instance::ROUTES,
         invitations::ROUTES,
+        labels::ROUTES,
         members::ROUTES,
         memberships::ROUTES,
         project_list::ROUTES,
         projects::ROUTES,
         protected_branches::ROUTES,
+        protected_tags::ROUTES,
         push_rules::ROUTES,
         repository::ROUTES,
         shares::ROUTES,

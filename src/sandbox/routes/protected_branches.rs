@@ -13,10 +13,7 @@ use super::super::page;
 use super::super::params::Params;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
-use super::super::store::protection::{
-    self, Action, Grant, Grantee, NewProtection, Protection, covers,
-};
-use super::super::store::user::User;
+use super::super::store::protection::{self, Action, Grantee, NewProtection, Protection, covers};
 use super::grants::{self, Plan};
 use super::group_settings::BRANCH_PROTECTION;
 use super::{Route, delete, get, instance, patch, post};
@@ -61,9 +58,9 @@ fn named(call: &Call<'_>, project: i64) -> Result<Protection, Failure> {
 }
 
 /// As the service shows one. Users, groups and code owners are of the licensed build.
-fn json(call: &Call<'_>, protection: &Protection) -> Result<Value, Failure> {
+pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value, Failure> {
     let rows = |action| -> Result<Vec<Value>, Failure> {
-        protection.granted(action).map(|grant| row(call, grant)).collect()
+        protection.granted(action).map(|grant| grants::json(call, grant)).collect()
     };
     let mut body = json!({
         "id": protection.id,
@@ -79,30 +76,6 @@ fn json(call: &Call<'_>, protection: &Protection) -> Result<Value, Failure> {
     Ok(body)
 }
 
-fn row(call: &Call<'_>, grant: &Grant) -> Result<Value, Failure> {
-    // The column of the level has a default, which grants of users and groups keep.
-    let kept = Some(MAINTAINER).filter(|_| !call.service.profile.grants_without_level);
-    let (level, user, group) = match grant.to {
-        Grantee::Level(level) => (Some(level), None, None),
-        Grantee::User(id) => (kept, Some(id), None),
-        Grantee::Group(id) => (kept, None, Some(id)),
-    };
-    let name = match grant.to {
-        Grantee::Level(level) => grants::describe(level).to_owned(),
-        Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name).unwrap_or_default(),
-        Grantee::Group(id) => {
-            Namespace::by_id(call.db, id)?.map(|group| group.name).unwrap_or_default()
-        }
-    };
-    let mut body =
-        json!({ "id": grant.id, "access_level": level, "access_level_description": name });
-    if call.tier() >= Tier::Premium {
-        body["user_id"] = user.into();
-        body["group_id"] = group.into();
-    }
-    Ok(body)
-}
-
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.writable_project_as(MAINTAINER)?;
     Answer::created(&json(call, &protect(call, &project, &call.params)?)?)
@@ -112,7 +85,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protection, Failure> {
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
-    let changes = grants::of_new(call.tier(), params)?;
+    let changes = grants::of_new(call.tier(), params, &Action::ALL)?;
     let allow_force_push = params.is_set(FORCE_PUSH)?;
     let code_owners = params.is_set(CODE_OWNERS)?;
     if Protection::named(call.db, project.id, &name, call.now())?.is_some() {
@@ -171,7 +144,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNERS]);
     let names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| licensed));
     refuse_blank(params, names)?;
-    let changes = grants::changes(call.tier(), params)?;
+    let changes = grants::changes(call.tier(), params, &Action::ALL)?;
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     let mut protection = named(call, project.id)?;

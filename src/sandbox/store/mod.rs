@@ -5,11 +5,14 @@
 //! SQLite in memory knows no readers beside a writer without giving up isolation. There a
 //! transaction is a savepoint, so that one more can be open around all calls (see [`image`]).
 
+pub(crate) mod approval_rule;
 pub(crate) mod dump;
 pub(crate) mod holder;
 pub(crate) mod image;
+pub(crate) mod label;
 pub(crate) mod namespace;
 pub(crate) mod project;
+pub(crate) mod protected_tag;
 pub(crate) mod protection;
 pub(crate) mod user;
 
@@ -27,13 +30,16 @@ use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
 /// has seen.
-const SCHEMA: [&str; 6] = [
+const SCHEMA: [&str; 9] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
     include_str!("schema-5.sql"),
     include_str!("schema-6.sql"),
+    include_str!("schema-7.sql"),
+    include_str!("schema-8.sql"),
+    include_str!("schema-9.sql"),
 ];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;

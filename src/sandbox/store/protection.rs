@@ -1,16 +1,20 @@
-//! Protected branches: one row each, with a row for every grant.
+//! Protected branches: one row each, with a row for every grant. What a grant is, protected tags
+//! share.
 
 use rusqlite::{Connection, Row, params};
 
-/// What can be granted on a protected branch.
+/// What can be granted on a protected branch, or on a protected tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Push,
     Merge,
     Unprotect,
+    /// Of tags only.
+    Create,
 }
 
 impl Action {
+    /// Those of a branch.
     pub(crate) const ALL: [Self; 3] = [Self::Push, Self::Merge, Self::Unprotect];
 
     /// The word in names of parameters and in the table.
@@ -19,6 +23,7 @@ impl Action {
             Self::Push => "push",
             Self::Merge => "merge",
             Self::Unprotect => "unprotect",
+            Self::Create => "create",
         }
     }
 }
@@ -36,11 +41,20 @@ pub(crate) enum Grantee {
 
 impl Grantee {
     /// The level, user and group, of which one is set.
-    fn columns(self) -> [Option<i64>; 3] {
+    pub(crate) fn columns(self) -> [Option<i64>; 3] {
         match self {
             Self::Level(level) => [Some(level), None, None],
             Self::User(user) => [None, Some(user), None],
             Self::Group(group) => [None, None, Some(group)],
+        }
+    }
+
+    /// The way back. One of the three is set.
+    pub(crate) fn from_columns(level: Option<i64>, user: Option<i64>, group: Option<i64>) -> Self {
+        match (user, group) {
+            (Some(user), _) => Self::User(user),
+            (None, Some(group)) => Self::Group(group),
+            (None, None) => Self::Level(level.unwrap_or_default()),
         }
     }
 }
@@ -168,11 +182,7 @@ fn grants(db: &Connection, branch: i64) -> Result<Vec<Grant>, rusqlite::Error> {
 fn grant_from_row(row: &Row<'_>) -> Result<Grant, rusqlite::Error> {
     let word: String = row.get(1)?;
     let action = Action::ALL.into_iter().find(|action| action.word() == word);
-    let to = match (row.get(3)?, row.get(4)?) {
-        (Some(user), _) => Grantee::User(user),
-        (None, Some(group)) => Grantee::Group(group),
-        (None, None) => Grantee::Level(row.get(2)?),
-    };
+    let to = Grantee::from_columns(row.get(2)?, row.get(3)?, row.get(4)?);
     Ok(Grant { id: row.get(0)?, action: action.unwrap_or(Action::Push), to })
 }
 

@@ -1,0 +1,282 @@
+//! Who has to approve merge requests of a project: its rules (Premium). The reference leaves them
+//! out; all of this is the real service's.
+//!
+//! Users, groups and branches that a rule cannot name are dropped without a word: whoever needs them
+//! has to compare the answer.
+
+use serde_json::{Value, json};
+
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::page;
+use super::super::store::approval_rule::ApprovalRule;
+use super::super::store::namespace::Namespace;
+use super::super::store::project::Project;
+use super::super::store::protection::Protection;
+use super::super::store::user::User;
+use super::approvals::{is_locked, readable, writable};
+use super::{Route, delete, get, grants, groups, post, protected_branches, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/approval_rules", list),
+    post("/projects/{id}/approval_rules", create),
+    get("/projects/{id}/approval_rules/{rule_id}", show),
+    put("/projects/{id}/approval_rules/{rule_id}", update),
+    delete("/projects/{id}/approval_rules/{rule_id}", remove),
+];
+
+const REGULAR: &str = "regular";
+const ANY: &str = "any_approver";
+const REPORT: &str = "report_approver";
+/// Rules about reports, which are known by their names.
+const REPORTS: [(&str, &str); 2] =
+    [("License-Check", "license_scanning"), ("Coverage-Check", "code_coverage")];
+const MOST_APPROVALS: i64 = 100;
+const LONGEST_NAME: usize = 1_024;
+
+/// The project of a call that changes rules, unless the service keeps that to administrators.
+fn changeable(call: &Call<'_>) -> Result<Project, Failure> {
+    let project = writable(call)?;
+    let locked = is_locked(call, "disable_overriding_approvers_per_merge_request")?;
+    match locked && !call.is_administrator() {
+        true => Err(Failure::forbidden()),
+        false => Ok(project),
+    }
+}
+
+fn json(call: &Call<'_>, rule: &ApprovalRule) -> Result<Value, Failure> {
+    let (mut groups, mut hidden) = (Vec::new(), false);
+    for id in &rule.groups {
+        match Namespace::by_id(call.db, *id)? {
+            Some(group) if call.sees_group(&group)? => groups.push(groups::brief(call, &group)?),
+            _ => hidden = true,
+        }
+    }
+    let branches: Vec<Value> = Protection::all(call.db, rule.project_id, call.now())?
+        .iter()
+        .filter(|protection| rule.all_branches || rule.branches.contains(&protection.id))
+        .map(|protection| protected_branches::json(call, protection))
+        .collect::<Result<_, _>>()?;
+    let mut body = json!({
+        "id": rule.id,
+        "name": rule.name,
+        "rule_type": rule.rule_type,
+        "eligible_approvers": users(call, &eligible(call, rule)?)?,
+        "approvals_required": rule.approvals_required,
+        "users": users(call, &rule.users)?,
+        "groups": groups,
+        "contains_hidden_groups": hidden,
+        "protected_branches": branches,
+        "applies_to_all_protected_branches": rule.all_branches,
+    });
+    if rule.rule_type == REPORT {
+        body["report_type"] = rule.report_type.clone().into();
+    }
+    Ok(body)
+}
+
+fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>, Failure> {
+    let mut shown = Vec::new();
+    for id in ids {
+        shown.extend(User::by_id(call.db, *id)?.map(|user| user.brief(&call.base)));
+    }
+    Ok(shown)
+}
+
+/// The users of a rule and the members of its groups, as far as they are active.
+fn eligible(call: &Call<'_>, rule: &ApprovalRule) -> Result<Vec<i64>, Failure> {
+    let list = |ids: &[i64]| Value::from(ids).to_string();
+    let mut statement = call.db.prepare_cached(
+        "SELECT u.id FROM users u WHERE u.state = 'active' AND (u.id IN (SELECT value FROM json_each(?1))
+             OR u.id IN (SELECT m.user_id FROM members m WHERE m.state = 'active'
+                 AND (m.expires_at IS NULL OR m.expires_at > ?3)
+                 AND m.group_id IN (SELECT value FROM json_each(?2))))
+         ORDER BY u.id",
+    )?;
+    let ids = statement
+        .query_map([&list(&rule.users), &list(&rule.groups), call.today()], |row| row.get(0))?;
+    Ok(ids.collect::<Result<_, _>>()?)
+}
+
+fn find(call: &Call<'_>, project: &Project) -> Result<ApprovalRule, Failure> {
+    let id = call.segment_id("rule_id")?;
+    let mut all = ApprovalRule::all(call.db, project.id)?.into_iter();
+    all.find(|rule| rule.id == id).ok_or_else(Failure::no_record)
+}
+
+fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = readable(call)?;
+    let all: Vec<Value> = ApprovalRule::all(call.db, project.id)?
+        .iter()
+        .map(|rule| json(call, rule))
+        .collect::<Result<_, _>>()?;
+    page::list(call, &all)
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = readable(call)?;
+    Answer::ok(&json(call, &find(call, &project)?)?)
+}
+
+/// A list of ids that has two names in calls.
+fn ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>, Failure> {
+    let [one, other] = [call.params.integers(names[0])?, call.params.integers(names[1])?];
+    Ok(match (one, other) {
+        (None, None) => None,
+        (one, other) => Some([one.unwrap_or_default(), other.unwrap_or_default()].concat()),
+    })
+}
+
+/// The users that a call names, by id and by name, who are members of the project in any way.
+fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>, Failure> {
+    let by_id = ids(call, ["user_ids", "users"])?;
+    let names = call.params.texts("usernames")?;
+    if by_id.is_none() && names.is_none() {
+        return Ok(None);
+    }
+    let mut wanted = by_id.unwrap_or_default();
+    for name in names.unwrap_or_default() {
+        wanted.extend(User::by_username(call.db, &name)?.map(|user| user.id));
+    }
+    let mut members = Vec::new();
+    for id in wanted {
+        if User::by_id(call.db, id)?.is_some() && grants::level_of(call, project, id)? > 0 {
+            members.push(id);
+        }
+    }
+    Ok(Some(members))
+}
+
+/// The groups that a call names and the caller sees.
+fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>, Failure> {
+    let Some(wanted) = ids(call, ["group_ids", "groups"])? else { return Ok(None) };
+    let mut seen = Vec::new();
+    for id in wanted {
+        let group = Namespace::by_id(call.db, id)?.filter(Namespace::is_group);
+        if let Some(group) = group
+            && call.sees_group(&group)?
+        {
+            seen.push(id);
+        }
+    }
+    Ok(Some(seen))
+}
+
+/// The protected branches of the project that a call names.
+fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>, Failure> {
+    let Some(wanted) = call.params.integers("protected_branch_ids")? else { return Ok(None) };
+    let known = Protection::all(call.db, project.id, call.now())?;
+    Ok(Some(wanted.into_iter().filter(|id| known.iter().any(|branch| branch.id == *id)).collect()))
+}
+
+/// Name, number and branches, which POST and PUT read alike: the flag for all branches is off
+/// unless it is sent.
+fn take(call: &Call<'_>, project: &Project, rule: &mut ApprovalRule) -> Result<(), Failure> {
+    if let Some(name) = call.params.text("name")? {
+        rule.name = name;
+    }
+    if let Some(count) = call.params.integer("approvals_required")? {
+        rule.approvals_required = count;
+    }
+    rule.all_branches = call.params.is_set("applies_to_all_protected_branches")?;
+    if let Some(branches) = wanted_branches(call, project)? {
+        rule.branches = branches;
+    }
+    rule.updated_at = call.now().to_owned();
+    Ok(())
+}
+
+fn check(call: &Call<'_>, rule: &ApprovalRule) -> Result<(), Failure> {
+    let model = |field: &str, text: &str| Err(Failure::model(field, text));
+    if rule.name.trim().is_empty() {
+        return model("name", "can't be blank");
+    }
+    if rule.name.chars().count() > LONGEST_NAME {
+        let text = format!("is too long (maximum is {LONGEST_NAME} characters)");
+        return model("name", &text);
+    }
+    if rule.approvals_required < 0 {
+        return model("approvals_required", "must be greater than or equal to 0");
+    }
+    if rule.approvals_required > MOST_APPROVALS {
+        let text = format!("must be less than or equal to {MOST_APPROVALS}");
+        return model("approvals_required", &text);
+    }
+    let all = ApprovalRule::all(call.db, rule.project_id)?;
+    let mut others =
+        all.iter().filter(|other| other.id != rule.id && other.rule_type == rule.rule_type);
+    if rule.rule_type == ANY && others.next().is_some() {
+        return model("rule_type", "any-approver for the project already exists");
+    }
+    match others.any(|other| other.name == rule.name) {
+        true => model("name", "has already been taken"),
+        false => Ok(()),
+    }
+}
+
+/// A rule for which nobody is named by id is for anybody, unless the call says its type.
+fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = changeable(call)?;
+    call.params.require(&["name", "approvals_required"])?;
+    let said = call.params.one_of("rule_type", &[REGULAR, ANY, REPORT])?;
+    let report = call.params.one_of("report_type", &REPORTS.map(|(_, report)| report))?;
+    let mut rule = ApprovalRule { project_id: project.id, ..ApprovalRule::default() };
+    take(call, &project, &mut rule)?;
+    let by_name = REPORTS.iter().find(|(name, _)| *name == rule.name).map(|(_, report)| *report);
+    let named = |names| Ok::<_, Failure>(ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
+    rule.rule_type = match said {
+        Some(said) => said,
+        None if by_name.is_some() => REPORT.to_owned(),
+        None if named(["user_ids", "users"])? || named(["group_ids", "groups"])? => {
+            REGULAR.to_owned()
+        }
+        None => ANY.to_owned(),
+    };
+    if rule.rule_type == REPORT {
+        rule.report_type = report.or(by_name.map(str::to_owned));
+        if rule.report_type.is_none() {
+            return Err(Failure::model("report_type", "can't be blank"));
+        }
+    }
+    rule.users = wanted_users(call, &project)?.unwrap_or_default();
+    rule.groups = wanted_groups(call)?.unwrap_or_default();
+    check(call, &rule)?;
+    rule.save(call.db)?;
+    Answer::created(&json(call, &rule)?)
+}
+
+/// A list that is not sent is left alone; in a dialect it is emptied. Groups that the caller does
+/// not see stay, unless they are to go.
+fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = changeable(call)?;
+    let mut rule = find(call, &project)?;
+    take(call, &project, &mut rule)?;
+    let clears = call.service.profile.approvers_cleared;
+    let absent = || clears.then(Vec::new);
+    if let Some(users) = wanted_users(call, &project)?.or_else(absent) {
+        rule.users = users;
+    }
+    if let Some(mut groups) = wanted_groups(call)?.or_else(absent) {
+        if !call.params.is_set("remove_hidden_groups")? {
+            for id in &rule.groups {
+                let group = Namespace::by_id(call.db, *id)?;
+                if !group.is_some_and(|group| call.sees_group(&group).unwrap_or(false)) {
+                    groups.push(*id);
+                }
+            }
+        }
+        rule.groups = groups;
+    }
+    check(call, &rule)?;
+    rule.save(call.db)?;
+    // Stored in an order of its own.
+    Answer::ok(&json(call, &find(call, &project)?)?)
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = changeable(call)?;
+    let rule = find(call, &project)?;
+    call.check_unmodified(&rule.updated_at)?;
+    rule.remove(call.db)?;
+    Ok(Answer::no_content())
+}

@@ -1,0 +1,290 @@
+//! Labels of projects and groups. The reference leaves them out; all of this is the real service's.
+//!
+//! A label is named by its id or its title, and an id is tried first. What a call sees besides the
+//! labels of its own project or group depends on the call: reading sees those of all groups above;
+//! changing and removing through a project see those of the group that the project is in.
+
+use serde_json::{Value, json};
+
+use super::super::access::{REPORTER, ids};
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::page;
+use super::super::store::holder::Holder;
+use super::super::store::label::Label;
+use super::super::store::namespace::Namespace;
+use super::super::store::project::Project;
+use super::colors::{self, Color};
+use super::{Route, delete, get, post, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/labels", |call| list(call, &Place::project(call, 0)?)),
+    post("/projects/{id}/labels", |call| create(call, &Place::project(call, REPORTER)?)),
+    get("/projects/{id}/labels/{name}", |call| show(call, &Place::project(call, 0)?)),
+    put("/projects/{id}/labels/{name}", |call| update(call, &Place::project(call, REPORTER)?)),
+    delete("/projects/{id}/labels/{name}", |call| remove(call, &Place::project(call, REPORTER)?)),
+    get("/groups/{id}/labels", |call| list(call, &Place::group(call, 0)?)),
+    post("/groups/{id}/labels", |call| create(call, &Place::group(call, REPORTER)?)),
+    get("/groups/{id}/labels/{name}", |call| show(call, &Place::group(call, 0)?)),
+    put("/groups/{id}/labels/{name}", |call| update(call, &Place::group(call, REPORTER)?)),
+    delete("/groups/{id}/labels/{name}", |call| remove(call, &Place::group(call, REPORTER)?)),
+];
+
+const LONGEST: usize = 255;
+
+/// The project or group of a call.
+enum Place {
+    Project(Box<Project>),
+    Group(Box<Namespace>),
+}
+
+impl Place {
+    /// The project, which level 0 is for reading: for everybody who sees it.
+    fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+        let project = match level {
+            0 => call.project()?,
+            level => call.writable_project_as(level)?,
+        };
+        Ok(Self::Project(Box::new(project)))
+    }
+
+    /// The group, likewise; but to read it takes an account.
+    fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+        Ok(Self::Group(Box::new(call.group_as(level)?)))
+    }
+
+    fn holder(&self) -> Holder {
+        match self {
+            Self::Project(project) => Holder::Project(project.id),
+            Self::Group(group) => Holder::Group(group.id),
+        }
+    }
+
+    /// The labels that are here: with those of all groups above, or without. Without them a project
+    /// still has those of the group that it is in.
+    fn labels(&self, call: &Call<'_>, with_above: bool) -> Result<Vec<Label>, Failure> {
+        let (projects, groups) = match self {
+            Self::Project(project) => {
+                let namespace = &project.namespace;
+                let groups = match (namespace.is_group(), with_above) {
+                    (false, _) => Vec::new(),
+                    (true, true) => ids(&namespace.traversal).collect(),
+                    (true, false) => vec![namespace.id],
+                };
+                (vec![project.id], groups)
+            }
+            Self::Group(group) if with_above => (Vec::new(), ids(&group.traversal).collect()),
+            Self::Group(group) => (Vec::new(), vec![group.id]),
+        };
+        Ok(Label::of(call.db, &projects, &groups)?)
+    }
+}
+
+/// As the service shows one. Only a project says whose it is, and how important.
+fn json(call: &Call<'_>, place: &Place, label: &Label) -> Result<Value, Failure> {
+    let mut body = json!({
+        "id": label.id,
+        "name": label.title,
+        "description": label.description,
+        "description_html": label.description.as_deref().map(escaped),
+        "text_color": colors::readable_on(&label.color),
+        "color": label.color,
+        "subscribed": false,
+    });
+    if call.params.is_set("with_counts")? {
+        for name in ["open_issues_count", "closed_issues_count", "open_merge_requests_count"] {
+            body[name] = 0.into();
+        }
+    }
+    if let Place::Project(project) = place {
+        body["priority"] = label.priority(call.db, project.id)?.into();
+        body["is_project_label"] = label.group_id.is_none().into();
+    }
+    Ok(body)
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The label that the path names, by id or else by title.
+fn named(call: &Call<'_>, place: &Place, with_above: bool) -> Result<Label, Failure> {
+    let name = call.segment("name");
+    let mut all = place.labels(call, with_above)?;
+    let by_id = name.parse().ok().and_then(|id: i64| all.iter().position(|one| one.id == id));
+    let found = by_id.or_else(|| all.iter().position(|one| one.title == name));
+    found.map(|at| all.swap_remove(at)).ok_or_else(|| Failure::not_found("Label"))
+}
+
+fn list(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
+    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let with_above = call.params.flag("include_ancestor_groups")?.unwrap_or(true);
+    let mut labels = place.labels(call, with_above)?;
+    if let Place::Group(group) = place {
+        labels.extend(below(call, group)?);
+        labels.sort_by(|one, other| (&one.title, one.id).cmp(&(&other.title, other.id)));
+        labels.dedup_by_key(|label| label.id);
+    }
+    let found = |text: &str| text.to_lowercase().contains(&search);
+    let all: Vec<Value> = labels
+        .iter()
+        .filter(|label| found(&label.title) || label.description.as_deref().is_some_and(found))
+        .map(|label| json(call, place, label))
+        .collect::<Result<_, _>>()?;
+    page::list(call, &all)
+}
+
+/// What the list of a group has of what is below it, if the call asks for that.
+fn below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Label>, Failure> {
+    let deep = call.params.is_set("include_descendant_groups")?;
+    let groups = if deep { group.subtree(call.db)? } else { vec![group.id] };
+    let mut projects = Vec::new();
+    if call.params.flag("only_group_labels")? == Some(false) {
+        let sql = "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))";
+        let ids: Vec<i64> = call
+            .db
+            .prepare_cached(sql)?
+            .query_map([Value::from(groups.clone()).to_string()], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        for id in ids {
+            let project = Project::by_id(call.db, id)?;
+            if project.is_some_and(|project| call.sees(&project).unwrap_or(false)) {
+                projects.push(id);
+            }
+        }
+    }
+    Ok(Label::of(call.db, &projects, if deep { &groups } else { &[] })?)
+}
+
+fn show(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
+    let with_above = call.params.flag("include_ancestor_groups")?.unwrap_or(true);
+    let label = named(call, place, with_above)?;
+    Answer::ok(&json(call, place, &label)?)
+}
+
+fn checked_title(title: &str) -> Result<String, Failure> {
+    let title = title.trim();
+    let complaint = if title.is_empty() {
+        "can't be blank".to_owned()
+    } else if title.contains(',') {
+        "is invalid".to_owned()
+    } else if title.chars().count() > LONGEST {
+        format!("is too long (maximum is {LONGEST} characters)")
+    } else {
+        return Ok(title.to_owned());
+    };
+    Err(Failure::model("title", complaint))
+}
+
+fn checked_color(text: &str) -> Result<String, Failure> {
+    match Color::read(text) {
+        Some(color) => Ok(color.kept()),
+        None => Err(Failure::model("color", "must be a valid color code")),
+    }
+}
+
+/// A priority, if the call has one; null takes it away.
+fn wanted_priority(call: &Call<'_>) -> Result<Option<Option<i64>>, Failure> {
+    const NAME: &str = "priority";
+    if call.params.get(NAME).is_none() {
+        return Ok(None);
+    }
+    match call.params.integer(NAME)? {
+        Some(priority) if priority < 0 => {
+            Err(Failure::model(NAME, "must be greater than or equal to 0"))
+        }
+        priority => Ok(Some(priority)),
+    }
+}
+
+fn take_priority(call: &Call<'_>, place: &Place, label: &Label) -> Result<(), Failure> {
+    if let Place::Project(project) = place
+        && let Some(priority) = wanted_priority(call)?
+    {
+        label.set_priority(call.db, project.id, priority)?;
+    }
+    Ok(())
+}
+
+/// A title is taken here if a label of a group above has it.
+fn create(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
+    call.params.require(&["name", "color"])?;
+    let title = call.params.text("name")?.unwrap_or_default();
+    if place.labels(call, true)?.iter().any(|label| label.title == title) {
+        return Err(Failure::conflict("Label already exists"));
+    }
+    let mut label = Label {
+        id: 0,
+        group_id: match place {
+            Place::Project(_) => None,
+            Place::Group(group) => Some(group.id),
+        },
+        title: checked_title(&title)?,
+        color: checked_color(&call.params.text("color")?.unwrap_or_default())?,
+        description: call.params.text("description")?,
+        updated_at: call.now().to_owned(),
+    };
+    check_free(call, place, &label)?;
+    label.insert(call.db, place.holder())?;
+    take_priority(call, place, &label)?;
+    Answer::created(&json(call, place, &label)?)
+}
+
+/// 400 when another label of the same project or group has the title.
+fn check_free(call: &Call<'_>, place: &Place, label: &Label) -> Result<(), Failure> {
+    let others = match (place, label.group_id) {
+        (_, Some(group)) => Label::of(call.db, &[], &[group])?,
+        (Place::Project(project), None) => Label::of(call.db, &[project.id], &[])?,
+        (Place::Group(_), None) => Vec::new(),
+    };
+    match others.iter().any(|other| other.title == label.title && other.id != label.id) {
+        true => Err(Failure::model("title", "has already been taken")),
+        false => Ok(()),
+    }
+}
+
+/// The label that a call changes or removes. Through a project that may be one of its group, which
+/// takes the right to the group.
+fn named_to_change(call: &Call<'_>, place: &Place) -> Result<Label, Failure> {
+    let label = named(call, place, false)?;
+    if let (Place::Project(_), Some(group)) = (place, label.group_id)
+        && let Some(group) = Namespace::by_id(call.db, group)?
+        && call.level_in_group(&group)? < REPORTER
+    {
+        return Err(Failure::forbidden());
+    }
+    Ok(label)
+}
+
+fn update(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
+    let mut known = vec!["new_name", "color", "description"];
+    if matches!(place, Place::Project(_)) {
+        known.push("priority");
+    }
+    if !known.iter().any(|name| call.params.has(name)) {
+        let text = "are missing, at least one parameter must be provided";
+        return Err(Failure::parameter(&known.join(", "), text));
+    }
+    let mut label = named_to_change(call, place)?;
+    if let Some(title) = call.params.text("new_name")? {
+        label.title = checked_title(&title)?;
+    }
+    if let Some(color) = call.params.text("color")? {
+        label.color = checked_color(&color)?;
+    }
+    if call.params.has("description") {
+        label.description = call.params.text("description")?;
+    }
+    check_free(call, place, &label)?;
+    label.updated_at = call.now().to_owned();
+    label.save(call.db)?;
+    take_priority(call, place, &label)?;
+    Answer::ok(&json(call, place, &label)?)
+}
+
+fn remove(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
+    let label = named_to_change(call, place)?;
+    call.check_unmodified(&label.updated_at)?;
+    label.remove(call.db)?;
+    Ok(Answer::no_content())
+}

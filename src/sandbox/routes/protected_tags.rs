@@ -1,0 +1,77 @@
+//! Protected tags of a project. The reference leaves them out; all of this is the real service's.
+//! There is no update: who changes one removes it and protects again.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::super::access::MAINTAINER;
+use super::super::answer::{Answer, Failure};
+use super::super::attributes::Tier;
+use super::super::call::Call;
+use super::super::page;
+use super::super::store::protected_tag::ProtectedTag;
+use super::super::store::protection::Action;
+use super::grants::{self, Plan};
+use super::{Route, delete, get, post};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/protected_tags", list),
+    post("/projects/{id}/protected_tags", create),
+    get("/projects/{id}/protected_tags/{name}", show),
+    delete("/projects/{id}/protected_tags/{name}", remove),
+];
+
+/// A protected tag has no id that anybody sees.
+fn json(call: &Call<'_>, tag: &ProtectedTag) -> Result<Value, Failure> {
+    let grants: Vec<Value> =
+        tag.grants.iter().map(|grant| grants::json(call, grant)).collect::<Result<_, _>>()?;
+    Ok(json!({ "name": tag.name, "create_access_levels": grants }))
+}
+
+fn named(call: &Call<'_>, project: i64) -> Result<ProtectedTag, Failure> {
+    ProtectedTag::named(call.db, project, call.segment("name"))?.ok_or_else(Failure::no_record)
+}
+
+fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project_as(MAINTAINER)?;
+    let all: Vec<Value> = ProtectedTag::all(call.db, project.id)?
+        .iter()
+        .map(|tag| json(call, tag))
+        .collect::<Result<_, _>>()?;
+    page::list(call, &all)
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project_as(MAINTAINER)?;
+    Answer::ok(&json(call, &named(call, project.id)?)?)
+}
+
+fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?;
+    call.params.require(&["name"])?;
+    let name = call.params.text("name")?.unwrap_or_default();
+    let tier = if call.service.profile.tag_lists_ignored { Tier::Free } else { call.tier() };
+    let changes = grants::of_new(tier, &call.params, &[Action::Create])?;
+    let mut plan = Plan::new(call, &project, &[], &changes)?;
+    if name.trim().is_empty() {
+        plan.complaints.insert(0, "Name can't be blank".to_owned());
+    }
+    if ProtectedTag::named(call.db, project.id, &name)?.is_some() {
+        plan.complaints.insert(0, "Name has already been taken".to_owned());
+    }
+    if !plan.complaints.is_empty() {
+        return Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, plan.complaints));
+    }
+    let grantees = plan.added.iter().map(|(_, to)| to);
+    ProtectedTag::insert(call.db, project.id, &name, grantees, call.now())?;
+    let tag = ProtectedTag::named(call.db, project.id, &name)?.ok_or_else(Failure::no_record)?;
+    Answer::created(&json(call, &tag)?)
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?;
+    let tag = named(call, project.id)?;
+    call.check_unmodified(&tag.updated_at)?;
+    tag.remove(call.db)?;
+    Ok(Answer::no_content())
+}

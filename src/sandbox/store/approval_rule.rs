@@ -1,0 +1,113 @@
+//! Approval rules of projects: one row each, with a row for every user, group and protected branch.
+
+use rusqlite::{Connection, Row, params};
+
+/// One approval rule.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ApprovalRule {
+    /// 0 until it is stored.
+    pub(crate) id: i64,
+    pub(crate) project_id: i64,
+    pub(crate) name: String,
+    pub(crate) rule_type: String,
+    /// Of what report, if it is a rule about reports.
+    pub(crate) report_type: Option<String>,
+    pub(crate) approvals_required: i64,
+    /// Whether it is for all protected branches.
+    pub(crate) all_branches: bool,
+    pub(crate) updated_at: String,
+    pub(crate) users: Vec<i64>,
+    pub(crate) groups: Vec<i64>,
+    /// The protected branches that it is for.
+    pub(crate) branches: Vec<i64>,
+}
+
+/// The tables of what a rule names, with their columns.
+const USERS: (&str, &str) = ("approval_rule_users", "user_id");
+const GROUPS: (&str, &str) = ("approval_rule_groups", "group_id");
+const BRANCHES: (&str, &str) = ("approval_rule_branches", "branch_id");
+
+impl ApprovalRule {
+    /// All of a project, in the order in which they were made.
+    pub(crate) fn all(db: &Connection, project: i64) -> Result<Vec<Self>, rusqlite::Error> {
+        let mut statement = db.prepare_cached(
+            "SELECT id, project_id, name, rule_type, report_type, approvals_required, all_branches, updated_at
+             FROM approval_rules WHERE project_id = ?1 ORDER BY id",
+        )?;
+        statement.query_map([project], |row| Self::from_row(db, row))?.collect()
+    }
+
+    fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        let id = row.get(0)?;
+        Ok(Self {
+            id,
+            project_id: row.get(1)?,
+            name: row.get(2)?,
+            rule_type: row.get(3)?,
+            report_type: row.get(4)?,
+            approvals_required: row.get(5)?,
+            all_branches: row.get(6)?,
+            updated_at: row.get(7)?,
+            users: named(db, USERS, id)?,
+            groups: named(db, GROUPS, id)?,
+            branches: named(db, BRANCHES, id)?,
+        })
+    }
+
+    /// Stores the rule, and gives a new one its id. Its name is free.
+    pub(crate) fn save(&mut self, db: &Connection) -> Result<(), rusqlite::Error> {
+        self.id = db
+            .prepare_cached(
+                "INSERT INTO approval_rules (id, project_id, name, rule_type, report_type, approvals_required,
+                     all_branches, updated_at)
+                 VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                 ON CONFLICT (id) DO UPDATE SET name = excluded.name,
+                     approvals_required = excluded.approvals_required,
+                     all_branches = excluded.all_branches, updated_at = excluded.updated_at
+                 RETURNING id",
+            )?
+            .query_row(
+                params![
+                    self.id,
+                    self.project_id,
+                    self.name,
+                    self.rule_type,
+                    self.report_type,
+                    self.approvals_required,
+                    self.all_branches,
+                    self.updated_at
+                ],
+                |row| row.get(0),
+            )?;
+        for (table, ids) in
+            [(USERS, &self.users), (GROUPS, &self.groups), (BRANCHES, &self.branches)]
+        {
+            replace(db, table, self.id, ids)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+        db.execute("DELETE FROM approval_rules WHERE id = ?1", [self.id]).map(drop)
+    }
+}
+
+fn named(
+    db: &Connection,
+    (table, column): (&str, &str),
+    rule: i64,
+) -> Result<Vec<i64>, rusqlite::Error> {
+    let sql = format!("SELECT {column} FROM {table} WHERE rule_id = ?1 ORDER BY {column}");
+    db.prepare_cached(&sql)?.query_map([rule], |row| row.get(0))?.collect()
+}
+
+fn replace(
+    db: &Connection,
+    (table, column): (&str, &str),
+    rule: i64,
+    ids: &[i64],
+) -> Result<(), rusqlite::Error> {
+    db.prepare_cached(&format!("DELETE FROM {table} WHERE rule_id = ?1"))?.execute([rule])?;
+    let sql = format!("INSERT OR IGNORE INTO {table} (rule_id, {column}) VALUES (?1, ?2)");
+    ids.iter().try_for_each(|id| db.prepare_cached(&sql)?.execute([rule, *id]).map(drop))
+}

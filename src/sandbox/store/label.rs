@@ -1,0 +1,102 @@
+//! Labels of projects and groups.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::Value;
+
+use super::holder::Holder;
+
+/// One label.
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    pub(crate) id: i64,
+    /// The group that has it, if no project does.
+    pub(crate) group_id: Option<i64>,
+    pub(crate) title: String,
+    pub(crate) color: String,
+    pub(crate) description: Option<String>,
+    pub(crate) updated_at: String,
+}
+
+impl Label {
+    /// Those of some projects and groups, by title.
+    pub(crate) fn of(
+        db: &Connection,
+        projects: &[i64],
+        groups: &[i64],
+    ) -> Result<Vec<Self>, rusqlite::Error> {
+        let list = |ids: &[i64]| Value::from(ids).to_string();
+        let mut statement = db.prepare_cached(
+            "SELECT id, group_id, title, color, description, updated_at FROM labels
+             WHERE project_id IN (SELECT value FROM json_each(?1))
+                 OR group_id IN (SELECT value FROM json_each(?2)) ORDER BY title, id",
+        )?;
+        statement.query_map([list(projects), list(groups)], Self::from_row)?.collect()
+    }
+
+    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        Ok(Self {
+            id: row.get(0)?,
+            group_id: row.get(1)?,
+            title: row.get(2)?,
+            color: row.get(3)?,
+            description: row.get(4)?,
+            updated_at: row.get(5)?,
+        })
+    }
+
+    /// Inserts a new label and gives it its id.
+    pub(crate) fn insert(&mut self, db: &Connection, of: Holder) -> Result<(), rusqlite::Error> {
+        let (column, id) = of.key();
+        let sql = format!(
+            "INSERT INTO labels ({column}, title, color, description, updated_at) VALUES (?1, ?2, ?3, ?4, ?5)"
+        );
+        self.id = db.prepare_cached(&sql)?.insert(params![
+            id,
+            self.title,
+            self.color,
+            self.description,
+            self.updated_at
+        ])?;
+        Ok(())
+    }
+
+    pub(crate) fn save(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+        let sql = "UPDATE labels SET title = ?2, color = ?3, description = ?4, updated_at = ?5 WHERE id = ?1";
+        db.prepare_cached(sql)?
+            .execute(params![self.id, self.title, self.color, self.description, self.updated_at])
+            .map(drop)
+    }
+
+    pub(crate) fn remove(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+        db.execute("DELETE FROM labels WHERE id = ?1", [self.id]).map(drop)
+    }
+
+    /// How important a project holds it.
+    pub(crate) fn priority(
+        &self,
+        db: &Connection,
+        project: i64,
+    ) -> Result<Option<i64>, rusqlite::Error> {
+        let sql = "SELECT priority FROM label_priorities WHERE project_id = ?1 AND label_id = ?2";
+        db.prepare_cached(sql)?.query_row([project, self.id], |row| row.get(0)).optional()
+    }
+
+    pub(crate) fn set_priority(
+        &self,
+        db: &Connection,
+        project: i64,
+        priority: Option<i64>,
+    ) -> Result<(), rusqlite::Error> {
+        match priority {
+            Some(priority) => db.execute(
+                "INSERT OR REPLACE INTO label_priorities (project_id, label_id, priority) VALUES (?1, ?2, ?3)",
+                params![project, self.id, priority],
+            ),
+            None => db.execute(
+                "DELETE FROM label_priorities WHERE project_id = ?1 AND label_id = ?2",
+                [project, self.id],
+            ),
+        }
+        .map(drop)
+    }
+}

@@ -1,0 +1,69 @@
+//! Protected tags: one row each, with a row for everybody who may create what it covers.
+
+use rusqlite::{Connection, Row, params};
+
+use super::protection::{Action, Grant, Grantee};
+
+/// One protected tag, or wildcard.
+#[derive(Clone, Debug)]
+pub(crate) struct ProtectedTag {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) updated_at: String,
+    pub(crate) grants: Vec<Grant>,
+}
+
+impl ProtectedTag {
+    /// All of a project, in the order in which they were made.
+    pub(crate) fn all(db: &Connection, project: i64) -> Result<Vec<Self>, rusqlite::Error> {
+        let mut statement = db.prepare_cached(
+            "SELECT id, name, updated_at FROM protected_tags WHERE project_id = ?1 ORDER BY id",
+        )?;
+        statement.query_map([project], |row| Self::from_row(db, row))?.collect()
+    }
+
+    /// The one with this name, in which case counts.
+    pub(crate) fn named(
+        db: &Connection,
+        project: i64,
+        name: &str,
+    ) -> Result<Option<Self>, rusqlite::Error> {
+        Ok(Self::all(db, project)?.into_iter().find(|tag| tag.name == name))
+    }
+
+    fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        let id = row.get(0)?;
+        let mut statement = db.prepare_cached(
+            "SELECT id, access_level, user_id, group_id FROM protected_tag_grants
+             WHERE tag_id = ?1 ORDER BY id",
+        )?;
+        let grants = statement.query_map([id], |row| {
+            let to = Grantee::from_columns(row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok(Grant { id: row.get(0)?, action: Action::Create, to })
+        })?;
+        let grants = grants.collect::<Result<_, _>>()?;
+        Ok(Self { id, name: row.get(1)?, updated_at: row.get(2)?, grants })
+    }
+
+    /// Inserts a protected tag whose name is free.
+    pub(crate) fn insert<'a>(
+        db: &Connection,
+        project: i64,
+        name: &str,
+        grants: impl Iterator<Item = &'a Grantee>,
+        now: &str,
+    ) -> Result<(), rusqlite::Error> {
+        let sql = "INSERT INTO protected_tags (project_id, name, updated_at) VALUES (?1, ?2, ?3)";
+        let id = db.prepare_cached(sql)?.insert(params![project, name, now])?;
+        let sql = "INSERT INTO protected_tag_grants (tag_id, access_level, user_id, group_id) VALUES (?1, ?2, ?3, ?4)";
+        for to in grants {
+            let [level, user, group] = to.columns();
+            db.prepare_cached(sql)?.execute(params![id, level, user, group])?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+        db.execute("DELETE FROM protected_tags WHERE id = ?1", [self.id]).map(drop)
+    }
+}

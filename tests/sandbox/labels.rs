@@ -1,0 +1,220 @@
+//! Labels of projects and groups.
+
+use serde_json::{Value, json};
+
+use super::client::{ROOT, World, kept};
+use super::facts::fact;
+
+const NO: Value = Value::Null;
+const PROJECT: &str = "/projects/acme%2Fdeep%2Fthing/labels";
+const TOP: &str = "/groups/acme/labels";
+const DEEP: &str = "/groups/acme%2Fdeep/labels";
+
+async fn world() -> World {
+    let user = |name: &str| json!({"username": name, "token": name});
+    let member = |user: &str, level: &str| json!({"user": user, "access_level": level});
+    World::with(json!({
+        "users": [user("rita"), user("gus"), user("pia"), user("eve")],
+        "groups": [
+            {"path": "acme", "members": [member("rita", "reporter"), member("gus", "guest")]},
+            {"path": "acme/deep"},
+        ],
+        "projects": [
+            {"path": "acme/deep/thing", "members": [member("pia", "maintainer")]},
+            {"path": "acme/other"},
+        ],
+    }))
+    .await
+}
+
+/// Makes a label; its id.
+async fn make(world: &World, list: &str, title: &str) -> i64 {
+    let made = world.call("rita", "POST", list, &json!({"name": title, "color": "#aaBBcc"})).await;
+    assert_eq!(made.status, 201, "{title}: {}", made.body);
+    made.body["id"].as_i64().expect("an id")
+}
+
+fn titles(list: &Value) -> Vec<&str> {
+    list.as_array().expect("a list").iter().filter_map(|label| label["name"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_label_has_the_fields_of_its_place() {
+    let world = world().await;
+    let new = json!({"name": "bug", "color": "Yellow", "description": "a <b>", "priority": 3});
+    let made = world.call("rita", "POST", PROJECT, &new).await.body;
+    let expected = json!({
+        "id": 1, "name": "bug", "description": "a <b>", "description_html": "a &lt;b&gt;", "text_color": "#1F1E24",
+        "color": "#FFFF00", "subscribed": false, "priority": 3, "is_project_label": true,
+    });
+    assert_eq!(made, expected, "{}", fact("label-shape"));
+    let made = world
+        .call("rita", "POST", TOP, &json!({"name": "x", "color": "#000", "priority": 3}))
+        .await
+        .body;
+    let expected = json!({
+        "id": 2, "name": "x", "description": null, "description_html": null, "text_color": "#FFFFFF", "color": "#000",
+        "subscribed": false,
+    });
+    assert_eq!(made, expected, "{}", fact("label-shape"));
+    let seen = world.get("rita", &format!("{PROJECT}/x")).await.body;
+    assert_eq!(seen["is_project_label"], false, "{}", fact("label-shape"));
+    let counted = world.get("rita", &format!("{TOP}?with_counts=true")).await.body;
+    assert_eq!(counted[0]["open_merge_requests_count"], 0, "{}", fact("label-shape"));
+}
+
+#[tokio::test]
+async fn lists_have_what_is_inherited() {
+    let world = world().await;
+    make(&world, PROJECT, "own").await;
+    make(&world, TOP, "top").await;
+    make(&world, DEEP, "deep").await;
+    make(&world, "/projects/acme%2Fother/labels", "other").await;
+    for (rule, list, query, expected) in [
+        (fact("label-list"), PROJECT, "", vec!["deep", "own", "top"]),
+        (fact("label-list"), PROJECT, "?include_ancestor_groups=false", vec!["deep", "own"]),
+        (fact("label-list"), PROJECT, "?search=OWN", vec!["own"]),
+        (fact("label-list-group"), TOP, "", vec!["top"]),
+        (fact("label-list-group"), TOP, "?include_descendant_groups=true", vec!["deep", "top"]),
+        (fact("label-list-group"), TOP, "?only_group_labels=false", vec!["other", "top"]),
+        (
+            fact("label-list-group"),
+            TOP,
+            "?only_group_labels=false&include_descendant_groups=true",
+            vec!["deep", "other", "own", "top"],
+        ),
+        (fact("label-list-group"), DEEP, "", vec!["deep", "top"]),
+        (fact("label-list-group"), DEEP, "?include_ancestor_groups=false", vec!["deep"]),
+    ] {
+        let got = world.get("rita", &format!("{list}{query}")).await.body;
+        assert_eq!(titles(&got), expected, "{}: {list}{query}", rule);
+    }
+}
+
+#[tokio::test]
+async fn labels_are_made_changed_and_removed() {
+    let world = world().await;
+    let (top, own) = (make(&world, TOP, "top").await, make(&world, PROJECT, "own").await);
+    make(&world, PROJECT, kept(top.to_string())).await;
+    make(&world, PROJECT, "7").await;
+    let new = |title: &str, color: &str| json!({"name": title, "color": color});
+    let post =
+        |rule, token, list, body, status, answer| (rule, token, "POST", list, body, status, answer);
+    let one = kept(format!("{PROJECT}/{own}"));
+    let put = |rule, body, status, answer| (rule, "rita", "PUT", one, body, status, answer);
+    let taken = json!({"message": "Label already exists"});
+    let title = |text: &str| json!({"message": {"title": [text]}});
+    let missing = |names: &str| json!({"error": format!("{names} are missing, at least one parameter must be provided")});
+    let absent = json!({"message": "404 Label Not Found"});
+    world
+        .check(vec![
+            (fact("label-write"), "gus", "POST", PROJECT, new("x", "#fff"), 403, NO),
+            (fact("label-write"), "gus", "POST", TOP, new("x", "#fff"), 403, NO),
+            (fact("label-read"), "gus", "GET", PROJECT, NO, 200, NO),
+            (fact("label-read"), "", "GET", TOP, NO, 401, NO),
+            (fact("unseen"), "eve", "GET", TOP, NO, 404, NO),
+            post(fact("label-taken"), "rita", PROJECT, new("own", "#fff"), 409, taken.clone()),
+            post(fact("label-taken"), "rita", PROJECT, new("top", "#fff"), 409, taken.clone()),
+            post(fact("label-taken"), "rita", DEEP, new("top", "#fff"), 409, taken),
+            post(fact("label-taken"), "rita", DEEP, new("own", "#fff"), 201, NO),
+            post(fact("label-title"), "rita", PROJECT, new("a,b", "#fff"), 400, title("is invalid")),
+            post(fact("label-title"), "rita", PROJECT, new(" ", "#fff"), 400, title("can't be blank")),
+            post(
+                fact("label-color"),
+                "rita",
+                PROJECT,
+                new("a", "reddish"),
+                400,
+                json!({"message": {"color": ["must be a valid color code"]}}),
+            ),
+            post(
+                fact("parameter-missing"),
+                "rita",
+                PROJECT,
+                json!({}),
+                400,
+                json!({"error": "name is missing, color is missing"}),
+            ),
+            put(fact("label-update"), json!({}), 400, missing("new_name, color, description, priority")),
+            (
+                fact("label-update"),
+                "rita",
+                "PUT",
+                kept(format!("{TOP}/{top}")),
+                json!({"priority": 1}),
+                400,
+                missing("new_name, color, description"),
+            ),
+            put(
+                fact("label-update"),
+                json!({"new_name": "renamed", "priority": 2, "description": "text"}),
+                200,
+                json!({"id": own, "name": "renamed", "color": "#aaBBcc", "priority": 2, "description": "text"}),
+            ),
+            put(
+                fact("label-update"),
+                json!({"priority": null, "description": null, "color": "red"}),
+                200,
+                json!({"color": "#FF0000", "priority": null, "description": null}),
+            ),
+            put(fact("label-taken"), json!({"new_name": "7"}), 400, title("has already been taken")),
+            // An id comes before a title.
+            (
+                fact("label-found"),
+                "rita",
+                "GET",
+                kept(format!("{PROJECT}/{top}")),
+                NO,
+                200,
+                json!({"name": "top"}),
+            ),
+            (
+                fact("label-found"),
+                "rita",
+                "GET",
+                "/projects/acme%2Fdeep%2Fthing/labels/renamed",
+                NO,
+                200,
+                json!({"id": own}),
+            ),
+            (fact("label-delete"), "rita", "DELETE", one, NO, 204, NO),
+            (fact("label-absent"), "rita", "DELETE", one, NO, 404, absent.clone()),
+            (fact("label-absent"), "rita", "GET", one, NO, 404, absent),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn labels_of_a_group_are_within_reach_of_its_projects() {
+    let world = world().await;
+    let (top, deep) = (make(&world, TOP, "top").await, make(&world, DEEP, "deep").await);
+    let absent = json!({"message": "404 Label Not Found"});
+    let by = |list: &str, name: &dyn std::fmt::Display| kept(format!("{list}/{name}"));
+    let change = json!({"description": "text"});
+    let rule = fact("label-inherited");
+    world
+        .check(vec![
+            // Neither a project nor a group reaches past the next group.
+            (rule, "rita", "PUT", by(PROJECT, &top), change.clone(), 404, absent.clone()),
+            (rule, "rita", "PUT", by(DEEP, &top), change.clone(), 404, absent.clone()),
+            (rule, "rita", "DELETE", by(DEEP, &top), NO, 404, absent),
+            (rule, "rita", "GET", by(DEEP, &top), NO, 200, json!({"name": "top"})),
+            // Somebody of the project alone has no right to the group.
+            (rule, "pia", "DELETE", by(PROJECT, &"deep"), NO, 403, NO),
+            (
+                rule,
+                "rita",
+                "PUT",
+                by(PROJECT, &"deep"),
+                change,
+                200,
+                json!({"is_project_label": false}),
+            ),
+            (rule, "rita", "GET", by(DEEP, &deep), NO, 200, json!({"description": "text"})),
+            (rule, "rita", "DELETE", by(PROJECT, &"deep"), NO, 204, NO),
+            (rule, "rita", "GET", by(DEEP, &deep), NO, 404, NO),
+        ])
+        .await;
+    let gone = world.call(ROOT, "DELETE", "/groups/acme%2Fdeep", &NO).await;
+    assert_eq!(gone.status, 202);
+}
