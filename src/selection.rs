@@ -32,11 +32,9 @@ impl Selection {
     fn container(&self, mut container: Container) -> Option<Container> {
         let address = container.address();
         let is_whole = self.holds(&address);
-        container.sections = container
-            .sections
-            .into_iter()
-            .filter_map(|(name, section)| Some((name, self.section(section, &address)?)))
-            .collect();
+        let sections = container.sections.into_iter();
+        container.sections =
+            sections.filter_map(|section| self.section(section, &address)).collect();
         if !is_whole && matches!(container.create, Creation::Allowed(_)) {
             container.create = Creation::Unselected;
         }
@@ -111,7 +109,8 @@ mod tests {
                 Creation::Unselected => " -",
             };
             lines.push(format!("{}{create}", container.path));
-            for (name, section) in &container.sections {
+            for section in &container.sections {
+                let name = section.of.section;
                 let entries: Vec<_> = section.entries.iter().map(|e| e.key.as_str()).collect();
                 let unlisted = section.unlisted.value;
                 lines.push(format!("{name} {unlisted:?} {}", entries.join(" ")));

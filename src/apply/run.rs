@@ -115,8 +115,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let mut container = container.clone();
         let touched: BTreeSet<_> = steps.iter().filter_map(|step| step.address.section).collect();
         // Parts of the container's own object decide whether the others can be read at all.
-        container.sections.retain(|name, section| {
-            touched.contains(name) || matches!(section.of.home.place, HomePlace::Object)
+        container.sections.retain(|section| {
+            touched.contains(section.of.section)
+                || matches!(section.of.home.place, HomePlace::Object)
         });
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let known = RefCell::new(Known::new(Live::of(unread, Duration::ZERO)));
@@ -336,7 +337,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         for step in steps {
             match step.address.section {
                 Some(section) => drop(sections.insert(section)),
-                None => sections.extend(self.container.sections.keys()),
+                None => sections.extend(self.container.section_names()),
             }
         }
         self.look(&sections).await
@@ -482,10 +483,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     fn comes_with_container(&self, section: &str) -> bool {
-        self.container
-            .sections
-            .get(section)
-            .is_some_and(|section| section.of.comes_with_container())
+        self.container.section(section).is_some_and(|section| section.of.comes_with_container())
     }
 
     fn closes(&self, address: &Address) -> bool {

@@ -145,17 +145,14 @@ fn missing_secrets<'s>(
     let why_missing = |reference: &Reference, is_refused: bool| {
         secrets.why_missing(reference).filter(|why| why.is_refused() == is_refused)
     };
-    let references = session
-        .desired
-        .references()
-        .map(|(address, origin, reference)| (address, origin, reference.clone()));
+    let references = session.desired.references();
     let uploads = session
         .desired
         .uploads()
-        .map(|(address, origin, path)| (address, origin, Reference::File(path.to_owned())));
+        .map(|(address, origin, path)| (address, origin, Reference::File(path)));
     let refused = references.chain(uploads).filter_map(|(address, origin, reference)| {
         let why = why_missing(&reference, true)?;
-        let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
+        let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(&origin));
         Some(diagnostic.label(address.to_string()))
     });
     let values = steps.flat_map(|step| {

@@ -6,6 +6,7 @@
 
 mod acknowledgement;
 mod declared;
+mod packed;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -21,7 +22,7 @@ use crate::{
 };
 
 pub use acknowledgement::{Acknowledgement, Guard};
-pub use declared::{Declared, Name};
+pub use declared::Declared;
 
 /// Everything that the manifests declare.
 #[derive(Clone, Debug, Default)]
@@ -34,8 +35,8 @@ pub struct Desired {
 
 impl Desired {
     /// Every reference to a secret, with the address of what it is for and where it is written.
-    pub fn references(&self) -> impl Iterator<Item = (Address, &Origin, &Reference)> {
-        self.values().filter_map(|(address, origin, value)| match value {
+    pub fn references(&self) -> impl Iterator<Item = (Address, Origin, Reference)> {
+        self.named().filter_map(|(address, origin, value)| match value {
             Value::Secret(reference) => Some((address, origin, reference)),
             Value::Plain(_) | Value::File(_) => None,
         })
@@ -43,9 +44,9 @@ impl Desired {
 
     /// The path of every file to upload, with the address of what it is for and where it is
     /// written.
-    pub fn uploads(&self) -> impl Iterator<Item = (Address, &Origin, &str)> {
-        self.values().filter_map(|(address, origin, value)| match value {
-            Value::File(path) => Some((address, origin, path.as_str())),
+    pub fn uploads(&self) -> impl Iterator<Item = (Address, Origin, String)> {
+        self.named().filter_map(|(address, origin, value)| match value {
+            Value::File(path) => Some((address, origin, path)),
             Value::Plain(_) | Value::Secret(_) => None,
         })
     }
@@ -73,8 +74,8 @@ impl Desired {
         self
     }
 
-    fn values(&self) -> impl Iterator<Item = (Address, &Origin, &Value)> {
-        self.containers.iter().flat_map(Container::values)
+    fn named(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
+        self.containers.iter().flat_map(Container::named)
     }
 }
 
@@ -89,8 +90,8 @@ pub struct Container {
     pub origin: Origin,
     /// Whether undrift may create it.
     pub create: Creation,
-    /// The sections that are declared, by name.
-    pub sections: BTreeMap<&'static str, DeclaredSection>,
+    /// The sections that are declared, ordered by name.
+    pub sections: Vec<DeclaredSection>,
 }
 
 /// Whether a container may be created if it is missing.
@@ -120,10 +121,20 @@ impl Container {
         Address::container(self.path.clone())
     }
 
+    /// The section `name`.
+    pub fn section(&self, name: &str) -> Option<&DeclaredSection> {
+        self.sections.iter().find(|section| section.of.section == name)
+    }
+
+    /// The names of the sections that are declared.
+    pub fn section_names(&self) -> impl Iterator<Item = &'static str> {
+        self.sections.iter().map(|section| section.of.section)
+    }
+
     /// The addresses of it, its sections and their entries.
     pub fn addresses(&self) -> impl Iterator<Item = Address> {
         let own = self.address();
-        let sections = self.sections.values().flat_map({
+        let sections = self.sections.iter().flat_map({
             let own = own.clone();
             move |section| {
                 let entries: Vec<_> =
@@ -136,23 +147,28 @@ impl Container {
         std::iter::once(own).chain(sections)
     }
 
-    /// Every value, with the address of what it is for and where it is written.
-    pub fn values(&self) -> impl Iterator<Item = (Address, &Origin, &Value)> {
-        let create = self.create.fields().map(|fields| (self.address(), fields));
-        let sections = self.sections.values().flat_map(|section| {
-            let container = self.address();
-            let entries = section.entries.iter();
-            entries.map(move |entry| (section.address_of(entry, &container), &entry.fields))
+    /// Every secret and every file that is named, with the address of what it is for and where it
+    /// is written.
+    pub fn named(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
+        let create = self.create.fields().map(|fields| (None, fields));
+        let sections = self.sections.iter().flat_map(|section| {
+            section.entries.iter().map(move |entry| (Some((section, entry)), &entry.fields))
         });
-        create.into_iter().chain(sections).flat_map(|(address, fields)| {
-            fields.iter().map(move |(_, field)| (address.clone(), &field.origin, &field.value))
+        create.into_iter().chain(sections).flat_map(move |(of, fields)| {
+            fields.iter().filter(|(_, field)| field.value.plain().is_none()).map(
+                move |(_, Sourced { value, origin })| {
+                    let address = self.address();
+                    let entry = of.map(|(section, entry)| section.address_of(entry, &address));
+                    (entry.unwrap_or(address), origin, value)
+                },
+            )
         })
     }
 
     /// Whether it is declared to be brought back from the archive, given what its own object says.
     pub fn unarchives(&self, object: &BTreeMap<&'static str, LiveEntry>) -> bool {
-        self.sections.iter().any(|(name, section)| {
-            let effects = object.get(name).map(|live| section.effects_on(live));
+        self.sections.iter().any(|section| {
+            let effects = object.get(section.of.section).map(|live| section.effects_on(live));
             effects.unwrap_or_default().contains(&Effect::Provides(Capability::Writable))
         })
     }

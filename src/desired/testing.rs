@@ -66,15 +66,11 @@ pub(crate) fn container(
 ) -> Container {
     let sections = sections.as_object().into_iter().flatten().map(|(name, entries)| {
         let of = kinds::section(scope, name).unwrap_or_else(|| panic!("no section {name}"));
-        (of.section, section(of, entries, unlisted))
+        section(of, entries, unlisted)
     });
-    Container {
-        scope,
-        path: path.into(),
-        origin: origin(1),
-        create: Creation::Forbidden,
-        sections: sections.collect(),
-    }
+    let mut sections: Vec<_> = sections.collect();
+    sections.sort_by_key(|section| section.of.section);
+    Container { scope, path: path.into(), origin: origin(1), create: Creation::Forbidden, sections }
 }
 
 /// The project `acme/shop` with `sections`.

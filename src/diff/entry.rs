@@ -119,7 +119,7 @@ impl<'a> Comparing<'a> {
     }
 
     fn origin(&self, field: &str) -> Origin {
-        self.entry.fields.get(field).map_or(&self.entry.origin, |field| &field.origin).clone()
+        self.entry.fields.origin(field).unwrap_or_else(|| self.entry.origin.clone())
     }
 
     fn problem(
@@ -424,7 +424,7 @@ impl<'a> Comparing<'a> {
             }
             Some(live) => shown_live(self.spec(name), live.fields.get(name), self.context.names),
         };
-        let origin = self.entry.fields.get(name).map(|sourced| sourced.origin.clone());
+        let origin = self.entry.fields.origin(name);
         Change {
             field: name.to_owned(),
             before,

@@ -57,7 +57,7 @@ impl World {
 /// is read; `CHAT` is known or not.
 fn compared(hooks: &Json, unlisted: Unlisted, live: &Json, known: Option<&str>) -> Findings {
     let project = shop(&json!({"hooks": hooks}), unlisted);
-    let declared = &project.sections["hooks"];
+    let declared = project.section("hooks").unwrap();
     let live = collection(declared, live, &|_| true);
     let mut secrets = Secrets::new("/", known.map(|value| ("CHAT".to_owned(), value.to_owned())));
     secrets.resolve([&Reference::Env("CHAT".into())]);
@@ -282,7 +282,7 @@ fn matching_looks_up_and_does_not_search() {
 #[test]
 fn the_callers_own_entry_and_bots_are_spared() {
     let project = shop(&json!({"members": []}), Unlisted::Delete);
-    let declared = &project.sections["members"];
+    let declared = project.section("members").unwrap();
     let live = collection(
         declared,
         &json!([

@@ -270,17 +270,17 @@ mod tests {
 
     #[test]
     fn every_flag_is_carried() {
-        let carried: Vec<_> = TABLE
+        let carried: Vec<_> = OF_PROJECT
             .specs()
             .iter()
             .map(|spec| &*spec.name)
-            .filter(|name| TABLE.field(name).with_every_edit)
+            .filter(|name| OF_PROJECT.field(name).with_every_edit)
             .collect();
-        let rest: Vec<_> = TABLE
+        let rest: Vec<_> = OF_PROJECT
             .specs()
             .iter()
             .map(|spec| &*spec.name)
-            .filter(|name| !TABLE.field(name).with_every_edit)
+            .filter(|name| !OF_PROJECT.field(name).with_every_edit)
             .collect();
         assert_eq!(carried.len(), 13 + 2, "{carried:?}");
         assert_eq!(rest, ["name", "previously", "token"]);

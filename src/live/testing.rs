@@ -61,8 +61,9 @@ pub(crate) fn here_reading(
     more: &dyn Fn(&str) -> bool,
 ) -> Live {
     let facts = Facts { id: Some(1), ..Facts::default() };
-    let sections = container.sections.iter().filter_map(|(name, section)| {
-        Some((*name, collection(section, sections.get(name)?, more)))
+    let sections = container.sections.iter().filter_map(|section| {
+        let name = section.of.section;
+        Some((name, collection(section, sections.get(name)?, more)))
     });
     Live {
         sections: sections.collect(),

@@ -219,7 +219,8 @@ impl Observer {
             within: BTreeMap::new(),
             lacking: Vec::new(),
         };
-        for (name, section) in &container.sections {
+        for section in &container.sections {
+            let name = section.of.section;
             let names: BTreeSet<&str> = section.names().collect();
             match section.of.home.place {
                 Place::Object => {
@@ -245,7 +246,7 @@ impl Observer {
         // container can be trusted to be whole.
         let has_lists = container
             .sections
-            .values()
+            .iter()
             .any(|section| matches!(section.of.home.place, Place::List(_)));
         if has_lists && !self.caller.administrator && seen.facts.level.is_none() {
             seen.lacking.push(PERMISSIONS.to_owned());

@@ -148,7 +148,7 @@ impl Observer {
         mut live: Live,
         stale: &BTreeSet<&'static str>,
     ) -> Result<Live, ApiError> {
-        let sections = stale.iter().filter_map(|name| container.sections.get(name));
+        let sections = stale.iter().filter_map(|name| container.section(name));
         let (objects, lists): (Vec<_>, Vec<_>) = sections
             .partition(|section| matches!(section.of.home.place, Place::Object | Place::In(_)));
         let Presence::Here(target, facts) = &live.presence else {
@@ -173,7 +173,7 @@ impl Observer {
             live.sections.insert(section.of.section, collection);
         }
         // What is no longer there may have to be named now.
-        for section in stale.iter().filter_map(|name| container.sections.get(name)) {
+        for section in stale.iter().filter_map(|name| container.section(name)) {
             let name = section.of.section;
             let Some(collection) = live.sections.get(name) else { continue };
             match self.names_in(section, collection).await {
@@ -225,7 +225,7 @@ impl Observer {
         let creates = matches!(presence, Presence::Missing(_) | Presence::NoNamespace(_))
             && matches!(container.create, Creation::Allowed(_));
         let mut live = Live::of(presence, self.now());
-        for section in container.sections.values().filter(|_| creates) {
+        for section in container.sections.iter().filter(|_| creates) {
             match self.names_in(section, &Collection::Fresh).await {
                 Ok(names) => live.names.extend(names),
                 Err(error) if ends_everything(&error) => return Err(error),
@@ -258,7 +258,7 @@ impl Observer {
         let (target, level) = (&seen.target, seen.facts.level);
         let mut reads = Vec::new();
         for section in kinds::sections(container.scope)
-            .filter_map(|section| container.sections.get(section.section))
+            .filter_map(|section| container.section(section.section))
         {
             let name = section.of.section;
             let object = seen.object.remove(name).map(|part| Collection::One(Some(part)));

@@ -16,7 +16,7 @@ pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>
     for container in containers {
         let (_, itself) = kinds::container(container.scope);
         keys.extend(itself.looked_at);
-        for section in container.sections.values() {
+        for section in &container.sections {
             let declared: BTreeSet<&str> = section.names().collect();
             add(section.of, &declared, &mut keys);
         }

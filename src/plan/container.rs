@@ -273,7 +273,7 @@ impl Planning<'_> {
 
     /// Whether the entry that a step is about is told by the group that it names.
     fn names_a_group(&self, step: &Step) -> bool {
-        let section = step.address.section.and_then(|name| self.declared.sections.get(name));
+        let section = step.address.section.and_then(|name| self.declared.section(name));
         section.is_some_and(|section| {
             let mut identity = section.of.identity.iter();
             identity.any(|name| section.of.field(name).names == Some(Named::Group))
@@ -296,9 +296,8 @@ impl Planning<'_> {
 
     /// The declared sections, in the order of their kinds.
     fn in_order(&self) -> impl Iterator<Item = (&'static str, &DeclaredSection)> {
-        kinds::sections(self.declared.scope).filter_map(|section| {
-            Some((section.section, self.declared.sections.get(section.section)?))
-        })
+        kinds::sections(self.declared.scope)
+            .filter_map(|section| Some((section.section, self.declared.section(section.section)?)))
     }
 
     /// What the container's own object does as declared, whether that differs or not.

@@ -169,10 +169,9 @@ fn accesses(step: &Step) -> impl Iterator<Item = Access<'_>> {
 
 /// The users who own the container by an entry of its own.
 fn owners(live: &Live, declared: &Container) -> Vec<u64> {
-    let sections = declared
-        .sections
-        .iter()
-        .filter_map(|(name, section)| Some((section.of, live.sections.get(name)?.entries().ok()?)));
+    let sections = declared.sections.iter().filter_map(|section| {
+        Some((section.of, live.sections.get(section.of.section)?.entries().ok()?))
+    });
     let levels = sections.flat_map(|(section, entries)| {
         entries
             .iter()

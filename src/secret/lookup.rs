@@ -1,6 +1,7 @@
 //! Looking secrets up: in the environment and in files, within the limits of who names them.
 
 use std::{
+    borrow::Borrow,
     collections::{BTreeMap, BTreeSet},
     fmt,
     io::Read as _,
@@ -149,8 +150,9 @@ impl Secrets {
     }
 
     /// Looks up each of `references` once.
-    pub fn resolve<'r>(&mut self, references: impl IntoIterator<Item = &'r Reference>) {
+    pub fn resolve(&mut self, references: impl IntoIterator<Item = impl Borrow<Reference>>) {
         for reference in references {
+            let reference = reference.borrow();
             if !self.found.contains_key(reference) {
                 let found = self.look_up(reference);
                 self.found.insert(reference.clone(), found);
@@ -159,8 +161,9 @@ impl Secrets {
     }
 
     /// Looks at each of the files to upload once, for undrift's own token.
-    pub fn look_through<'p>(&mut self, uploads: impl IntoIterator<Item = &'p str>) {
+    pub fn look_through(&mut self, uploads: impl IntoIterator<Item = impl AsRef<str>>) {
         for path in uploads {
+            let path = path.as_ref();
             if let Err(missing @ Missing::OwnToken(_)) = self.read_file(path) {
                 self.found.insert(Reference::File(path.to_owned()), Err(missing));
             }

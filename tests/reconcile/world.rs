@@ -129,8 +129,7 @@ impl World {
         desired: &Desired,
     ) -> Result<(Observer, Settings), ApiError> {
         let mut secrets = Secrets::new(self.root(), self.environment.clone());
-        let references: Vec<_> =
-            desired.references().map(|(_, _, reference)| reference.clone()).collect();
+        let references: Vec<_> = desired.references().map(|(_, _, reference)| reference).collect();
         secrets.resolve(&references);
         let token = Secret::new(token);
         secrets.also_redact(token.clone());

@@ -56,7 +56,7 @@ pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
     let mut secrets =
         Secrets::new(prepared.root(), Prepared::environment()).with_own_token(token, None);
     let references: Vec<_> =
-        prepared.desired.references().map(|(_, _, reference)| reference.clone()).collect();
+        prepared.desired.references().map(|(_, _, reference)| reference).collect();
     secrets.resolve(&references);
     let secrets = Arc::new(secrets);
     let wire = Arc::new(Wire { world: Arc::clone(world), who, client: Mutex::default() });

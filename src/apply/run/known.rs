@@ -70,7 +70,7 @@ impl Known {
     pub(super) fn doubt(&mut self, step: &Step, container: &Container) {
         match step.address.section {
             Some(section) => drop(self.stale.insert(section)),
-            None => self.stale.extend(container.sections.keys()),
+            None => self.stale.extend(container.section_names()),
         }
     }
 
@@ -85,8 +85,7 @@ impl Known {
     ) {
         let body = answer.as_object().filter(|_| request.operation.shows);
         self.written.extend(step.address.section);
-        let Some(section) = step.address.section.and_then(|name| container.sections.get(name))
-        else {
+        let Some(section) = step.address.section.and_then(|name| container.section(name)) else {
             return self.hear_object(container, body, Some(now));
         };
         let name = section.of.section;
@@ -129,7 +128,7 @@ impl Known {
             path.to_lowercase() == container.path.to_lowercase() && body.contains_key("id")
         };
         let Some(body) = body.filter(is_it) else {
-            self.stale.extend(container.sections.keys());
+            self.stale.extend(container.section_names());
             return;
         };
         let mut facts = (itself.facts)(body);
@@ -146,7 +145,8 @@ impl Known {
         };
         self.live.presence = Presence::Here(target, facts);
         self.created = self.created.or(created.filter(|_| is_new));
-        for (name, section) in &container.sections {
+        for section in &container.sections {
+            let name = section.of.section;
             let found = match section.of.home.place {
                 Place::Object if shows(section, body) => {
                     Some(Collection::One(Some(read(section, body))))

@@ -54,10 +54,10 @@ impl Check<'_> {
     /// What its kind finds wrong with an entry.
     fn rules(&mut self, of: Section, part: &Part) {
         of.rules.check(&part.fields.values(), true, &mut |fault| {
-            let at = match fault.field.and_then(|field| part.fields.get(field)) {
+            let at = match fault.field.and_then(|field| part.fields.origin(field)) {
                 // A value that should not be written is not pointed at.
-                Some(field) if fault.code == "literal-secret" => Spot::key(&field.origin),
-                Some(field) => Spot::value(&field.origin),
+                Some(field) if fault.code == "literal-secret" => Spot::key(&field),
+                Some(field) => Spot::value(&field),
                 None => Spot::key(&part.origin),
             };
             self.faults.push(found(fault, at));
@@ -110,10 +110,10 @@ impl Check<'_> {
 
 /// Fields as plain JSON: a reference to a secret is the text that names it.
 fn plain(fields: &Declared) -> Object {
-    let json = |value: &Value| match value {
-        Value::Plain(json) => json.clone(),
+    let json = |value| match value {
+        Value::Plain(json) => json,
         Value::Secret(reference) => Json::from(reference.to_string()),
-        Value::File(path) => Json::from(path.as_str()),
+        Value::File(path) => Json::from(path),
     };
-    fields.iter().map(|(name, field)| (name.to_owned(), json(&field.value))).collect()
+    fields.values().into_iter().map(|(name, value)| (name, json(value))).collect()
 }

@@ -21,10 +21,11 @@ impl Check<'_> {
     pub(super) fn fields(&mut self, of: Section, fields: &Declared) {
         for (name, field) in fields.iter() {
             let Some(spec) = of.table().get(name) else { continue };
+            let field = &field;
             self.tier(of, spec, field);
             let modern = spec.field.replaced_by.as_deref();
             match modern.and_then(|modern| Some((modern, fields.get(modern)?))) {
-                Some((modern, twin)) => self.both_spellings(spec, field, modern, twin),
+                Some((modern, twin)) => self.both_spellings(spec, field, modern, &twin),
                 None => self.deprecated(spec, field),
             }
             self.reference(spec, field);

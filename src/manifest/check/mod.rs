@@ -5,8 +5,6 @@
 //! is reported by origin, so it points into the document that says it, whichever that is. This part
 //! reads no manifest: texts and trees are gone. It knows no live state.
 
-use std::collections::BTreeMap;
-
 use jiff::civil::Date;
 
 use super::{
@@ -72,9 +70,6 @@ fn acknowledge(document: Acknowledge, context: &Context, faults: &mut Faults) ->
     document.known
 }
 
-/// The sections of a container, by name.
-type Sections = BTreeMap<&'static str, Section>;
-
 /// What a kind found, at its place.
 fn found(fault: Fault, at: Spot) -> Finding<Spot> {
     let Fault { severity, code, message, help, .. } = fault;
@@ -93,12 +88,15 @@ impl Check<'_> {
         let Merged { scope, path, body: Body { mut sections, mut unlisted }, .. } = merged;
         let (own, _) = kinds::container(scope);
         self.created_with(own, &sections);
-        let create = sections.remove(own.section);
+        let create = sections.extract_if(.., |section| section.of.section == own.section).next();
         let create = create.map_or(Creation::Forbidden, |section| self.creation(section));
         if let Err(why) = path::check(scope, &path.value, create.fields().is_some()) {
             self.faults.error("path", format!("the path {why}"), Spot::value(&path.origin));
         }
-        let section = |(name, section)| (name, self.section(section, unlisted.remove(name)));
+        let section = |section: Section| {
+            let policy = unlisted.remove(section.of.section);
+            self.section(section, policy)
+        };
         let sections = sections.into_iter().map(section).collect();
         for (name, policy) in unlisted {
             let message = format!("`unlisted` names `{name}`, which is not in the document");
@@ -112,13 +110,14 @@ impl Check<'_> {
     }
 
     /// What the kind of the container says about everything that it is created with.
-    fn created_with(&mut self, own: kind::Section, sections: &Sections) {
+    fn created_with(&mut self, own: kind::Section, sections: &[Section]) {
+        let section = |name: &str| sections.iter().find(|section| section.of.section == name);
         let along = kinds::sections(self.scope).filter(|section| section.comes_with_container());
         let parts: Vec<_> = std::iter::once(own)
             .chain(along)
-            .filter_map(|of| sections.get(of.section)?.parts.first())
+            .filter_map(|of| section(of.section)?.parts.first())
             .collect();
-        let may_create = sections.get(own.section).is_some_and(|section| {
+        let may_create = section(own.section).is_some_and(|section| {
             section.parts.first().is_some_and(|create| create.state == State::Present)
         });
         if !may_create || parts.iter().any(|part| !part.is_sound) {
@@ -126,10 +125,11 @@ impl Check<'_> {
         }
         let declared = parts.iter().flat_map(|part| part.fields.values()).collect();
         own.rules.check(&declared, true, &mut |fault| {
-            let field =
-                fault.field.and_then(|field| parts.iter().find_map(|part| part.fields.get(field)));
-            let origin = field.map_or(&parts[0].origin, |field| &field.origin);
-            self.faults.push(found(fault, Spot::key(origin)));
+            let field = fault
+                .field
+                .and_then(|field| parts.iter().find_map(|part| part.fields.origin(field)));
+            let origin = field.unwrap_or_else(|| parts[0].origin.clone());
+            self.faults.push(found(fault, Spot::key(&origin)));
         });
     }
 
@@ -140,7 +140,7 @@ impl Check<'_> {
             return Creation::Forbidden;
         };
         self.fields(section.of, &part.fields);
-        Creation::Allowed(part.fields.compact())
+        Creation::Allowed(part.fields)
     }
 
     fn section(&mut self, section: Section, policy: Option<Sourced<Unlisted>>) -> DeclaredSection {

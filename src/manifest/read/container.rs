@@ -1,5 +1,7 @@
 //! A document about a group or project.
 
+use std::collections::BTreeMap;
+
 use super::{
     Reader, Refused,
     document::{Body, Container, Part, Section},
@@ -33,10 +35,10 @@ impl Reader<'_, '_> {
         let mut body = Body::default();
         for of in kinds::sections(scope) {
             if let Some((key, node)) = document.get(of.section) {
-                let section = self.section(of, key, node, layer, refused);
-                body.sections.insert(of.section, section);
+                body.sections.push(self.section(of, key, node, layer, refused));
             }
         }
+        body.sections.sort_by_key(|section| section.of.section);
         let unlisted = document.get("unlisted").map(|(_, node)| node.entries());
         for (key, node) in unlisted.into_iter().flatten() {
             let listed = kinds::section(scope, &key.name).filter(|of| of.shape == Shape::List);
@@ -72,7 +74,7 @@ impl Reader<'_, '_> {
                 part(State::Absent, Declared::default())
             }
             (Shape::Mapping | Shape::Container, _) => {
-                part(State::Present, self.fields(of, node, layer))
+                part(State::Present, self.fields(of, node, layer).into_iter().collect())
             }
         };
         Section { of, origin, parts }
@@ -98,22 +100,27 @@ impl Reader<'_, '_> {
                 let default = of.table().get(name).and_then(|spec| spec.schema.get("default"));
                 if let Some(default) = default.filter(|_| !fields.contains_key(name)) {
                     let value = default.clone().into();
-                    fields.insert(*name, Sourced { value, origin: origin.clone() });
+                    fields.insert(name, Sourced { value, origin: origin.clone() });
                 }
             }
             Some(Part {
                 origin,
                 state: if is_absent { State::Absent } else { State::Present },
                 is_sound: !refused.within(&format!("/{}/{index}", of.section)),
-                fields: fields.compact(),
+                fields: fields.into_iter().collect(),
             })
         };
         list.items().iter().enumerate().filter_map(entry).collect()
     }
 
     /// The fields of a mapping, with those below `extra:`, in the one spelling that is compared.
-    fn fields(&mut self, of: kind::Section, node: &Node, layer: Layer) -> Declared {
-        let mut fields = Declared::default();
+    fn fields<'n>(
+        &mut self,
+        of: kind::Section,
+        node: &'n Node,
+        layer: Layer,
+    ) -> BTreeMap<&'n str, Sourced<Value>> {
+        let mut fields = BTreeMap::new();
         for (key, value) in node.entries() {
             if let Some(spec) = of.table().get(&key.name) {
                 let mut value = field_value(spec, value);
@@ -129,7 +136,8 @@ impl Reader<'_, '_> {
                 wrong.help(refused.help);
             } else {
                 let value = value.to_json().into();
-                fields.insert(key.name.clone(), Sourced { value, origin: self.origin(key, layer) });
+                fields
+                    .insert(key.name.as_str(), Sourced { value, origin: self.origin(key, layer) });
             }
         }
         fields

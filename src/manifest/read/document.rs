@@ -35,8 +35,8 @@ pub(in crate::manifest) struct Container {
 /// What layers say: sections, and what becomes of what they do not list.
 #[derive(Debug, Default)]
 pub(in crate::manifest) struct Body {
-    /// The sections by name, the container's own (`create`) included.
-    pub(in crate::manifest) sections: BTreeMap<&'static str, Section>,
+    /// The sections, ordered by name, the container's own (`create`) included.
+    pub(in crate::manifest) sections: Vec<Section>,
     /// What to do with live entries that no manifest lists, by the name of the section.
     pub(in crate::manifest) unlisted: BTreeMap<&'static str, Sourced<Unlisted>>,
 }

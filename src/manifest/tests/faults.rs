@@ -39,7 +39,7 @@ fn several_errors_at_one_place_are_told_once() {
 #[test]
 fn an_absent_entry_may_say_what_it_is_found_by() {
     let text = "kind: Project\npath: a/b\nhooks: [{name: x, url: 'https://h', previously: ['https://g'], state: absent}]\n";
-    assert_eq!(containers(text)[0].sections["hooks"].entries[0].state, State::Absent);
+    assert_eq!(containers(text)[0].section("hooks").unwrap().entries[0].state, State::Absent);
     let text = "kind: Project\npath: a/b\nhooks: [{url: 'https://h', push_events: true, extra: {a: 1}, state: absent}]\n";
     assert_eq!(faults(&[("a.yaml", text)]), [("absent", 3), ("absent", 3)]);
 }

@@ -57,7 +57,7 @@ fn a_manifest_comes_to_what_it_says() {
 #[test]
 fn every_value_knows_where_it_is_written() {
     let containers = containers(SHOP);
-    let section = &containers[0].sections["variables"];
+    let section = containers[0].section("variables").unwrap();
     let origin = |entry: usize, field: &str| {
         section.entries[entry].fields.get(field).unwrap().origin.to_string()
     };
@@ -88,7 +88,7 @@ fn every_reference_to_a_secret_is_known() {
     ];
     assert_eq!(references, expected);
     let reference = desired.references().next().unwrap().2;
-    assert_eq!(*reference, Reference::Env("TOKEN".into()));
+    assert_eq!(reference, Reference::Env("TOKEN".into()));
 }
 
 #[test]
@@ -100,8 +100,11 @@ fn what_is_not_written_is_not_declared() {
         containers.iter().map(|container| &*container.path).collect::<Vec<_>>(),
         ["acme/a", "acme/shop"]
     );
-    assert_eq!(containers[1].sections.keys().collect::<Vec<_>>(), [&"variables"]);
-    assert!(containers[1].sections["variables"].entries.is_empty());
+    assert_eq!(
+        containers[1].sections.iter().map(|s| s.of.section).collect::<Vec<_>>(),
+        ["variables"]
+    );
+    assert!(containers[1].section("variables").unwrap().entries.is_empty());
     assert!(
         containers[1].create.fields().is_none()
             && containers[0].create.fields().is_some_and(|create| create.keys().next().is_none())

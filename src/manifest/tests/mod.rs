@@ -63,12 +63,12 @@ fn facts(desired: &Desired) -> Json {
             .collect::<Json>()
     };
     let container = |container: &Container| {
-        let sections = container.sections.iter().map(|(name, section)| {
+        let sections = container.sections.iter().map(|section| {
             let entries = section.entries.iter().map(|entry| {
                 json!([entry.key, format!("{:?}", entry.state), fields(&entry.fields)])
             });
             (
-                (*name).to_owned(),
+                section.of.section.to_owned(),
                 json!([format!("{:?}", section.unlisted.value), entries.collect::<Vec<_>>()]),
             )
         });

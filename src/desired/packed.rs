@@ -1,0 +1,250 @@
+//! Values as bytes: a tag and what belongs to it. They never leave the process.
+
+use crate::{
+    secret::Reference,
+    value::{Json, Value},
+};
+
+const NULL: u8 = 0;
+const FALSE: u8 = 1;
+const TRUE: u8 = 2;
+const POSITIVE: u8 = 3;
+const NEGATIVE: u8 = 4;
+const FLOAT: u8 = 5;
+const TEXT: u8 = 6;
+const LIST: u8 = 7;
+const MAP: u8 = 8;
+const SECRET_ENV: u8 = 9;
+const SECRET_FILE: u8 = 10;
+const FILE: u8 = 11;
+
+/// Packs one thing behind another.
+#[derive(Default)]
+pub(super) struct Packer(Vec<u8>);
+
+impl Packer {
+    /// What was packed.
+    pub(super) fn finish(self) -> Box<[u8]> {
+        self.0.into()
+    }
+
+    pub(super) fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    /// Seven bits in each byte, the lowest first; the eighth says that more follow.
+    pub(super) fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.byte(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.byte(number as u8);
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend(bytes);
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn tagged(&mut self, tag: u8, text: &str) {
+        self.byte(tag);
+        self.text(text);
+    }
+
+    pub(super) fn value(&mut self, value: &Value) {
+        match value {
+            Value::Plain(json) => self.json(json),
+            Value::Secret(Reference::Env(name)) => self.tagged(SECRET_ENV, name),
+            Value::Secret(Reference::File(path)) => self.tagged(SECRET_FILE, path),
+            Value::File(path) => self.tagged(FILE, path),
+        }
+    }
+
+    fn json(&mut self, json: &Json) {
+        match json {
+            Json::Null => self.byte(NULL),
+            Json::Bool(false) => self.byte(FALSE),
+            Json::Bool(true) => self.byte(TRUE),
+            Json::Number(number) => {
+                let (tag, bits) = match (number.as_u64(), number.as_i64(), number.as_f64()) {
+                    (Some(positive), ..) => (POSITIVE, positive),
+                    (_, Some(negative), _) => (NEGATIVE, negative.cast_unsigned()),
+                    (.., float) => (FLOAT, float.unwrap_or_default().to_bits()),
+                };
+                self.byte(tag);
+                self.number(bits);
+            }
+            Json::String(text) => self.tagged(TEXT, text),
+            Json::Array(items) => {
+                self.byte(LIST);
+                self.number(items.len() as u64);
+                items.iter().for_each(|item| self.json(item));
+            }
+            Json::Object(entries) => {
+                self.byte(MAP);
+                self.number(entries.len() as u64);
+                for (name, value) in entries {
+                    self.text(name);
+                    self.json(value);
+                }
+            }
+        }
+    }
+}
+
+/// Takes out what a [`Packer`] packed, one thing after another.
+pub(super) struct Unpacker<'p>(&'p [u8]);
+
+impl<'p> Unpacker<'p> {
+    pub(super) const fn new(packed: &'p [u8]) -> Self {
+        Self(packed)
+    }
+
+    pub(super) const fn is_at_end(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn byte(&mut self) -> u8 {
+        self.take(1)[0]
+    }
+
+    pub(super) fn number(&mut self) -> u64 {
+        let mut number = 0;
+        for shift in (0..).step_by(7) {
+            let byte = self.byte();
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        number
+    }
+
+    pub(super) fn bytes(&mut self) -> &'p [u8] {
+        let length = self.number() as usize;
+        self.take(length)
+    }
+
+    pub(super) fn text(&mut self) -> &'p str {
+        str::from_utf8(self.bytes()).expect("what was packed as text is text")
+    }
+
+    fn take(&mut self, length: usize) -> &'p [u8] {
+        let (taken, rest) = self.0.split_at(length);
+        self.0 = rest;
+        taken
+    }
+
+    pub(super) fn value(&mut self) -> Value {
+        match self.byte() {
+            SECRET_ENV => Value::Secret(Reference::Env(self.text().to_owned())),
+            SECRET_FILE => Value::Secret(Reference::File(self.text().to_owned())),
+            FILE => Value::File(self.text().to_owned()),
+            tag => Value::Plain(self.tagged(tag)),
+        }
+    }
+
+    fn json(&mut self) -> Json {
+        let tag = self.byte();
+        self.tagged(tag)
+    }
+
+    /// The JSON behind `tag`.
+    fn tagged(&mut self, tag: u8) -> Json {
+        match tag {
+            FALSE => Json::Bool(false),
+            TRUE => Json::Bool(true),
+            POSITIVE => self.number().into(),
+            NEGATIVE => self.number().cast_signed().into(),
+            FLOAT => f64::from_bits(self.number()).into(),
+            TEXT => self.text().into(),
+            LIST => {
+                let length = self.number();
+                (0..length).map(|_| self.json()).collect()
+            }
+            MAP => {
+                let length = self.number();
+                (0..length).map(|_| (self.text().to_owned(), self.json())).collect()
+            }
+            _ => Json::Null,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn json() -> impl Strategy<Value = Json> {
+        let leaf = prop_oneof![
+            Just(Json::Null),
+            any::<bool>().prop_map(Json::from),
+            any::<u64>().prop_map(Json::from),
+            any::<i64>().prop_map(Json::from),
+            any::<f64>().prop_map(Json::from),
+            ".{0,200}".prop_map(Json::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Json::from),
+                prop::collection::vec((".{0,8}", inner), 0..4)
+                    .prop_map(|entries| Json::Object(entries.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            json().prop_map(Value::Plain),
+            ".*".prop_map(|name| Value::Secret(Reference::Env(name))),
+            ".*".prop_map(|path| Value::Secret(Reference::File(path))),
+            ".*".prop_map(Value::File),
+        ]
+    }
+
+    fn there_and_back(values: &[Value]) {
+        let mut packer = Packer::default();
+        values.iter().for_each(|value| packer.value(value));
+        let packed = packer.finish();
+        let mut unpacker = Unpacker::new(&packed);
+        for value in values {
+            let unpacked = unpacker.value();
+            // As text, because the order of keys counts too.
+            assert_eq!(format!("{unpacked:?}"), format!("{value:?}"));
+        }
+        assert!(unpacker.is_at_end());
+    }
+
+    #[test]
+    fn numbers_keep_their_form() {
+        let plain = |json: Json| Value::Plain(json);
+        let numbers = [
+            json!(0),
+            json!(127),
+            json!(128),
+            json!(u64::MAX),
+            json!(-1),
+            json!(i64::MIN),
+            json!(0.1),
+            json!(-0.0),
+            json!(1.0),
+            json!(f64::MAX),
+            json!(f64::MIN_POSITIVE),
+        ];
+        there_and_back(&numbers.map(plain));
+    }
+
+    proptest! {
+        #[test]
+        fn values_come_out_as_they_went_in(values in prop::collection::vec(value(), 0..4)) {
+            there_and_back(&values);
+        }
+    }
+}
