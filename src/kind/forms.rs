@@ -25,7 +25,12 @@ pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, Stri
         let Some(spec) = section.table().get(name) else { continue };
         let text = |value: &Json| value.as_str().map(str::to_owned);
         if let Some(named) = spec.field.names {
-            names.extend(value.plain().and_then(text).map(|text| (name.clone(), named, text)));
+            let one_or_more = |value: &Json| match value {
+                Json::Array(items) => items.iter().filter_map(text).collect(),
+                one => Vec::from_iter(text(one)),
+            };
+            let texts: Vec<_> = value.plain().map(one_or_more).unwrap_or_default();
+            names.extend(texts.into_iter().map(|text| (name.clone(), named, text)));
         }
         let rows = value.plain().filter(|_| spec.field.compare == Compare::Rows);
         for row in rows.and_then(Json::as_array).into_iter().flatten() {
@@ -80,6 +85,9 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
         (_, Compare::Rows, Json::Array(rows)) => {
             rows.iter().map(|row| live_row(spec, row)).collect()
         }
+        (_, _, Json::Array(named)) if spec.field.names.is_some() => {
+            named.iter().filter_map(|thing| thing.get("id").cloned()).collect()
+        }
         _ => live.clone(),
     })
 }
@@ -110,15 +118,25 @@ pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
         (Some(spec), Json::Array(rows)) if spec.field.compare == Compare::Rows => {
             rows.iter().map(|row| comparable_row(spec, row, names)).collect()
         }
+        (Some(Spec { field: Field { names: Some(named), .. }, .. }), Json::Array(items)) => {
+            items.iter().map(|item| comparable_name(*named, item, names)).collect()
+        }
         _ => declared.clone(),
     }
+}
+
+/// The id of what is named, if it is known.
+fn comparable_name(named: Named, name: &Json, names: &Names) -> Json {
+    let id = name.as_str().and_then(|name| names.id(named, name));
+    id.map_or_else(|| name.clone(), |id| id.sent())
 }
 
 fn comparable_row(spec: &Spec, row: &Json, names: &Names) -> Json {
     let fields = row_fields(spec).filter_map(|(name, field)| {
         let value = row.get(name)?;
-        let id = field.names.zip(value.as_str()).and_then(|(named, name)| names.id(named, name));
-        Some((field.sent_name(name).to_owned(), id.map_or_else(|| value.clone(), |id| id.sent())))
+        let value =
+            field.names.map_or_else(|| value.clone(), |named| comparable_name(named, value, names));
+        Some((field.sent_name(name).to_owned(), value))
     });
     Json::Object(fields.collect())
 }
@@ -126,18 +144,24 @@ fn comparable_row(spec: &Spec, row: &Json, names: &Names) -> Json {
 /// Comparable to what people read: names where they are known, and no ids of rows.
 pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
     let (Some(spec), Json::Array(rows)) = (spec, comparable) else { return comparable.clone() };
+    let called = |named, value: &Json| {
+        let called = match created_at(value) {
+            Some(path) => Some(path),
+            None => names.name(named, value.as_u64()?),
+        };
+        called.map(|name| Json::from(name.to_owned()))
+    };
+    if let Some(named) = spec.field.names {
+        return rows.iter().map(|id| called(named, id).unwrap_or_else(|| id.clone())).collect();
+    }
     if spec.field.compare != Compare::Rows {
         return comparable.clone();
     }
     let row = |row: &Json| {
         let fields = row_fields(spec).filter_map(|(name, field)| {
             let value = row.get(field.sent_name(name))?;
-            let called = |named| match created_at(value) {
-                Some(path) => Some(path),
-                None => names.name(named, value.as_u64()?),
-            };
             let known = field.names.filter(|_| !value.is_string());
-            let known = known.map(|named| called(named).map(|name| Json::from(name.to_owned())));
+            let known = known.map(|named| called(named, value));
             Some(match known {
                 Some(Some(known)) => (name.to_owned(), known),
                 Some(None) => (field.sent_name(name).to_owned(), value.clone()),
@@ -269,6 +293,13 @@ pub fn sent(
     let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
     let sent = match (field.names, plain) {
         (Some(named), Json::String(text)) => known(named, text, names, name)?,
+        (Some(named), Json::Array(items)) => items
+            .iter()
+            .map(|item| match item {
+                Json::String(text) => known(named, text, names, name),
+                id => Ok(id.clone()),
+            })
+            .collect::<Result<_, _>>()?,
         _ if field.compare == Compare::Rows => rows_sent(section, name, plain, names)?,
         _ if field.codec == Codec::Level => Level::number_of(plain),
         _ => cleared(plain),

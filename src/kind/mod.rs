@@ -154,7 +154,8 @@ pub enum Place {
     In(&'static str),
     /// A list, read to its end.
     List(Op<Read>),
-    /// One object, or none: `null` or 404 below a container that is known to exist.
+    /// One object, or none if undrift can remove it: `null` or 404 below a container that is known to
+    /// exist.
     Optional(Op<Read>),
 }
 
@@ -275,7 +276,7 @@ impl Section {
 
     /// Whether `null` declares that the one thing of this section is to be gone.
     pub const fn is_removable(self) -> bool {
-        matches!(self.home.place, Place::Optional(_))
+        matches!(self.home.place, Place::Optional(_)) && self.home.delete.is_some()
     }
 
     /// Whether the service may hold the same thing twice: nothing that manifests can name is unique

@@ -86,6 +86,7 @@ fn of_field(schema: &'static Json, field: &Field) -> Type {
     match field {
         Field { upload: true, .. } => Type::File,
         // Requests carry the id of what manifests name.
+        Field { names: Some(_), .. } if schema["type"] == "array" => Type::Integers,
         Field { names: Some(_), .. } => Type::Integer,
         Field { codec: Codec::Level, .. } => Type::Level,
         _ if schema["format"] == "date" => Type::Date,

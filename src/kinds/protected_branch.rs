@@ -120,13 +120,18 @@ impl Rules for ProtectedBranches {
             }
             _ => job.plain()?,
         };
-        let with_levels = |call: Call| Call { request: with_levels(call.request), ..call };
+        let with_levels = |call: Call| {
+            let is_new = call.request.operation == operation::PROTECTED_BRANCH_CREATE.row();
+            let levels: &[_] = if is_new { &RULES } else { &[] };
+            Call { request: with_levels(call.request, levels), ..call }
+        };
         Ok(calls.into_iter().map(with_levels).collect())
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let weaker = weaknesses(before, after).into_iter().map(Effect::Weakens);
-        weaker.chain(users(after).map(Effect::NeedsAccess)).collect()
+        let lists = RULES.map(|(list, _)| list);
+        weaker.chain(users(after, &lists).map(Effect::NeedsAccess)).collect()
     }
 }
 
@@ -136,21 +141,18 @@ fn is_replaced(live: &LiveEntry, changed: &[&str]) -> bool {
 }
 
 /// Where a rule of a new protection is a single level, that is said by its own parameter, which the
-/// service has without tiers too.
-fn with_levels(request: Request<Write>) -> Request<Write> {
-    if request.operation != operation::PROTECTED_BRANCH_CREATE.row() {
-        return request;
-    }
-    let mut body = request.body_fields().cloned().unwrap_or_default();
-    for (list, level) in RULES {
-        let rows = body.get(list).and_then(Value::plain).and_then(Json::as_array);
+/// service has without tiers too: `levels` are the lists, each with that parameter.
+pub(super) fn with_levels(request: Request<Write>, levels: &[(&str, &str)]) -> Request<Write> {
+    let Some(mut body) = request.body_fields().cloned() else { return request };
+    for (list, level) in levels {
+        let rows = body.get(*list).and_then(Value::plain).and_then(Json::as_array);
         let single = match rows.map(Vec::as_slice) {
             Some([row]) => row.get("access_level").cloned(),
             _ => None,
         };
         if let Some(single) = single {
-            body.remove(list);
-            body.insert(level.to_owned(), single.into());
+            body.remove(*list);
+            body.insert((*level).to_owned(), single.into());
         }
     }
     request.fields(body)
@@ -182,17 +184,14 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<String> {
     weaknesses
 }
 
-/// The users whom rows name.
-fn users(fields: &Object) -> impl Iterator<Item = u64> {
-    rows(fields).filter_map(|row| row.get("user_id")?.as_u64())
-}
-
-fn rows(fields: &Object) -> impl Iterator<Item = &Json> {
-    RULES.iter().filter_map(|(list, _)| fields.get(*list)?.as_array()).flatten()
+/// The users whom rows of `lists` name.
+pub(super) fn users(fields: &Object, lists: &[&str]) -> impl Iterator<Item = u64> {
+    let rows = lists.iter().filter_map(|list| fields.get(*list)?.as_array()).flatten();
+    rows.filter_map(|row| row.get("user_id")?.as_u64())
 }
 
 /// Whether the rows `after` let somebody whom those `before` do not. What is not known lets nobody.
-fn is_weaker(before: Option<&Json>, after: Option<&Json>) -> bool {
+pub(super) fn is_weaker(before: Option<&Json>, after: Option<&Json>) -> bool {
     let rows = |rows: Option<&Json>| rows.and_then(Json::as_array).cloned().unwrap_or_default();
     let (before, after) = (rows(before), rows(after));
     let lowest = |rows: &[Json]| {

@@ -357,7 +357,8 @@ impl Observer {
                 Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?)))))
             }
             Err(error)
-                if error.is_not_found()
+                if section.of.is_removable()
+                    && error.is_not_found()
                     && !error.is_unknown_route()
                     && !error.is_container_missing() =>
             {

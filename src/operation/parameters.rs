@@ -30,6 +30,18 @@ pub(super) const KEY: List = &[path("key", Text, "The key of the variable.")];
 pub(super) const HOOK: List = &[path("hook_id", Integer, "The id of the hook.")];
 pub(super) const PROTECTED_BRANCH: List =
     &[path("name", Text, "The name of the branch, or the wildcard, as it was protected.")];
+pub(super) const PROTECTED_TAG: List =
+    &[path("name", Text, "The name of the tag, or the wildcard, as it was protected.")];
+pub(super) const APPROVAL_RULE: List =
+    &[path("approval_rule_id", Integer, "The id of the approval rule.")];
+pub(super) const LABEL: List =
+    &[path("label_id", IdOrName, "The label, by id or title; ids are looked for first.")];
+pub(super) const NEW_TITLE: List = &[body("new_name", Text, "The new title.")];
+pub(super) const OF_ANCESTORS: List = &[query(
+    "include_ancestor_groups",
+    Boolean,
+    "Also labels of the groups above; true if left out.",
+)];
 pub(super) const OTHER_GROUP: List =
     &[path("group_id", Integer, "The id of the group that the project is shared with.")];
 pub(super) const SOURCE_PROJECT: List =
@@ -320,6 +332,16 @@ pub(super) const NEW_PROTECTION: List = &[
     body("allowed_to_unprotect", Objects(NEW_GRANT), "Who else may unprotect.").premium(),
     ALLOW_FORCE_PUSH,
     CODE_OWNERS,
+];
+pub(super) const NEW_TAG_PROTECTION: List = &[
+    body("name", Text, "The name of a tag, or a wildcard such as `v*`.").required(),
+    body(
+        "create_access_level",
+        Integer,
+        "Who may create it: 0 no one, 30 developers, 40 maintainers; 40 if neither this nor \
+         `allowed_to_create` is given.",
+    ),
+    body("allowed_to_create", Objects(NEW_GRANT), "Who else may create it.").premium(),
 ];
 pub(super) const CHANGED_PROTECTION: List = &[
     body("allowed_to_push", Objects(CHANGED_GRANT), "Changes of who may push.").premium(),

@@ -177,6 +177,45 @@ operations! {
     Write PROTECTED_BRANCH_DELETE = "protected-branch-delete" Delete "/projects/:id/protected_branches/:name",
         "unprotect a branch or wildcard", "supporting", Nothing, [PROJECT, PROTECTED_BRANCH];
 
+    Read PROTECTED_TAG_LIST = "protected-tag-list" Get "/projects/:id/protected_tags", "list protected tags", "supporting", List,
+        [PROJECT, PAGING];
+    Read PROTECTED_TAG_GET = "protected-tag-get" Get "/projects/:id/protected_tags/:name", "get a protected tag or wildcard", "supporting",
+        One, [PROJECT, PROTECTED_TAG];
+    Write PROTECTED_TAG_CREATE = "protected-tag-add" Post "/projects/:id/protected_tags", "protect a tag or wildcard", "supporting", One,
+        [PROJECT, NEW_TAG_PROTECTION].again(Again::Refused).shows();
+    Write PROTECTED_TAG_DELETE = "protected-tag-delete" Delete "/projects/:id/protected_tags/:name", "unprotect a tag or wildcard",
+        "supporting", Nothing, [PROJECT, PROTECTED_TAG];
+    Read APPROVALS_GET = "approvals-get" Get "/projects/:id/approvals", "get how merge requests are approved", "supporting", One,
+        [PROJECT].premium();
+    Write APPROVALS_UPDATE = "approvals-edit" Post "/projects/:id/approvals", "edit how merge requests are approved", "supporting", One,
+        [PROJECT].fields("approvals", Route::Edit).premium().again(Again::Same).shows();
+    Read APPROVAL_RULE_LIST = "approval-rule-list" Get "/projects/:id/approval_rules", "list approval rules", "supporting", List,
+        [PROJECT, PAGING].premium();
+    Read APPROVAL_RULE_GET = "approval-rule-get" Get "/projects/:id/approval_rules/:approval_rule_id", "get an approval rule", "supporting",
+        One, [PROJECT, APPROVAL_RULE].premium();
+    Write APPROVAL_RULE_CREATE = "approval-rule-add" Post "/projects/:id/approval_rules", "add an approval rule", "supporting", One,
+        [PROJECT].fields("approval_rules", Route::Create).premium().again(Again::Refused).shows();
+    Write APPROVAL_RULE_UPDATE = "approval-rule-edit" Put "/projects/:id/approval_rules/:approval_rule_id", "edit an approval rule",
+        "supporting", One, [PROJECT, APPROVAL_RULE].fields("approval_rules", Route::Edit).premium().shows();
+    Write APPROVAL_RULE_DELETE = "approval-rule-delete" Delete "/projects/:id/approval_rules/:approval_rule_id", "delete an approval rule",
+        "supporting", Nothing, [PROJECT, APPROVAL_RULE].premium();
+    Read LABEL_LIST = "label-list" Get "/projects/:id/labels", "list labels", "supporting", List, [PROJECT, OF_ANCESTORS, PAGING];
+    Read LABEL_GET = "label-get" Get "/projects/:id/labels/:label_id", "get a label", "supporting", One, [PROJECT, LABEL];
+    Write LABEL_CREATE = "label-create" Post "/projects/:id/labels", "create a label", "supporting", One,
+        [PROJECT].fields("labels", Route::Create).again(Again::Refused).shows();
+    Write LABEL_UPDATE = "label-edit" Put "/projects/:id/labels/:label_id", "edit a label", "supporting", One,
+        [PROJECT, LABEL, NEW_TITLE].fields("labels", Route::Edit).shows();
+    Write LABEL_DELETE = "label-delete" Delete "/projects/:id/labels/:label_id", "delete a label", "supporting", Nothing, [PROJECT, LABEL];
+    Read GROUP_LABEL_LIST = "group-label-list" Get "/groups/:id/labels", "list a group's labels", "supporting", List,
+        [GROUP, OF_ANCESTORS, PAGING];
+    Read GROUP_LABEL_GET = "group-label-get" Get "/groups/:id/labels/:label_id", "get a group's label", "supporting", One, [GROUP, LABEL];
+    Write GROUP_LABEL_CREATE = "group-label-create" Post "/groups/:id/labels", "create a label of a group", "supporting", One,
+        [GROUP].fields_of(Scope::Group, "labels", Route::Create).again(Again::Refused).shows();
+    Write GROUP_LABEL_UPDATE = "group-label-edit" Put "/groups/:id/labels/:label_id", "edit a group's label", "supporting", One,
+        [GROUP, LABEL, NEW_TITLE].fields_of(Scope::Group, "labels", Route::Edit).shows();
+    Write GROUP_LABEL_DELETE = "group-label-delete" Delete "/groups/:id/labels/:label_id", "delete a group's label", "supporting", Nothing,
+        [GROUP, LABEL];
+
     Read CURRENT_USER = "current-user" Get "/user", "get the user that the token belongs to", "supporting", One, [];
     Read USER_FIND = "user-find" Get "/users", "find a user by name", "supporting", List, [USERNAME, PAGING];
     Read NAMESPACE_GET = "namespace-get" Get "/namespaces/:id", "get a namespace", "supporting", One, [NAMESPACE];

@@ -1,0 +1,98 @@
+//! How merge requests of a project are approved, apart from who has to: see
+//! [`super::approval_rule`]. One document, which is always there; the service changes it by POST.
+
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+
+use crate::{
+    diagnostic::Severity,
+    field::{FIELD, Scope},
+    kind::{Change, Create, Effect, Fault, Home, Kind, Place, Rules, Shape, Table},
+    operation, schema,
+    value::{Fields, Json, Object, Value},
+};
+
+/// How merge requests are approved. The service silently keeps what the installation or a group
+/// above does not let projects decide; then the run says that it was not saved.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, extend("minProperties" = 1))]
+pub struct Approvals {
+    /// Whether a push takes back the approvals that a merge request has.
+    #[schemars(transform = FIELD.premium())]
+    pub reset_approvals_on_push: Option<bool>,
+    /// Whether a push takes back only the approvals of the owners of changed files. Not together
+    /// with `reset_approvals_on_push`.
+    #[schemars(transform = FIELD.premium().read_if_present())]
+    pub selective_code_owner_removals: Option<bool>,
+    /// Whether the rules cannot be changed in a merge request.
+    #[schemars(transform = FIELD.premium())]
+    pub disable_overriding_approvers_per_merge_request: Option<bool>,
+    /// Whether authors may approve their own merge requests.
+    #[schemars(transform = FIELD.premium())]
+    pub merge_requests_author_approval: Option<bool>,
+    /// Whether those who have committed to a merge request may not approve it.
+    #[schemars(transform = FIELD.premium())]
+    pub merge_requests_disable_committers_approval: Option<bool>,
+    /// Whether approving takes a password.
+    #[schemars(transform = FIELD.premium())]
+    pub require_password_to_approve: Option<bool>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Approvals>()));
+
+/// The section `approvals`.
+pub static KIND: Kind = Kind {
+    section: "approvals",
+    noun: "approvals",
+    shape: Shape::Mapping,
+    identity: &[],
+    required: &[],
+    homes: &[Home {
+        scope: Scope::Project,
+        fields: &TABLE,
+        place: Place::Optional(operation::APPROVALS_GET),
+        create: Create::With(operation::APPROVALS_UPDATE),
+        change: Change::Edit(operation::APPROVALS_UPDATE),
+        ..Home::PLAIN
+    }],
+    rules: &Settings,
+};
+
+struct Settings;
+
+/// What protects more if it is on, and what protects more if it is off.
+const STRICT: [&str; 5] = [
+    "reset_approvals_on_push",
+    "selective_code_owner_removals",
+    "disable_overriding_approvers_per_merge_request",
+    "merge_requests_disable_committers_approval",
+    "require_password_to_approve",
+];
+const LAX: &str = "merge_requests_author_approval";
+
+impl Rules for Settings {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+        let is_on = |name| declared.get(name).and_then(Value::plain) == Some(&Json::Bool(true));
+        if is_on("reset_approvals_on_push") && is_on("selective_code_owner_removals") {
+            report(Fault {
+                severity: Severity::Error,
+                code: "approvals-conflict",
+                field: Some("selective_code_owner_removals"),
+                message: "a push takes back either all approvals or some of them".into(),
+                help: Some("switch off one of `reset_approvals_on_push` and `selective_code_owner_removals`".into()),
+            });
+        }
+    }
+
+    fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+        let is = |fields: &Object, name: &str, on: bool| fields.get(name) == Some(&Json::Bool(on));
+        let strict = STRICT.iter().filter(|name| is(before, name, true) && is(after, name, false));
+        let lax = (is(before, LAX, false) && is(after, LAX, true)).then_some(LAX);
+        let say = |name: &str| {
+            let word = if name == LAX { "on" } else { "off" };
+            Effect::Weakens(format!("switch {word} `{name}`"))
+        };
+        strict.copied().chain(lax).map(say).collect()
+    }
+}
