@@ -263,7 +263,7 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
         add.map_err(refused(&format!("{place}, variable {}", number + 1)))?;
     }
     for (number, fields) in seed.hooks.iter().enumerate() {
-        let add = parameters(fields).and_then(|fields| hooks::plant(call, id, &fields));
+        let add = parameters(fields).and_then(|fields| hooks::plant(call, &scope, &fields));
         add.map_err(refused(&format!("{place}, hook {}", number + 1)))?;
     }
     if let Some(fields) = &seed.push_rule {

@@ -84,6 +84,8 @@ pub struct Profile {
     /// PUT of an approval rule takes away the approvers of a list that it does not name, as the
     /// documentation has it.
     pub approvers_cleared: bool,
+    /// Only owners of a group read and change its push rule, as the documentation has it.
+    pub group_push_rule_for_owners: bool,
     /// PATCH of a protected branch without `code_owner_approval_required` keeps it, as later
     /// releases have it.
     pub code_owner_approval_kept: bool,
@@ -132,6 +134,10 @@ impl Profile {
             ),
             ("former_paths_answer", with(|profile| profile.former_paths_answer = true)),
             ("grants_without_level", with(|profile| profile.grants_without_level = true)),
+            (
+                "group_push_rule_for_owners",
+                with(|profile| profile.group_push_rule_for_owners = true),
+            ),
             ("group_variable_filter", with(|profile| profile.group_variable_filter = true)),
             ("import_members_created", with(|profile| profile.import_members_created = true)),
             ("last_owner_bad_request", with(|profile| profile.last_owner_bad_request = true)),

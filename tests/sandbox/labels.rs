@@ -87,7 +87,7 @@ async fn lists_have_what_is_inherited() {
         (fact("label-list-group"), DEEP, "?include_ancestor_groups=false", vec!["deep"]),
     ] {
         let got = world.get("rita", &format!("{list}{query}")).await.body;
-        assert_eq!(titles(&got), expected, "{}: {list}{query}", rule);
+        assert_eq!(titles(&got), expected, "{rule}: {list}{query}");
     }
 }
 

@@ -57,6 +57,8 @@ fn change(model: &Model) {
             json!({"name": "r", "approvals_required": 1, "user_ids": [4], "group_ids": [9], "protected_branch_ids": [1]}),
             201,
         ),
+        ("POST", "/groups/acme/hooks", json!({"url": "https://b.example/"}), 201),
+        ("POST", "/groups/acme/push_rule", json!({"prevent_secrets": true}), 201),
         ("POST", "/projects/2/archive", json!({}), 201),
         ("DELETE", "/projects/1/members/4", json!({}), 404),
         ("POST", "/projects", json!({"path": "made", "namespace_id": 9}), 201),
@@ -156,6 +158,8 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
     assert_eq!(row("approval_rule_users", "rule_id", 1.into())["user_id"], 4);
     assert_eq!(row("approval_rule_groups", "rule_id", 1.into())["group_id"], 9);
     assert_eq!(row("approval_rule_branches", "rule_id", 1.into())["branch_id"], 1);
+    assert_eq!(row("hooks", "group_id", 9.into())["settings"]["url"], "https://b.example/");
+    assert_eq!(row("push_rules", "group_id", 9.into())["settings"]["prevent_secrets"], true);
     assert_eq!(row("labels", "title", "bug".into())["color"], "#FF0000");
     assert_eq!(row("label_priorities", "project_id", 1.into())["priority"], 1);
     assert_eq!(row("members", "user_id", 7.into())["project_id"], 1);

@@ -127,6 +127,15 @@ const BEYOND: &str = "
     owner      POST   /groups/:id/variables
     owner      PUT    /groups/:id/variables/:key
     owner      DELETE /groups/:id/variables/:key
+    owner      GET    /groups/:id/hooks
+    owner      GET    /groups/:id/hooks/:hook_id
+    owner      POST   /groups/:id/hooks
+    owner      PUT    /groups/:id/hooks/:hook_id
+    owner      DELETE /groups/:id/hooks/:hook_id
+    user       GET    /groups/:id/push_rule
+    user       POST   /groups/:id/push_rule
+    user       PUT    /groups/:id/push_rule
+    user       DELETE /groups/:id/push_rule
     user       POST   /groups/:id/share
     user       DELETE /groups/:id/share/:group_id
 ";
@@ -232,7 +241,7 @@ async fn hostile_values_are_the_clients_fault() {
         min_access_level name namespace namespace_id namespace_path order_by page path per_page personal_access_token \
         project_id push_events push_events_branch_filter query repo_id search sort state tag_list target_namespace \
         approvals_required applies_to_all_protected_branches group_ids protected_branch_ids rule_type usernames \
-        color priority new_name create_access_level allowed_to_create environment_scope ip_restriction_ranges \
+        subgroup_events commit_message_regex color priority new_name create_access_level allowed_to_create environment_scope ip_restriction_ranges \
         file_template_project_id parent_id shared_runners_setting \
         token topic topics url allow_force_push allowed_to_merge push_access_level user_id user_ids value variable_type visibility max_file_size build_timeout merge_method";
     let values = [

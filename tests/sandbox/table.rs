@@ -40,6 +40,11 @@ const APPROVALS: &str = "approvals_before_merge reset_approvals_on_push disable_
     approver_groups";
 const APPROVAL_RULE: &str = "id name rule_type eligible_approvers approvals_required users groups contains_hidden_groups \
     protected_branches applies_to_all_protected_branches";
+const GROUP_HOOK: &str =
+    "id url group_id push_events push_events_branch_filter subgroup_events created_at";
+const GROUP_RULE: &str = "id commit_message_regex commit_message_negative_regex branch_name_regex author_email_regex \
+    file_name_regex deny_delete_tag member_check prevent_secrets commit_committer_check reject_unsigned_commits \
+    max_file_size created_at";
 const WHOLE_GROUP: &str = "id name path full_name full_path parent_id visibility web_url avatar_url created_at \
     share_with_group_lock default_branch_protection shared_with_groups projects shared_projects";
 const USER: &str = "id username name state avatar_url web_url";
@@ -64,6 +69,7 @@ fn steps() -> Vec<Step> {
     [
         variables(),
         hooks_and_push_rule(),
+        hooks_and_push_rule_of_a_group(),
         protected_branches(),
         protected_tags(),
         labels(),
@@ -323,6 +329,56 @@ fn approvals() -> Vec<Step> {
             (one, 200, json!({"approvals_required": 2, "users": [{"id": 4}]})),
         ),
         ("DELETE /projects/:id/approval_rules/:rule_id", one, NO, 204, "", NO, (one, 404, NO)),
+    ]
+}
+
+fn hooks_and_push_rule_of_a_group() -> Vec<Step> {
+    let (hooks, hook, rule) =
+        ("/groups/acme/hooks", "/groups/acme/hooks/2", "/groups/acme/push_rule");
+    let url = json!({"url": "https://a.example"});
+    let events = json!({"subgroup_events": true});
+    vec![
+        (
+            "POST /groups/:id/hooks",
+            hooks,
+            url.clone(),
+            201,
+            GROUP_HOOK,
+            url.clone(),
+            (hook, 200, url.clone()),
+        ),
+        ("GET /groups/:id/hooks", hooks, NO, 200, GROUP_HOOK, json!([url]), READS),
+        ("GET /groups/:id/hooks/:hook_id", hook, NO, 200, GROUP_HOOK, url.clone(), READS),
+        (
+            "PUT /groups/:id/hooks/:hook_id",
+            hook,
+            events.clone(),
+            200,
+            GROUP_HOOK,
+            url,
+            (hook, 200, events),
+        ),
+        ("DELETE /groups/:id/hooks/:hook_id", hook, NO, 204, "", NO, (hook, 404, NO)),
+        (
+            "POST /groups/:id/push_rule",
+            rule,
+            json!({"member_check": true}),
+            201,
+            GROUP_RULE,
+            NO,
+            (rule, 200, json!({"member_check": true})),
+        ),
+        ("GET /groups/:id/push_rule", rule, NO, 200, GROUP_RULE, NO, READS),
+        (
+            "PUT /groups/:id/push_rule",
+            rule,
+            json!({"max_file_size": 5}),
+            200,
+            GROUP_RULE,
+            NO,
+            (rule, 200, json!({"max_file_size": 5, "member_check": true})),
+        ),
+        ("DELETE /groups/:id/push_rule", rule, NO, 204, "", NO, (rule, 404, NO)),
     ]
 }
 

@@ -14,7 +14,7 @@ use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
 use super::super::store::protection::Protection;
 use super::super::store::user::User;
-use super::approvals::{is_locked, readable, writable};
+use super::approvals::{RULES_LOCK, is_locked, readable, writable};
 use super::{Route, delete, get, grants, groups, post, protected_branches, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -37,7 +37,7 @@ const LONGEST_NAME: usize = 1_024;
 /// The project of a call that changes rules, unless the service keeps that to administrators.
 fn changeable(call: &Call<'_>) -> Result<Project, Failure> {
     let project = writable(call)?;
-    let locked = is_locked(call, "disable_overriding_approvers_per_merge_request")?;
+    let locked = is_locked(call, RULES_LOCK)?;
     match locked && !call.is_administrator() {
         true => Err(Failure::forbidden()),
         false => Ok(project),

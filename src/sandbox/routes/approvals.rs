@@ -14,15 +14,14 @@ use super::{Route, get, instance, post};
 pub(super) const ROUTES: &[Route] =
     &[get("/projects/{id}/approvals", show), post("/projects/{id}/approvals", update)];
 
-/// The flags with what a new project has; and, where the service can lock one, the service's
-/// setting with the value that the flag has then.
-const FLAGS: [(&str, bool, Option<(&str, bool)>); 5] = [
+/// A setting of the service that takes a flag out of the hands of maintainers, and the value that the
+/// flag has then.
+type Lock = (&'static str, bool);
+
+/// The flags with what a new project has.
+const FLAGS: [(&str, bool, Option<Lock>); 5] = [
     ("reset_approvals_on_push", true, None),
-    (
-        "disable_overriding_approvers_per_merge_request",
-        false,
-        Some(("disable_overriding_approvers_per_merge_request", true)),
-    ),
+    ("disable_overriding_approvers_per_merge_request", false, Some((RULES_LOCK, true))),
     (
         "merge_requests_author_approval",
         false,
@@ -35,6 +34,8 @@ const FLAGS: [(&str, bool, Option<(&str, bool)>); 5] = [
     ),
     ("require_password_to_approve", false, None),
 ];
+/// The setting of the service that also keeps rules to administrators.
+pub(super) const RULES_LOCK: &str = "disable_overriding_approvers_per_merge_request";
 /// The attribute of the project that is also read and written here.
 const BEFORE_MERGE: &str = "approvals_before_merge";
 

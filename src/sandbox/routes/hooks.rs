@@ -1,4 +1,5 @@
-//! Hooks of a project (reference 2, 4.5). They are stored and validated; nothing is ever delivered.
+//! Hooks of a project (reference 2, 4.5), and those of a group (Premium), which the reference leaves
+//! out. They are stored and validated; nothing is ever delivered.
 
 use std::net::IpAddr;
 
@@ -6,24 +7,32 @@ use http::uri::{Scheme, Uri};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
 
-use super::super::access::MAINTAINER;
+use super::super::access::{MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
+use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Params;
 use super::super::profile::AbsentDelete;
+use super::super::scope::Scope;
 use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/hooks", list),
-    post("/projects/{id}/hooks", create),
-    get("/projects/{id}/hooks/{hook_id}", show),
-    put("/projects/{id}/hooks/{hook_id}", update),
-    delete("/projects/{id}/hooks/{hook_id}", remove),
+    get("/projects/{id}/hooks", |call| list(call, &project(call, false)?)),
+    post("/projects/{id}/hooks", |call| create(call, &project(call, true)?)),
+    get("/projects/{id}/hooks/{hook_id}", |call| show(call, &project(call, false)?)),
+    put("/projects/{id}/hooks/{hook_id}", |call| update(call, &project(call, true)?)),
+    delete("/projects/{id}/hooks/{hook_id}", |call| remove(call, &project(call, true)?)),
+    get("/groups/{id}/hooks", |call| list(call, &group(call)?)),
+    post("/groups/{id}/hooks", |call| create(call, &group(call)?)),
+    get("/groups/{id}/hooks/{hook_id}", |call| show(call, &group(call)?)),
+    put("/groups/{id}/hooks/{hook_id}", |call| update(call, &group(call)?)),
+    delete("/groups/{id}/hooks/{hook_id}", |call| remove(call, &group(call)?)),
 ];
 
-/// How many hooks a project may have.
+/// How many hooks a project may have, and how many a group.
 const MOST: i64 = 100;
+const MOST_OF_GROUP: i64 = 50;
 
 /// The flags with what a new hook has when the call does not say. The last one is the real
 /// service's alone.
@@ -44,6 +53,40 @@ const FLAGS: [(&str, bool); 14] = [
     ("repository_update_events", false),
 ];
 
+/// What only hooks of groups are for, off unless a call says otherwise.
+const OF_GROUPS: &str = "subgroup_events";
+/// What hooks of groups do not say until a call does.
+const UNSAID_OF_GROUPS: &str = "confidential_note_events";
+const FILTER: &str = "push_events_branch_filter";
+
+/// The project, whose caller has to be a maintainer.
+fn project(call: &Call<'_>, writes: bool) -> Result<Scope, Failure> {
+    let project = match writes {
+        true => call.writable_project_as(MAINTAINER)?,
+        false => call.project_as(MAINTAINER)?,
+    };
+    Ok(Scope::Project(Box::new(project)))
+}
+
+/// The group, whose caller has to be an owner.
+fn group(call: &Call<'_>) -> Result<Scope, Failure> {
+    let group = Scope::group(call, OWNER)?;
+    call.require_tier(Tier::Premium)?;
+    Ok(group)
+}
+
+/// The flags of the hooks of a project or group, with what a new one has.
+fn flags(scope: &Scope) -> Vec<(&'static str, Value)> {
+    let mut flags: Vec<_> =
+        FLAGS.iter().map(|(name, preset)| (*name, Value::Bool(*preset))).collect();
+    if matches!(scope, Scope::Group(_)) {
+        flags.push((OF_GROUPS, false.into()));
+        let unsaid = flags.iter_mut().filter(|(name, _)| *name == UNSAID_OF_GROUPS);
+        unsaid.for_each(|(_, preset)| *preset = Value::Null);
+    }
+    flags
+}
+
 struct Hook {
     id: i64,
     settings: Map<String, Value>,
@@ -52,10 +95,10 @@ struct Hook {
 }
 
 impl Hook {
-    fn new(now: String) -> Self {
+    fn new(scope: &Scope, now: String) -> Self {
         let mut hook = Self { id: 0, settings: Map::new(), token: None, created_at: now };
-        hook.settings.insert("push_events_branch_filter".to_owned(), "".into());
-        hook.reset_flags();
+        hook.settings.insert(FILTER.to_owned(), "".into());
+        hook.reset_flags(scope);
         hook
     }
 
@@ -69,15 +112,15 @@ impl Hook {
         })
     }
 
-    fn reset_flags(&mut self) {
-        for (name, preset) in FLAGS {
-            self.settings.insert(name.to_owned(), preset.into());
+    fn reset_flags(&mut self, scope: &Scope) {
+        for (name, preset) in flags(scope) {
+            self.settings.insert(name.to_owned(), preset);
         }
     }
 
-    fn json(&self, project: i64) -> Value {
+    fn json(&self, scope: &Scope) -> Value {
         let mut body =
-            json!({ "id": self.id, "project_id": project, "created_at": self.created_at });
+            json!({ "id": self.id, scope.column(): scope.id(), "created_at": self.created_at });
         if let Value::Object(body) = &mut body {
             body.extend(self.settings.clone());
         }
@@ -85,15 +128,18 @@ impl Hook {
     }
 
     /// Takes what the call says. A changed URL resets the stored token, unless the call brings one.
-    fn take(&mut self, params: &Params) -> Result<(), Failure> {
-        let url = params.text("url")?.unwrap_or_default();
-        if !acceptable(&url) {
-            return Err(Failure::unprocessable("Invalid url given"));
-        }
-        let url = Value::from(url);
-        if self.settings.get("url") != Some(&url) {
-            self.token = None;
-            self.settings.insert("url".to_owned(), url);
+    fn take(&mut self, scope: &Scope, params: &Params) -> Result<(), Failure> {
+        let url = params.text("url")?;
+        if url.is_some() || !self.settings.contains_key("url") {
+            let url = url.unwrap_or_default();
+            if !acceptable(&url) {
+                return Err(Failure::unprocessable("Invalid url given"));
+            }
+            let url = Value::from(url);
+            if self.settings.get("url") != Some(&url) {
+                self.token = None;
+                self.settings.insert("url".to_owned(), url);
+            }
         }
         if let Some(token) = params.text("token")? {
             if token.contains(['\n', '\r']) {
@@ -101,40 +147,39 @@ impl Hook {
             }
             self.token = (!token.is_empty()).then_some(token);
         }
-        for (name, _) in &FLAGS {
+        for (name, _) in flags(scope) {
             if let Some(on) = params.flag(name)? {
-                self.settings.insert((*name).to_owned(), on.into());
+                self.settings.insert(name.to_owned(), on.into());
             }
         }
-        if params.has("push_events_branch_filter") {
-            let filter = params.text("push_events_branch_filter")?.unwrap_or_default();
+        if params.has(FILTER) {
+            let filter = params.text(FILTER)?.unwrap_or_default();
             if !is_branch_filter(&filter) {
                 return Err(Failure::unprocessable("Invalid branch filter given"));
             }
-            self.settings.insert("push_events_branch_filter".to_owned(), filter.into());
+            self.settings.insert(FILTER.to_owned(), filter.into());
         }
         Ok(())
     }
 
-    fn save(&mut self, call: &Call<'_>, project: i64) -> Result<(), Failure> {
-        self.id = call
-            .db
-            .prepare_cached(
-                "INSERT INTO hooks (id, project_id, settings, token, created_at)
-                 VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5)
-                 ON CONFLICT (id) DO UPDATE SET settings = excluded.settings, token = excluded.token
-                 RETURNING id",
-            )?
-            .query_row(
-                params![
-                    self.id,
-                    project,
-                    Value::Object(self.settings.clone()).to_string(),
-                    self.token,
-                    self.created_at
-                ],
-                |row| row.get(0),
-            )?;
+    fn save(&mut self, call: &Call<'_>, scope: &Scope) -> Result<(), Failure> {
+        let sql = format!(
+            "INSERT INTO hooks (id, {}, settings, token, created_at)
+             VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5)
+             ON CONFLICT (id) DO UPDATE SET settings = excluded.settings, token = excluded.token
+             RETURNING id",
+            scope.column()
+        );
+        self.id = call.db.prepare_cached(&sql)?.query_row(
+            params![
+                self.id,
+                scope.id(),
+                Value::Object(self.settings.clone()).to_string(),
+                self.token,
+                self.created_at
+            ],
+            |row| row.get(0),
+        )?;
         Ok(())
     }
 }
@@ -170,20 +215,18 @@ fn is_branch_filter(text: &str) -> bool {
 }
 
 /// Adds a hook as a call with these parameters would, unless there is one with its URL.
-pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Failure> {
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(), Failure> {
     let url = params.text("url")?.unwrap_or_default();
-    let exists = call
-        .db
-        .prepare_cached(
-            "SELECT 1 FROM hooks WHERE project_id = ?1 AND json_extract(settings, '$.url') = ?2",
-        )?
-        .exists(params![project, url])?;
-    if exists {
+    let sql = format!(
+        "SELECT 1 FROM hooks WHERE {} = ?1 AND json_extract(settings, '$.url') = ?2",
+        scope.column()
+    );
+    if call.db.prepare_cached(&sql)?.exists(params![scope.id(), url])? {
         return Ok(());
     }
-    let mut hook = Hook::new(call.now().to_owned());
-    hook.take(params)?;
-    hook.save(call, project)
+    let mut hook = Hook::new(scope, call.now().to_owned());
+    hook.take(scope, params)?;
+    hook.save(call, scope)
 }
 
 /// The secret of a hook.
@@ -194,74 +237,88 @@ pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>, Failur
     Ok(found.flatten())
 }
 
-fn find(call: &Call<'_>, project: i64) -> Result<Option<Hook>, Failure> {
+fn find(call: &Call<'_>, scope: &Scope) -> Result<Option<Hook>, Failure> {
     let id = call.segment_id("hook_id")?;
-    Ok(call
-        .db
-        .prepare_cached(
-            "SELECT id, settings, token, created_at FROM hooks WHERE project_id = ?1 AND id = ?2",
-        )?
-        .query_row(params![project, id], Hook::from_row)
-        .optional()?)
+    let sql = format!(
+        "SELECT id, settings, token, created_at FROM hooks WHERE {} = ?1 AND id = ?2",
+        scope.column()
+    );
+    let mut statement = call.db.prepare_cached(&sql)?;
+    Ok(statement.query_row([scope.id(), id], Hook::from_row).optional()?)
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.project_as(MAINTAINER)?;
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let sql = format!(
+        "SELECT id, settings, token, created_at FROM hooks WHERE {} = ?1 ORDER BY id",
+        scope.column()
+    );
     let all: Vec<Value> = call
         .db
-        .prepare_cached(
-            "SELECT id, settings, token, created_at FROM hooks WHERE project_id = ?1 ORDER BY id",
-        )?
-        .query_map([project.id], |row| Ok(Hook::from_row(row)?.json(project.id)))?
+        .prepare_cached(&sql)?
+        .query_map([scope.id()], |row| Ok(Hook::from_row(row)?.json(scope)))?
         .collect::<Result<_, _>>()?;
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.project_as(MAINTAINER)?;
-    let hook = find(call, project.id)?.ok_or_else(Failure::no_record)?;
-    Answer::ok(&hook.json(project.id))
+fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let hook = find(call, scope)?.ok_or_else(Failure::no_record)?;
+    Answer::ok(&hook.json(scope))
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.writable_project_as(MAINTAINER)?;
+fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     call.params.require(&["url"])?;
-    let mut hook = Hook::new(call.now().to_owned());
-    hook.take(&call.params)?;
+    let mut hook = Hook::new(scope, call.now().to_owned());
+    hook.take(scope, &call.params)?;
     let count: i64 = call
         .db
-        .prepare_cached("SELECT count(*) FROM hooks WHERE project_id = ?1")?
-        .query_row([project.id], |row| row.get(0))?;
-    if count >= MOST {
-        let text = format!("Maximum number of project hooks ({MOST}) exceeded");
-        return Err(Failure::model("base", text));
+        .prepare_cached(&format!("SELECT count(*) FROM hooks WHERE {} = ?1", scope.column()))?
+        .query_row([scope.id()], |row| row.get(0))?;
+    let most = match scope {
+        Scope::Project(_) => MOST,
+        Scope::Group(_) => MOST_OF_GROUP,
+    };
+    if count >= most {
+        let text = format!("Maximum number of {} hooks ({most}) exceeded", scope.name());
+        return Err(match scope {
+            Scope::Project(_) => Failure::model("base", text),
+            Scope::Group(_) => Failure::unprocessable(&text),
+        });
     }
-    hook.save(call, project.id)?;
-    Answer::created(&hook.json(project.id))
+    hook.save(call, scope)?;
+    Answer::created(&hook.json(scope))
 }
 
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.writable_project_as(MAINTAINER)?;
-    let mut hook = find(call, project.id)?.ok_or_else(Failure::no_record)?;
-    call.params.require(&["url"])?;
+/// A project's needs the URL; a group's needs anything.
+fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let mut hook = find(call, scope)?.ok_or_else(Failure::no_record)?;
+    match scope {
+        Scope::Project(_) => call.params.require(&["url"])?,
+        Scope::Group(_) => {
+            let others = ["url", "token", FILTER];
+            let mut known = others.into_iter().chain(flags(scope).into_iter().map(|flag| flag.0));
+            if !known.any(|name| call.params.has(name)) {
+                return Err(Failure::parameter("No parameters", "provided"));
+            }
+        }
+    }
     if call.service.profile.put_resets_omitted_flags {
-        hook.reset_flags();
+        hook.reset_flags(scope);
     }
-    hook.take(&call.params)?;
-    hook.save(call, project.id)?;
-    Answer::ok(&hook.json(project.id))
+    hook.take(scope, &call.params)?;
+    hook.save(call, scope)?;
+    Answer::ok(&hook.json(scope))
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.writable_project_as(MAINTAINER)?;
-    match find(call, project.id)? {
+/// Idempotent for a project (reference 2, 4.5), unless a dialect says otherwise.
+fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let strict = matches!(scope, Scope::Group(_))
+        || call.service.profile.absent_delete == AbsentDelete::NotFound;
+    match find(call, scope)? {
         Some(hook) => {
             call.check_unmodified(&hook.created_at)?;
             call.db.execute("DELETE FROM hooks WHERE id = ?1", [hook.id])?;
         }
-        None if call.service.profile.absent_delete == AbsentDelete::NotFound => {
-            return Err(Failure::no_record());
-        }
+        None if strict => return Err(Failure::no_record()),
         None => {}
     }
     Ok(Answer::no_content())

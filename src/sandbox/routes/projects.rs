@@ -19,7 +19,8 @@ use super::super::store::user::User;
 use super::super::view::{self, Wanted};
 use super::members;
 use super::{
-    Route, avatars, bots, delete, get, group_settings, post, protected_branches, put, repository,
+    Route, avatars, bots, delete, get, group_settings, post, protected_branches, push_rules, put,
+    repository,
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -213,6 +214,7 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure
     if let Some(owner) = new.namespace.owner_id {
         members::insert(call, &scope, owner, OWNER, None)?;
     }
+    push_rules::inherit(call, id, new.namespace)?;
     if call.service.profile.bots_among_members {
         bots::insert(call, &scope, "access token", MAINTAINER)?;
     }

@@ -1,23 +1,30 @@
-//! The push rule of a project (reference 2, 4.6; Premium).
+//! The push rule of a project (reference 2, 4.6; Premium), and that of a group, which the reference
+//! leaves out: new projects get a copy of it.
 
 use http::StatusCode;
 use rusqlite::{OptionalExtension, params};
 use serde_json::{Map, Value, json};
 
-use super::super::access::MAINTAINER;
+use super::super::access::{MAINTAINER, OWNER, ids};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::params::Params;
 use super::super::profile::{AbsentDelete, AbsentPushRule};
-use super::super::store::project::Project;
+use super::super::scope::Scope;
+use super::super::store::holder::Holder;
+use super::super::store::namespace::Namespace;
 use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/push_rule", show),
-    post("/projects/{id}/push_rule", create),
-    put("/projects/{id}/push_rule", update),
-    delete("/projects/{id}/push_rule", remove),
+    get("/projects/{id}/push_rule", |call| show(call, &project(call, false)?)),
+    post("/projects/{id}/push_rule", |call| create(call, &project(call, true)?)),
+    put("/projects/{id}/push_rule", |call| update(call, &project(call, true)?)),
+    delete("/projects/{id}/push_rule", |call| remove(call, &project(call, true)?)),
+    get("/groups/{id}/push_rule", |call| show(call, &group(call)?)),
+    post("/groups/{id}/push_rule", |call| create(call, &group(call)?)),
+    put("/groups/{id}/push_rule", |call| update(call, &group(call)?)),
+    delete("/groups/{id}/push_rule", |call| remove(call, &group(call)?)),
 ];
 
 const REGEXES: [&str; 5] = [
@@ -55,9 +62,12 @@ impl PushRule {
         }
     }
 
-    fn json(&self, project: i64) -> Value {
-        let mut body =
-            json!({ "id": self.id, "project_id": project, "created_at": self.created_at });
+    /// That of a group does not say whose it is.
+    fn json(&self, scope: &Scope) -> Value {
+        let mut body = json!({ "id": self.id, "created_at": self.created_at });
+        if let Scope::Project(project) = scope {
+            body["project_id"] = project.id.into();
+        }
         if let Value::Object(body) = &mut body {
             body.extend(self.settings.clone());
         }
@@ -95,99 +105,128 @@ impl PushRule {
         }
     }
 
-    fn save(&mut self, call: &Call<'_>, project: i64) -> Result<(), Failure> {
+    fn save(&mut self, call: &Call<'_>, (column, id): (&str, i64)) -> Result<(), Failure> {
+        let sql = format!(
+            "INSERT INTO push_rules ({column}, settings, created_at) VALUES (?1, ?2, ?3)
+             ON CONFLICT ({column}) DO UPDATE SET settings = excluded.settings RETURNING id"
+        );
+        let settings = Value::Object(self.settings.clone()).to_string();
         self.id = call
             .db
-            .prepare_cached(
-                "INSERT INTO push_rules (project_id, settings, created_at) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (project_id) DO UPDATE SET settings = excluded.settings RETURNING id",
-            )?
-            .query_row(
-                params![project, Value::Object(self.settings.clone()).to_string(), self.created_at],
-                |row| row.get(0),
-            )?;
+            .prepare_cached(&sql)?
+            .query_row(params![id, settings, self.created_at], |row| row.get(0))?;
         Ok(())
     }
 }
 
 /// Adds the push rule as a call with these parameters would, unless there is one.
 pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Failure> {
-    if find(call, project)?.is_some() {
+    let holder = Holder::Project(project).key();
+    if find(call, holder)?.is_some() {
         return Ok(());
     }
     let mut rule = PushRule::new(call.now().to_owned());
     rule.take(params)?;
-    rule.save(call, project)
+    rule.save(call, holder)
+}
+
+/// Gives a new project a copy of the rule of the next group above it that has one.
+pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<(), Failure> {
+    if call.tier() < Tier::Premium || !namespace.is_group() {
+        return Ok(());
+    }
+    let above: Vec<i64> = ids(&namespace.traversal).collect();
+    for group in above.into_iter().rev() {
+        if let Some(rule) = find(call, Holder::Group(group).key())? {
+            let mut copy = PushRule { settings: rule.settings, ..PushRule::new(call.now().into()) };
+            return copy.save(call, Holder::Project(project).key());
+        }
+    }
+    Ok(())
 }
 
 /// The project, whose caller has to be a maintainer; 404 where push rules are not licensed.
-fn project(call: &Call<'_>, writes: bool) -> Result<Project, Failure> {
+fn project(call: &Call<'_>, writes: bool) -> Result<Scope, Failure> {
     let project = match writes {
         true => call.writable_project_as(MAINTAINER)?,
         false => call.project_as(MAINTAINER)?,
     };
     call.require_tier(Tier::Premium)?;
-    Ok(project)
+    Ok(Scope::Project(Box::new(project)))
 }
 
-fn find(call: &Call<'_>, project: i64) -> Result<Option<PushRule>, Failure> {
-    Ok(call
-        .db
-        .prepare_cached("SELECT id, settings, created_at FROM push_rules WHERE project_id = ?1")?
-        .query_row([project], |row| {
-            let settings: String = row.get(1)?;
-            Ok(PushRule {
-                id: row.get(0)?,
-                settings: serde_json::from_str(&settings).unwrap_or_default(),
-                created_at: row.get(2)?,
-            })
+/// The group, whose caller has to be a maintainer, or an owner in a dialect. Others are told that
+/// there is nothing.
+fn group(call: &Call<'_>) -> Result<Scope, Failure> {
+    let group = call.group_as(0)?;
+    let owners = call.service.profile.group_push_rule_for_owners;
+    if call.level_in_group(&group)? < if owners { OWNER } else { MAINTAINER } {
+        return Err(Failure::hidden());
+    }
+    call.require_tier(Tier::Premium)?;
+    Ok(Scope::Group(Box::new(group)))
+}
+
+fn find(call: &Call<'_>, (column, id): (&str, i64)) -> Result<Option<PushRule>, Failure> {
+    let sql = format!("SELECT id, settings, created_at FROM push_rules WHERE {column} = ?1");
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let found = statement.query_row([id], |row| {
+        let settings: String = row.get(1)?;
+        Ok(PushRule {
+            id: row.get(0)?,
+            settings: serde_json::from_str(&settings).unwrap_or_default(),
+            created_at: row.get(2)?,
         })
-        .optional()?)
+    });
+    Ok(found.optional()?)
 }
 
 fn absent(call: &Call<'_>) -> Failure {
     Failure::not_found(if call.service.profile.later_errors { "Push rule" } else { "Push Rule" })
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = project(call, false)?;
-    match find(call, project.id)? {
-        Some(rule) => Answer::ok(&rule.json(project.id)),
-        None if call.service.profile.absent_push_rule == AbsentPushRule::NotFound => {
+fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    match (find(call, scope.key())?, scope) {
+        (Some(rule), _) => Answer::ok(&rule.json(scope)),
+        (None, Scope::Group(_)) => Err(Failure::hidden()),
+        (None, _) if call.service.profile.absent_push_rule == AbsentPushRule::NotFound => {
             Err(absent(call))
         }
-        None => Answer::ok(&Value::Null),
+        (None, _) => Answer::ok(&Value::Null),
     }
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = project(call, true)?;
+fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let mut rule = PushRule::new(call.now().to_owned());
     rule.take(&call.params)?;
-    if find(call, project.id)?.is_some() {
-        let text = "Project push rule exists";
+    if find(call, scope.key())?.is_some() {
+        let text = match scope {
+            Scope::Project(_) => "Project push rule exists",
+            Scope::Group(_) => "Group push rule exists, try updating",
+        };
         return Err(match call.service.profile.later_errors {
             true => Failure::message(StatusCode::UNPROCESSABLE_ENTITY, text),
             false => Failure::unprocessable(text),
         });
     }
-    rule.save(call, project.id)?;
-    Answer::created(&rule.json(project.id))
+    rule.save(call, scope.key())?;
+    Answer::created(&rule.json(scope))
 }
 
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = project(call, true)?;
-    let mut rule = find(call, project.id)?.ok_or_else(|| absent(call))?;
+fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let mut rule = find(call, scope.key())?.ok_or_else(|| absent(call))?;
     rule.take(&call.params)?;
-    rule.save(call, project.id)?;
-    Answer::ok(&rule.json(project.id))
+    rule.save(call, scope.key())?;
+    Answer::ok(&rule.json(scope))
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = project(call, true)?;
-    let removed = call.db.execute("DELETE FROM push_rules WHERE project_id = ?1", [project.id])?;
-    if removed == 0 && call.service.profile.absent_delete == AbsentDelete::NotFound {
-        return Err(absent(call));
+fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let strict = matches!(scope, Scope::Group(_))
+        || call.service.profile.absent_delete == AbsentDelete::NotFound;
+    let (column, id) = scope.key();
+    let sql = format!("DELETE FROM push_rules WHERE {column} = ?1");
+    match call.db.prepare_cached(&sql)?.execute([id])? {
+        0 if strict => Err(absent(call)),
+        _ => Ok(Answer::no_content()),
     }
-    Ok(Answer::no_content())
 }

@@ -30,7 +30,7 @@ use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
 /// has seen.
-const SCHEMA: [&str; 9] = [
+const SCHEMA: [&str; 10] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -40,6 +40,7 @@ const SCHEMA: [&str; 9] = [
     include_str!("schema-7.sql"),
     include_str!("schema-8.sql"),
     include_str!("schema-9.sql"),
+    include_str!("schema-10.sql"),
 ];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;
@@ -352,6 +353,9 @@ mod tests {
                  INSERT INTO namespaces (kind, name, path, full_path, full_name, created_at) VALUES ('group', 'a', 'a', 'a', 'a', '');
                  INSERT INTO projects (namespace_id, name, path, full_path, visibility, creator_id, created_at, updated_at,
                      last_activity_at, runners_token, attributes, brief, shown) VALUES (1, 'b', 'b', 'a/b', '', 1, '', '', '', '', '', '', '');
+                 INSERT INTO hooks (project_id, settings, token, created_at) VALUES (1, '{}', 'kept', ''), (1, '{}', NULL, '');
+                 DELETE FROM hooks WHERE id = 2;
+                 INSERT INTO push_rules (project_id, settings, created_at) VALUES (1, '{\"kept\":1}', '');
                  INSERT INTO variables (project_id, key, environment_scope, value, variable_type, protected, masked, raw)
                      VALUES (1, 'K', '*', 'kept', 'env_var', 0, 0, 0);
                  PRAGMA user_version = 1",
@@ -373,6 +377,16 @@ mod tests {
                 })?)
             });
             assert_eq!(variable.expect("the table made anew"), "kept");
+            let kept = store.read(|db| {
+                let sql = "SELECT h.token || r.settings FROM hooks h, push_rules r";
+                Ok(db.query_row(sql, [], |row| row.get::<_, String>(0))?)
+            });
+            assert_eq!(kept.expect("tables made anew"), "kept{\"kept\":1}");
+            let last = store.read(|db| {
+                let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'hooks'";
+                Ok(db.query_row(sql, [], |row| row.get::<_, i64>(0))?)
+            });
+            assert_eq!(last.expect("a number"), 2, "no id is used twice");
         }
     }
 
