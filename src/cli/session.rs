@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -91,6 +91,22 @@ struct SelectArgs {
     exclude: Vec<Selector>,
 }
 
+impl SelectArgs {
+    /// The part of `desired` that is selected. Each selector has to match something, those that say
+    /// what to `resend` too.
+    fn of(&self, desired: Desired, resend: &[Selector]) -> Result<Desired, Failure> {
+        for selector in self.only.iter().chain(&self.exclude).chain(resend) {
+            selects_something(selector, &desired)?;
+        }
+        let selection = Selection { only: self.only.clone(), exclude: self.exclude.clone() };
+        let selected = selection.of(desired);
+        if selected.containers.is_empty() {
+            return Err(Failure::usage("`--exclude` excludes everything that is selected"));
+        }
+        Ok(selected)
+    }
+}
+
 /// What else a plan to be applied depends on.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Selection")]
@@ -153,38 +169,16 @@ impl Session {
         cx: &Context,
     ) -> Result<Self, Failure> {
         let around = Surroundings::of_process();
-        let loaded = manifest::load(&args.dir, &around);
-        if !loaded.diagnostics.is_empty() {
-            cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
-        }
-        let summary = loaded.diagnostics.summary().unwrap_or_default();
-        reports.keep(loaded.diagnostics);
-        let Some(desired) = loaded.desired else {
-            return Err(Failure::usage(format!("cannot use the manifests: {summary}")));
-        };
-        let selection =
-            Selection { only: args.select.only.clone(), exclude: args.select.exclude.clone() };
-        for selector in selection.only.iter().chain(&selection.exclude).chain(&changes.resend) {
-            selects_something(selector, &desired)?;
-        }
+        let (desired, root, config) = load(&args.dir, &around, reports, cx)?;
+        let desired = args.select.of(desired, &changes.resend)?;
         let mut acknowledged = changes.acknowledged(&cx.env)?;
-        let desired = selection.of(desired);
         acknowledged.extend(desired.acknowledgements.iter().cloned());
-        if desired.containers.is_empty() {
-            return Err(Failure::usage("`--exclude` excludes everything that is selected"));
-        }
         let allowed = args.allowed(&cx.env)?;
-        let endpoint =
-            args.connect.endpoint(&loaded.root, &loaded.config, &cx.env, &cx.output).await?;
-        let ahead = args.connect.in_flight(&loaded.config).most();
-        let secrets = Secrets::new(loaded.root, endpoint.environment.clone()).allowing(allowed);
-        let mut secrets =
-            secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
-        secrets.resolve(desired.references().map(|(.., reference)| reference));
-        secrets.look_through(desired.uploads().map(|(.., path)| path));
-        let secrets = Arc::new(secrets);
+        let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
+        let ahead = args.connect.in_flight(&config).most();
+        let secrets = Arc::new(secrets_of(&desired, root, allowed, &endpoint));
         cx.output.redactor().learn(Arc::clone(&secrets));
-        let client = args.connect.client(&endpoint, &loaded.config, Arc::clone(&secrets))?;
+        let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets))?;
         let observer = Observer::connect(client).await?;
         let target = if endpoint.embedded.is_some() {
             "sandbox".to_owned()
@@ -201,7 +195,7 @@ impl Session {
             secrets,
             created: desired.created(),
             resend: changes.resend.clone(),
-            limits: limits(&loaded.config),
+            limits: limits(&config),
         };
         let (today, embedded) = (around.today, endpoint.embedded);
         Ok(Self { desired, acknowledged, today, observer, settings, ahead, run, embedded })
@@ -242,6 +236,35 @@ impl Session {
             connect::stop(embedded).await;
         }
     }
+}
+
+/// Loads the manifests below `dir`, and says what is wrong with them.
+fn load(
+    dir: &Path,
+    around: &Surroundings,
+    reports: &mut Reports,
+    cx: &Context,
+) -> Result<(Desired, PathBuf, Config), Failure> {
+    let loaded = manifest::load(dir, around);
+    if !loaded.diagnostics.is_empty() {
+        cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
+    }
+    let summary = loaded.diagnostics.summary().unwrap_or_default();
+    reports.keep(loaded.diagnostics);
+    match loaded.desired {
+        Some(desired) => Ok((desired, loaded.root, loaded.config)),
+        None => Err(Failure::usage(format!("cannot use the manifests: {summary}"))),
+    }
+}
+
+/// What the secrets of `desired` stand for, of those that manifests may use.
+fn secrets_of(desired: &Desired, root: PathBuf, allowed: Allowed, endpoint: &Endpoint) -> Secrets {
+    let secrets = Secrets::new(root, endpoint.environment.clone()).allowing(allowed);
+    let mut secrets =
+        secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
+    secrets.resolve(desired.references().map(|(.., reference)| reference));
+    secrets.look_through(desired.uploads().map(|(.., path)| path));
+    secrets
 }
 
 impl ConnectArgs {

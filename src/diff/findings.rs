@@ -92,6 +92,12 @@ pub enum Reason {
         /// What, as a sentence.
         why: String,
     },
+    /// Removing it, also to add it anew, takes along what these grant to it, and no manifest
+    /// declares that they do.
+    TakesAlong {
+        /// The entries; a section stands for any of its entries where they were not read.
+        grants_of: Vec<Address>,
+    },
     /// These fields are not set yet, and wait for what the text says.
     Waits {
         /// The end of a sentence that begins with `waits`.

@@ -26,7 +26,7 @@ use crate::{
     cause::Cause,
     desired::{DeclaredSection, State, Unlisted},
     field::{Field, Secrecy},
-    kind::{Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act, forms},
+    kind::{self, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act, forms},
     live::{Caller, Collection, Inherited},
     origin::{Origin, Sourced},
     planted::Bug,
@@ -103,6 +103,9 @@ pub fn section(
 fn crowded(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
     let section = declared.of;
     let [path, .., _] = section.home.handle else { return BTreeSet::new() };
+    if !matches!(section.home.change, kind::Change::EditOrReplace(_)) {
+        return BTreeSet::new();
+    }
     let present = declared.entries.iter().filter(|entry| entry.state == State::Present);
     let present = present.filter_map(|entry| {
         Some((entry.fields.get(path.field)?.value.text()?.to_owned(), entry.key.clone()))

@@ -657,6 +657,7 @@ mod tests {
                     "project-unstar",
                     "project-archive",
                     "project-unarchive",
+                    "approvals-edit",
                 ][..],
             ),
             (
@@ -675,6 +676,7 @@ mod tests {
                 Again::Refused,
                 &[
                     "variable-create",
+                    "group-variable-create",
                     "group-member-add",
                     "project-member-add",
                     "project-create",
@@ -683,10 +685,19 @@ mod tests {
                     "fork-relation-create",
                     "push-rule-add",
                     "protected-branch-add",
+                    "protected-tag-add",
+                    "approval-rule-add",
+                    "label-create",
+                    "group-label-create",
                     "group-create",
+                    "group-share",
+                    "group-push-rule-add",
                 ],
             ),
-            (Again::Second, &["project-upload", "project-import-members", "hook-add"]),
+            (
+                Again::Second,
+                &["project-upload", "project-import-members", "hook-add", "group-hook-add"],
+            ),
         ];
         for (again, ids) in posts {
             assert_eq!(rows(again, Method::Post), ids, "{again:?}");
@@ -702,6 +713,8 @@ mod tests {
         let expected = [
             "variable-create",
             "variable-update",
+            "group-variable-create",
+            "group-variable-update",
             "group-member-add",
             "group-member-edit",
             "project-member-add",
@@ -719,8 +732,20 @@ mod tests {
             "push-rule-edit",
             "protected-branch-add",
             "protected-branch-edit",
+            "protected-tag-add",
+            "approvals-edit",
+            "approval-rule-add",
+            "approval-rule-edit",
+            "label-create",
+            "label-edit",
+            "group-label-create",
+            "group-label-edit",
             "group-create",
             "group-edit",
+            "group-hook-add",
+            "group-hook-edit",
+            "group-push-rule-add",
+            "group-push-rule-edit",
         ];
         assert_eq!(showing, expected);
         assert!(

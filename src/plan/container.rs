@@ -6,12 +6,12 @@ use super::{ContainerPlan, Settings, guard, order};
 use crate::{
     address::Address,
     cause::Cause,
-    desired::{Container, Creation, Declared, DeclaredSection},
+    desired::{Container, Creation, Declared, DeclaredSection, State, Unlisted},
     diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Step},
-    field::{Named, Scope},
+    field::{Compare, Named, Scope},
     kind::{
-        Capability, Effect, Facts, Job, LiveEntry, Namespace, NamespaceOwner, Shape, Target,
-        calls::Act, forms,
+        Capability, Effect, Facts, Job, LiveEntry, Namespace, NamespaceOwner, Section, Shape,
+        Target, calls::Act, forms,
     },
     kinds,
     live::{Collection, Live, Presence},
@@ -222,6 +222,8 @@ impl Planning<'_> {
             }
         }
         self.after_replacements(plan);
+        let notes: Vec<_> = plan.steps.iter().filter_map(|step| self.takes_along(step)).collect();
+        plan.findings.notes.extend(notes);
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);
         plan.findings.extend(refused);
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
@@ -269,6 +271,49 @@ impl Planning<'_> {
                 }
             }
         }
+    }
+
+    /// Says what rules grant to a group, and nobody declares, where `step` removes its share, for
+    /// good or to add it anew: the service takes that away along with it.
+    fn takes_along(&self, step: &Step) -> Option<Note> {
+        let removes = step.replaces || step.action == Action::Delete;
+        let group = step.live_id().filter(|_| removes && self.names_a_group(step))?;
+        let grants = |section: &Section| {
+            let mut specs = section.table().specs().iter();
+            section.home.needs.contains(&Capability::People)
+                && specs.any(|spec| spec.field.compare == Compare::Rows)
+        };
+        let rules = kinds::sections(self.declared.scope).filter(grants);
+        let grants_of: Vec<_> =
+            rules.flat_map(|section| self.undeclared_grants(section, group)).collect();
+        let reason = Reason::TakesAlong { grants_of: grants_of.clone() };
+        let note = Note { address: step.address.clone(), ..self.note(reason, &step.origin) };
+        (!grants_of.is_empty()).then_some(note)
+    }
+
+    /// The entries of `section` that stay and grant something to the group with the id `group` in a
+    /// field that nobody declares; the section itself if it was not read.
+    fn undeclared_grants(&self, section: Section, group: u64) -> Vec<Address> {
+        let address = self.address.section(section.section);
+        let declared = self.declared.section(section.section);
+        let found = self.live.sections.get(section.section).map(Collection::entries);
+        let (Some(declared), Some(Ok(entries))) = (declared, found) else { return vec![address] };
+        let loses = |entry: &&LiveEntry| {
+            let name = section.name(&entry.fields);
+            let own = declared.entries.iter().find(|own| own.key == name);
+            let stays = match own {
+                Some(own) => own.state == State::Present,
+                None => declared.unlisted.value != Unlisted::Delete,
+            };
+            let left = entry.without_grants(section.table(), Named::Group, &[group]).fields;
+            let is_declared =
+                |field: &String| own.is_some_and(|own| own.fields.contains_key(field));
+            let mut lost =
+                entry.fields.iter().filter(|(field, value)| left.get(*field) != Some(value));
+            stays && lost.any(|(field, _)| !is_declared(field))
+        };
+        let entries = entries.iter().filter(loses);
+        entries.map(|entry| address.entry(section.name(&entry.fields))).collect()
     }
 
     /// Whether the entry that a step is about is told by the group that it names.

@@ -80,6 +80,13 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         ("hooks", "push_events_branch_filter") => return pick("main".into(), "release/*".into()),
         ("members", "access_level") => return pick("developer".into(), 40.into()),
         ("shares", "group_access") => return pick("reporter".into(), 30.into()),
+        ("labels", "color") => return pick("#00ff00".into(), "#A1B2C3".into()),
+        ("approval_rules", "users") => return pick(json!(["bob"]), json!(["alice"])),
+        ("approval_rules", "groups") => return pick(json!(["acme/security"]), json!(["acme"])),
+        ("approval_rules", "rule_type") => return "regular".into(),
+        ("protected_tags", "allowed_to_create") => {
+            return json!([{"access_level": pick("maintainer".into(), "no_access".into())}]);
+        }
         ("protected_branches", "allowed_to_push" | "allowed_to_merge") => {
             return json!([{"access_level": pick("maintainer".into(), "no_access".into())}]);
         }
@@ -121,6 +128,9 @@ fn base(kind: Section) -> Json {
         "push_rule" => json!({"member_check": true}),
         "shares" => json!({"group": "acme/security", "group_access": "guest"}),
         "protected_branches" => json!({"name": "main"}),
+        "protected_tags" => json!({"name": "v*"}),
+        "labels" => json!({"name": "bug", "color": "#FF0000"}),
+        "approval_rules" => json!({"name": "Security", "approvals_required": 1}),
         _ => json!({}),
     }
 }
@@ -173,6 +183,13 @@ fn cases(form: Form) -> Vec<Case> {
             let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
             let mut document = project(&path, json!({"create": true, section.section: value}));
             document["kind"] = section.home.scope.document().into();
+            // Only members may approve.
+            if name == "approval_rules.users" {
+                document["members"] = ["alice", "bob"]
+                    .map(|user| json!({"user": user, "access_level": "developer"}))
+                    .into_iter()
+                    .collect();
+            }
             if spec.name == "url" && form == Form::Change {
                 document["hooks"][0]["previously"] = json!(["https://a.example.org/x"]);
             }
@@ -204,8 +221,9 @@ async fn converges(profile: Profile, name: &str) {
             let single = spec.schema["enum"].as_array().is_some_and(|options| options.len() < 2);
             // Of a picture the service only shows that there is one.
             let unseen = spec.name == "avatar" && form == Form::Change;
-            let same =
-                matches!(&*spec.name, "repository_storage" | "mirror_user_id") || single || unseen;
+            let same = matches!(&*spec.name, "repository_storage" | "mirror_user_id" | "rule_type")
+                || single
+                || unseen;
             if form == Form::Create || (readable && !same && spec.field.read != Readback::IfPresent)
             {
                 assert!(

@@ -76,6 +76,33 @@ enum Happened {
     Looked(Vec<(Walk, Wait)>, Result<Look, ApiError>),
 }
 
+/// The steps of a project that have not ended.
+struct Open<'r> {
+    /// Those that have not started.
+    ready: Vec<Step>,
+    /// Those that are being sent, and the look that is being taken.
+    under_way: FuturesUnordered<LocalBoxFuture<'r, Happened>>,
+    /// Those that wait for a look, each until an instant.
+    waiting: Vec<(Duration, Walk, Wait)>,
+    /// Whether a look is being taken.
+    looking: bool,
+}
+
+impl<'r> Open<'r> {
+    fn add(&mut self, happens: impl Future<Output = Happened> + 'r) {
+        self.under_way.push(happens.boxed_local());
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.under_way.is_empty() && self.waiting.is_empty()
+    }
+
+    /// When the next look is due; only one is taken at a time.
+    fn due(&self) -> Option<Duration> {
+        self.waiting.iter().map(|(due, ..)| *due).min().filter(|_| !self.looking)
+    }
+}
+
 impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Carries out `steps`, planned from what was read at `read_at`, along their edges.
     pub(super) async fn walk_all(
@@ -85,74 +112,79 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         ended: &mut Ended,
         place: &mut Place<'a>,
     ) {
-        let mut ready: Vec<Step> = steps;
-        let mut under_way: FuturesUnordered<LocalBoxFuture<'_, Happened>> = FuturesUnordered::new();
-        let mut waiting: Vec<(Duration, Walk, Wait)> = Vec::new();
-        let mut looking = false;
+        let (under_way, waiting) = (FuturesUnordered::new(), Vec::new());
+        let mut open = Open { ready: steps, under_way, waiting, looking: false };
         loop {
-            for walk in self.start(&mut ready, read_at, ended) {
+            for walk in self.start(&mut open.ready, read_at, ended) {
                 if walk.moved {
-                    waiting.push((self.now(), walk, Wait::Rebuild));
+                    open.waiting.push((self.now(), walk, Wait::Rebuild));
                 } else {
-                    under_way.push(self.advance(walk).boxed_local());
+                    open.add(self.advance(walk));
                 }
             }
-            let due = waiting.iter().map(|(due, ..)| *due).min().filter(|_| !looking);
-            let happened = match due {
-                None if under_way.is_empty() && ready.is_empty() => return,
-                // What is left waits for another container, or was blocked in this round; go round
-                // once more for it.
-                None if under_way.is_empty() => {
-                    if ready.iter().any(|step| self.waits_for_another(step)) {
-                        self.wait_for_another(&mut ready, ended, place).await;
-                    }
-                    None
+            if open.is_empty() {
+                return;
+            }
+            if let Some(happened) = self.next(&mut open, ended, place).await {
+                self.go_on(happened, &mut open, ended);
+            }
+        }
+    }
+
+    /// Waits for what happens next. Nothing has happened if a look is due only now, or if another
+    /// container was waited for.
+    async fn next<'r>(
+        &'r self,
+        open: &mut Open<'r>,
+        ended: &mut Ended,
+        place: &mut Place<'a>,
+    ) -> Option<Happened> {
+        let Some(due) = open.due() else {
+            if !open.under_way.is_empty() {
+                return open.under_way.next().await;
+            }
+            // What is left waits for another container, or was blocked in this round; go round
+            // once more for it.
+            if open.ready.iter().any(|step| self.waits_for_another(step)) {
+                self.wait_for_another(&mut open.ready, ended, place).await;
+            }
+            return None;
+        };
+        let rested = self.apply.writer.reads().wait_until(due);
+        let may_go_on = if open.under_way.is_empty() {
+            place.rest(rested).await
+        } else {
+            tokio::select! { biased; happened = open.under_way.next() => return happened, rested = rested => rested }
+        };
+        let waiting = std::mem::take(&mut open.waiting);
+        if may_go_on {
+            let (now_due, later) = waiting.into_iter().partition(|(instant, ..)| *instant <= due);
+            (open.waiting, open.looking) = (later, true);
+            open.add(self.look_for(now_due));
+        } else {
+            self.give_up(waiting, ended);
+        }
+        None
+    }
+
+    /// Goes on with the steps to which something happened.
+    fn go_on<'r>(&'r self, happened: Happened, open: &mut Open<'r>, ended: &mut Ended) {
+        match happened {
+            Happened::Walked(walk, Next::Waits(due, wait)) => open.waiting.push((due, walk, wait)),
+            Happened::Walked(walk, Next::Ended(outcome, error)) => {
+                ended.error = ended.error.take().or(error);
+                match self.put_back(walk, outcome, ended) {
+                    PutBack::GoesOn(walk) => open.add(self.advance(walk)),
+                    PutBack::Ends(walk, outcome) => self.end(ended, &walk.step, outcome),
                 }
-                None => under_way.next().await,
-                Some(due) => {
-                    let rested = self.apply.writer.reads().wait_until(due);
-                    let rested = if under_way.is_empty() {
-                        Err(place.rest(rested).await)
-                    } else {
-                        tokio::select! { biased; happened = under_way.next() => Ok(happened), rested = rested => Err(rested) }
-                    };
-                    match rested {
-                        Ok(happened) => happened,
-                        Err(false) => {
-                            self.give_up(std::mem::take(&mut waiting), ended);
-                            None
-                        }
-                        Err(true) => {
-                            let (now_due, later) =
-                                waiting.into_iter().partition(|(instant, ..)| *instant <= due);
-                            waiting = later;
-                            looking = true;
-                            under_way.push(self.look_for(now_due).boxed_local());
-                            None
-                        }
-                    }
-                }
-            };
-            match happened {
-                None => {}
-                Some(Happened::Walked(walk, Next::Waits(due, wait))) => {
-                    waiting.push((due, walk, wait));
-                }
-                Some(Happened::Walked(walk, Next::Ended(outcome, error))) => {
-                    ended.error = ended.error.take().or(error);
-                    match self.put_back(walk, outcome, ended) {
-                        PutBack::GoesOn(walk) => under_way.push(self.advance(walk).boxed_local()),
-                        PutBack::Ends(walk, outcome) => self.end(ended, &walk.step, outcome),
-                    }
-                }
-                Some(Happened::Looked(walks, look)) => {
-                    looking = false;
-                    for (walk, wait) in walks {
-                        match self.after_look(walk, wait, &look) {
-                            (walk, None) => under_way.push(self.advance(walk).boxed_local()),
-                            (walk, Some(next)) => under_way.push(
-                                std::future::ready(Happened::Walked(walk, next)).boxed_local(),
-                            ),
+            }
+            Happened::Looked(walks, look) => {
+                open.looking = false;
+                for (walk, wait) in walks {
+                    match self.after_look(walk, wait, &look) {
+                        (walk, None) => open.add(self.advance(walk)),
+                        (walk, Some(next)) => {
+                            open.add(std::future::ready(Happened::Walked(walk, next)));
                         }
                     }
                 }

@@ -771,3 +771,47 @@ fn a_project_that_is_created_waits_for_nobody_who_could_not_be_looked_up() {
         ["acme/shop#members"]
     );
 }
+
+/// The service takes what rules grant to a group away along with its share, and only what is
+/// declared comes back.
+#[test]
+fn what_goes_along_with_a_share_and_is_not_declared_is_named() {
+    let row = |id: u64, group: u64| json!({"id": id, "access_level": 40, "group_id": group});
+    let branch = |name: &str, push: Json| json!({"name": name, "push_access_levels": push, "merge_access_levels": [row(9, 4)], "code_owner_approval_required": false});
+    let live = json!({
+        "shares": [{"group_id": 4, "group_full_path": "acme/leads", "group_access_level": 20, "expires_at": null}],
+        "protected_branches": [
+            branch("main", json!([row(1, 4)])), branch("other", json!([row(2, 5)])), branch("gone", json!([])),
+        ],
+    });
+    let lost = |share: Json, more: Json| {
+        let mut declared = json!({"shares": [share]});
+        declared.as_object_mut().unwrap().extend(object(more));
+        let plan = plan_of(&declared, &live);
+        let lost = plan.notes.iter().find_map(|note| match &note.reason {
+            Reason::TakesAlong { grants_of } => Some((note.address.to_string(), grants_of)),
+            _ => None,
+        });
+        lost.map(|(share, of)| {
+            assert_eq!(share, "acme/shop#shares/acme%2Fleads");
+            of.iter().map(ToString::to_string).collect::<Vec<_>>()
+        })
+    };
+    let share = |level: &str| json!({"group": "acme/leads", "group_access": level});
+    let absent = json!({"group": "acme/leads", "state": "absent"});
+    let unread = ["protected_branches", "protected_tags"];
+    let unread = Some(unread.map(|section| format!("acme/shop#{section}")).to_vec());
+    assert_eq!(lost(share("reporter"), json!({})), None, "it stays");
+    assert_eq!(lost(share("developer"), json!({})), unread);
+    assert_eq!(lost(absent.clone(), json!({})), unread);
+    let main = json!({"name": "main", "allowed_to_push": [{"access_level": "maintainer"}]});
+    let rules = json!({"protected_branches": [main, {"name": "gone", "state": "absent"}]});
+    let of = |names: &[&str]| {
+        let branches = names.iter().map(|name| format!("acme/shop#protected_branches/{name}"));
+        Some(branches.chain(["acme/shop#protected_tags".to_owned()]).collect())
+    };
+    assert_eq!(lost(absent, rules.clone()), of(&["main", "other"]));
+    let mut whole = rules;
+    whole["protected_branches"][0]["allowed_to_merge"] = json!([{"access_level": "maintainer"}]);
+    assert_eq!(lost(share("developer"), whole), of(&["other"]));
+}

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::{
+    address::Address,
     cause::Cause,
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Incomplete, Note, Problem, Reason, Refusal},
@@ -14,7 +15,7 @@ use crate::{
     text::count,
 };
 
-use super::change::tail;
+use super::change::{self, tail};
 
 /// How many projects a paragraph names unless all are.
 const PROJECTS: usize = 20;
@@ -84,6 +85,7 @@ enum Sort {
     UnlistedFails,
     Unlisted,
     Protected,
+    TakesAlong,
     Waits,
     NotReturned,
     CannotVerify,
@@ -99,6 +101,7 @@ impl Sort {
             Reason::UnlistedFails => Self::UnlistedFails,
             Reason::Unlisted => Self::Unlisted,
             Reason::Protected { .. } => Self::Protected,
+            Reason::TakesAlong { .. } => Self::TakesAlong,
             Reason::Waits { .. } => Self::Waits,
             Reason::NotReturned => Self::NotReturned,
             Reason::CannotVerify => Self::CannotVerify,
@@ -116,6 +119,9 @@ impl Sort {
             Self::UnlistedFails => "not in any manifest: a difference; unchanged",
             Self::Unlisted => "not in any manifest; unchanged",
             Self::Protected => "protected from changes",
+            Self::TakesAlong => {
+                "grants that no manifest declares; the service removes them along with the share"
+            }
             Self::NotReturned => "not compared: the service's answer lacks these fields",
             Self::CannotVerify => {
                 "cannot be verified: the service never returns these fields; `--resend` sends them again"
@@ -134,6 +140,13 @@ fn object(note: &Note) -> String {
         Reason::Archived | Reason::ArchivedByHand => return String::new(),
         Reason::Unlisted | Reason::UnlistedFails => return tail,
         Reason::Protected { why } | Reason::Closed { why } => why.clone(),
+        Reason::TakesAlong { grants_of } => {
+            let each = |address: &Address| match address.entry {
+                Some(_) => change::tail(address),
+                None => format!("any of {}: not read", change::tail(address)),
+            };
+            grants_of.iter().map(each).collect::<Vec<_>>().join(", ")
+        }
         Reason::Waits { why } => format!("{} waits {why}", note.fields.join(", ")),
         Reason::NotReturned | Reason::CannotVerify => note.fields.join(", "),
         Reason::SecretMissing { secrets } => secrets.join(", "),
