@@ -164,9 +164,17 @@ impl Step {
         after(self) == after(other) && before(self) == before(other)
     }
 
-    /// Whether it does no more than this one, which is possible, said it might: the same object,
-    /// which is not removed, and no other fields with other values.
+    /// Whether it is no more than `possible`, which was shown: it does no more to the same object,
+    /// and in the way that was shown. Nothing is removed to be added anew unless that was shown.
     pub fn is_within(&self, possible: &Self) -> bool {
+        // What was thought missing may be edited, and what was removed already may be added.
+        let is_other_way = !self.replaces && self.action != possible.action;
+        self.does_no_more_than(possible) && (self.replaces == possible.replaces || is_other_way)
+    }
+
+    /// Whether it changes no other fields of the same object to no other values than `possible`,
+    /// and does not remove it for good.
+    pub fn does_no_more_than(&self, possible: &Self) -> bool {
         let is_shown = |change: &Change| {
             possible
                 .changes

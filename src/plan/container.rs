@@ -249,6 +249,11 @@ impl Planning<'_> {
             let without = |entry: &LiveEntry| entry.without_grants(table, Named::Group, &gone);
             let supposed = Collection::Written(entries.iter().map(without).collect());
             let Ok(supposed) = diff::section(section, &supposed, self.context) else { continue };
+            // What could not be put right afterwards is not taken away.
+            let unknown = supposed.incomplete.into_iter();
+            let unknown: Vec<_> =
+                unknown.filter(|scope| !plan.incomplete.contains(scope)).collect();
+            plan.findings.incomplete.extend(unknown);
             for step in supposed.steps {
                 let steps = &mut plan.findings.steps;
                 let known = steps.iter().position(|known| known.address == step.address);

@@ -41,6 +41,9 @@
 //! | somebody changes it while it is written, and it is archived | archived (found by the simulator) | its object is read before that, and all that this shows counts | `changed-while-trusted` |
 //! | the removal of a replacement breaks off, and is carried out 3 s later | sent twice; the late one removed what had been added anew (found by the simulator) | looked for until nothing can come any more | `replaced-then-removed-late` |
 //! | a rule names a member whom the same run adds to a group above | refused, because nothing waited (found by the simulator) | waits for the other container | `rule-before-member` |
+//! | an answer lacks a flag that an edit has to repeat | reset by the edit (found by the simulator) | nothing is planned there, unless the flag is declared | `flag-not-shown` |
+//! | the same of a rule that a share takes its grants from | the share was replaced, and the grant not given back (found by the simulator) | the share is not replaced | `flag-not-shown-after-share` |
+//! | an answer hides that the service has tiers | edited where the plan showed a replacement (found by the simulator) | changed meanwhile: the next run does it | `tier-not-shown` |
 //!
 //! What got through further up, in the plan itself, and what shows that it does not any more: tests
 //! in `src/plan/tests`, `src/diff/tests.rs`, `tests/reconcile` and here.

@@ -445,7 +445,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.known.borrow().created()?;
         let now = look.plan.steps.iter().find(|now| now.address == walk.step.address)?;
         let is_edit = now.action == Action::Update && walk.step.action == Action::Create;
-        (is_edit && now.is_within(&walk.step)).then(|| now.clone())
+        (is_edit && now.does_no_more_than(&walk.step)).then(|| now.clone())
     }
 
     fn on_with_next_call(&self, mut walk: Walk) -> (Walk, Option<Next>) {

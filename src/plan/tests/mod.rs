@@ -815,3 +815,57 @@ fn what_goes_along_with_a_share_and_is_not_declared_is_named() {
     whole["protected_branches"][0]["allowed_to_merge"] = json!([{"access_level": "maintainer"}]);
     assert_eq!(lost(share("developer"), whole), of(&["other"]));
 }
+
+/// A project that is shared with a group, which a rule lets push; `more` of the rule's live fields.
+fn shared_and_ruled(more: Json) -> Json {
+    let mut rule = json!({
+        "name": "main", "allow_force_push": false,
+        "push_access_levels": [{"id": 1, "access_level": 40}, {"id": 2, "access_level": 40, "group_id": 4}],
+        "merge_access_levels": [{"id": 3, "access_level": 40}],
+    });
+    rule.as_object_mut().unwrap().extend(object(more));
+    json!({
+        "shares": [{"group_id": 4, "group_full_path": "acme/leads", "group_access_level": 30, "expires_at": null}],
+        "protected_branches": [rule],
+    })
+}
+
+#[test]
+fn a_share_is_not_replaced_where_too_little_is_known_of_a_rule_that_names_its_group() {
+    let declared = json!({
+        "shares": [{"group": "acme/leads", "group_access": "maintainer"}],
+        "protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "maintainer"}, {"group": "acme/leads"}]}],
+    });
+    let declared = shop(&declared, Unlisted::Report);
+    let plan = |more| {
+        let mut live = here(&declared, &shared_and_ruled(more));
+        live.names.insert(Named::Group, "acme/leads", Some(4));
+        container(&declared, &live, &settings(&[]))
+    };
+    let whole = plan(json!({"code_owner_approval_required": true}));
+    let conditions: Vec<_> = whole.steps.iter().map(|step| step.possible.is_some()).collect();
+    assert_eq!((conditions, whole.incomplete.len()), (vec![false, true], 0));
+    let lacking: Vec<_> =
+        plan(json!({})).incomplete.iter().map(|scope| scope.address.to_string()).collect();
+    assert_eq!(lacking, ["acme/shop#protected_branches/main"]);
+}
+
+/// Whether a protection is edited or replaced depends on the tier, which an answer may hide.
+#[test]
+fn what_is_planned_anew_in_another_way_is_more_than_was_planned() {
+    let declared = json!({"protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}]});
+    let level = json!([{"id": 1, "access_level": 40}]);
+    let planned = |live: Json| {
+        let plan = plan_of(&declared, &json!({"protected_branches": live}));
+        plan.findings.steps.into_iter().next().unwrap()
+    };
+    let free = json!({"name": "main", "allow_force_push": false, "push_access_levels": level, "merge_access_levels": level});
+    let mut premium = free.clone();
+    premium["code_owner_approval_required"] = true.into();
+    let (replaced, edited, created) =
+        (planned(json!([free])), planned(json!([premium])), planned(json!([])));
+    assert!(replaced.replaces && !edited.replaces);
+    assert!(replaced.is_within(&replaced) && edited.is_within(&edited));
+    assert!(!replaced.is_within(&edited) && !edited.is_within(&replaced));
+    assert!(!replaced.is_within(&created) && edited.is_within(&created));
+}
