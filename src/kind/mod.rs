@@ -292,7 +292,8 @@ impl Section {
 
     /// The highest tier of which `raw` shows a field.
     pub fn tier_of(self, raw: &Object) -> Tier {
-        let shown = self.table().specs().iter().filter(|spec| {
+        let higher = self.table().specs().iter().filter(|spec| spec.field.tier > Tier::Free);
+        let shown = higher.filter(|spec| {
             spec.field.live_name(&spec.name).is_some_and(|name| raw.contains_key(name))
         });
         shown.map(|spec| spec.field.tier).max().unwrap_or_default()
