@@ -1,6 +1,6 @@
 //! The fields of one entry, packed: a large organisation declares them by the million.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use super::packed::{Packer, Unpacker};
 use crate::{
@@ -43,6 +43,12 @@ impl Declared {
         self.each().map(|field| (field.name, field.unpack(self)))
     }
 
+    /// The secrets and files among the values, with where they are written.
+    pub fn named(&self) -> impl Iterator<Item = Sourced<Value>> {
+        let named = self.each().filter(|field| !Unpacker::new(field.value).is_plain());
+        named.map(|field| field.unpack(self))
+    }
+
     /// Every name.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.each().map(|field| field.name)
@@ -64,10 +70,14 @@ impl Declared {
 }
 
 /// Of two fields with the same name the last counts.
-impl<N: Ord + AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
+impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
     fn from_iter<I: IntoIterator<Item = (N, Sourced<Value>)>>(fields: I) -> Self {
-        let fields: BTreeMap<N, Sourced<Value>> = fields.into_iter().collect();
-        let file = fields.values().next().map(|field| field.origin.file.clone());
+        let mut fields: Vec<_> = fields.into_iter().collect();
+        // The last one comes first, and stays.
+        fields.reverse();
+        fields.sort_by(|(a, _), (b, _)| a.as_ref().cmp(b.as_ref()));
+        fields.dedup_by(|(next, _), (name, _)| next.as_ref() == name.as_ref());
+        let file = fields.first().map(|(_, field)| field.origin.file.clone());
         let mut packer = Packer::default();
         for (name, Sourced { value, origin }) in &fields {
             let other = Some(&origin.file).filter(|other| file.as_ref() != Some(other));

@@ -155,13 +155,11 @@ impl Container {
             section.entries.iter().map(move |entry| (Some((section, entry)), &entry.fields))
         });
         create.into_iter().chain(sections).flat_map(move |(of, fields)| {
-            fields.iter().filter(|(_, field)| field.value.plain().is_none()).map(
-                move |(_, Sourced { value, origin })| {
-                    let address = self.address();
-                    let entry = of.map(|(section, entry)| section.address_of(entry, &address));
-                    (entry.unwrap_or(address), origin, value)
-                },
-            )
+            fields.named().map(move |Sourced { value, origin }| {
+                let address = self.address();
+                let entry = of.map(|(section, entry)| section.address_of(entry, &address));
+                (entry.unwrap_or(address), origin, value)
+            })
         })
     }
 

@@ -139,6 +139,11 @@ impl<'p> Unpacker<'p> {
         taken
     }
 
+    /// Whether a value comes next that is neither a secret nor a file.
+    pub(super) fn is_plain(&self) -> bool {
+        !matches!(self.0, [SECRET_ENV | SECRET_FILE | FILE, ..])
+    }
+
     pub(super) fn value(&mut self) -> Value {
         match self.byte() {
             SECRET_ENV => Value::Secret(Reference::Env(self.text().to_owned())),
@@ -215,6 +220,7 @@ mod tests {
         let packed = packer.finish();
         let mut unpacker = Unpacker::new(&packed);
         for value in values {
+            assert_eq!(unpacker.is_plain(), value.plain().is_some());
             let unpacked = unpacker.value();
             // As text, because the order of keys counts too.
             assert_eq!(format!("{unpacked:?}"), format!("{value:?}"));

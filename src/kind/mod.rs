@@ -27,7 +27,7 @@ use std::ops::Deref;
 
 use crate::{
     diagnostic::Severity,
-    field::{Field, Readback, Scope, Tier},
+    field::{Compare, Field, Readback, Scope, Tier},
     operation::{Again, Op, Read, Request, Write},
     page::Rows,
     value::{Fields, Json, Object},
@@ -305,7 +305,9 @@ impl Section {
 
     /// The highest tier of which `raw` shows a field, or names somebody whom only that tier can.
     pub fn tier_of(self, raw: &Object) -> Tier {
-        let tiers = self.table().specs().iter().map(|spec| {
+        let may_tell =
+            |spec: &&Spec| spec.field.tier > Tier::Free || spec.field.compare == Compare::Rows;
+        let tiers = self.table().specs().iter().filter(may_tell).map(|spec| {
             let live = spec.field.live_name(&spec.name);
             let own = live.filter(|name| raw.contains_key(*name)).map(|_| spec.field.tier);
             own.max(forms::tier_of_rows(spec, raw))

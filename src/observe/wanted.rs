@@ -1,6 +1,9 @@
 //! What is looked at of a container's own object, so that the rest of an answer is not kept.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use crate::{
     desired::Container,
@@ -13,13 +16,18 @@ use crate::{
 /// What is looked at of any of the objects of `containers`.
 pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>) -> Wanted {
     let mut keys = BTreeSet::new();
+    let mut declared: BTreeMap<_, (Section, BTreeSet<&str>)> = BTreeMap::new();
     for container in containers {
         let (_, itself) = kinds::container(container.scope);
         keys.extend(itself.looked_at);
         for section in &container.sections {
-            let declared: BTreeSet<&str> = section.names().collect();
-            add(section.of, &declared, &mut keys);
+            let of = (container.scope, section.of.section);
+            let (_, names) = declared.entry(of).or_insert((section.of, BTreeSet::new()));
+            names.extend(section.names());
         }
+    }
+    for (section, names) in declared.values() {
+        add(*section, names, &mut keys);
     }
     Wanted::keys(keys.into_iter().map(|key| Cow::Owned(key.to_owned())))
 }

@@ -4,30 +4,35 @@ use std::collections::HashMap;
 
 use super::{Check, found};
 use crate::{
-    desired::{Declared, Entry, State},
+    desired::{Entry, State},
     field::Accepted,
-    kind::{Section, Shape},
+    kind::{Identity, Section, Shape},
     manifest::{
         faults::{Spot, missing},
         read::document::Part,
     },
     text::alternatives,
-    value::{Json, Object, Value},
+    value::{Fields, Json, Object, Value},
 };
 
 impl Check<'_> {
-    /// An entry; its kind looks at it only if its schema accepts it and nothing is missing.
-    pub(super) fn entry(&mut self, of: Section, part: Part) -> Entry {
+    /// An entry, and what tells it from others; its kind looks at it only if its schema accepts it
+    /// and nothing is missing.
+    pub(super) fn entry(&mut self, of: Section, part: Part) -> (Entry, Identity) {
         self.fields(of, &part.fields);
         let is_complete = self.required(of, &part);
+        let values = part.fields.values();
         match part.state {
             State::Absent => self.absent(of, &part),
-            State::Present if part.is_sound && is_complete => self.rules(of, &part),
+            State::Present if part.is_sound && is_complete => self.rules(of, &part, &values),
             State::Present => {}
         }
+        let identity = match of.shape {
+            Shape::List => of.rules.identify(of, &plain(values)),
+            Shape::Container | Shape::Mapping | Shape::Switch => Identity::default(),
+        };
         let Part { origin, state, fields, .. } = part;
-        let key = if of.shape == Shape::List { of.name(&plain(&fields)) } else { String::new() };
-        Entry { key, origin, state, fields }
+        (Entry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
     /// Whether everything is there that an entry has to have: of an absent one, what it is found by.
@@ -52,8 +57,8 @@ impl Check<'_> {
     }
 
     /// What its kind finds wrong with an entry.
-    fn rules(&mut self, of: Section, part: &Part) {
-        of.rules.check(&part.fields.values(), true, &mut |fault| {
+    fn rules(&mut self, of: Section, part: &Part, values: &Fields) {
+        of.rules.check(values, true, &mut |fault| {
             let at = match fault.field.and_then(|field| part.fields.origin(field)) {
                 // A value that should not be written is not pointed at.
                 Some(field) if fault.code == "literal-secret" => Spot::key(&field),
@@ -81,11 +86,11 @@ impl Check<'_> {
     }
 
     /// Two entries that are the same thing are an error at both places.
-    pub(super) fn twice(&mut self, of: Section, entries: &[Entry]) {
+    pub(super) fn twice(&mut self, of: Section, entries: &[Entry], identities: Vec<Identity>) {
         let mut seen: HashMap<String, usize> = HashMap::new();
-        for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.key.is_empty()) {
-            let on_service = of.rules.identify(of, &plain(&entry.fields)).keys.into_iter().next();
-            let on_service = on_service.unwrap_or_default();
+        let told = entries.iter().zip(identities).enumerate();
+        for (at, (entry, identity)) in told.filter(|(_, (entry, _))| !entry.key.is_empty()) {
+            let on_service = identity.keys.into_iter().next().unwrap_or_default();
             // Where manifests may give a name of their own, the service has another identity.
             let is_named = on_service != entry.key;
             let keys = [(format!("by name {}", entry.key), false), (on_service, is_named)];
@@ -109,11 +114,11 @@ impl Check<'_> {
 }
 
 /// Fields as plain JSON: a reference to a secret is the text that names it.
-fn plain(fields: &Declared) -> Object {
+fn plain(fields: Fields) -> Object {
     let json = |value| match value {
         Value::Plain(json) => json,
         Value::Secret(reference) => Json::from(reference.to_string()),
         Value::File(path) => Json::from(path),
     };
-    fields.values().into_iter().map(|(name, value)| (name, json(value))).collect()
+    fields.into_iter().map(|(name, value)| (name, json(value))).collect()
 }

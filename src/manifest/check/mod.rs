@@ -146,9 +146,18 @@ impl Check<'_> {
     fn section(&mut self, section: Section, policy: Option<Sourced<Unlisted>>) -> DeclaredSection {
         let Section { of, origin, parts } = section;
         self.lacks(of.section, of.tier(), &origin);
-        let mut entries: Vec<_> = parts.into_iter().map(|part| self.entry(of, part)).collect();
+        let mut identities = Vec::new();
+        // `unzip` would set aside room for entries that never come.
+        let mut entries: Vec<_> = parts
+            .into_iter()
+            .map(|part| {
+                let (entry, identity) = self.entry(of, part);
+                identities.push(identity);
+                entry
+            })
+            .collect();
         if of.shape == Shape::List {
-            self.twice(of, &entries);
+            self.twice(of, &entries, identities);
             entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
         let unlisted = policy

@@ -1,7 +1,5 @@
 //! A document about a group or project.
 
-use std::collections::BTreeMap;
-
 use super::{
     Reader, Refused,
     document::{Body, Container, Part, Section},
@@ -98,9 +96,11 @@ impl Reader<'_, '_> {
             let mut fields = self.fields(of, node, layer);
             for name in of.identity {
                 let default = of.table().get(name).and_then(|spec| spec.schema.get("default"));
-                if let Some(default) = default.filter(|_| !fields.contains_key(name)) {
+                if let Some(default) =
+                    default.filter(|_| fields.iter().all(|(other, _)| other != name))
+                {
                     let value = default.clone().into();
-                    fields.insert(name, Sourced { value, origin: origin.clone() });
+                    fields.push((name, Sourced { value, origin: origin.clone() }));
                 }
             }
             Some(Part {
@@ -110,7 +110,9 @@ impl Reader<'_, '_> {
                 fields: fields.into_iter().collect(),
             })
         };
-        list.items().iter().enumerate().filter_map(entry).collect()
+        let mut entries: Vec<_> = list.items().iter().enumerate().filter_map(entry).collect();
+        entries.shrink_to_fit();
+        entries
     }
 
     /// The fields of a mapping, with those below `extra:`, in the one spelling that is compared.
@@ -119,14 +121,14 @@ impl Reader<'_, '_> {
         of: kind::Section,
         node: &'n Node,
         layer: Layer,
-    ) -> BTreeMap<&'n str, Sourced<Value>> {
-        let mut fields = BTreeMap::new();
+    ) -> Vec<(&'n str, Sourced<Value>)> {
+        let mut fields = Vec::new();
         for (key, value) in node.entries() {
             if let Some(spec) = of.table().get(&key.name) {
                 let mut value = field_value(spec, value);
                 forms::normalise(spec, &mut value);
                 let origin = self.origin(key, layer);
-                fields.insert(spec.name.as_str(), Sourced { value, origin });
+                fields.push((spec.name.as_str(), Sourced { value, origin }));
             }
         }
         let extra = node.get("extra").map(|(_, extra)| extra.entries());
@@ -136,8 +138,7 @@ impl Reader<'_, '_> {
                 wrong.help(refused.help);
             } else {
                 let value = value.to_json().into();
-                fields
-                    .insert(key.name.as_str(), Sourced { value, origin: self.origin(key, layer) });
+                fields.push((&key.name, Sourced { value, origin: self.origin(key, layer) }));
             }
         }
         fields
