@@ -37,8 +37,8 @@ pub struct Profile {
     pub optional_variable_value: bool,
     /// PUT of a group's variable heeds the filter, as releases from 16.9 on have it.
     pub group_variable_filter: bool,
-    /// DELETE of a project only marks it; it can be restored until it is gone after this many days.
-    /// Premium.
+    /// DELETE of a project or group only marks it; it can be restored until it is gone after this
+    /// many days. Premium.
     pub deletion_delay: Option<u32>,
     /// How long forks and imports take, by the sandbox's clock.
     pub import_delay: Duration,
