@@ -439,7 +439,8 @@ pub const FACTS: &[Fact] = &[
     service("group-dropped", "settings above the tier, the role or the place of a group are dropped, some when it is created"),
     service("group-addresses", "ip_restriction_ranges are of the top group only; a blank text clears them, null leaves them"),
     service("group-templates", "file_template_project_id is shown to who sees the project; a blank value removes it, and so does the end of the project"),
-    service("group-runners", "shared_runners_setting is not readable, and reaches all groups and projects below"),
+    service("group-runners", "shared_runners_setting is not readable, and reaches all groups and projects below")
+        .or("runners_setting_shown"),
     service(
         "group-projects",
         "a group that is read or changed shows its projects and those shared with it; with_projects=false hides them",
