@@ -423,6 +423,9 @@ pub const FACTS: &[Fact] = &[
     // Around the reference
     service("group", "groups are created, found, listed and removed; the creator is owner"),
     service("group-forms", "lists have a short form of groups; alone they have more, and the answers to creating, sharing and moving have no projects"),
+    service("group-delete", "DELETE of a group is 202; where deletion waits it is marked, keeps its path, and can be restored"),
+    service("group-delete-marked", "deleting a group that is marked is 400, and so is restoring one that is not"),
+    service("group-delete-permanently", "a marked subgroup is removed at once with permanently_remove and its full path"),
     service("group-administrators", "administrators ask for the custom attributes of groups, and in lists for statistics"),
     service("group-list", "lists show the groups that the caller belongs to and those above; all_available, owned, min_access_level and top_level_only change that"),
     service("group-create-right", "owners create groups below, maintainers too unless subgroup_creation_level is owner; at the top whoever may create groups"),
@@ -436,7 +439,8 @@ pub const FACTS: &[Fact] = &[
     service("group-dropped", "settings above the tier, the role or the place of a group are dropped, some when it is created"),
     service("group-addresses", "ip_restriction_ranges are of the top group only; a blank text clears them, null leaves them"),
     service("group-templates", "file_template_project_id is shown to who sees the project; a blank value removes it, and so does the end of the project"),
-    service("group-runners", "shared_runners_setting is not readable, and reaches all groups and projects below"),
+    service("group-runners", "shared_runners_setting is not readable, and reaches all groups and projects below")
+        .or("runners_setting_shown"),
     service(
         "group-projects",
         "a group that is read or changed shows its projects and those shared with it; with_projects=false hides them",

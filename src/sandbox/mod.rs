@@ -224,7 +224,7 @@ pub(crate) struct Service {
     clock: Clock,
     chance: Chance,
     limiter: Option<Limiter>,
-    /// The day on which projects were last looked for whose deletion has been due.
+    /// The day on which projects and groups were last looked for whose deletion has been due.
     swept: Mutex<Option<Date>>,
 }
 
@@ -263,7 +263,7 @@ impl Service {
         self.profile.deletion_delay.filter(|_| self.tier >= Tier::Premium)
     }
 
-    /// Deletes the projects that were marked long enough ago; looks once a day.
+    /// Deletes the projects and groups that were marked long enough ago; looks once a day.
     fn forget_deleted(&self, now: Timestamp) -> Result<(), Failure> {
         let Some(delay) = self.deletion_delay() else { return Ok(()) };
         let today = clock::day(now);
@@ -272,7 +272,11 @@ impl Service {
             let last =
                 today.saturating_sub(Span::new().days(i64::from(delay).min(MOST_DAYS))).to_string();
             self.store.write(|db| {
-                Ok(db.execute("DELETE FROM projects WHERE marked_for_deletion_on <= ?1", [last])?)
+                db.execute("DELETE FROM projects WHERE marked_for_deletion_on <= ?1", [&last])?;
+                Ok(db.execute(
+                    "DELETE FROM namespaces WHERE marked_for_deletion_on <= ?1",
+                    [&last],
+                )?)
             })?;
             *swept = Some(today);
         }

@@ -37,8 +37,8 @@ pub struct Profile {
     pub optional_variable_value: bool,
     /// PUT of a group's variable heeds the filter, as releases from 16.9 on have it.
     pub group_variable_filter: bool,
-    /// DELETE of a project only marks it; it can be restored until it is gone after this many days.
-    /// Premium.
+    /// DELETE of a project or group only marks it; it can be restored until it is gone after this
+    /// many days. Premium.
     pub deletion_delay: Option<u32>,
     /// How long forks and imports take, by the sandbox's clock.
     pub import_delay: Duration,
@@ -48,6 +48,8 @@ pub struct Profile {
     pub housekeeping_lease: Duration,
     /// Whether gists can be imported; the reference has this off by default (1, 9).
     pub gists: bool,
+    /// `shared_runners_setting` of a group is answered, as releases from 16.2 on have it.
+    pub runners_setting_shown: bool,
     /// Starring and unstarring answer 200 instead of 201.
     pub star_answers_ok: bool,
     /// Importing members answers 201, as the real service does, instead of the reference's 200 (2,
@@ -151,6 +153,7 @@ impl Profile {
             ("put_resets_omitted_flags", with(|profile| profile.put_resets_omitted_flags = true)),
             ("raw_masks_plainly", with(|profile| profile.raw_masks_plainly = true)),
             ("requirements_never_public", with(|profile| profile.requirements_never_public = true)),
+            ("runners_setting_shown", with(|profile| profile.runners_setting_shown = true)),
             ("star_answers_ok", with(|profile| profile.star_answers_ok = true)),
             ("tag_lists_ignored", with(|profile| profile.tag_lists_ignored = true)),
             (

@@ -156,6 +156,22 @@ fn calls(switch: &str) -> Vec<Row> {
                 put("elsewhere", "*"),
             ]
         }
+        "runners_setting_shown" => {
+            let shown = |word: &str| json!({"shared_runners_setting": word});
+            let runners = fact("group-runners");
+            vec![
+                (runners, "olive", "GET", "/groups/acme", NO, 200, shown("enabled")),
+                (
+                    runners,
+                    "olive",
+                    "PUT",
+                    "/groups/acme",
+                    shown("disabled_with_override"),
+                    200,
+                    shown("disabled_and_overridable"),
+                ),
+            ]
+        }
         "tag_lists_ignored" => vec![(
             fact("protected-tag-list"),
             "mia",

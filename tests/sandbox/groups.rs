@@ -1,9 +1,11 @@
 //! Groups: how they are made, read, changed and moved.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::{Value, json};
-use undrift::sandbox::{Config, Seed, Tier};
+use undrift::sandbox::{Clock, Config, Profile, Seed, Tier};
 
 use super::client::{ROOT, World, kept};
 use super::facts::fact;
@@ -794,4 +796,137 @@ async fn a_group_moves_only_where_it_may() {
             ),
         ])
         .await;
+}
+
+#[tokio::test]
+async fn a_group_may_wait_to_be_deleted() {
+    const DAY: i64 = 86_400;
+    const DEEP: &str = "/groups/acme%2Fdeep";
+    const RESTORE: &str = "/groups/acme%2Fdeep/restore";
+    let second = Arc::new(AtomicI64::new(1_900_000_000));
+    let seen = Arc::clone(&second);
+    let clock = Clock::new(move || {
+        jiff::Timestamp::from_second(seen.load(Ordering::Relaxed)).expect("a time")
+    });
+    let world = World::start(Config {
+        seed: Some(Seed::from_json(seed()).expect("a seed")),
+        profile: Profile { deletion_delay: Some(7), ..Profile::default() },
+        clock,
+        ..Config::default()
+    })
+    .await;
+    let refused = |rule, method, path, body, text: &str| {
+        (rule, "ann", method, path, body, 400, json!({"message": text}))
+    };
+    let marked = json!({"marked_for_deletion_on": "2030-03-17"});
+    let acme = id(&world, "acme").await;
+    let taken = json!({"name": "again", "path": "deep", "parent_id": acme});
+    let at_once = |path: &str| json!({"permanently_remove": true, "full_path": path});
+    let permanently = fact("group-delete-permanently");
+    world
+        .check(vec![
+            (fact("role"), "max", "DELETE", DEEP, NO, 403, NO),
+            refused(
+                fact("group-delete-marked"),
+                "POST",
+                RESTORE,
+                NO,
+                "Group has not been marked for deletion",
+            ),
+            refused(
+                permanently,
+                "DELETE",
+                DEEP,
+                at_once("acme/deep"),
+                "Group must be marked for deletion first.",
+            ),
+            (
+                fact("group-delete"),
+                "ann",
+                "DELETE",
+                DEEP,
+                NO,
+                202,
+                json!({"message": "202 Accepted"}),
+            ),
+            (fact("group-delete"), "ann", "GET", DEEP, NO, 200, marked.clone()),
+            (
+                fact("group-delete"),
+                "ann",
+                "GET",
+                "/groups/acme/subgroups",
+                NO,
+                200,
+                json!([marked]),
+            ),
+            (fact("group-delete"), "ann", "POST", "/groups", taken, 400, NO),
+            refused(
+                fact("group-delete-marked"),
+                "DELETE",
+                DEEP,
+                NO,
+                "Group has already been marked for deletion",
+            ),
+            (fact("role"), "max", "POST", RESTORE, NO, 403, NO),
+            (
+                fact("group-delete"),
+                "ann",
+                "POST",
+                RESTORE,
+                NO,
+                201,
+                json!({"marked_for_deletion_on": null}),
+            ),
+            (
+                fact("group-delete"),
+                "ann",
+                "GET",
+                DEEP,
+                NO,
+                200,
+                json!({"marked_for_deletion_on": null}),
+            ),
+            (fact("group-delete"), "ann", "DELETE", DEEP, NO, 202, NO),
+            refused(
+                permanently,
+                "DELETE",
+                DEEP,
+                at_once("deep"),
+                "`full_path` is incorrect. You must enter the complete path for the subgroup.",
+            ),
+            (fact("group-delete"), "ann", "DELETE", "/groups/acme%2Fdeep%2Fdown", NO, 202, NO),
+            (
+                permanently,
+                "ann",
+                "DELETE",
+                "/groups/acme%2Fdeep%2Fdown",
+                at_once("acme/deep/down"),
+                202,
+                NO,
+            ),
+            (permanently, "ann", "GET", "/groups/acme%2Fdeep%2Fdown", NO, 404, NO),
+            refused(
+                permanently,
+                "DELETE",
+                "/groups/acme",
+                at_once("acme"),
+                "`permanently_remove` option is only available for subgroups.",
+            ),
+        ])
+        .await;
+    second.fetch_add(8 * DAY, Ordering::Relaxed);
+    world
+        .check(vec![
+            (fact("group-delete"), "ann", "GET", DEEP, NO, 404, NO),
+            (fact("group-delete"), "ann", "GET", "/groups/acme", NO, 200, NO),
+        ])
+        .await;
+    let free = on(Tier::Free).await;
+    let unlicensed = json!({"message": "404 Not Found"});
+    free.check(vec![
+        (fact("group-delete"), "ann", "POST", RESTORE, NO, 404, unlicensed),
+        (fact("group-delete"), "ann", "DELETE", DEEP, NO, 202, NO),
+        (fact("group-delete"), "ann", "GET", DEEP, NO, 404, NO),
+    ])
+    .await;
 }

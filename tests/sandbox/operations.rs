@@ -118,6 +118,8 @@ const BEYOND: &str = "
     user       POST   /groups
     anyone     GET    /groups/:id
     owner      PUT    /groups/:id
+    owner      DELETE /groups/:id
+    owner      POST   /groups/:id/restore
     anyone     GET    /groups/:id/subgroups
     anyone     GET    /groups/:id/descendant_groups
     anyone     GET    /groups/:id/projects
@@ -277,7 +279,8 @@ async fn hostile_values_are_the_clients_fault() {
                 // All combinations would take a minute; this takes every nineteenth, which still
                 // meets each operation and each parameter with many values.
                 turn += 1;
-                if turn % 19 != 0 || (*method, *path) == ("DELETE", "/projects/:id") {
+                let ends = *method == "DELETE" && path.ends_with("/:id");
+                if turn % 19 != 0 || ends {
                     continue;
                 }
                 let there = path

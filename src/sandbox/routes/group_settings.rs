@@ -41,6 +41,9 @@ pub(super) fn show(
     if !set.contains_key(PROJECT_CREATION) {
         body[PROJECT_CREATION] = who_creates_projects(call)?.into();
     }
+    if call.service.profile.runners_setting_shown {
+        body[RUNNERS] = runners(call, group.id)?.into();
+    }
     let template = match body[TEMPLATES].as_i64() {
         Some(id) => Project::by_id(call.db, id)?,
         None => None,

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use http::StatusCode;
 use http::uri::{Scheme, Uri};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
@@ -297,7 +298,8 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
             let others = ["url", "token", FILTER];
             let mut known = others.into_iter().chain(flags(scope).into_iter().map(|flag| flag.0));
             if !known.any(|name| call.params.has(name)) {
-                return Err(Failure::parameter("No parameters", "provided"));
+                let text = "No parameters provided";
+                return Err(Failure::error(StatusCode::BAD_REQUEST, text));
             }
         }
     }

@@ -19,6 +19,8 @@ pub(crate) struct Namespace {
     pub(crate) visibility: String,
     pub(crate) description: String,
     pub(crate) created_at: String,
+    /// The day on which a group was marked to be deleted, if it was.
+    pub(crate) marked_for_deletion_on: Option<String>,
 }
 
 /// A namespace in an answer.
@@ -48,9 +50,10 @@ pub(crate) struct NewGroup<'a> {
 impl Namespace {
     /// The columns that [`Namespace::from_row`] reads, of a table with the alias `n`.
     pub(crate) const COLUMNS: &str = "n.id, n.kind, n.name, n.path, n.parent_id, n.owner_id, n.full_path, \
-         n.full_name, n.traversal, n.visibility, n.description, n.created_at";
+         n.full_name, n.traversal, n.visibility, n.description, n.created_at, \
+         n.marked_for_deletion_on";
     /// How many columns those are.
-    pub(crate) const WIDTH: usize = 12;
+    pub(crate) const WIDTH: usize = 13;
 
     /// Reads the columns from the one at `first` on.
     pub(crate) fn from_row(row: &Row<'_>, first: usize) -> Result<Self, rusqlite::Error> {
@@ -67,6 +70,7 @@ impl Namespace {
             visibility: row.get(first + 9)?,
             description: row.get(first + 10)?,
             created_at: row.get(first + 11)?,
+            marked_for_deletion_on: row.get(first + 12)?,
         })
     }
 
