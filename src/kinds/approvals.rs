@@ -9,7 +9,9 @@ use crate::{
     diagnostic::Severity,
     field::{FIELD, Scope},
     kind::{Change, Create, Effect, Fault, Home, Kind, Place, Rules, Shape, Table},
-    operation, schema,
+    operation,
+    page::Rows,
+    schema,
     value::{Fields, Json, Object, Value},
 };
 
@@ -23,7 +25,7 @@ pub struct Approvals {
     pub reset_approvals_on_push: Option<bool>,
     /// Whether a push takes back only the approvals of the owners of changed files. Not together
     /// with `reset_approvals_on_push`.
-    #[schemars(transform = FIELD.premium().read_if_present())]
+    #[schemars(transform = FIELD.premium().since("16.3").read_if_present())]
     pub selective_code_owner_removals: Option<bool>,
     /// Whether the rules cannot be changed in a merge request.
     #[schemars(transform = FIELD.premium())]
@@ -54,6 +56,8 @@ pub static KIND: Kind = Kind {
         place: Place::Optional(operation::APPROVALS_GET),
         create: Create::With(operation::APPROVALS_UPDATE),
         change: Change::Edit(operation::APPROVALS_UPDATE),
+        // It has no id; this is what every release shows.
+        rows: Rows { keys: &["reset_approvals_on_push"], also: &[] },
         ..Home::PLAIN
     }],
     rules: &Settings,

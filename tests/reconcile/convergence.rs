@@ -22,6 +22,7 @@ const APART: &[(&str, &str)] = &[
         "settings.default_branch",
         "it needs a repository; see `a_default_branch_is_set_with_the_readme`",
     ),
+    ("approvals.selective_code_owner_removals", "release 15.8 has it not"),
     ("settings.file_template_project_id", "it needs a project of the group"),
     ("members.override", "only groups that follow a directory have it"),
     ("members.membership", "only top-level groups have it"),

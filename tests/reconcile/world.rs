@@ -209,7 +209,9 @@ impl World {
         {
             return Ok(Outcome { plan, applied: None, events: Vec::new() });
         }
-        let (approved, _) = plan.approve(Policy::default()).map_err(|blocked| blocked.0).unwrap();
+        let (approved, _) = plan
+            .approve(Policy::default())
+            .unwrap_or_else(|blocked| panic!("{}: {:#?}", blocked.0, plan.incomplete));
         let writer = WriteClient::new(observer.client().clone());
         let apply = Apply {
             desired: &desired,
