@@ -45,12 +45,19 @@ fn the_sections_are_these_in_this_order() {
             "members",
             "shares",
             "protected_branches",
+            "protected_tags",
+            "approvals",
+            "approval_rules",
+            "labels",
             "hooks",
             "push_rule",
             "archived"
         ]
     );
-    assert_eq!(of(Scope::Group), ["create", "settings", "members"]);
+    assert_eq!(
+        of(Scope::Group),
+        ["create", "settings", "variables", "members", "shares", "labels", "hooks", "push_rule"]
+    );
     for (at, section) in sections() {
         let found = kinds::section(section.home.scope, section.section);
         assert!(found.is_some_and(|found| found.noun == section.noun), "{at}");
@@ -302,11 +309,17 @@ fn samples(schema: &Json) -> Vec<Json> {
 }
 
 /// What a service that keeps what it is sent answers, under the names of its answers; text that is
-/// empty comes back as `null`.
+/// empty comes back as `null`, and a list of ids as a list of what they are the ids of.
 fn echo(table: &Table, body: &Fields, absent: &Json) -> Object {
     let live = |(sent, value): (&String, &Value)| {
         let spec = table.specs().iter().find(|spec| spec.field.sent_name(&spec.name) == sent)?;
-        let value = if *value == Value::from("") { absent.clone() } else { value.plain()?.clone() };
+        let value = match value.plain()? {
+            Json::String(text) if text.is_empty() => absent.clone(),
+            Json::Array(ids) if spec.field.names.is_some() => {
+                ids.iter().map(|id| json!({"id": id})).collect()
+            }
+            other => other.clone(),
+        };
         Some((spec.field.live_name(&spec.name)?.to_owned(), value))
     };
     body.iter().filter_map(live).collect()

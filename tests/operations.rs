@@ -166,6 +166,18 @@ fn what_is_required_is_known_by_name() {
         ("hook-add", vec!["url"]),
         ("hook-edit", vec!["url"]),
         ("protected-branch-add", vec!["name"]),
+        ("protected-tag-add", vec!["name"]),
+        ("group-create", vec!["path"]),
+        ("group-share", vec!["group_id", "group_access"]),
+        ("group-hook-add", vec!["url"]),
+        ("group-hook-edit", vec!["url"]),
+        ("group-variable-create", vec!["key", "value"]),
+        ("group-variable-update", vec!["value"]),
+        ("label-create", vec!["name", "color"]),
+        ("group-label-create", vec!["name", "color"]),
+        ("label-edit", vec![]),
+        ("approval-rule-add", vec!["name", "approvals_required"]),
+        ("approval-rule-edit", vec![]),
         ("user-find", vec!["username"]),
     ] {
         assert_eq!(named(find(id), |p| p.required && p.place != Place::Path), required, "{id}");
@@ -174,7 +186,7 @@ fn what_is_required_is_known_by_name() {
         .filter(|row| !named(row, |p| p.required && p.place != Place::Path).is_empty())
         .map(|row| row.id)
         .collect();
-    assert_eq!(with.len(), 18, "{with:?}");
+    assert_eq!(with.len(), 28, "{with:?}");
     assert_eq!(find("project-create").one_of, ["name", "path"]);
 }
 

@@ -56,8 +56,8 @@ fn an_editor_accepts_what_undrift_accepts() {
         json!({"kind": "Acknowledge", "guard": "removal", "at": "a/b"}),
         json!({"kind": "Acknowledge", "guard": "removals", "at": "a/b", "path": "a/b"}),
         json!({"kind": "Group"}),
-        json!({"kind": "Group", "path": "a", "settings": {}}),
-        json!({"kind": "Group", "path": "a", "unlisted": {"hooks": "fail"}}),
+        json!({"kind": "Group", "path": "a", "settings": {"archived": true}}),
+        json!({"kind": "Group", "path": "a", "unlisted": {"protected_tags": "fail"}}),
     ] {
         assert!(!validator.is_valid(&refused), "{refused}");
     }

@@ -54,13 +54,17 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
     specs
         .filter(|(_, spec)| spec.field.accepted.on(route))
         .map(|(section, spec)| Parameter {
-            required: is_required(section, spec),
+            required: is_required(section, spec, route),
             ..parameter(&spec.name, &spec.schema, &spec.field)
         })
         .collect()
 }
 
-fn is_required(section: Section, spec: &Spec) -> bool {
+/// An edit needs no more than what it has to repeat.
+fn is_required(section: Section, spec: &Spec, route: Route) -> bool {
+    if route == Route::Edit && !spec.field.with_every_edit {
+        return false;
+    }
     let by_schema = section.table().schema["required"]
         .as_array()
         .is_some_and(|names| names.iter().any(|name| *name == *spec.name));

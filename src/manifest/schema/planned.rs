@@ -4,9 +4,7 @@
 pub(in crate::manifest) const PLANNED_DOCUMENTS: [&str; 2] = ["Defaults", "Profile"];
 
 /// The keys of a `Project` that are to come. One that has come is known, and not looked up here.
-pub(in crate::manifest) const PLANNED_KEYS: [&str; 31] = [
-    "approval_rules",
-    "approvals",
+pub(in crate::manifest) const PLANNED_KEYS: [&str; 27] = [
     "badges",
     "branches",
     "custom_attributes",
@@ -20,7 +18,6 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 31] = [
     "inherit",
     "integrations",
     "job_token_scope",
-    "labels",
     "merge_request_approvals",
     "milestones",
     "pages_domains",
@@ -28,7 +25,6 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 31] = [
     "pipeline_schedules",
     "previously",
     "protected_environments",
-    "protected_tags",
     "push_mirrors",
     "remote_mirrors",
     "schedules",
