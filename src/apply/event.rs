@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{address::Address, api::ApiError, cause::Cause, diff::Action};
+use crate::{address::Address, api::ApiError, cause::Cause, diff::Action, field::Scope};
 
 /// Something that happened while a plan was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Event {
 /// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct StepResult {
+    /// Whether it was about a group or a project, or about something in one.
+    pub scope: Scope,
     /// The object.
     pub address: Address,
     /// What was to be done to it.

@@ -286,7 +286,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     fn end(&self, ended: &mut Ended, step: &Step, outcome: Outcome) {
-        let result = StepResult { address: step.address.clone(), action: step.action, outcome };
+        let (scope, address, action) = (step.scope, step.address.clone(), step.action);
+        let result = StepResult { scope, address, action, outcome };
         if step.address.section.is_none() && result.outcome.is_success() {
             self.appeared();
         }

@@ -230,6 +230,7 @@ impl<'a> Comparing<'a> {
         let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
         changes.extend(forgotten);
         let step = Step::new(
+            self.context.target.scope,
             self.address.clone(),
             Action::Update,
             self.entry.origin.clone(),
@@ -320,6 +321,7 @@ impl<'a> Comparing<'a> {
         });
         let effects = self.effects(user, &Object::new());
         let step = Step::new(
+            self.context.target.scope,
             self.address.clone(),
             Action::Create,
             self.entry.origin.clone(),

@@ -242,7 +242,14 @@ fn removal(
         after: Shown::Absent,
         origin: None,
     });
-    let step = Step::new(address, Action::Delete, origin.clone(), changes.collect(), sends);
+    let step = Step::new(
+        context.target.scope,
+        address,
+        Action::Delete,
+        origin.clone(),
+        changes.collect(),
+        sends,
+    );
     let effects = section.rules.effects(user_of(section, live), &live.fields, &Object::new());
     Some(Step { effects, ..step.of(live) })
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::{
     address::Address,
+    field::Scope,
     kind::{self, Effect, LiveEntry},
     kinds,
     operation::{Request, Write},
@@ -72,6 +73,8 @@ pub struct Edge {
 /// One object to create, change or remove.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Step {
+    /// Whether it is about a group or a project, or about something in one.
+    pub scope: Scope,
     /// The object.
     pub address: Address,
     /// What is done to it.
@@ -110,6 +113,7 @@ pub struct Step {
 impl Step {
     /// A step that nothing else is known of yet.
     pub fn new(
+        scope: Scope,
         address: Address,
         action: Action,
         origin: Origin,
@@ -117,6 +121,7 @@ impl Step {
         sends: Vec<kind::Call>,
     ) -> Self {
         Self {
+            scope,
             address,
             action,
             replaces: sends.iter().any(|call| call.restores),

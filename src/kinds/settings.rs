@@ -1,7 +1,7 @@
 //! The settings of a project (reference 2, 4.3; reference 1, 2.8) and of a group.
 //!
 //! They are part of the container's own object and come into being along with it: see
-//! [`super::creation`]. The fields are in [`fields`] and [`group`].
+//! `creation`. The fields are in [`fields`] and [`group`].
 
 pub mod fields;
 pub mod group;

@@ -447,7 +447,14 @@ impl Planning<'_> {
             let problem = diff::problem(unable, self.address, |_| origin.clone());
             Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
         })?;
-        let step = Step::new(self.address.clone(), Action::Create, origin, changes, sends);
+        let step = Step::new(
+            self.declared.scope,
+            self.address.clone(),
+            Action::Create,
+            origin,
+            changes,
+            sends,
+        );
         let after = forms::plain(&values);
         let effects = along().flat_map(|(_, s)| s.of.rules.effects(None, &Object::new(), &after));
         let visibility = effects.filter(|effect| matches!(effect, Effect::Visibility { .. }));

@@ -207,7 +207,14 @@ mod tests {
 
     fn step(container: &Container, section: &'static str) -> Step {
         let address = container.address().section(section);
-        Step::new(address, Action::Update, container.origin.clone(), Vec::new(), Vec::new())
+        Step::new(
+            container.scope,
+            address,
+            Action::Update,
+            container.origin.clone(),
+            Vec::new(),
+            Vec::new(),
+        )
     }
 
     /// The answer to an edit may be older than what another step came to meanwhile.

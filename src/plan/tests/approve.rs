@@ -35,7 +35,7 @@ fn unread(project: usize) -> Incomplete {
 fn plan(projects: usize) -> Plan {
     let step = |project| {
         let address = address(project).section("settings");
-        Step::new(address, Action::Update, origin(1), Vec::new(), Vec::new())
+        Step::new(Scope::Project, address, Action::Update, origin(1), Vec::new(), Vec::new())
     };
     let findings = Findings { steps: (0..projects).map(step).collect(), ..Findings::default() };
     Plan { findings, projects, ..Plan::default() }

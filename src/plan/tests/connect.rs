@@ -10,7 +10,10 @@ use crate::{
 /// A step of the section of the container at `path`.
 fn at(path: &str, section: &'static str, effects: Vec<Effect>) -> Step {
     let address = Address::container(path.into()).section(section).entry("x");
-    Step { effects, ..Step::new(address, Action::Update, origin(1), Vec::new(), Vec::new()) }
+    Step {
+        effects,
+        ..Step::new(Scope::Project, address, Action::Update, origin(1), Vec::new(), Vec::new())
+    }
 }
 
 /// What each step comes after.
@@ -24,7 +27,14 @@ fn what_needs_the_id_of_a_group_comes_after_its_creation() {
     let body = Fields::from([("group_id".to_owned(), id_of("acme/new").into())]);
     let request = SHARE_CREATE.request().arg("id", 7).fields(body).naming(["group_id".into()]);
     let address = Address::container("acme/shop".into()).section("shares").entry("acme/new");
-    let share = Step::new(address, Action::Create, origin(1), Vec::new(), vec![request.into()]);
+    let share = Step::new(
+        Scope::Project,
+        address,
+        Action::Create,
+        origin(1),
+        Vec::new(),
+        vec![request.into()],
+    );
     let mut steps = vec![share, at("acme/new", "members", access(3, 0, 30))];
     assert!(connect(&mut steps).is_empty());
     assert_eq!(edges(&steps), [vec!["acme/new"], vec![]]);
@@ -109,7 +119,10 @@ fn a_level_below_one_that_the_run_gives_above_is_a_problem() {
 fn a_rule_waits_for_access_from_a_group_above() {
     let in_group = |path: &str, section: &'static str, effects: Vec<Effect>| {
         let address = Address::container(path.into()).section(section).entry("x");
-        Step { effects, ..Step::new(address, Action::Create, origin(1), Vec::new(), Vec::new()) }
+        Step {
+            effects,
+            ..Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), Vec::new())
+        }
     };
     let gives = |path: &str| in_group(path, "members", access(3, 0, 30));
     let needs = in_group("acme/web/shop", "protected_branches", vec![Effect::NeedsAccess(3)]);

@@ -125,7 +125,8 @@ fn wider_visibility_is_refused() {
 #[test]
 fn weaker_protection_is_refused() {
     let address = Address::container("acme/shop".into()).section("settings");
-    let step = Step::new(address, Action::Update, origin(4), Vec::new(), Vec::new());
+    let step =
+        Step::new(Scope::Project, address, Action::Update, origin(4), Vec::new(), Vec::new());
     let weakens = |how: &str| Effect::Weakens(how.to_owned());
     let step = Step { effects: vec![weakens("let guests push"), weakens("allow force")], ..step };
     let declared = shop(&json!({}), Unlisted::Report);

@@ -37,7 +37,10 @@ fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
     let section = section.map(|name| crate::kinds::section(Scope::Project, name).unwrap().section);
     let address = section.map_or_else(|| own.clone(), |section| own.section(section));
     let address = parts.next().map_or_else(|| address.clone(), |entry| address.entry(entry));
-    Step { effects, ..Step::new(address, action, origin(1), Vec::new(), Vec::new()) }
+    Step {
+        effects,
+        ..Step::new(Scope::Project, address, action, origin(1), Vec::new(), Vec::new())
+    }
 }
 
 pub(super) fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {

@@ -14,7 +14,7 @@ use crate::{
 };
 
 use super::{
-    change::{sign, tail},
+    change::{named, sign, tail},
     heading,
     notes::told,
 };
@@ -44,8 +44,9 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
             canvas.line(&Line::default().put(Paint::Bold, last));
         }
         let (paint, sign) = sign(step.action);
-        let line =
-            Line::indented(2).put(paint, format!("{sign} {}", tail(&step.address))).text("  ");
+        let line = Line::indented(2)
+            .put(paint, format!("{sign} {}", named(step.scope, &step.address)))
+            .text("  ");
         let (paint, word) = outcome(&step.outcome);
         let line = line.put(paint, word);
         canvas.line(&match step.outcome.cause() {

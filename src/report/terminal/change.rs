@@ -5,6 +5,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::{
     address::Address,
     diff::{Action, Change, Edge, Shown, Step},
+    field::Scope,
     kinds,
     origin::Origin,
     report::canvas::{Canvas, Crowded, Line, Paint},
@@ -22,7 +23,8 @@ const WIDEST_NAME: usize = 36;
 pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
     for step in steps {
         let (paint, sign) = sign(step.action);
-        let head = Line::indented(2).put(paint, format!("{sign} {}", tail(&step.address)));
+        let head =
+            Line::indented(2).put(paint, format!("{sign} {}", named(step.scope, &step.address)));
         if origins {
             canvas.line_from(head, &step.origin, Crowded::Wrap);
         } else {
@@ -65,10 +67,15 @@ pub(super) const fn sign(action: Action) -> (Paint, char) {
     }
 }
 
-/// An address without its project, spelt out for reading.
+/// The address of what is in a container of `scope` without that, spelt out for reading.
+pub(super) fn named(scope: Scope, address: &Address) -> String {
+    if address.section.is_some() { tail(address) } else { scope.noun().to_owned() }
+}
+
+/// An address without its container, spelt out for reading.
 pub(super) fn tail(address: &Address) -> String {
     match (address.section, &address.entry) {
-        (None, _) => "project".into(),
+        (None, _) => "itself".into(),
         (Some(section), None) => section.into(),
         (Some(section), Some(entry)) => format!("{section}/{entry}"),
     }

@@ -14,6 +14,7 @@ use crate::{
     apply::{Applied, Mismatch, MismatchReason, Outcome, StepResult},
     desired::{Container, Desired, Guard},
     diff::{Action, Findings, Incomplete, Note, Problem, Reason, Refusal},
+    field::Scope,
     kind::{Created, Id, Namespace, NamespaceOwner, Target},
     live::{
         Caller, Live, Presence,
@@ -272,6 +273,7 @@ pub(in crate::report) fn applied_somehow() -> Applied {
     ];
     let actions = [Action::Create, Action::Update, Action::Delete].into_iter().cycle();
     let steps = outcomes.into_iter().zip(actions).map(|(outcome, action)| StepResult {
+        scope: Scope::Project,
         address: variable.clone(),
         action,
         outcome,
