@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 
 use undrift::{
-    kinds::operations::{page, parameters},
+    field::Scope,
+    kinds::operations::{Reach, page, parameters, reach},
     operation::{Answer, AnyOp, Method, OPERATIONS, Operation, Parameter, Place, Type},
 };
 
@@ -52,6 +53,19 @@ fn every_operation_of_the_reference_is_a_row_and_every_row_one_of_them() {
         .collect();
     assert_eq!(own.iter().map(String::as_str).collect::<BTreeSet<_>>(), facts);
     assert_eq!(own.len(), facts.len());
+}
+
+/// How many operations of the reference are reached by declaring, by reading, and as acts alone. None
+/// is out of reach: `undrift call` takes all.
+#[test]
+fn every_operation_of_the_reference_is_reached() {
+    let of_reference = || rows().filter(|row| row.source != "supporting").map(reach);
+    let declaring = of_reference().filter(|reach| matches!(reach, Reach::Declaring(..))).count();
+    let reading = of_reference().filter(|reach| *reach == Reach::Reading).count();
+    assert_eq!((declaring, reading, of_reference().count()), (31, 5, 68));
+    assert_eq!(reach(find("project-archive")), Reach::Declaring(Scope::Project, "archived"));
+    assert_eq!(reach(find("group-create")), Reach::Declaring(Scope::Group, "create"));
+    assert_eq!(reach(find("project-star")), Reach::Calling);
 }
 
 #[test]

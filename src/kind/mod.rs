@@ -89,6 +89,8 @@ pub struct Home {
     pub change: Change,
     /// How an entry goes; `None` if undrift never removes one.
     pub delete: Option<Op<Write>>,
+    /// What [`Rules::calls`] sends besides.
+    pub acts: &'static [Op<Write>],
     /// What addresses an entry in requests; the first is its handle.
     pub handle: &'static [Handle],
     /// What, as the service calls it, tells live entries from each other, and without what else a
@@ -119,6 +121,7 @@ impl Home {
         create: Create::Rules,
         change: Change::Rules,
         delete: None,
+        acts: &[],
         handle: &[],
         rows: Rows::with_id(&[]),
         seen_from: crate::level::MAINTAINER,
@@ -293,6 +296,32 @@ impl Section {
     /// Text that tells an entry from others in addresses; the same for two that are the same thing.
     pub fn name(self, fields: &Object) -> String {
         self.rules.identify(self, fields).name
+    }
+
+    /// The operations that write it.
+    pub fn writes(self) -> impl Iterator<Item = Op<Write>> {
+        let create = match self.home.create {
+            Create::With(op) => Some(op),
+            Create::Container | Create::Rules => None,
+        };
+        let change = match self.home.change {
+            Change::Edit(op) | Change::EditOrReplace(op) => Some(op),
+            Change::Replace | Change::Rules => None,
+        };
+        create
+            .into_iter()
+            .chain(change)
+            .chain(self.home.delete)
+            .chain(self.home.acts.iter().copied())
+    }
+
+    /// The operations that read its live entries, where they are no part of the container's object.
+    pub fn reads(self) -> impl Iterator<Item = Op<Read>> {
+        let own = match self.home.place {
+            Place::List(op) | Place::Optional(op) => Some(op),
+            Place::Itself(_) | Place::Object | Place::In(_) => None,
+        };
+        own.into_iter().chain(self.home.beside.map(|beside| beside.list))
     }
 
     /// The lowest tier of the service that has it at all.

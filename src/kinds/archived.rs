@@ -33,7 +33,13 @@ pub static KIND: Kind = Kind {
     shape: Shape::Switch,
     identity: &[],
     required: &[],
-    homes: &[Home { scope: Scope::Project, fields: &TABLE, place: Place::Object, ..Home::PLAIN }],
+    homes: &[Home {
+        scope: Scope::Project,
+        fields: &TABLE,
+        place: Place::Object,
+        acts: &[operation::PROJECT_ARCHIVE, operation::PROJECT_UNARCHIVE],
+        ..Home::PLAIN
+    }],
     rules: &Archived,
 };
 

@@ -33,6 +33,7 @@ pub static KIND: Kind = Kind {
             }),
         }),
         rows: Rows::with_id(&["full_path"]),
+        acts: &[operation::GROUP_CREATE],
         ..Home::PLAIN
     }],
     rules: &Group,

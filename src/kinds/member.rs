@@ -94,6 +94,11 @@ pub static KIND: Kind = Kind {
             handle: &[Handle::path("id", "user_id")],
             rows: Rows::with_id(&["username", "access_level"]),
             seen_from: OWNER,
+            acts: &[
+                operation::GROUP_MEMBER_OVERRIDE,
+                operation::GROUP_MEMBER_OVERRIDE_DELETE,
+                operation::GROUP_MEMBER_STATE,
+            ],
             beside: Some(&PENDING),
             ..Home::PLAIN
         },

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use crate::{
     field::{Codec, Field, Readback, Route, Scope, Secrecy, Tier},
     kind::{Section, Spec},
-    operation::{Answer, OPERATIONS, Operation, Parameter, Place, Type},
+    operation::{self, Answer, OPERATIONS, Op, Operation, Parameter, Place, Read, Type},
     value::Json,
 };
 
@@ -126,11 +126,61 @@ fn nested(name: &'static str, property: &'static Json) -> Parameter {
     parameter(name, property, Box::leak(Box::new(Field::of(property))))
 }
 
+/// How an operation is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// By declaring what is in this section of groups or projects.
+    Declaring(Scope, &'static str),
+    /// By what every plan reads.
+    Reading,
+    /// As an act, with `undrift call` alone.
+    Calling,
+}
+
+impl std::fmt::Display for Reach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Declaring(scope, section) => write!(f, "`{section}` of a {}", scope.noun()),
+            Self::Reading => f.write_str("reading"),
+            Self::Calling => f.write_str("`undrift call`"),
+        }
+    }
+}
+
+/// What is read to find containers, and whom and what they name.
+const LOOKED_UP: [Op<Read>; 11] = [
+    operation::CURRENT_USER,
+    operation::USER_FIND,
+    operation::NAMESPACE_GET,
+    operation::NAMESPACE_FIND,
+    operation::GROUP_GET,
+    operation::GROUP_PROJECTS,
+    operation::GROUP_MEMBER_GET_ALL,
+    operation::GROUP_MEMBER_LIST_ALL,
+    operation::PROJECT_GET,
+    operation::PROJECT_LIST,
+    operation::USER_PROJECTS,
+];
+
+/// How `operation` is reached; by what else, `undrift call` takes every operation.
+pub fn reach(operation: &Operation) -> Reach {
+    let is_it = |op: &Operation| op == operation;
+    let of = |section: &Section| {
+        section.writes().any(|op| is_it(op.row())) || section.reads().any(|op| is_it(op.row()))
+    };
+    if LOOKED_UP.iter().any(|op| is_it(op.row())) {
+        return Reach::Reading;
+    }
+    super::everywhere()
+        .find(of)
+        .map_or(Reach::Calling, |section| Reach::Declaring(section.home.scope, section.section))
+}
+
 const INTRODUCTION: &str = "\
 # Operations
 
 Every operation of the service, as `undrift call OPERATION name=value...` takes it. A list is read to its end, unless `page` is given.
-Parameters with a star are required. What a secret is has to come from `@env:NAME` or `@file:PATH`; a file is `@file:PATH` too.
+The last column of the table says by what else an operation is reached. Parameters with a star are required. What a secret is has to come from `@env:NAME` or `@file:PATH`; a file is `@file:PATH` too.
 
 This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test operations` writes it anew.
 ";
@@ -138,16 +188,18 @@ This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test operations` writes
 /// The whole page: an index, then a section for each operation.
 pub fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
-    page += "\n| operation | request | effect | what it does |\n|---|---|---|---|\n";
+    page +=
+        "\n| operation | request | effect | what it does | reached by |\n|---|---|---|---|---|\n";
     for op in OPERATIONS {
         let row = op.row();
         page += &format!(
-            "| [`{0}`](#{0}) | `{1} {2}` | {3} | {4} |\n",
+            "| [`{0}`](#{0}) | `{1} {2}` | {3} | {4} | {5} |\n",
             row.id,
             row.method,
             row.path,
             op.effect(),
-            row.purpose
+            row.purpose,
+            reach(row)
         );
     }
     for op in OPERATIONS {

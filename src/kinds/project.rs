@@ -49,6 +49,7 @@ pub static KIND: Kind = Kind {
             level: None,
         }),
         rows: Rows::with_id(&["path_with_namespace"]),
+        acts: &[operation::PROJECT_CREATE, operation::PROJECT_CREATE_FOR_USER],
         ..Home::PLAIN
     }],
     rules: &Project,

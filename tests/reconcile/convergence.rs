@@ -8,7 +8,11 @@ use undrift::{
     diff::Reason,
     field::{Readback, Scope, Secrecy},
     kind::{Section, Shape, Spec},
-    kinds,
+    kinds::{
+        self,
+        operations::{Reach, reach},
+    },
+    operation::{OPERATIONS, Operation},
     plan::Plan,
     sandbox::{AbsentDelete, AbsentPushRule, Profile},
 };
@@ -215,6 +219,7 @@ async fn converges(profile: Profile, name: &str) {
         let cases = cases(form);
         world.declare(&cases.iter().map(|case| case.document.clone()).collect::<Vec<_>>());
         let plan = world.converge(&format!("{name}, {form:?}")).await;
+        sends_what_is_known(&world);
         // Every field that can be seen to differ was planned; otherwise nothing was tried.
         for case in &cases {
             let spec = case.spec;
@@ -235,6 +240,25 @@ async fn converges(profile: Profile, name: &str) {
             }
         }
     }
+}
+
+/// Nothing is sent that the page of operations does not know to be sent.
+fn sends_what_is_known(world: &World) {
+    let is_known = |request: &str| {
+        let (method, path) = request.split_once(' ').unwrap();
+        let path = path.split('?').next().unwrap().trim_start_matches("/api/v4");
+        let fits = |row: &Operation| {
+            let pattern: Vec<_> = row.path.split('/').collect();
+            let segments: Vec<_> = path.split('/').collect();
+            row.method.as_str() == method
+                && pattern.len() == segments.len()
+                && pattern.iter().zip(segments).all(|(p, s)| p.starts_with(':') || *p == s)
+        };
+        let rows = OPERATIONS.iter().map(|op| op.row()).filter(|row| fits(row));
+        rows.into_iter().any(|row| reach(row) != Reach::Calling)
+    };
+    let unknown: Vec<_> = world.requests().into_iter().filter(|r| !is_known(r)).collect();
+    assert_eq!(unknown, [] as [String; 0]);
 }
 
 /// The faithful service, each dialect, each case of the hostile profile on its own, and all of
