@@ -26,10 +26,12 @@ use crate::{
 /// impossible is returned.
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     created(steps);
+    let mut problems = too_visible(steps);
     visible(steps);
     let granted = granted(steps);
     people(steps, &granted);
-    below(steps, &granted)
+    problems.extend(below(steps, &granted));
+    problems
 }
 
 /// The paths of the groups above `path`, the nearest first, in lower case.
@@ -63,6 +65,44 @@ fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
         }
         _ => None,
     })
+}
+
+/// Nothing can become more visible than what the same run makes the group that it is in.
+fn too_visible(steps: &[Step]) -> Vec<Problem> {
+    let seen = |step: &Step| visibility(step).map(|(_, after)| after);
+    let groups: HashMap<_, _> = steps
+        .iter()
+        .filter(|step| step.scope == Scope::Group)
+        .filter_map(|step| Some((step.address.path.to_lowercase(), (step, seen(step)?))))
+        .collect();
+    let mut problems = Vec::new();
+    for step in steps.iter().filter(|_| !groups.is_empty()) {
+        let nearest = || above(&step.address.path).find_map(|group| groups.get(&group));
+        if let Some(own) = seen(step)
+            && let Some((group, most)) = nearest()
+            && own > *most
+        {
+            problems.push(more_visible_than(step, own, group, *most));
+        }
+    }
+    problems
+}
+
+fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Problem {
+    let word = |rank: usize| super::guard::VISIBILITIES[rank];
+    let change = step.changes.iter().find(|change| change.field == "visibility");
+    Problem {
+        address: step.address.clone(),
+        code: "more-visible",
+        message: format!(
+            "it would be {} in the group `{}`, which would be {}: the service refuses that",
+            word(own),
+            group.address.path,
+            word(most)
+        ),
+        help: Some(format!("write `visibility: {}`, or widen the group", word(most))),
+        origin: change.and_then(|change| change.origin.clone()).unwrap_or(step.origin.clone()),
+    }
 }
 
 fn visible(steps: &mut [Step]) {

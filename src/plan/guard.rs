@@ -189,7 +189,7 @@ fn word(level: u8) -> &'static str {
 }
 
 /// The visibilities, from the narrowest.
-const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
+pub(super) const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
 
 /// The place of a visibility among them.
 pub(super) fn visibility_rank(word: &str) -> Option<usize> {

@@ -56,7 +56,8 @@ test('groups', async () => {
   assert.equal((await root.Groups.show(`${group.full_path}/below`)).id, below.id);
   assert.deepEqual(ids(await root.Groups.allSubgroups(group.id)), [below.id]);
   assert.deepEqual(ids(await root.Groups.allProjects(group.id, { includeSubgroups: true })), [project.id]);
-  assert.deepEqual(ids(await root.Groups.all({ search: group.path, skipGroups: [group.id] })), []);
+  // A search looks at full paths too.
+  assert.deepEqual(ids(await root.Groups.all({ search: group.path, skipGroups: [group.id] })), [below.id]);
   assert.equal((await root.Projects.share(project.id, other.id, 30)).group_access, 30);
   assert.deepEqual(ids(await root.Groups.allSharedProjects(other.id)), [project.id]);
   await root.Projects.unshare(project.id, other.id);

@@ -96,6 +96,32 @@ fn visibility_rises_from_the_top_and_falls_from_the_bottom() {
 }
 
 #[test]
+fn nothing_becomes_more_visible_than_its_group() {
+    let group =
+        |before: &str, after: &str| Step { scope: Scope::Group, ..seen("acme", before, after) };
+    let problems = |steps: Vec<Step>| -> Vec<String> {
+        let mut steps = steps;
+        connect(&mut steps).into_iter().map(|p| format!("{} {}", p.address, p.message)).collect()
+    };
+    let message =
+        "it would be public in the group `acme`, which would be internal: the service refuses that";
+    let shop = |before: &str, after: &str| seen("acme/web/shop", before, after);
+    for before in ["", "private"] {
+        assert_eq!(
+            problems(vec![group("", "internal"), shop(before, "public")]),
+            [format!("acme/web/shop#settings/x {message}")]
+        );
+    }
+    for (own, above) in [("internal", "internal"), ("private", "public")] {
+        assert_eq!(problems(vec![group("private", above), shop("", own)]), [] as [&str; 0]);
+    }
+    // A project is no group, and another group is another one.
+    let other = Step { scope: Scope::Group, ..seen("acm", "", "private") };
+    let project = seen("acme", "", "private");
+    assert_eq!(problems(vec![other, project, shop("", "public")]), [] as [&str; 0]);
+}
+
+#[test]
 fn a_level_below_one_that_the_run_gives_above_is_a_problem() {
     let problems = |above: Vec<Effect>, here: Vec<Effect>| -> Vec<String> {
         let mut steps = vec![at("acme", "members", above), at("acme/web/shop", "members", here)];
