@@ -190,6 +190,12 @@ impl ApiError {
             && self.refusal().is_some_and(|r| matches!(r.absence, Absence::Route | Absence::Hidden))
     }
 
+    /// 404 because a licence, a flag, a setting or the caller's role hides what was asked for; for some
+    /// things the same is said of what is absent.
+    pub fn is_hidden(&self) -> bool {
+        self.is_not_found() && self.refusal().is_some_and(|r| r.absence == Absence::Hidden)
+    }
+
     /// 401, of this request or of the one that stopped the run.
     pub fn is_unauthorized(&self) -> bool {
         self.cause().status() == Some(401)

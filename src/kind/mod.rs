@@ -98,6 +98,9 @@ pub struct Home {
     pub rows: Rows,
     /// The level of access (reference 1, 2.1) from which on the service shows every entry.
     pub seen_from: u8,
+    /// Whether what is absent is answered like what is hidden from the caller, so that only a caller
+    /// who sees every entry may conclude that it is absent.
+    pub hides_absence: bool,
     /// What the container has to have for the entries to be read and written.
     pub needs: &'static [Capability],
     /// What a list is asked besides, so that it holds what is wanted.
@@ -125,6 +128,7 @@ impl Home {
         handle: &[],
         rows: Rows::with_id(&[]),
         seen_from: crate::level::MAINTAINER,
+        hides_absence: false,
         needs: &[],
         query: &[],
         is_own: |_| true,

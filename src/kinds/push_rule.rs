@@ -80,6 +80,7 @@ pub static KIND: Kind = Kind {
             create: Create::With(operation::GROUP_PUSH_RULE_CREATE),
             change: Change::Edit(operation::GROUP_PUSH_RULE_UPDATE),
             delete: Some(operation::GROUP_PUSH_RULE_DELETE),
+            hides_absence: true,
             ..Home::PLAIN
         },
     ],

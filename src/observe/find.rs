@@ -247,7 +247,7 @@ impl Observer {
         let has_lists = container
             .sections
             .iter()
-            .any(|section| matches!(section.of.home.place, Place::List(_)));
+            .any(|s| matches!(s.of.home.place, Place::List(_)) || s.of.home.hides_absence);
         if has_lists && !self.caller.administrator && seen.facts.level.is_none() {
             seen.lacking.push(PERMISSIONS.to_owned());
         }

@@ -311,7 +311,7 @@ impl Observer {
                 ))
             }
             Place::List(op) => self.list(section, target, op).await,
-            Place::Optional(op) => self.optional(section, target, op).await,
+            Place::Optional(op) => self.optional(section, target, op, sees_all).await,
         };
         match result {
             Err(error) if ends_everything(&error) => Err(error),
@@ -342,15 +342,17 @@ impl Observer {
         self.with_beside(section, target, all).await.map(Collection::Complete)
     }
 
-    /// Reads the one object that is there or not.
+    /// Reads the one object that is there or not, for a caller who `sees_all`, or may not.
     async fn optional(
         &self,
         section: &DeclaredSection,
         target: &Target,
         op: Op<Read>,
+        sees_all: bool,
     ) -> Result<Collection, ApiError> {
         let names: BTreeSet<&str> = section.names().collect();
         let read = |raw: &Object| section.of.read(raw, &|name| names.contains(name));
+        let may_be_absent = section.of.home.hides_absence && sees_all;
         let request = op.request().arg("id", target.id());
         match self.client.get_optional_known(request, section.of.home.rows.keys).await {
             Ok(answer) => {
@@ -359,7 +361,7 @@ impl Observer {
             Err(error)
                 if section.of.is_removable()
                     && error.is_not_found()
-                    && !error.is_unknown_route()
+                    && (!error.is_unknown_route() || (may_be_absent && error.is_hidden()))
                     && !error.is_container_missing() =>
             {
                 Ok(Collection::One(None))

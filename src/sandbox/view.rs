@@ -266,7 +266,7 @@ fn upstream_of(call: &Call<'_>, id: i64) -> Result<Option<Value>, Failure> {
 }
 
 /// The keys of `statistics`; no repository has contents, so all are 0.
-const STATISTICS: [&str; 10] = [
+pub(super) const STATISTICS: [&str; 10] = [
     "commit_count",
     "storage_size",
     "repository_size",

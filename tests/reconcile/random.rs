@@ -157,48 +157,165 @@ fn push_rule() -> impl Strategy<Value = Json> {
     prop_oneof![Just(json!(null)), rule]
 }
 
+fn tag(
+    name: &'static str,
+    members: &[Json],
+    shares: &[Json],
+) -> impl Strategy<Value = Json> + use<> {
+    rows(members, shares).prop_map(move |create| {
+        mapping(vec![("name", Some(name.into())), ("allowed_to_create", create)])
+    })
+}
+
+fn approvals() -> impl Strategy<Value = Json> {
+    (maybe(&booleans()), prop::sample::select(booleans())).prop_map(|(reset, author)| {
+        mapping(vec![
+            ("reset_approvals_on_push", reset),
+            ("merge_requests_author_approval", Some(author)),
+        ])
+    })
+}
+
+fn approval_rule(
+    name: &'static str,
+    members: &[Json],
+    shares: &[Json],
+) -> impl Strategy<Value = Json> + use<> {
+    let some = |entries: &[Json], field: &str| {
+        let names: Vec<_> = entries.iter().map(|entry| entry[field].clone()).collect();
+        let most = names.len();
+        prop::option::of(prop::sample::subsequence(names, 0..=most).prop_map(Json::from))
+    };
+    (0..3_u8, some(members, "user"), some(shares, "group"), maybe(&booleans())).prop_map(
+        move |(required, users, groups, all)| {
+            mapping(vec![
+                ("name", Some(name.into())),
+                ("approvals_required", Some(required.into())),
+                ("users", users),
+                ("groups", groups),
+                ("applies_to_all_protected_branches", all),
+            ])
+        },
+    )
+}
+
+fn label(name: &'static str) -> impl Strategy<Value = Json> {
+    (prop::sample::select(vec!["#ff0000", "#00FF00"]), maybe(&[json!("x"), json!(null)])).prop_map(
+        move |(color, description)| {
+            mapping(vec![
+                ("name", Some(name.into())),
+                ("color", Some(color.into())),
+                ("description", description),
+            ])
+        },
+    )
+}
+
+/// What is declared of a group, and the visibility of a project in it.
+fn group() -> impl Strategy<Value = (Json, &'static str)> {
+    let settings = (
+        prop::sample::select(vec!["private", "internal", "public"]),
+        prop::sample::select(vec!["private", "internal", "public"]),
+        maybe(&[json!("a"), json!(null)]),
+        maybe(&[json!("maintainer"), json!("developer")]),
+        maybe(&[json!(true), json!(false), json!(null)]),
+    );
+    let urls = ["https://a.example.org/x", "https://b.example.org"];
+    (
+        settings,
+        entries(&["A@*", "A@prod/*", "B@*"], variable),
+        entries(&USERS, member),
+        entries(&GROUPS, share),
+        entries(&["bug", "Bug"], label),
+        entries(&urls, hook),
+        push_rule(),
+    )
+        .prop_map(|(settings, variables, members, shares, labels, hooks, push_rule)| {
+            let (visibility, inner, description, creation, devops) = settings;
+            let rank =
+                |word: &str| ["private", "internal", "public"].iter().position(|w| *w == word);
+            let inner = if rank(inner) > rank(visibility) { visibility } else { inner };
+            let settings = mapping(vec![
+                ("visibility", Some(visibility.into())),
+                ("description", description),
+                ("project_creation_level", creation),
+                ("auto_devops_enabled", devops),
+            ]);
+            let sections = json!({
+                "settings": settings,
+                "variables": variables,
+                "members": members,
+                "shares": shares,
+                "labels": labels,
+                "hooks": hooks,
+                "push_rule": push_rule,
+                "unlisted": {
+                    "variables": "delete", "members": "delete", "shares": "delete",
+                    "labels": "delete", "hooks": "delete",
+                },
+            });
+            (sections, inner)
+        })
+}
+
 /// What is declared of a project.
 fn declared() -> impl Strategy<Value = Json> {
     let people = (entries(&USERS, member), entries(&GROUPS, share));
     let with_branches = people.prop_flat_map(|(members, shares)| {
-        let (people, groups) = (members.clone(), shares.clone());
-        let branches = entries(&["main", "release/*"], move |name| branch(name, &people, &groups));
-        (Just(members), Just(shares), branches)
+        let of_branches = (members.clone(), shares.clone());
+        let (of_tags, of_rules) = (of_branches.clone(), of_branches.clone());
+        let branches = entries(&["main", "release/*"], move |name| {
+            branch(name, &of_branches.0, &of_branches.1)
+        });
+        let tags = entries(&["v*", "w*"], move |name| tag(name, &of_tags.0, &of_tags.1));
+        let rules = entries(&["A", "B"], move |name| approval_rule(name, &of_rules.0, &of_rules.1));
+        (Just(members), Just(shares), branches, tags, rules)
     });
+    let approving = (approvals(), entries(&["bug", "Bug"], label));
     let keys = ["A@*", "A@prod/*", "B@*"];
     let urls = ["https://a.example.org/x", "https://B.example.org", "https://c.example.org/?t=1"];
-    (settings(), entries(&keys, variable), with_branches, entries(&urls, hook), push_rule())
-        .prop_map(|(settings, variables, (members, shares, branches), hooks, push_rule)| {
+    let hooks = entries(&urls, hook);
+    (settings(), entries(&keys, variable), with_branches, hooks, push_rule(), approving).prop_map(
+        |(settings, variables, people, hooks, push_rule, (approvals, labels))| {
+            let (members, shares, branches, tags, rules) = people;
             json!({
                 "settings": settings,
                 "variables": variables,
                 "members": members,
                 "shares": shares,
                 "protected_branches": branches,
+                "protected_tags": tags,
+                "approvals": approvals,
+                "approval_rules": rules,
+                "labels": labels,
                 "hooks": hooks,
                 "push_rule": push_rule,
                 "unlisted": {
                     "variables": "delete", "members": "delete", "shares": "delete",
-                    "protected_branches": "delete", "hooks": "delete",
+                    "protected_branches": "delete", "protected_tags": "delete",
+                    "approval_rules": "delete", "labels": "delete", "hooks": "delete",
                 },
             })
-        })
+        },
+    )
 }
 
-/// The documents of a group and a project.
-fn documents(members: &[Json], project_sections: Json) -> Vec<Json> {
-    let group = json!({
-        "kind": "Group", "path": "acme/team", "members": members, "unlisted": {"members": "delete"},
-    });
-    let mut project = project("acme/shop", project_sections);
-    project["create"] = true.into();
-    vec![group, project]
+/// The documents of a group with a project in it, and of another project.
+fn documents((group, inner): (Json, &str), sections: Json) -> Vec<Json> {
+    let mut group = project("acme/team", group);
+    group["kind"] = "Group".into();
+    let site = project("acme/team/site", json!({"settings": {"visibility": inner}}));
+    let mut all = vec![site, group, project("acme/shop", sections)];
+    for document in &mut all {
+        document["create"] = true.into();
+    }
+    all
 }
 
 #[test]
 fn whatever_is_declared_and_whatever_is_there_apply_leaves_nothing_to_do() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let states = (entries(&USERS, member), declared(), entries(&USERS, member), declared());
+    let states = (group(), declared(), group(), declared());
     let config = ProptestConfig {
         cases: 48,
         max_shrink_iters: 200,
@@ -206,10 +323,10 @@ fn whatever_is_declared_and_whatever_is_there_apply_leaves_nothing_to_do() {
         ..ProptestConfig::default()
     };
     TestRunner::new(config)
-        .run(&states, |(old_people, old, people, new)| {
+        .run(&states, |(old_group, old, new_group, new)| {
             runtime.block_on(async {
                 let mut seed = seed(&[]);
-                for path in ["acme/leads", "acme/security", "acme/team"] {
+                for path in GROUPS {
                     seed["groups"].as_array_mut().unwrap().push(json!({"path": path}));
                 }
                 let mut world = World::new(Profile::default(), seed).await;
@@ -221,9 +338,9 @@ fn whatever_is_declared_and_whatever_is_there_apply_leaves_nothing_to_do() {
                     "last-owner:**",
                     "own-access:**",
                 ];
-                world.declare(&documents(&old_people, old.clone()));
+                world.declare(&documents(old_group.clone(), old.clone()));
                 world.converge("from nothing").await;
-                world.declare(&documents(&people, new.clone()));
+                world.declare(&documents(new_group.clone(), new.clone()));
                 world.converge("from something else").await;
             });
             Ok(())

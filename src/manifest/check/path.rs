@@ -5,8 +5,8 @@ use crate::field::Scope;
 /// The characters that may stand between letters and digits.
 const SPECIAL: [char; 3] = ['.', '-', '_'];
 
-/// Checks a full path. The rules for new paths (reference 1, 8: from release 14.9 on) hold only if
-/// the project may be created; older projects keep the paths that they have.
+/// Checks a full path. The rules for new paths hold only if it may be created; what is older keeps
+/// the path that it has. Projects have stricter ones (reference 1, 8: from release 14.9 on).
 ///
 /// # Errors
 /// What is wrong, as a fragment that follows "the path".
@@ -39,16 +39,22 @@ pub(super) fn check(scope: Scope, path: &str, is_new: bool) -> Result<(), &'stat
         return Err("must be shorter: at most 255 characters in each part");
     }
     let own = segments[segments.len() - 1];
+    if !is_new {
+        return Ok(());
+    }
+    if scope == Scope::Group {
+        return if own.len() < 2 || own.ends_with('.') {
+            Err("must have two characters or more in its last part, and no `.` at its end")
+        } else {
+            Ok(())
+        };
+    }
     let is_special = |c: char| SPECIAL.contains(&c);
-    if is_new && (own.starts_with(is_special) || own.ends_with(is_special)) {
+    if own.starts_with(is_special) || own.ends_with(is_special) {
         return Err("must not start or end its last part with `.`, `-` or `_`");
     }
-    if is_new
-        && own
-            .as_bytes()
-            .windows(2)
-            .any(|pair| pair.iter().all(|byte| is_special(char::from(*byte))))
-    {
+    let are_special = |pair: &[u8]| pair.iter().all(|byte| is_special(char::from(*byte)));
+    if own.as_bytes().windows(2).any(are_special) {
         return Err("must not have two of `.`, `-` and `_` in a row in its last part");
     }
     Ok(())
@@ -101,17 +107,22 @@ mod tests {
 
     #[test]
     fn a_group_needs_no_namespace() {
-        for (path, valid) in [
-            ("acme", true),
-            ("acme/web", true),
-            ("", false),
-            ("acme/", false),
-            ("/acme", false),
-            ("-acme", false),
-            ("acme.git", false),
-            (".", false),
+        for (path, old, new) in [
+            ("acme", true, true),
+            ("acme/web", true, true),
+            ("acme/my--team_", true, true),
+            ("a", true, false),
+            ("acme/a", true, false),
+            ("acme.", true, false),
+            ("", false, false),
+            ("acme/", false, false),
+            ("/acme", false, false),
+            ("-acme", false, false),
+            ("acme.git", false, false),
+            (".", false, false),
         ] {
-            assert_eq!(check(Scope::Group, path, false).is_ok(), valid, "{path:?}");
+            let is_valid = |is_new| check(Scope::Group, path, is_new).is_ok();
+            assert_eq!((is_valid(false), is_valid(true)), (old, new), "{path:?}");
         }
     }
 }

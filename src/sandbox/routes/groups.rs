@@ -15,6 +15,7 @@ use super::super::page;
 use super::super::scope::Scope;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::{Namespace, NewGroup};
+use super::super::view;
 use super::group_rules::{self, SHORTEST_PATH, Wanted, in_one_text};
 use super::{
     Route, avatars, custom_attributes, delete, get, group_moves, group_settings, instance, members,
@@ -96,18 +97,8 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value, Fail
 
 /// Nothing has a size here.
 fn statistics() -> Value {
-    const SIZES: [&str; 9] = [
-        "storage_size",
-        "repository_size",
-        "wiki_size",
-        "lfs_objects_size",
-        "job_artifacts_size",
-        "pipeline_artifacts_size",
-        "packages_size",
-        "snippets_size",
-        "uploads_size",
-    ];
-    SIZES.into_iter().map(|name| (name.to_owned(), Value::from(0))).collect()
+    let sizes = view::STATISTICS.into_iter().filter(|name| name.ends_with("_size"));
+    sizes.map(|name| (name.to_owned(), Value::from(0))).collect()
 }
 
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {
