@@ -204,7 +204,9 @@ impl Evidence<'_> {
             let address = &step.address;
             let (section, entry) = (address.section.unwrap_or_default(), address.entry.as_deref());
             let entry = entry.unwrap_or_default();
+            let cause = step.outcome.cause().map(ToString::to_string).unwrap_or_default();
             !step.outcome.is_success()
+                && !cause.starts_with("what was there was put back")
                 && line.starts_with(&format!("{}#{section}/{entry}/", address.path))
         };
         self.second.is_some() && (self.first.is_none() || steps.any(is_it))
