@@ -44,6 +44,7 @@
 //! | an answer lacks a flag that an edit has to repeat | reset by the edit (found by the simulator) | nothing is planned there, unless the flag is declared | `flag-not-shown` |
 //! | the same of a rule that a share takes its grants from | the share was replaced, and the grant not given back (found by the simulator) | the share is not replaced | `flag-not-shown-after-share` |
 //! | an answer hides that the service has tiers | edited where the plan showed a replacement (found by the simulator) | changed meanwhile: the next run does it | `tier-not-shown` |
+//! | two runs at once replace the same variable | the one that failed said that what was there was put back (found by the simulator) | it says that someone else added it anew | `replaced-by-two` |
 //!
 //! What got through further up, in the plan itself, and what shows that it does not any more: tests
 //! in `src/plan/tests`, `src/diff/tests.rs`, `tests/reconcile` and here.

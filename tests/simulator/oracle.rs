@@ -131,7 +131,10 @@ impl Evidence<'_> {
             let after = truth.undeclared(documents);
             let gone = |line: &&String| {
                 let rest = line.strip_prefix(OF_DECLARED);
-                rest.is_some_and(|rest| replaced.iter().any(|entry| rest.starts_with(&**entry)))
+                rest.is_some_and(|rest| {
+                    replaced.iter().any(|entry| rest.starts_with(&**entry))
+                        || self.is_replaced_twice(rest)
+                })
             };
             for lost in before.difference(&after).filter(|line| !gone(line)) {
                 found.push(Violation {
@@ -192,6 +195,23 @@ impl Evidence<'_> {
         }
     }
 
+    /// Whether one of two runs at once may have added anew, knowing only what is declared, what the
+    /// other one had just removed to replace it. That one says so, unless it was killed.
+    fn is_replaced_twice(&self, line: &str) -> bool {
+        let runs = [self.first, self.second].into_iter().flatten();
+        let mut steps = runs.flat_map(|ran| &ran.applied).flat_map(|applied| &applied.steps);
+        let is_it = |step: &StepResult| {
+            let address = &step.address;
+            let (section, entry) = (address.section.unwrap_or_default(), address.entry.as_deref());
+            let entry = entry.unwrap_or_default();
+            let cause = step.outcome.cause().map(ToString::to_string).unwrap_or_default();
+            !step.outcome.is_success()
+                && !cause.starts_with("what was there was put back")
+                && line.starts_with(&format!("{}#{section}/{entry}/", address.path))
+        };
+        self.second.is_some() && (self.first.is_none() || steps.any(is_it))
+    }
+
     /// What the run says was done is so, and success means that everything is.
     fn honest(&self, state: &State, found: &mut Vec<Violation>) {
         for (ran, who) in [(self.first, Who::First), (self.second, Who::Second)] {
@@ -227,8 +247,8 @@ impl Evidence<'_> {
         }
     }
 
-    /// A share or a protection that was there, and that the manifest wants, is not gone without a
-    /// word: what replaces it says so, and does not exit with success.
+    /// A share, a protection or a variable that was there, and that the manifest wants, is not gone
+    /// without a word: what replaces it says so, and does not exit with success.
     fn nothing_vanishes(&self, state: &State, found: &mut Vec<Violation>) {
         let Some(ran) = self.first.filter(|_| self.second.is_none() && state.foreign.is_empty())
         else {
@@ -250,7 +270,11 @@ impl Evidence<'_> {
                     || applied.mismatches.iter().any(|mismatch| is_it(&mismatch.address))
             });
             // As long as the run goes on, it tries at least to put back what it took away.
-            let list = if *section == "shares" { "/share" } else { "/protected_branches" };
+            let list = match *section {
+                "shares" => "/share",
+                "variables" => "/variables",
+                _ => "/protected_branches",
+            };
             let mut adds = state.sent.iter().filter(|sent| {
                 sent.who == Who::First && sent.method == "POST" && sent.target.ends_with(list)
             });
@@ -294,6 +318,15 @@ impl Evidence<'_> {
         }
         let section = section_of(what);
         let path = what.split('#').next().unwrap_or_default();
+        // What names a group holds its id, whatever becomes of its path.
+        let first = &self.documents()[0];
+        let lost_its_name = |(_, act): &(Duration, Act)| matches!(act, Act::Rename | Act::Delete);
+        if first["kind"] == "Group"
+            && first["path"] != path
+            && state.foreign.iter().any(lost_its_name)
+        {
+            return true;
+        }
         let is_group = self.before.0.get(path).is_some_and(|there| there.is_group);
         let scope = if is_group { "groups" } else { "projects" };
         let project = format!("/{scope}/{}", path.replace('/', "%2F"));

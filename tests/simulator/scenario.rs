@@ -35,6 +35,8 @@ pub(crate) struct Scenario {
     projects: Vec<Json>,
     /// Groups that the first project is shared with, each with its level.
     shares: Vec<(&'static str, u8)>,
+    /// What else is added, each with the path of the list that it goes to.
+    added: Vec<(&'static str, Json)>,
     /// Protections of the first project that name who is there only now.
     protections: Vec<Json>,
     documents: Vec<Json>,
@@ -60,6 +62,7 @@ impl Scenario {
             groups: Vec::new(),
             projects: projects.to_vec(),
             shares: Vec::new(),
+            added: Vec::new(),
             protections: Vec::new(),
             documents: documents.to_vec(),
             acknowledged: &[],
@@ -105,6 +108,9 @@ impl Scenario {
             let body = json!({"group_id": id(group), "group_access": level});
             call("POST", "/projects/1/share", &body);
         }
+        for (list, body) in &self.added {
+            call("POST", list, body);
+        }
         for protection in &self.protections {
             let mut body = protection.clone();
             for list in ["allowed_to_push", "allowed_to_merge"] {
@@ -123,8 +129,17 @@ impl Scenario {
         Self { tier, ..self }
     }
 
-    fn group(mut self, path: &str, members: Json) -> Self {
-        self.groups.push(json!({"path": path, "visibility": "public", "members": members}));
+    fn group(self, path: &str, members: Json) -> Self {
+        self.group_seen_by(path, "public", members)
+    }
+
+    fn group_seen_by(mut self, path: &str, visibility: &str, members: Json) -> Self {
+        self.groups.push(json!({"path": path, "visibility": visibility, "members": members}));
+        self
+    }
+
+    fn added(mut self, list: &'static str, body: Json) -> Self {
+        self.added.push((list, body));
         self
     }
 
@@ -477,9 +492,18 @@ pub(crate) fn all() -> Vec<Scenario> {
     );
     maintainer.token = MAINTAINER;
     all.extend([resend, maintainer]);
-    let later = [of_groups(), of_shares(), of_protections(), of_steps_that_open()];
+    let later = [
+        of_groups(),
+        of_shares(),
+        of_protections(),
+        of_steps_that_open(),
+        of_new_groups(),
+        of_parts_of_groups(),
+        of_visibility(),
+    ];
     let later = later.into_iter().flatten();
-    all.extend(later.map(|scenario| scenario.acknowledging(&["protection:**"])));
+    let acknowledged = &["protection:**", "visibility:**"];
+    all.extend(later.map(|scenario| scenario.acknowledging(acknowledged)));
     all
 }
 
@@ -666,5 +690,127 @@ fn of_steps_that_open() -> Vec<Scenario> {
         ),
         new("ci-on", without_ci, json!({"settings": ci("enabled"), "variables": variables})),
         new("ci-off", there, json!({"settings": ci("disabled"), "variables": variables})),
+    ]
+}
+
+/// A group that is declared.
+fn declared_group(path: &str, sections: Json) -> Json {
+    let mut document = json!({"kind": "Group", "path": path});
+    document.as_object_mut().unwrap().extend(sections.as_object().unwrap().clone());
+    document
+}
+
+/// Groups that are not there, what is in them, and what names them.
+fn of_new_groups() -> Vec<Scenario> {
+    let settings = json!({"description": "new", "visibility": "internal", "project_creation_level": "maintainer"});
+    let guild = json!({"group": "guild", "group_access": "developer"});
+    let rule = json!({"name": "main", "allowed_to_push": [{"group": "guild"}, {"access_level": "maintainer"}]});
+    let empty = json!({"create": true, "settings": {"visibility": "public"}});
+    vec![
+        Scenario::new(
+            "group-create",
+            &[],
+            &[
+                declared_group(
+                    "acme/crew",
+                    json!({"create": true, "settings": settings, "members": [person("carol", "developer")]}),
+                ),
+                declared_at(
+                    "acme/crew/app",
+                    json!({"create": true, "variables": [
+                        variable("A", "v"), {"key": "S", "value": {"env": "VALUE"}, "masked": true},
+                    ]}),
+                ),
+            ],
+        ),
+        Scenario::new(
+            "group-create-tree",
+            &[],
+            &[
+                declared_group("tree", empty.clone()),
+                declared_group(
+                    "guild",
+                    json!({"create": true, "settings": {"visibility": "internal"}}),
+                ),
+                declared_group(
+                    "tree/sub",
+                    json!({"create": true, "settings": {"visibility": "internal"}, "shares": [guild]}),
+                ),
+                declared_at(
+                    "tree/sub/app",
+                    json!({
+                        "create": {"initialize_with_readme": true},
+                        "shares": [guild], "protected_branches": [rule],
+                    }),
+                ),
+            ],
+        ),
+        Scenario::new(
+            "group-create-named",
+            &[there(json!({}))],
+            &[
+                declared_group("guild", empty),
+                declared(json!({"shares": [guild], "protected_branches": [rule]})),
+            ],
+        ),
+    ]
+}
+
+/// What groups have besides members.
+fn of_parts_of_groups() -> Vec<Scenario> {
+    let of_team = |name, sections| {
+        Scenario::new(name, &[], &[declared_group("team", sections)]).group("team", json!([]))
+    };
+    let scoped =
+        |scope: &str, value: &str| json!({"key": "A", "environment_scope": scope, "value": value});
+    let list = "/groups/team/variables";
+    vec![
+        of_team("group-variable-scopes", json!({"variables": [scoped("prod", "new")]}))
+            .added(list, scoped("*", LIVE))
+            .added(list, {
+                let mut old = scoped("prod", "old");
+                old["protected"] = true.into();
+                old
+            })
+            .added(list, scoped("test", "other")),
+        of_team(
+            "group-sections",
+            json!({
+                "settings": {"description": "new"},
+                "variables": [variable("A", "new"), {"key": "S", "value": {"env": "VALUE"}, "masked": true}],
+                "labels": [
+                    {"name": "bug", "color": "#112233"}, {"name": "idea", "color": "#445566"},
+                    {"name": "gone", "state": "absent"},
+                ],
+                "hooks": [{"url": "https://h.example.org/x", "issues_events": true, "token": {"env": "HOOK_TOKEN"}}],
+                "push_rule": {"commit_message_regex": "^b"},
+                "shares": [{"group": "guild", "group_access": "maintainer"}],
+            }),
+        )
+        .group("guild", json!([]))
+        .added(list, variable("A", "old"))
+        .added("/groups/team/labels", json!({"name": "bug", "color": "#FFFFFF", "description": "kept"}))
+        .added("/groups/team/labels", json!({"name": "gone", "color": "#FFFFFF"}))
+        .added("/groups/team/push_rule", json!({"commit_message_regex": "^a"})),
+    ]
+}
+
+/// Groups and what is in them, shown to more people and to fewer.
+fn of_visibility() -> Vec<Scenario> {
+    let new = |name, before: &str, after: &str| {
+        let seen = json!({"settings": {"visibility": after}});
+        let there = with_path("team/sub/app", json!({"settings": {"visibility": before}}));
+        let documents = [
+            declared_group("team", seen.clone()),
+            declared_group("team/sub", seen.clone()),
+            declared_at("team/sub/app", seen),
+        ];
+        Scenario::new(name, &[there], &documents)
+            .group_seen_by("team", before, json!([]))
+            .group_seen_by("team/sub", before, json!([]))
+    };
+    vec![
+        new("group-visibility-wide", "private", "internal"),
+        new("group-visibility-narrow", "public", "private"),
     ]
 }

@@ -152,7 +152,8 @@ pub(crate) enum Damage {
     NoHeaders,
 }
 
-/// What somebody else does to the first project of a scenario.
+/// What somebody else does to the first project or group of a scenario; what no group has, to the
+/// first project.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Act {
@@ -188,10 +189,12 @@ pub(crate) enum Act {
     Rename,
     /// Deletes it.
     Delete,
+    /// Creates the first of those declared that are not there, with nothing of what is declared.
+    Create,
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Settings,
         Self::AddVariable,
         Self::RotateVariable,
@@ -208,6 +211,7 @@ impl Act {
         Self::Unarchive,
         Self::Rename,
         Self::Delete,
+        Self::Create,
     ];
 
     /// Whether the project is then another one, so that what is declared cannot be reached by

@@ -159,11 +159,12 @@ impl World {
 
     /// Does what somebody else does; whether the service lets them.
     fn act(&self, act: Act) -> bool {
-        let document = &self.prepared.documents()[0];
-        let path = document["path"].as_str().unwrap().replace('/', "%2F");
-        let is_group = document["kind"] == "Group";
-        let scope = if is_group { "groups" } else { "projects" };
-        let project = format!("/{scope}/{path}");
+        let documents = self.prepared.documents();
+        let of_projects =
+            matches!(act, Act::Archive | Act::Unarchive | Act::Unprotect | Act::ForcePush);
+        let of = |document: &&Json| !of_projects || document["kind"] != "Group";
+        let Some(document) = documents.iter().find(of) else { return false };
+        let project = container(document);
         let first = |list: &str, key: &str| {
             let rows = self.read(&format!("{project}/{list}"));
             let value = rows[0][key].clone();
@@ -180,14 +181,6 @@ impl World {
                 scope()
             )
         };
-        // Of a group, only its members are looked at.
-        let of_group = matches!(
-            act,
-            Act::Settings | Act::AddMember | Act::DemoteMember | Act::Rename | Act::Delete
-        );
-        if is_group && !of_group {
-            return false;
-        }
         let nothing = json!({});
         let done = match act {
             Act::Settings => self.call(
@@ -245,9 +238,41 @@ impl World {
             Act::Unarchive => self.call("POST", &format!("{project}/unarchive"), &nothing),
             Act::Rename => self.call("PUT", &project, &json!({"path": "renamed"})),
             Act::Delete => self.call("DELETE", &project, &nothing),
+            Act::Create => {
+                let is_missing = |document: &&Json| self.read(&container(document))["id"].is_null();
+                match documents.iter().find(is_missing) {
+                    Some(document) => self.create(document),
+                    None => return false,
+                }
+            }
         };
         done.status().is_success()
     }
+
+    /// Creates the project or group that `document` is about, with nothing of what it declares.
+    fn create(&self, document: &Json) -> http::Response<Bytes> {
+        let path = document["path"].as_str().unwrap();
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let namespace =
+            self.read(&format!("/namespaces/{}", above.replace('/', "%2F")))["id"].clone();
+        let (list, within) = if document["kind"] == "Group" {
+            ("/groups", "parent_id")
+        } else {
+            ("/projects", "namespace_id")
+        };
+        let mut body = json!({"name": name, "path": name});
+        if !above.is_empty() {
+            body[within] = namespace;
+        }
+        self.call("POST", list, &body)
+    }
+}
+
+/// Where the project or group is that `document` is about.
+fn container(document: &Json) -> String {
+    let path = document["path"].as_str().unwrap().replace('/', "%2F");
+    let scope = if document["kind"] == "Group" { "groups" } else { "projects" };
+    format!("/{scope}/{path}")
 }
 
 /// The way of one run to the service.

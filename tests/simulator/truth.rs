@@ -14,7 +14,7 @@ type Object = Map<String, Json>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Truth(pub(crate) BTreeMap<String, Project>);
 
-/// One project, or a group, which has members only.
+/// One project, or a group, which is never archived and protects no branches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Project {
     pub(crate) is_group: bool,
@@ -27,6 +27,7 @@ pub(crate) struct Project {
     pub(crate) push_rule: Option<Object>,
     pub(crate) shares: BTreeMap<String, Object>,
     pub(crate) protected_branches: BTreeMap<String, Object>,
+    pub(crate) labels: BTreeMap<String, Object>,
 }
 
 impl Truth {
@@ -45,25 +46,22 @@ impl Truth {
                 ["access_level", "expires_at"].map(|name| (name.to_owned(), row[name].clone()));
             (users[&row["user_id"].as_u64()].clone(), fields.into_iter().collect())
         };
+        let groups_and_projects = rows("namespaces")
+            .filter(|row| row["kind"] == "group")
+            .map(|row| (true, row))
+            .chain(rows("projects").map(|row| (false, row)));
         let mut projects = BTreeMap::new();
-        for row in rows("namespaces").filter(|row| row["kind"] == "group") {
-            let members = rows("members")
-                .filter(|member| member["group_id"] == row["id"] && !member["user_id"].is_null());
-            let group = Project {
-                is_group: true,
-                id: row["id"].as_u64().unwrap(),
-                members: members.map(member).collect(),
-                ..Project::default()
+        for (is_group, row) in groups_and_projects {
+            let (attributes, columns, owner) = if is_group {
+                ("settings", &["name", "visibility", "description"][..], "group_id")
+            } else {
+                ("attributes", &["name", "visibility"][..], "project_id")
             };
-            projects.insert(text(&row, "full_path"), group);
-        }
-        for row in rows("projects") {
-            let mut settings = row["attributes"].as_object().cloned().unwrap_or_default();
-            settings
-                .extend(["name", "visibility"].map(|name| (name.to_owned(), row[name].clone())));
+            let mut settings = row[attributes].as_object().cloned().unwrap_or_default();
+            settings.extend(columns.iter().map(|name| ((*name).to_owned(), row[*name].clone())));
             let own = |table: &str| {
                 let id = row["id"].clone();
-                rows(table).filter(move |other| other["project_id"] == id)
+                rows(table).filter(move |other| other.get(owner) == Some(&id))
             };
             settings.insert("avatar".to_owned(), own("avatars").next().is_some().into());
             let flag = |row: &Object, name: &str| (row[name] == 1).into();
@@ -110,10 +108,15 @@ impl Truth {
                 fields.insert("token".to_owned(), row["token"].clone());
                 fields
             };
+            let label = |row: Object| {
+                let fields =
+                    ["color", "description"].map(|name| (name.to_owned(), row[name].clone()));
+                (text(&row, "title"), fields.into_iter().collect())
+            };
             let project = Project {
-                is_group: false,
+                is_group,
                 id: row["id"].as_u64().unwrap(),
-                archived: row["archived"] == 1,
+                archived: row.get("archived").is_some_and(|archived| *archived == 1),
                 settings,
                 variables: own("variables").map(variable).collect(),
                 members: own("members")
@@ -126,6 +129,7 @@ impl Truth {
                     .map(|row| row["settings"].as_object().cloned().unwrap_or_default()),
                 shares: own("shares").map(share).collect(),
                 protected_branches: own("protected_branches").map(protection).collect(),
+                labels: own("labels").map(label).collect(),
             };
             projects.insert(text(&row, "full_path"), project);
         }
@@ -147,8 +151,8 @@ impl Truth {
         unmet
     }
 
-    /// The shares and protections that `documents` want, whatever they are to be like, and that are
-    /// not there.
+    /// The shares, protections and variables that `documents` want, whatever they are to be like,
+    /// and that are not there.
     pub(crate) fn lacking(&self, documents: &[Json]) -> BTreeSet<(String, &'static str, String)> {
         let mut lacking = BTreeSet::new();
         for document in documents {
@@ -164,6 +168,12 @@ impl Truth {
                     if !there.contains_key(name) {
                         lacking.insert((path.to_owned(), section, name.to_owned()));
                     }
+                }
+            }
+            for entry in entries(document, "variables").filter(|entry| entry["state"] != "absent") {
+                let key = identity(entry);
+                if !project.variables.contains_key(&key) {
+                    lacking.insert((path.to_owned(), "variables", format!("{}@{}", key.0, key.1)));
                 }
             }
         }
@@ -262,6 +272,7 @@ const HOOK: [&str; 4] = ["name", "url", "previously", "state"];
 const MEMBER: [&str; 2] = ["user", "state"];
 const SHARE: [&str; 2] = ["group", "state"];
 const PROTECTION: [&str; 2] = ["name", "state"];
+const LABEL: [&str; 2] = ["name", "state"];
 
 fn identity(entry: &Json) -> (String, String) {
     let text = |name: &str| entry[name].as_str().map(str::to_owned);
@@ -274,11 +285,12 @@ fn entries<'d>(document: &'d Json, section: &str) -> impl Iterator<Item = &'d Js
 
 impl Project {
     /// What is told by a name, section by section, each with what tells it.
-    fn named(&self) -> [(&'static str, [&'static str; 2], &BTreeMap<String, Object>); 3] {
+    fn named(&self) -> [(&'static str, [&'static str; 2], &BTreeMap<String, Object>); 4] {
         [
             ("members", MEMBER, &self.members),
             ("shares", SHARE, &self.shares),
             ("protected_branches", PROTECTION, &self.protected_branches),
+            ("labels", LABEL, &self.labels),
         ]
     }
 
@@ -384,10 +396,8 @@ impl Project {
                 .flatten()
                 .filter(|(name, _)| entry.get(name).is_none())
             {
-                rest.push(format!(
-                    "{OF_DECLARED}{path}#variables/{}/{name} = {value}",
-                    entry["key"]
-                ));
+                let (key, scope) = identity(entry);
+                rest.push(format!("{OF_DECLARED}{path}#variables/{key}@{scope}/{name} = {value}"));
             }
         }
         for (section, identity, there) in self.named() {

@@ -356,6 +356,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         if let Some(failed) = walk.failed.take() {
             let outcome = match outcome {
                 Outcome::Done => Outcome::Failed(failed.context("what was there was put back")),
+                Outcome::Already => Outcome::Failed(failed.context(
+                    "someone else added it anew, perhaps without what its manifest leaves out",
+                )),
                 other => {
                     let why = other.cause().map_or_else(String::new, ToString::to_string);
                     Outcome::Failed(failed.context(format!(
@@ -418,7 +421,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let ends = look.err().filter(|error| ends_everything(error)).cloned();
         let failed = |cause| Some(Next::Ended(Outcome::Failed(cause), ends.clone()));
         let restores = walk.step.sends.get(walk.at).is_some_and(|call| call.restores);
+        let is_met = |step: &Step| {
+            look.is_ok_and(|look| look.seen.steps.iter().all(|left| left.address != step.address))
+        };
         match (standing, walk.resent) {
+            // What was to be put back was removed, and somebody else added it as declared.
+            (Some(Standing::Applied), _) if restores && is_met(&walk.step) => {
+                (walk, Some(Next::Ended(Outcome::Already, None)))
+            }
             // The first sending of two came late, and the second was one too many. What was to be
             // put back may never have gone.
             (Some(Standing::Applied), resent) if resent || restores => self.on_with_next_call(walk),
