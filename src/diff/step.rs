@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::{
     address::Address,
-    field::Scope,
-    kind::{self, Effect, LiveEntry},
+    field::{Route, Scope},
+    kind::{self, Effect, LiveEntry, Section},
     kinds,
     operation::{Request, Write},
     origin::Origin,
@@ -189,6 +189,18 @@ impl Step {
         self.address == possible.address
             && self.action != Action::Delete
             && self.changes.iter().all(is_shown)
+    }
+
+    /// Whether `now` still has what was found of the object and this step does not change. What `now`
+    /// does not say is no evidence against it.
+    pub fn leaves(&self, section: Section, now: &LiveEntry) -> bool {
+        let changes = |name: &String| self.changes.iter().any(|change| change.field == *name);
+        let found = self.live.iter().flat_map(|live| &live.0.fields);
+        found.filter(|(name, _)| !changes(name)).all(|(name, before)| {
+            let is_left = |now: &Json| kind::same(section.field(name).compare, before, now);
+            !section.field(name).accepted.on(Route::Create)
+                || now.fields.get(name).is_none_or(is_left)
+        })
     }
 
     /// The id of the live object that it is about, if it has one.

@@ -402,3 +402,24 @@ fn a_change_that_would_reset_what_the_answer_lacks_is_not_planned() {
     assert_eq!(found(&declared(json!({"level": "guest"}))).steps.len(), 1);
     assert!(found(&declared(json!({"home": "https://h"}))).incomplete.is_empty(), "as it is");
 }
+
+#[test]
+fn what_a_step_leaves_alone_is_told_from_what_somebody_else_made_of_it() {
+    let of = kinds::section(Scope::Group, "variables").unwrap();
+    let raw = |value: &str, protected: bool| json!({"key": "A", "environment_scope": "prod", "value": value, "protected": protected});
+    let live = |raw: Json| testing::live(of, raw);
+    let change = Change {
+        field: "value".into(),
+        before: Shown::Hidden,
+        after: Shown::Value("new".into()),
+        origin: None,
+    };
+    let address = Address::container("acme".into()).section("variables").entry("A@prod");
+    let origin = shop(&json!({}), Unlisted::Report).origin;
+    let step = Step::new(Scope::Group, address, Action::Update, origin, vec![change], Vec::new());
+    let step = step.of(&live(raw("old", true)));
+    assert!(step.leaves(of, &live(raw("new", true))));
+    assert!(!step.leaves(of, &live(raw("new", false))));
+    let silent = json!({"key": "A", "environment_scope": "prod", "value": "new"});
+    assert!(step.leaves(of, &live(silent)), "what an answer does not say is no evidence");
+}

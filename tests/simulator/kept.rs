@@ -45,6 +45,7 @@
 //! | the same of a rule that a share takes its grants from | the share was replaced, and the grant not given back (found by the simulator) | the share is not replaced | `flag-not-shown-after-share` |
 //! | an answer hides that the service has tiers | edited where the plan showed a replacement (found by the simulator) | changed meanwhile: the next run does it | `tier-not-shown` |
 //! | two runs at once replace the same variable | the one that failed said that what was there was put back (found by the simulator) | it says that someone else added it anew | `replaced-by-two` |
+//! | the same, and the one's add is lost | done, without what no manifest declares (found by the simulator) | changed meanwhile | `replaced-by-two-unheard` |
 //!
 //! What got through further up, in the plan itself, and what shows that it does not any more: tests
 //! in `src/plan/tests`, `src/diff/tests.rs`, `tests/reconcile` and here.

@@ -351,8 +351,15 @@ impl Evidence<'_> {
         };
         let writes = |sent: &&Sent| sent.who == who && sent.method != "GET" && sent.answered;
         let looked = state.sent.iter().filter(reads).map(|sent| sent.arrived).filter(open).max();
-        let last =
-            if cut { state.sent.iter().filter(writes).map(|sent| sent.at).min() } else { looked };
+        let wrote = || state.sent.iter().filter(writes).map(|sent| sent.at).min();
+        // What a plan was made from, if it is trusted, is not read again before the first write.
+        let last = match cut {
+            true if self.world.schedule.trusts => {
+                wrote().map(|at| looked.map_or(at, |l| l.min(at)))
+            }
+            true => wrote(),
+            false => looked,
+        };
         let since = |when: Duration| last.is_none_or(|last| when >= last);
         let other_run = |sent: &Sent| {
             sent.who != who && sent.who != Who::Clean && sent.method != "GET" && since(sent.arrived)

@@ -16,7 +16,8 @@ use crate::{
     },
     cause::Cause,
     diff::{Action, Step},
-    kind::Id,
+    kind::{Id, LiveEntry},
+    live::Collection,
     observe::ends_everything,
     operation::{Again, Request, Write},
     planted::Bug,
@@ -540,7 +541,25 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         if matches!(found, Standing::Unknown(_)) && request.again() == Again::Same && asked() {
             return Standing::NotApplied;
         }
+        if found == Standing::Applied && !self.is_added_whole(walk) {
+            return Standing::Other;
+        }
         found
+    }
+
+    /// Whether what a replacement adds is there with all that was there before and is not declared.
+    /// Somebody else who found it gone may have added it from the manifest alone.
+    fn is_added_whole(&self, walk: &Walk) -> bool {
+        let adds = walk.step.sends.get(walk.at + 1).is_some_and(|call| call.restores);
+        let address = &walk.step.address;
+        let section = address.section.and_then(|name| self.container.section(name));
+        let Some(of) = section.map(|section| section.of).filter(|_| adds) else { return true };
+        let known = self.known.borrow();
+        let Some(Ok(entries)) = known.live.sections.get(of.section).map(Collection::entries) else {
+            return true;
+        };
+        let is_it = |entry: &&LiveEntry| Some(&*of.name(&entry.fields)) == address.entry.as_deref();
+        entries.iter().find(is_it).is_none_or(|now| walk.step.leaves(of, now))
     }
 
     /// Ends what waits when the run may not go on.
