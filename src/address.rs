@@ -143,6 +143,43 @@ impl Selector {
     }
 }
 
+/// A glob that stands alone.
+#[derive(Clone, Debug)]
+pub struct Glob {
+    written: String,
+    matcher: GlobMatcher,
+}
+
+impl Glob {
+    /// A glob over full paths, in any case: `*` matches within a segment, `**` across.
+    ///
+    /// # Errors
+    /// What is wrong with it, as text.
+    pub fn over_paths(written: &str) -> Result<Self, String> {
+        Ok(Self { written: written.to_owned(), matcher: glob(&written.to_lowercase())? })
+    }
+
+    /// A glob over the names of entries, in which `*` stands for any text.
+    ///
+    /// # Errors
+    /// What is wrong with it, as text.
+    pub fn over_names(written: &str) -> Result<Self, String> {
+        let glob = GlobBuilder::new(written).backslash_escape(true).build();
+        let matcher = glob.map_err(|e| e.kind().to_string())?.compile_matcher();
+        Ok(Self { written: written.to_owned(), matcher })
+    }
+
+    /// The text that it was read from.
+    pub fn written(&self) -> &str {
+        &self.written
+    }
+
+    /// Whether it matches `text`; a path has to be in lower case.
+    pub fn matches(&self, text: &str) -> bool {
+        self.matcher.is_match(text)
+    }
+}
+
 fn glob(text: &str) -> Result<GlobMatcher, String> {
     let glob = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
     glob.map(|g| g.compile_matcher()).map_err(|e| e.kind().to_string())

@@ -13,6 +13,8 @@ use serde::Serialize;
 pub enum Layer {
     /// A `Defaults` document.
     Defaults,
+    /// A `Profile` document.
+    Profile,
     /// A `Group` document.
     Group,
     /// A `Project` document.

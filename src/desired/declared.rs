@@ -131,6 +131,7 @@ impl<'d> Packed<'d> {
         let file = of.file.clone().filter(|_| self.file.is_empty());
         let layer = match self.layer {
             DEFAULTS => Layer::Defaults,
+            PROFILE => Layer::Profile,
             GROUP => Layer::Group,
             _ => Layer::Project,
         };
@@ -144,6 +145,7 @@ impl<'d> Packed<'d> {
 }
 
 const DEFAULTS: u8 = Layer::Defaults as u8;
+const PROFILE: u8 = Layer::Profile as u8;
 const GROUP: u8 = Layer::Group as u8;
 
 #[cfg(test)]

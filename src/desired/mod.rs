@@ -13,7 +13,7 @@ pub(crate) mod testing;
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    address::Address,
+    address::{Address, Glob},
     field::Scope,
     kind::{Capability, Created, Effect, LiveEntry, Place, Section, Shape, forms},
     origin::{Origin, Sourced},
@@ -54,7 +54,9 @@ impl Desired {
     /// The groups that a run creates where they are missing.
     pub fn created(&self) -> Created {
         let may_create = |container: &&Container| {
-            container.scope == Scope::Group && matches!(container.create, Creation::Allowed(_))
+            container.scope == Scope::Group
+                && matches!(container.create, Creation::Allowed(_))
+                && !container.is_watched
         };
         self.containers.iter().filter(may_create).map(|container| container.path.clone()).collect()
     }
@@ -90,6 +92,8 @@ pub struct Container {
     pub origin: Origin,
     /// Whether undrift may create it.
     pub create: Creation,
+    /// Whether it is only compared and reported, never written.
+    pub is_watched: bool,
     /// The sections that are declared, ordered by name.
     pub sections: Vec<DeclaredSection>,
 }
@@ -184,9 +188,19 @@ pub struct DeclaredSection {
     pub unlisted: Sourced<Unlisted>,
     /// The entries, ordered by their key. A section that is a mapping or a switch has exactly one.
     pub entries: Vec<Entry>,
+    /// The names of live entries that are somebody else's, unless they are declared.
+    pub unmanaged: Vec<Glob>,
 }
 
 impl DeclaredSection {
+    /// Whether `live`, which no entry declares, is somebody else's.
+    pub fn leaves_alone(&self, live: &LiveEntry) -> bool {
+        !self.unmanaged.is_empty() && {
+            let name = self.of.name(&live.fields);
+            self.unmanaged.iter().any(|glob| glob.matches(&name))
+        }
+    }
+
     /// The address of one of its entries in `container`.
     pub fn address_of(&self, entry: &Entry, container: &Address) -> Address {
         let section = container.section(self.of.section);

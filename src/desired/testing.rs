@@ -54,7 +54,7 @@ pub(crate) fn section(of: Section, entries: &Json, unlisted: Unlisted) -> Declar
         one => vec![entry(of, one)],
     };
     let unlisted = Sourced { value: unlisted, origin: origin(9) };
-    DeclaredSection { of, origin: origin(1), unlisted, entries }
+    DeclaredSection { of, origin: origin(1), unlisted, entries, unmanaged: Vec::new() }
 }
 
 /// The container at `path` with `sections`, which undrift may not create.
@@ -70,7 +70,14 @@ pub(crate) fn container(
     });
     let mut sections: Vec<_> = sections.collect();
     sections.sort_by_key(|section| section.of.section);
-    Container { scope, path: path.into(), origin: origin(1), create: Creation::Forbidden, sections }
+    Container {
+        scope,
+        path: path.into(),
+        origin: origin(1),
+        create: Creation::Forbidden,
+        is_watched: false,
+        sections,
+    }
 }
 
 /// The project `acme/shop` with `sections`.

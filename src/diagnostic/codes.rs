@@ -15,6 +15,16 @@ pub static CODES: &[(&str, &str)] = &[
          is exceeded lets nothing pass. Take it away when its change is applied: the next one of its kind wants a look of its own.",
     ),
     (
+        "adds-nothing",
+        "An empty list says that the section is managed, and adds no entry. It does not take away what rules say of the section. To take nothing from \
+         them, name the section in `ignore_layers`; to take away one entry, give it `state: absent` or `state: unmanaged`.",
+    ),
+    (
+        "ambiguous-layers",
+        "Two rules of equal rank say different things of one field, entry or parameter, and nothing above them decides. Which of them came first in a \
+         file never counts. A more literal `match` outranks a less literal one, a profile outranks defaults, and the document itself outranks both.",
+    ),
+    (
         "boolean",
         "In YAML 1.2 only `true` and `false` are booleans. Older readers also took `yes`, `no`, `on` and `off` for booleans, which is why \
          they turn up where one is meant. undrift refuses them rather than guess, because elsewhere they are ordinary text.",
@@ -70,6 +80,10 @@ pub static CODES: &[(&str, &str)] = &[
          choose. The message shows both places.",
     ),
     (
+        "duplicate-profile",
+        "A profile is used by its name, so each name stands for one profile among those for projects, and for one among those for groups.",
+    ),
+    (
         "duplicate-project",
         "Two documents declare the same group or project. The service takes paths for the same in any case, so `acme/Shop` and `acme/shop` are one. \
          Files and documents have no order, so neither could win.",
@@ -101,9 +115,18 @@ pub static CODES: &[(&str, &str)] = &[
         "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others.",
     ),
     (
+        "idle-rule",
+        "A rule that holds for nothing declared changes nothing. Often its glob has a slip: `acme/*` is what is directly below `acme`, `acme/**` what \
+         is anywhere below it, and neither is `acme` itself.",
+    ),
+    (
         "inherited-access",
         "A user has access to a project or group through the groups above it, and the service refuses a direct membership with a lower level \
          than that. To lower it, lower the membership above.",
+    ),
+    (
+        "layers",
+        "What one layer says of lower ones has few forms: `uses` is a list of profiles or `{add: [...]}`.",
     ),
     (
         "literal-secret",
@@ -187,6 +210,11 @@ pub static CODES: &[(&str, &str)] = &[
          a variable or a hook it would be readable to everyone who can change a pipeline. Create a token for the purpose.",
     ),
     (
+        "params",
+        "Parameters are what `{text: '...'}` fills in. They have names of letters, digits, `_`, `-` and `.`; `path`, `name`, `group` and `path_slug` are \
+         there by themselves. A profile may say in `needs` which ones whoever uses it has to give.",
+    ),
+    (
         "path",
         "The full path of a project is its namespace and its own name, as in its address: `acme/shop`. Parts are made of letters, digits, \
          `.`, `-` and `_`; a project that may be created also follows the stricter rules for new ones.",
@@ -194,6 +222,10 @@ pub static CODES: &[(&str, &str)] = &[
     (
         "pattern",
         "The text does not have the form that the service accepts here. The hint says what it looks like.",
+    ),
+    (
+        "profile-circle",
+        "A profile takes in the profiles that it uses, and what it takes in outranks nothing of its own. In a circle each would be below itself.",
     ),
     (
         "quote",
@@ -213,6 +245,11 @@ pub static CODES: &[(&str, &str)] = &[
     (
         "syntax",
         "The file is not well-formed YAML. Reading goes on with the next document, and other files are checked all the same.",
+    ),
+    (
+        "template",
+        "`{text: '...'}` is filled in for each group or project: `{name}` stands for what it names, `{{` and `}}` for braces. There are no functions, no \
+         conditions, no secrets and no environment variables.",
     ),
     (
         "tier",
@@ -239,6 +276,10 @@ pub static CODES: &[(&str, &str)] = &[
     (
         "unknown-group",
         "The service knows no group with this path, or the token cannot see it. Paths are compared in any case.",
+    ),
+    (
+        "unknown-profile",
+        "What stands in `uses` are names of `kind: Profile` documents below the same root. A profile is for projects unless it says `for: Group`.",
     ),
     (
         "unknown-user",

@@ -42,7 +42,16 @@ impl<'a> Comparing<'a> {
     pub(super) fn new(section: Section, entry: &'a Entry, context: Context<'a>) -> Self {
         let own = context.container.section(section.section);
         let address = if entry.key.is_empty() { own } else { own.entry(entry.key.as_str()) };
-        let values = entry.values();
+        Self::of(section, entry, context, address, entry.values())
+    }
+
+    fn of(
+        section: Section,
+        entry: &'a Entry,
+        context: Context<'a>,
+        address: Address,
+        values: Fields,
+    ) -> Self {
         let known = values.iter().map(|(name, value)| {
             let known = match value {
                 Value::Secret(reference) => {
@@ -54,6 +63,14 @@ impl<'a> Comparing<'a> {
         });
         let known = known.collect();
         Self { section, entry, context, address, values, known, is_alone: true }
+    }
+
+    /// The same with every condition on a list as the list that meets it, given what is `live`.
+    fn meeting(&self, live: &Object) -> Option<Self> {
+        let values = forms::met(self.section, &self.values, live)?;
+        let address = self.address.clone();
+        let met = Self::of(self.section, self.entry, self.context, address, values);
+        Some(Self { is_alone: self.is_alone, ..met })
     }
 
     /// The same where `crowded` address several entries in paths.
@@ -212,6 +229,14 @@ impl<'a> Comparing<'a> {
             findings.steps.extend(removal(self.section, address, origin, live, self.context));
             return;
         }
+        match self.meeting(&live.fields) {
+            Some(met) => met.change_to(live, findings),
+            None => self.change_to(live, findings),
+        }
+    }
+
+    /// What becoming as declared takes.
+    fn change_to(&self, live: &LiveEntry, findings: &mut Findings) {
         let mut changes = self.changes(live, findings);
         if changes.is_empty() {
             return;
@@ -306,6 +331,9 @@ impl<'a> Comparing<'a> {
     }
 
     fn creation(&self, findings: &mut Findings) -> Option<Step> {
+        if let Some(met) = self.meeting(&Object::new()) {
+            return met.creation(findings);
+        }
         let sends = match self.section.rules.calls(&self.job(Act::Create(&self.values))) {
             Ok(sends) => sends,
             Err(unable) => {

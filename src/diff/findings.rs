@@ -13,6 +13,8 @@ use crate::{
 pub struct Findings {
     /// What to do, in an order that keeps the edges.
     pub steps: Vec<Step>,
+    /// What would have to be done to what is only watched; nobody does it.
+    pub watched: Vec<Step>,
     /// Why other things do not happen.
     pub notes: Vec<Note>,
     /// What has to be put right before the container that it is about is touched.
@@ -30,6 +32,7 @@ impl Findings {
     /// Takes in others.
     pub fn extend(&mut self, others: Self) {
         self.steps.extend(others.steps);
+        self.watched.extend(others.watched);
         self.notes.extend(others.notes);
         self.problems.extend(others.problems);
         self.incomplete.extend(others.incomplete);

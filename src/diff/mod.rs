@@ -92,7 +92,7 @@ pub fn section(
         comparing.secrets_missing(&mut findings);
         comparing.secrets_unfit(&mut findings);
     }
-    for entry in matching.rest() {
+    for entry in matching.rest().filter(|entry| !declared.leaves_alone(entry)) {
         unlisted(declared, entry, doubt, context, &mut findings);
     }
     Ok(findings)

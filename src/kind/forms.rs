@@ -6,7 +6,7 @@
 //! | comparable | both sides of a comparison | `maintainer` | `alice` | `[{user_id: 5}]`, live ones with their `id` |
 //! | sent | requests | `40` | `user_id: 5` | the rows to add, and the ids of those to remove |
 
-use super::{Identity, LiveEntry, Names, Section, Spec, Unable};
+use super::{Identity, LiveEntry, Names, Section, Spec, Unable, is_list};
 use crate::{
     cause::Cause,
     field::{Codec, Compare, Field, Named, Readback, Route, Tier},
@@ -75,6 +75,33 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
             }
         }
     }
+}
+
+/// The keys of a condition on a list: what has to be in it, and what must not.
+pub const CONDITION: [&str; 2] = ["at_least", "none_of"];
+
+/// Declared to declared: conditions on lists as the lists that come nearest to what is `live` and
+/// meet them; nothing if there are no conditions. A list that is not known is taken for empty.
+pub fn met(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
+    let met = |(name, value): (&String, &Value)| {
+        let condition = value.plain()?.as_object().filter(|object| {
+            object.keys().all(|key| CONDITION.contains(&key.as_str())) && !object.is_empty()
+        })?;
+        section.table().get(name).filter(|spec| is_list(&spec.schema))?;
+        let list = |list: Option<&Json>| list.and_then(Json::as_array).cloned().unwrap_or_default();
+        let [at_least, none_of] = CONDITION.map(|key| list(condition.get(key)));
+        let mut items = list(live.get(name));
+        items.retain(|item| !none_of.contains(item));
+        let missing: Vec<_> = at_least.into_iter().filter(|item| !items.contains(item)).collect();
+        items.extend(missing);
+        Some((name.clone(), Value::Plain(Json::Array(items))))
+    };
+    let met: Vec<_> = declared.iter().filter_map(met).collect();
+    (!met.is_empty()).then(|| {
+        let mut fields = declared.clone();
+        fields.extend(met);
+        fields
+    })
 }
 
 /// Live to comparable; `None` if the object does not say.

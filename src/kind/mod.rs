@@ -38,7 +38,7 @@ pub use effect::{Capability, Effect};
 pub use forms::{plain_text, same};
 pub use live::{Facts, LiveEntry, Namespace, NamespaceOwner, Target};
 pub use names::{Created, Id, Names};
-pub use table::{Spec, Table};
+pub use table::{Spec, Table, is_list};
 
 use std::sync::LazyLock;
 

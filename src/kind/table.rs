@@ -20,6 +20,14 @@ pub struct Spec {
     pub schema: Json,
 }
 
+/// Whether `schema` is that of a list.
+pub fn is_list(schema: &Json) -> bool {
+    match &schema["type"] {
+        Json::Array(types) => types.iter().any(|kind| kind == "array"),
+        kind => kind == "array",
+    }
+}
+
 /// Every field of a kind, built once from its schema.
 #[derive(Debug)]
 pub struct Table {

@@ -6,7 +6,7 @@ use super::{ContainerPlan, Settings, guard, order};
 use crate::{
     address::Address,
     cause::Cause,
-    desired::{Container, Creation, Declared, DeclaredSection, State, Unlisted},
+    desired::{Container, Creation, Declared, DeclaredSection, Entry, State, Unlisted},
     diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Step},
     field::{Compare, Named, Scope},
     kind::{
@@ -15,7 +15,7 @@ use crate::{
     },
     kinds,
     live::{Collection, Live, Presence},
-    origin::Origin,
+    origin::{Origin, Sourced},
     text::escape,
     value::{Fields, Object},
 };
@@ -63,6 +63,10 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             plan.closed = Some(reason.clone());
             plan.findings.incomplete.push(Incomplete { address, reason: reason.clone() });
         }
+    }
+    if declared.is_watched {
+        plan.findings.watched = std::mem::take(&mut plan.findings.steps);
+        plan.findings.refusals.clear();
     }
     plan
 }
@@ -410,8 +414,14 @@ impl Planning<'_> {
         let own_fields = create.iter().map(|(name, field)| (own, name, field));
         let along = || self.in_order().filter(|(_, section)| section.of.comes_with_container());
         let along_fields = along().flat_map(|(_, section)| {
-            let fields = section.entries.iter().flat_map(|entry| entry.fields.iter());
-            fields.map(|(name, field)| (section.of, name, field))
+            let met = |entry: &Entry| forms::met(section.of, &entry.values(), &Object::new());
+            section.entries.iter().flat_map(move |entry| {
+                let mut met = met(entry).unwrap_or_default();
+                entry.fields.iter().map(move |(name, field)| {
+                    let value = met.remove(name).unwrap_or(field.value);
+                    (section.of, name, Sourced { value, ..field })
+                })
+            })
         });
         let fields: BTreeMap<_, _> = own_fields
             .chain(along_fields)

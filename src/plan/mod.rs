@@ -119,6 +119,7 @@ impl Plan {
         self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.problems.extend(connect::connect(&mut self.findings.steps));
         self.findings.refusals.extend(guard::whole(&self.findings.steps));
+        self.findings.watched.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.notes.sort();
         self.findings.problems.sort();
         self.findings.incomplete.sort();
@@ -149,7 +150,8 @@ impl Plan {
     /// `strict`, what nobody lists, knows or could verify differs too.
     pub fn differs(&self, strict: bool) -> bool {
         let counts = |reason: &Reason| reason.is_difference() || (strict && reason.is_open());
-        !self.steps.is_empty() || self.notes.iter().any(|note| counts(&note.reason))
+        !(self.steps.is_empty() && self.watched.is_empty())
+            || self.notes.iter().any(|note| counts(&note.reason))
     }
 
     /// What was found of the container at `path`, if it has steps.

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 
 use super::{Check, found};
 use crate::{
-    desired::{Entry, State},
+    address::Glob,
+    desired::{self, Entry},
     field::Accepted,
     kind::{Identity, Section, Shape},
     manifest::{
         faults::{Spot, missing},
-        read::document::Part,
+        read::document::{Part, State, identity},
     },
     text::alternatives,
-    value::{Fields, Json, Object, Value},
+    value::{Fields, Json},
 };
 
 impl Check<'_> {
@@ -22,16 +23,23 @@ impl Check<'_> {
         self.fields(of, &part.fields);
         let is_complete = self.required(of, &part);
         let values = part.fields.values();
-        match part.state {
-            State::Absent => self.absent(of, &part),
-            State::Present if part.is_sound && is_complete => self.rules(of, &part, &values),
-            State::Present => {}
-        }
+        let state = match part.state {
+            State::Absent | State::Unmanaged => {
+                self.identity_only(of, &part, "absent");
+                desired::State::Absent
+            }
+            State::Present => {
+                if part.is_sound && is_complete {
+                    self.rules(of, &part, &values);
+                }
+                desired::State::Present
+            }
+        };
         let identity = match of.shape {
-            Shape::List => of.rules.identify(of, &plain(values)),
+            Shape::List => identity(of, values),
             Shape::Container | Shape::Mapping | Shape::Switch => Identity::default(),
         };
-        let Part { origin, state, fields, .. } = part;
+        let Part { origin, fields, .. } = part;
         (Entry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
@@ -69,8 +77,22 @@ impl Check<'_> {
         });
     }
 
-    /// An absent entry says only what it is found by.
-    fn absent(&mut self, of: Section, part: &Part) {
+    /// The names of entries that are somebody else's.
+    pub(super) fn unmanaged(&mut self, of: Section, part: &Part) -> Option<Glob> {
+        self.identity_only(of, part, "unmanaged");
+        if !self.required(of, part) {
+            return None;
+        }
+        let glob = Glob::over_names(&identity(of, part.fields.values()).name);
+        if let Err(why) = &glob {
+            let message = format!("what tells it from others is no glob: {why}");
+            self.faults.error("glob", message, Spot::key(&part.origin));
+        }
+        glob.ok()
+    }
+
+    /// An entry that is `state` says only what it is found by.
+    fn identity_only(&mut self, of: Section, part: &Part, state: &str) {
         let has_meaning = |name: &str| match of.table().get(name) {
             // What is never sent tells the entry from others, as a hook's earlier addresses do.
             Some(spec) => of.identity.contains(&name) || spec.field.accepted == Accepted::Never,
@@ -79,9 +101,9 @@ impl Check<'_> {
         for (name, field) in part.fields.iter().filter(|(name, _)| !has_meaning(name)) {
             // What is below `extra:` may be anything, and is not quoted.
             let name = if of.table().get(name).is_some() { name } else { "extra" };
-            let message = format!("`{name}` has no meaning for an absent {}", of.noun);
-            let absent = self.faults.error("absent", message, Spot::key(&field.origin));
-            absent.help("take the field away, or `state: absent`");
+            let message = format!("`{name}` has no meaning for an {state} {}", of.noun);
+            let idle = self.faults.error("absent", message, Spot::key(&field.origin));
+            idle.help(format!("take the field away, or `state: {state}`"));
         }
     }
 
@@ -111,14 +133,4 @@ impl Check<'_> {
                 .help(format!("keep one of them; one is told from another by {identity}"));
         }
     }
-}
-
-/// Fields as plain JSON: a reference to a secret is the text that names it.
-fn plain(fields: Fields) -> Object {
-    let json = |value| match value {
-        Value::Plain(json) => json,
-        Value::Secret(reference) => Json::from(reference.to_string()),
-        Value::File(path) => Json::from(path),
-    };
-    fields.into_iter().map(|(name, value)| (name, json(value))).collect()
 }

@@ -11,14 +11,14 @@ use super::{
     faults::{Faults, Finding, Spot},
     layer::{Layered, Merged},
     parallel::for_each,
-    read::document::{Acknowledge, Body, Section},
+    read::document::{Acknowledge, Body, Section, State},
 };
 use crate::{
-    desired::{Acknowledgement, Container, Creation, DeclaredSection, Desired, State, Unlisted},
+    desired::{Acknowledgement, Container, Creation, DeclaredSection, Desired, Unlisted},
     field::{Scope, Tier},
     kind::{self, Fault, Shape},
     kinds,
-    origin::Sourced,
+    origin::{Layer, Sourced},
     secret::Secrets,
 };
 
@@ -85,7 +85,8 @@ struct Check<'c> {
 
 impl Check<'_> {
     fn container(&mut self, merged: Merged) -> Container {
-        let Merged { scope, path, body: Body { mut sections, mut unlisted }, .. } = merged;
+        let Merged { scope, path, body, .. } = merged;
+        let Body { mut sections, mut unlisted, watch, .. } = body;
         let (own, _) = kinds::container(scope);
         self.created_with(own, &sections);
         let create = sections.extract_if(.., |section| section.of.section == own.section).next();
@@ -103,10 +104,20 @@ impl Check<'_> {
             let idle = self.faults.error("unlisted", message, Spot::key(&policy.origin));
             idle.help(format!("write `{name}: []` if there are to be none"));
         }
-        let container =
-            Container { scope, path: path.value, origin: path.origin, create, sections };
+        let is_watched = watch.is_some_and(|watch| watch.value);
+        let (path, origin) = (path.value, path.origin);
+        let container = Container { scope, path, origin, create, is_watched, sections };
         self.named_files(&container);
+        self.label(&container.path);
         container
+    }
+
+    /// What is wrong with a rule may be so only where it holds for this one.
+    fn label(&mut self, path: &str) {
+        let of_a_rule = |fault: &&mut Finding<Spot>| fault.at.origin.layer <= Layer::Profile;
+        for fault in self.faults.0.iter_mut().filter(of_a_rule) {
+            fault.label.get_or_insert_with(|| format!("for `{path}`"));
+        }
     }
 
     /// What the kind of the container says about everything that it is created with.
@@ -146,14 +157,18 @@ impl Check<'_> {
     fn section(&mut self, section: Section, policy: Option<Sourced<Unlisted>>) -> DeclaredSection {
         let Section { of, origin, parts } = section;
         self.lacks(of.section, of.tier(), &origin);
-        let mut identities = Vec::new();
+        let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());
         // `unzip` would set aside room for entries that never come.
         let mut entries: Vec<_> = parts
             .into_iter()
-            .map(|part| {
+            .filter_map(|part| {
+                if part.state == State::Unmanaged {
+                    unmanaged.extend(self.unmanaged(of, &part));
+                    return None;
+                }
                 let (entry, identity) = self.entry(of, part);
                 identities.push(identity);
-                entry
+                Some(entry)
             })
             .collect();
         if of.shape == Shape::List {
@@ -162,6 +177,6 @@ impl Check<'_> {
         }
         let unlisted = policy
             .unwrap_or_else(|| Sourced { value: Unlisted::default(), origin: origin.clone() });
-        DeclaredSection { of, origin, unlisted, entries }
+        DeclaredSection { of, origin, unlisted, entries, unmanaged }
     }
 }

@@ -7,6 +7,7 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
+use super::read::instead;
 use crate::{
     diagnostic::Source,
     field::{Field, Secrecy},
@@ -45,7 +46,8 @@ pub(super) fn hide(
 
 /// The parts of `node`, a value of `schema`, that must not be shown.
 fn secrets(text: &str, node: &Node, schema: &Json) -> Vec<Range<usize>> {
-    let mut walk = Walk { text, open: open_names(&[schema]), hidden: Vec::new() };
+    let is_layered = schema["properties"].get("uses").is_some();
+    let mut walk = Walk { text, open: open_names(&[schema]), is_layered, hidden: Vec::new() };
     walk.node(node, node.span.start, schema);
     walk.hidden
 }
@@ -55,6 +57,8 @@ struct Walk<'t> {
     text: &'t str,
     /// The names of the fields that are shown wherever they stand.
     open: BTreeSet<String>,
+    /// Whether something else may stand instead of a value.
+    is_layered: bool,
     hidden: Vec<Range<usize>>,
 }
 
@@ -63,6 +67,11 @@ impl Walk<'_> {
     fn node(&mut self, node: &Node, after: usize, schema: &Json) {
         let text = self.text;
         match &node.data {
+            Data::Map(_) if self.is_layered && instead::within(node, schema).is_some() => {
+                for (after, value) in instead::within(node, schema).into_iter().flatten() {
+                    self.node(value, after, schema);
+                }
+            }
             Data::Map(entries) => {
                 for (key, value) in entries {
                     self.entry(key, value, schema);

@@ -1,12 +1,14 @@
 //! A document about a group or project.
 
+use std::sync::OnceLock;
+
 use super::{
     Reader, Refused,
-    document::{Body, Container, Part, Section},
-    extra,
+    document::{Body, Container, Part, Section, State},
+    extra, instead,
 };
 use crate::{
-    desired::{Declared, State, Unlisted},
+    desired::{Declared, Unlisted},
     field::{Scope, Secrecy},
     kind::{self, Shape, Spec, forms},
     kinds,
@@ -30,7 +32,19 @@ impl Reader<'_, '_> {
         };
         let (key, node) = document.get("path")?;
         let path = Sourced { value: node.text()?.into(), origin: self.origin(key, layer) };
-        let mut body = Body::default();
+        let body = self.body(scope, layer, document, refused);
+        Some(Container { scope, path, is_named: self.is_named, body })
+    }
+
+    /// What `document` says in its sections, and how it combines with others.
+    pub(super) fn body(
+        &mut self,
+        scope: Scope,
+        layer: Layer,
+        document: &Node,
+        refused: &Refused,
+    ) -> Body {
+        let mut body = self.layering(scope, layer, document);
         for of in kinds::sections(scope) {
             if let Some((key, node)) = document.get(of.section) {
                 body.sections.push(self.section(of, key, node, layer, refused));
@@ -45,7 +59,7 @@ impl Reader<'_, '_> {
                 body.unlisted.insert(of.section, value);
             }
         }
-        Some(Container { scope, path, is_named: self.is_named, body })
+        body
     }
 
     fn section(
@@ -58,21 +72,23 @@ impl Reader<'_, '_> {
     ) -> Section {
         let origin = self.origin(key, layer);
         let pointer = format!("/{}", of.section);
-        let part = |state, fields| {
+        let part = |state, fields, is_open| {
             let is_sound = !refused.within(&pointer);
-            vec![Part { origin: origin.clone(), state, is_sound, fields }]
+            let key = OnceLock::from(String::new());
+            vec![Part { origin: origin.clone(), state, is_sound, is_open, fields, key }]
         };
         let parts = match (of.shape, &node.data) {
             (Shape::List, _) => self.entries(of, node, layer, refused),
             (Shape::Switch, _) => {
                 let value = Sourced { value: node.to_json().into(), origin: origin.clone() };
-                part(State::Present, Declared::from_iter([(of.section, value)]))
+                part(State::Present, Declared::from_iter([(of.section, value)]), false)
             }
             (Shape::Mapping, Data::Null) | (Shape::Container, Data::Bool(false)) => {
-                part(State::Absent, Declared::default())
+                part(State::Absent, Declared::default(), false)
             }
             (Shape::Mapping | Shape::Container, _) => {
-                part(State::Present, self.fields(of, node, layer).into_iter().collect())
+                let (fields, is_open) = self.fields(of, node, layer);
+                part(State::Present, fields.into_iter().collect(), is_open)
             }
         };
         Section { of, origin, parts }
@@ -90,10 +106,13 @@ impl Reader<'_, '_> {
             if !matches!(node.data, Data::Map(_)) {
                 return None;
             }
-            let is_absent =
-                node.get("state").is_some_and(|(_, state)| state.text() == Some("absent"));
+            let state = match node.get("state").and_then(|(_, state)| state.text()) {
+                Some("absent") => State::Absent,
+                Some("unmanaged") => State::Unmanaged,
+                _ => State::Present,
+            };
             let origin = self.source.origin(beginning(node), layer);
-            let mut fields = self.fields(of, node, layer);
+            let (mut fields, is_open) = self.fields(of, node, layer);
             for name in of.identity {
                 let default = of.table().get(name).and_then(|spec| spec.schema.get("default"));
                 if let Some(default) =
@@ -105,9 +124,11 @@ impl Reader<'_, '_> {
             }
             Some(Part {
                 origin,
-                state: if is_absent { State::Absent } else { State::Present },
+                state,
                 is_sound: !refused.within(&format!("/{}/{index}", of.section)),
+                is_open,
                 fields: fields.into_iter().collect(),
+                key: OnceLock::new(),
             })
         };
         let mut entries: Vec<_> = list.items().iter().enumerate().filter_map(entry).collect();
@@ -115,16 +136,18 @@ impl Reader<'_, '_> {
         entries
     }
 
-    /// The fields of a mapping, with those below `extra:`, in the one spelling that is compared.
+    /// The fields of a mapping, with those below `extra:`, in the one spelling that is compared, and
+    /// whether something else than a value stands in one of them.
     fn fields<'n>(
         &mut self,
         of: kind::Section,
         node: &'n Node,
         layer: Layer,
-    ) -> Vec<(&'n str, Sourced<Value>)> {
-        let mut fields = Vec::new();
+    ) -> (Vec<(&'n str, Sourced<Value>)>, bool) {
+        let (mut fields, mut is_open) = (Vec::new(), false);
         for (key, value) in node.entries() {
             if let Some(spec) = of.table().get(&key.name) {
+                is_open |= instead::is_open(&spec.schema, value);
                 let mut value = field_value(spec, value);
                 forms::normalise(spec, &mut value);
                 let origin = self.origin(key, layer);
@@ -141,10 +164,10 @@ impl Reader<'_, '_> {
                 fields.push((&key.name, Sourced { value, origin: self.origin(key, layer) }));
             }
         }
-        fields
+        (fields, is_open)
     }
 
-    fn origin(&self, key: &Key, layer: Layer) -> Origin {
+    pub(super) fn origin(&self, key: &Key, layer: Layer) -> Origin {
         self.source.origin(key.span.start, layer)
     }
 }

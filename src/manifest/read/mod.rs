@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use super::{
     faults::{Findings, More},
-    mask, schema,
+    mask,
     schema::DocumentKind,
 };
 use crate::{
@@ -25,6 +25,8 @@ mod container;
 pub(super) mod document;
 mod extra;
 pub(super) mod files;
+pub(super) mod instead;
+mod layers;
 
 pub(super) use document::Document;
 pub(super) use files::File;
@@ -92,12 +94,17 @@ impl Reader<'_, '_> {
             return None;
         }
         let kind = self.kind(document)?;
-        let json = document.to_json();
-        let refused = Refused(self.findings.add_schema(document, &json, kind.checker()));
+        let is_profile = matches!(kind, DocumentKind::Profile(_));
+        let closed = kind.scope().and_then(|scope| instead::closed(document, scope, !is_profile));
+        let closed = closed.as_ref().unwrap_or(document);
+        let json = closed.to_json();
+        let refused = Refused(self.findings.add_schema(closed, &json, kind.checker()));
         match kind {
             DocumentKind::Container(scope) => {
                 self.container(scope, document, &refused).map(Document::Container)
             }
+            DocumentKind::Defaults(scope) => self.defaults(scope, document, &refused),
+            DocumentKind::Profile(scope) => self.profile(scope, document, &refused),
             DocumentKind::Acknowledge => {
                 self.acknowledge(document, &json).map(Box::new).map(Document::Acknowledge)
             }
@@ -116,14 +123,9 @@ impl Reader<'_, '_> {
         let kind = DocumentKind::of(document);
         match node.text() {
             _ if kind.is_some() || node.data == Data::Unreadable => {}
-            Some(kind) if schema::PLANNED_DOCUMENTS.contains(&kind) => {
-                let message = format!("`kind: {kind}` is not supported yet");
-                let planned = self.findings.error("not-supported", message, node.span.clone());
-                planned.help("write what it says into each `Project`");
-            }
             text => {
-                let kinds = DocumentKind::ALL.map(DocumentKind::name);
-                let near = text.and_then(|text| nearest(text, kinds));
+                let kinds = DocumentKind::names();
+                let near = text.and_then(|text| nearest(text, kinds.iter().copied()));
                 let help = near.map_or_else(
                     || "start with `kind: Project`".into(),
                     |near| format!("did you mean `{near}`?"),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{bare, insert, kind};
+use super::{bare, insert, kind, layers};
 use crate::{
     field::Scope,
     kind::{Section, Shape},
@@ -30,16 +30,8 @@ pub(super) fn schema(scope: Scope, to: Use) -> Json {
     let path = json!({"type": "string", "description": path, "examples": [example]});
     let mut properties =
         Object::from_iter([("kind".to_owned(), kind(scope.document())), ("path".to_owned(), path)]);
-    for of in kinds::sections(scope) {
-        let section = match of.shape {
-            Shape::Container => create(of),
-            Shape::List => list(of, to),
-            Shape::Mapping => mapping(of, to),
-            Shape::Switch => switch(of),
-        };
-        properties.insert(of.section.to_owned(), section);
-    }
-    properties.insert("unlisted".into(), unlisted(scope));
+    properties.extend(layers::keys(to));
+    properties.extend(sections(scope, to));
     json!({
         "description": format!("A {noun}, and what is to be in it. What is not written is not managed."),
         "type": "object",
@@ -49,9 +41,31 @@ pub(super) fn schema(scope: Scope, to: Use) -> Json {
     })
 }
 
+/// The sections of `scope`, and what becomes of what they do not list.
+pub(super) fn sections(scope: Scope, to: Use) -> Object {
+    let section = |of: Section| {
+        let section = match of.shape {
+            Shape::Container => create(of, to),
+            Shape::List => list(of, to),
+            Shape::Mapping => mapping(of, to),
+            Shape::Switch => switch(of),
+        };
+        (of.section.to_owned(), section)
+    };
+    let sections = kinds::sections(scope).map(section);
+    let names: Vec<_> = kinds::sections(scope).map(|section| section.section).collect();
+    sections
+        .chain([
+            ("unlisted".to_owned(), unlisted(scope)),
+            ("ignore_layers".to_owned(), layers::ignore(&names)),
+        ])
+        .collect()
+}
+
 /// `create: true`, or a mapping.
-fn create(of: Section) -> Json {
+fn create(of: Section, to: Use) -> Json {
     let mut create = bare(&of.table().schema);
+    open(&mut create, to);
     create.insert("type".into(), json!(["boolean", "object"]));
     create.insert("additionalProperties".into(), json!(false));
     let text = format!("Create the {} if it is missing, with these attributes.", of.noun);
@@ -86,45 +100,54 @@ fn switch(of: Section) -> Json {
 
 /// A section that is one mapping.
 fn mapping(of: Section, to: Use) -> Json {
-    let mut fields = fields(of);
+    let mut fields = fields(of, to);
     if of.is_removable() {
         fields.insert("type".into(), json!(["object", "null"]));
     }
-    if to == Use::Reading {
-        fields.remove("required");
-    }
+    // What is missing may come from another layer.
+    fields.remove("required");
     Json::Object(fields)
 }
 
 /// A section that is a list of entries.
 fn list(of: Section, to: Use) -> Json {
-    let mut fields = fields(of);
+    let mut fields = fields(of, to);
     // A default would be the first thing that editors write into a new entry.
     let state = format!(
-        "Whether the {} must exist (default: `present`). An absent one needs only its identity.",
+        "Whether the {} must exist (default: `present`). An `absent` one needs only its identity. An `unmanaged` one is somebody else's: it is neither created, changed, removed nor reported, and `*` in its identity stands for any text.",
         of.noun
     );
-    let state = json!({"type": "string", "enum": ["present", "absent"], "description": state});
+    let states = ["present", "absent", "unmanaged"];
+    let state = json!({"type": "string", "enum": states, "description": state});
     insert(&mut fields, "state", state);
     let required = fields.remove("required").unwrap_or_else(|| json!([]));
     if to == Use::Editing {
-        let absent = json!({"properties": {"state": {"const": "absent"}}, "required": ["state"]});
-        fields.insert("if".into(), absent);
+        // The rest may come from another layer.
         let is_identity =
             |name: &&Json| name.as_str().is_some_and(|name| of.identity.contains(&name));
         let identity: Vec<_> =
             required.as_array().into_iter().flatten().filter(is_identity).collect();
         fields.insert("required".into(), json!(identity));
-        fields.insert("else".into(), json!({"required": required}));
     }
     json!({"type": "array", "items": fields, "description": fields.get("description")})
 }
 
 /// The fields of an entry, with those that undrift does not know.
-fn fields(of: Section) -> Object {
+fn fields(of: Section, to: Use) -> Object {
     let mut fields = bare(&of.table().schema);
+    open(&mut fields, to);
     let extra = "API attributes that undrift does not know yet; sent and compared as they are.";
     let extra = json!({"type": "object", "minProperties": 1, "description": extra});
     insert(&mut fields, "extra", extra);
     fields
+}
+
+/// Tells editors what may stand instead of a value.
+fn open(fields: &mut Object, to: Use) {
+    let properties = fields.get_mut("properties").and_then(Json::as_object_mut);
+    if to == Use::Editing {
+        for property in properties.into_iter().flat_map(Object::values_mut) {
+            layers::open(property);
+        }
+    }
 }

@@ -20,12 +20,11 @@ use crate::{
 
 mod acknowledge;
 mod container;
+mod layers;
 mod planned;
 
 pub(super) use acknowledge::Acknowledge;
-pub(super) use planned::{
-    PLANNED_CONFIG, PLANNED_DOCUMENTS, PLANNED_FIELD, PLANNED_KEYS, PLANNED_WORDS,
-};
+pub(super) use planned::{PLANNED_CONFIG, PLANNED_FIELD, PLANNED_KEYS};
 
 use container::Use;
 
@@ -51,86 +50,160 @@ impl Checker {
     }
 }
 
-static PROJECT: LazyLock<Checker> =
-    LazyLock::new(|| Checker::new(container::schema(Scope::Project, Use::Reading)));
-static GROUP: LazyLock<Checker> =
-    LazyLock::new(|| Checker::new(container::schema(Scope::Group, Use::Reading)));
-static ACKNOWLEDGE: LazyLock<Checker> = LazyLock::new(|| Checker::new(acknowledge::schema()));
+/// What checks documents of each kind, in the order of [`DocumentKind::ALL`].
+static CHECKERS: [LazyLock<Checker>; 7] = [
+    LazyLock::new(|| Checker::new(container::schema(Scope::Project, Use::Reading))),
+    LazyLock::new(|| Checker::new(container::schema(Scope::Group, Use::Reading))),
+    LazyLock::new(|| Checker::new(layers::defaults(Scope::Project, Use::Reading))),
+    LazyLock::new(|| Checker::new(layers::defaults(Scope::Group, Use::Reading))),
+    LazyLock::new(|| Checker::new(layers::profile(Scope::Project, Use::Reading))),
+    LazyLock::new(|| Checker::new(layers::profile(Scope::Group, Use::Reading))),
+    LazyLock::new(|| Checker::new(acknowledge::schema())),
+];
 
 /// `undrift.yaml`.
 pub(super) static CONFIG: LazyLock<Checker> = LazyLock::new(|| Checker::new(config()));
 
-/// What a document is: its `kind`.
+/// What a document is: its `kind`, and for rules what they are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentKind {
     /// A group or project and what is in it.
     Container(Scope),
+    /// What holds for all groups or projects of which the path matches.
+    Defaults(Scope),
+    /// What holds for all groups or projects that use it.
+    Profile(Scope),
     /// What a guard may let pass.
     Acknowledge,
 }
 
 impl DocumentKind {
     /// Every kind, in the order in which they are documented.
-    pub const ALL: [Self; 3] =
-        [Self::Container(Scope::Project), Self::Container(Scope::Group), Self::Acknowledge];
+    pub const ALL: [Self; 7] = [
+        Self::Container(Scope::Project),
+        Self::Container(Scope::Group),
+        Self::Defaults(Scope::Project),
+        Self::Defaults(Scope::Group),
+        Self::Profile(Scope::Project),
+        Self::Profile(Scope::Group),
+        Self::Acknowledge,
+    ];
 
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Container(scope) => scope.document(),
+            Self::Defaults(_) => "Defaults",
+            Self::Profile(_) => "Profile",
             Self::Acknowledge => "Acknowledge",
         }
+    }
+
+    /// The words for all kinds, each once.
+    pub fn names() -> Vec<&'static str> {
+        let mut names = Self::ALL.map(Self::name).to_vec();
+        names.dedup();
+        names
     }
 
     /// The kind that `document` says it is, if there is such a kind.
     pub(super) fn of(document: &Node) -> Option<Self> {
         let (_, kind) = document.get("kind")?;
-        Self::ALL.into_iter().find(|known| kind.text() == Some(known.name()))
+        let is_for = document.get("for").and_then(|(_, scope)| scope.text());
+        Self::ALL.into_iter().find(|known| {
+            let fits = match known {
+                Self::Defaults(Scope::Group) | Self::Profile(Scope::Group) => {
+                    is_for == Some(Scope::Group.document())
+                }
+                Self::Defaults(Scope::Project) | Self::Profile(Scope::Project) => {
+                    is_for != Some(Scope::Group.document())
+                }
+                Self::Container(_) | Self::Acknowledge => true,
+            };
+            fits && kind.text() == Some(known.name())
+        })
+    }
+
+    /// The groups or projects that it says something about.
+    pub const fn scope(self) -> Option<Scope> {
+        match self {
+            Self::Container(scope) | Self::Defaults(scope) | Self::Profile(scope) => Some(scope),
+            Self::Acknowledge => None,
+        }
     }
 
     /// What checks such a document.
     pub(super) fn checker(self) -> &'static Checker {
-        match self {
-            Self::Container(Scope::Project) => &PROJECT,
-            Self::Container(Scope::Group) => &GROUP,
-            Self::Acknowledge => &ACKNOWLEDGE,
-        }
+        let at = Self::ALL.iter().position(|kind| *kind == self);
+        &CHECKERS[at.unwrap_or_default()]
     }
 
     /// The schema of such a document that stands alone, for editors.
     pub fn schema(self) -> Json {
         match self {
             Self::Container(scope) => container::schema(scope, Use::Editing),
+            Self::Defaults(scope) => layers::defaults(scope, Use::Editing),
+            Self::Profile(scope) => layers::profile(scope, Use::Editing),
             Self::Acknowledge => acknowledge::schema(),
+        }
+    }
+
+    /// The schema of what tells it from other kinds.
+    fn condition(self) -> Json {
+        let kind = json!({"const": self.name()});
+        let (group, project) =
+            (Scope::Group.document(), json!({"const": Scope::Project.document()}));
+        match self {
+            Self::Defaults(Scope::Group) | Self::Profile(Scope::Group) => json!({
+                "properties": {"kind": kind, "for": {"const": group}},
+                "required": ["kind", "for"],
+            }),
+            Self::Defaults(Scope::Project) | Self::Profile(Scope::Project) => {
+                json!({"properties": {"kind": kind, "for": project}, "required": ["kind"]})
+            }
+            Self::Container(_) | Self::Acknowledge => {
+                json!({"properties": {"kind": kind}, "required": ["kind"]})
+            }
         }
     }
 }
 
 /// The schema of any manifest, for editors.
 pub fn manifest() -> Json {
-    let kinds = DocumentKind::ALL.map(DocumentKind::name);
     let documents = DocumentKind::ALL.map(|kind| {
-        json!({
-            "if": {"properties": {"kind": {"const": kind.name()}}, "required": ["kind"]},
-            "then": kind.schema(),
-        })
+        let mut schema = kind.schema();
+        // What all documents of a scope may hold stands once.
+        let sections = kind.scope().map(|scope| container::sections(scope, Use::Editing));
+        for name in sections.iter().flat_map(|sections| sections.keys()) {
+            let scope = kind.scope().map_or("", Scope::document);
+            schema["properties"][name] = json!({"$ref": format!("#/$defs/{scope}/{name}")});
+        }
+        json!({"if": kind.condition(), "then": schema})
     });
+    let sections = |scope: Scope| {
+        (scope.document().to_owned(), container::sections(scope, Use::Editing).into())
+    };
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "undrift manifest",
         "description": "A document of a manifest: what it declares depends on its `kind`.",
         "type": "object",
         "required": ["kind"],
-        "properties": {"kind": {"type": "string", "enum": kinds, "description": KIND}},
+        "properties": {"kind": {"type": "string", "enum": DocumentKind::names(), "description": KIND}},
         "allOf": documents,
+        "$defs": Scope::ALL.map(sections).into_iter().collect::<Object>(),
     })
 }
 
 /// The reference page of everything that manifests may hold, in Markdown.
 pub fn reference() -> String {
-    let others =
-        DocumentKind::ALL.into_iter().filter(|kind| !matches!(kind, DocumentKind::Container(_)));
-    let others = others.map(|kind| kinds::reference::document(kind.name(), &kind.schema()));
+    let others = [
+        layers::reference(),
+        kinds::reference::document(
+            DocumentKind::Acknowledge.name(),
+            &DocumentKind::Acknowledge.schema(),
+        ),
+    ];
     std::iter::once(kinds::reference::page()).chain(others).collect()
 }
 
@@ -186,8 +259,6 @@ mod tests {
 
     #[test]
     fn what_is_there_is_not_planned() {
-        let documents = DocumentKind::ALL.map(DocumentKind::name);
-        assert!(PLANNED_DOCUMENTS.iter().all(|planned| !documents.contains(planned)));
         for section in kinds::everywhere() {
             let (name, table) = (section.section, section.table());
             assert!(table.get(PLANNED_FIELD).is_none(), "{name}");

@@ -46,6 +46,11 @@ pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secret
     let mut canvas = Canvas::new(style, secrets);
     heading(&mut canvas, title.word(), run);
     fold::projects(&mut canvas, &plan.steps);
+    if !plan.watched.is_empty() {
+        canvas.gap();
+        canvas.line(&Line::default().put(Paint::Bold, "watched, and not written:"));
+        fold::projects(&mut canvas, &plan.watched);
+    }
     notes::notes(&mut canvas, &plan.notes);
     notes::incomplete(&mut canvas, &plan.incomplete);
     notes::problems(&mut canvas, &plan.problems);

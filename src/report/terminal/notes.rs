@@ -290,11 +290,15 @@ fn of_all(plan: &Plan) -> String {
     }
 }
 
-/// How much is live that no manifest lists.
+/// How much is live that no manifest lists, and how much differs that is only watched.
 fn unlisted(plan: &Plan) -> String {
-    match plan.unlisted() {
+    let unlisted = match plan.unlisted() {
         0 => String::new(),
         unlisted => format!("; {} not in any manifest", count(unlisted, "object")),
+    };
+    match plan.watched.len() {
+        0 => unlisted,
+        watched => format!("{unlisted}; {} only watched", count(watched, "difference")),
     }
 }
 

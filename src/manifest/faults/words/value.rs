@@ -5,9 +5,8 @@ use jsonschema::{
     error::{TypeKind, ValidationErrorKind as Kind},
 };
 
-use super::{Finding, Located, not_supported};
+use super::{Finding, Located};
 use crate::{
-    manifest::schema::PLANNED_WORDS,
     text::{alternatives, nearest},
     value::Json,
     yaml::Data,
@@ -103,13 +102,6 @@ impl Located<'_> {
     }
 
     fn not_among(&self, options: &[String]) -> Finding {
-        let key = self.key.map(|key| key.name.as_str()).unwrap_or_default();
-        let planned = |(field, word): &(&str, &str)| {
-            self.node.text() == Some(*word) && (key == *field || self.section == *field)
-        };
-        if let Some((_, word)) = PLANNED_WORDS.iter().find(|row| planned(row)) {
-            return not_supported(format!("`{key}: {word}`"), self.span());
-        }
         let mut finding = Finding::error(
             "choice",
             format!("{} must be {}", self.name(), alternatives(options)),

@@ -1,20 +1,31 @@
 //! The second part: located documents to merged groups and projects.
 //!
-//! In come the documents of all files. Out comes one [`Merged`] for each group and project: in each
-//! section the parts, in each part the fields, each with the origin of the document that it was
-//! taken from. This part decides what outranks what, and nothing else: it changes no value, and
-//! whether the whole makes sense is checked later.
+//! In come the documents of all files. Out comes one [`Merged`] for each group and project: what
+//! `Defaults` say of its path, what the `Profile`s say that it uses, and what its own document says,
+//! put together. In each section the parts, in each part the fields, each with the origin of the
+//! document that it was taken from. This part decides what outranks what (`rules`), puts it together
+//! (`merge`), and fills in templates (`text`); whether the whole makes sense is checked later.
 //!
-//! There is one layer for now: exactly one document for each group or project. So merging is finding
-//! those that have two.
+//! | layer | outranks | among each other |
+//! |---|---|---|
+//! | `Defaults` | | the more literal match; different claims of equal matches are an error |
+//! | `Profile` | `Defaults` | the later in `uses`, what a profile itself uses before it |
+//! | `Group`, `Project` | both | one document for each |
 
 use std::sync::Arc;
 
 use super::{
     faults::{Faults, Spot},
+    parallel::for_each,
     read::document::{Acknowledge, Body, Container, Document},
 };
 use crate::{field::Scope, origin::Sourced};
+
+mod merge;
+mod rules;
+mod text;
+
+use rules::Rules;
 
 /// A group or project, put together from every document that says something about it.
 #[derive(Debug)]
@@ -43,29 +54,53 @@ pub(super) struct Layered {
 /// Merges the documents, whose order does not matter.
 pub(super) fn merge(documents: Vec<Document>) -> Layered {
     let mut layered = Layered::default();
+    let (mut containers, mut rules) = (Vec::new(), Vec::new());
     for document in documents {
         match document {
-            Document::Container(Container { scope, path, is_named, body }) => {
-                layered.containers.push(Merged { scope, path, is_named, body });
-            }
+            Document::Container(container) => containers.push(container),
+            Document::Rule(rule) => rules.push(*rule),
             Document::Acknowledge(document) => layered.acknowledged.push(*document),
         }
     }
-    let key = |merged: &Merged| (merged.path.value.to_lowercase(), merged.path.origin.clone());
-    layered.containers.sort_by_cached_key(key);
+    let key = |container: &Container| {
+        (container.path.value.to_lowercase(), container.path.origin.clone())
+    };
+    containers.sort_by_cached_key(key);
+    twice(&containers, &mut layered.faults);
+    let rules = Rules::new(rules, &mut layered.faults);
+    let merged = for_each(containers, |container| one(container, &rules));
+    for (merged, faults) in merged {
+        layered.containers.push(merged);
+        layered.faults.0.extend(faults.0);
+    }
+    rules.idle(&mut layered.faults);
     layered.acknowledged.sort_by_cached_key(|document| {
         let known = document.known.clone();
         let written = (known.guard, known.at.written().to_owned());
         (written, known.at_most, known.until, known.reason, known.origin)
     });
-    twice(&layered.containers, &mut layered.faults);
     layered
+}
+
+/// One group or project with all that is said about it.
+fn one(container: Container, rules: &Rules) -> (Merged, Faults) {
+    let mut faults = Faults::default();
+    let Container { scope, path, is_named, body } = container;
+    let layers = rules.of(scope, &path, &body, &mut faults);
+    let body = if layers.is_empty() && body.is_closed() {
+        body
+    } else {
+        merge::merge(&path, &layers, &body, &mut faults)
+    };
+    rules.count(&layers, &body);
+    (Merged { scope, path, is_named, body }, faults)
 }
 
 /// A group or project that is declared twice is an error at both places. Both share one space of
 /// paths.
-fn twice(containers: &[Merged], faults: &mut Faults) {
-    let same = |a: &Merged, b: &Merged| a.path.value.to_lowercase() == b.path.value.to_lowercase();
+fn twice(containers: &[Container], faults: &mut Faults) {
+    let same =
+        |a: &Container, b: &Container| a.path.value.to_lowercase() == b.path.value.to_lowercase();
     for declared in containers.chunk_by(same) {
         let Some((first, others)) = declared.split_first() else { continue };
         let help = if others.iter().all(|other| other.scope == first.scope) {

@@ -1,0 +1,546 @@
+//! What several layers say, put together.
+//!
+//! What ranks is a slot: a leaf of a field, an entry's state, what is unlisted of a section, `watch`.
+//! Layers are taken in from the lowest to the highest, and the highest one that says something of a
+//! slot decides. Two of equal rank that differ are an error, unless a higher one decides.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use super::{
+    rules::{Claim, Layers, ambiguous},
+    text::{Words, has_template},
+};
+use crate::{
+    address::Glob,
+    desired::{Declared, Unlisted},
+    field::Field,
+    kind::{self, Shape, is_list},
+    manifest::{
+        faults::{Faults, Spot},
+        read::{
+            document::{Body, Part, Section, State, identity},
+            instead::CHANGE,
+        },
+        schema::DocumentKind,
+    },
+    origin::{Layer, Origin, Sourced},
+    text,
+    value::{Json, Object, Value},
+};
+
+/// What `layers` and the document itself, which says `own`, come to.
+pub(super) fn merge(
+    path: &Sourced<Arc<str>>,
+    layers: &Layers<'_>,
+    own: &Body,
+    faults: &mut Faults,
+) -> Body {
+    let words = Words::new(&path.value, &layers.params);
+    let mut merging = Merging {
+        path: &path.value,
+        words,
+        sections: BTreeMap::new(),
+        unlisted: BTreeMap::new(),
+        watch: BTreeMap::new(),
+        faults,
+    };
+    for equal in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
+        let bodies: Vec<_> = equal.iter().map(|(_, rule)| &rule.body).collect();
+        merging.take(equal[0].0, &bodies);
+    }
+    let highest = layers.rules.last().map_or(0, |(rank, _)| rank + 1);
+    merging.take(highest, &[own]);
+    merging.finish()
+}
+
+impl Body {
+    /// Whether it says something of the section `name`.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.sections.iter().any(|section| section.of.section == name)
+    }
+
+    /// Whether nothing in it has to be filled in or put together.
+    pub(super) fn is_closed(&self) -> bool {
+        let mut parts = self.sections.iter().flat_map(|section| &section.parts);
+        parts.all(|part| !part.is_open && part.state != State::Unmanaged)
+    }
+}
+
+/// A group or project that is being put together.
+struct Merging<'m> {
+    path: &'m str,
+    words: Words<'m>,
+    sections: BTreeMap<&'static str, Merged<'m>>,
+    unlisted: BTreeMap<&'static str, Claim<Unlisted>>,
+    /// One or none.
+    watch: BTreeMap<(), Claim<bool>>,
+    faults: &'m mut Faults,
+}
+
+/// A section that is being put together.
+struct Merged<'m> {
+    of: kind::Section,
+    rank: usize,
+    origin: Origin,
+    entries: BTreeMap<String, Entry<'m>>,
+    /// What a document says twice, which is an error that is told later.
+    twice: Vec<Part>,
+}
+
+/// An entry that is being put together.
+struct Entry<'m> {
+    /// Of the highest layer that says something of it.
+    rank: usize,
+    /// Which of the layers of that rank it was.
+    layer: usize,
+    origin: Origin,
+    state: State,
+    /// Where another layer of the same rank has another state for it.
+    other: Option<Origin>,
+    is_sound: bool,
+    is_open: bool,
+    fields: Fields<'m>,
+}
+
+/// The fields of an entry.
+enum Fields<'m> {
+    /// As one layer says them.
+    Whole(Cow<'m, Declared>),
+    /// Of several layers.
+    Slots(BTreeMap<String, Slot>),
+}
+
+/// A leaf of a field.
+#[derive(Clone)]
+struct Slot {
+    rank: usize,
+    /// The names that lead to it, as they are written. Its key has deprecated ones replaced, so that
+    /// both spellings are one slot.
+    names: Vec<String>,
+    value: Value,
+    /// What lower layers say, where the value changes that.
+    below: Option<Value>,
+    origin: Origin,
+    /// Where another layer of the same rank says something else.
+    other: Option<Origin>,
+}
+
+/// Stands between the names of a slot's key.
+const WITHIN: char = '\0';
+
+impl<'m> Merging<'m> {
+    /// Takes in layers of equal rank; the ones before were lower.
+    fn take(&mut self, rank: usize, bodies: &[&'m Body]) {
+        for section in bodies.iter().flat_map(|body| &body.ignores) {
+            self.sections.remove(section);
+            self.unlisted.remove(section);
+        }
+        for (layer, body) in bodies.iter().enumerate() {
+            for section in &body.sections {
+                self.section(rank, layer, section);
+            }
+            for (name, policy) in &body.unlisted {
+                Claim::add(self.unlisted.entry(name), rank, policy);
+            }
+            if let Some(watch) = &body.watch {
+                Claim::add(self.watch.entry(()), rank, watch);
+            }
+        }
+    }
+
+    fn section(&mut self, rank: usize, layer: usize, section: &'m Section) {
+        let (of, origin) = (section.of, &section.origin);
+        let merged = self.sections.entry(of.section).or_insert_with(|| Merged {
+            of,
+            rank,
+            origin: origin.clone(),
+            entries: BTreeMap::new(),
+            twice: Vec::new(),
+        });
+        if merged.rank < rank || *origin < merged.origin {
+            (merged.rank, merged.origin) = (rank, origin.clone());
+        }
+        if of.shape == Shape::List && section.parts.is_empty() && !merged.entries.is_empty() {
+            let name = of.section;
+            let entries = text::count(merged.entries.len(), "entry");
+            let message = format!("`{name}: []` adds nothing to {entries} of lower layers");
+            let idle = self.faults.warning("adds-nothing", message, Spot::key(origin));
+            idle.help(format!("for none write `ignore_layers: [{name}]`"));
+        }
+        for part in &section.parts {
+            if let Some((key, fields)) = told(of, part, &self.words, self.faults) {
+                merged.entry(rank, layer, key, part, fields);
+            }
+        }
+    }
+
+    /// What all layers came to.
+    fn finish(mut self) -> Body {
+        let mut body = Body::default();
+        for (name, claim) in std::mem::take(&mut self.unlisted) {
+            // A rule may say it for whoever has such a section; a document's own is checked later.
+            if self.sections.contains_key(name) || claim.value.origin.layer > Layer::Profile {
+                self.differs(
+                    &format!("unlisted.{name}"),
+                    &claim.value.origin,
+                    claim.other.as_ref(),
+                );
+                body.unlisted.insert(name, claim.value);
+            }
+        }
+        for ((), claim) in std::mem::take(&mut self.watch) {
+            self.differs("watch", &claim.value.origin, claim.other.as_ref());
+            body.watch = Some(claim.value);
+        }
+        for merged in std::mem::take(&mut self.sections).into_values() {
+            let Merged { of, origin, entries, twice, .. } = merged;
+            let mut parts: Vec<_> =
+                entries.into_iter().map(|(key, entry)| self.part(of, key, entry)).collect();
+            parts.extend(twice);
+            body.sections.push(Section { of, origin, parts });
+        }
+        body
+    }
+
+    /// Two layers of equal rank say different things of `what`.
+    fn differs(&mut self, what: &str, first: &Origin, other: Option<&Origin>) {
+        if let Some(other) = other {
+            ambiguous(what, self.path, first, other, self.faults);
+        }
+    }
+
+    fn part(&mut self, of: kind::Section, key: String, entry: Entry<'_>) -> Part {
+        let Entry { origin, state, other, mut is_sound, is_open, fields, .. } = entry;
+        self.differs(of.section, &origin, other.as_ref());
+        let fields = match fields {
+            Fields::Whole(fields) if !is_open => fields.into_owned(),
+            Fields::Whole(fields) => self.values(of, slots(of, &fields, 0), &mut is_sound),
+            Fields::Slots(slots) => self.values(of, slots, &mut is_sound),
+        };
+        let key = OnceLock::from(key);
+        Part { origin, state, is_sound, is_open: false, fields, key }
+    }
+
+    /// The fields that `slots` come to, with every template filled in.
+    fn values(
+        &mut self,
+        of: kind::Section,
+        slots: BTreeMap<String, Slot>,
+        is_sound: &mut bool,
+    ) -> Declared {
+        let mut fields: BTreeMap<String, (usize, Sourced<Value>)> = BTreeMap::new();
+        for slot in slots.into_values() {
+            self.differs(&slot.names.join("."), &slot.origin, slot.other.as_ref());
+            let Slot { rank, names, value, below, origin, .. } = slot;
+            let value = changed(of, &names[0], value, below);
+            let Some((first, within)) = names.split_first() else { continue };
+            match fields.get_mut(first) {
+                None => {
+                    let value = nested(within, value);
+                    fields.insert(first.clone(), (rank, Sourced { value, origin }));
+                }
+                Some((highest, field)) => {
+                    insert(&mut field.value, within, value);
+                    if *highest < rank || (*highest == rank && origin < field.origin) {
+                        (*highest, field.origin) = (rank, origin);
+                    }
+                }
+            }
+        }
+        let fill = |(name, (_, mut field)): (String, (usize, Sourced<Value>))| {
+            *is_sound &= fill(of, &name, &mut field, &self.words, self.faults);
+            (name, field)
+        };
+        fields.into_iter().map(fill).collect()
+    }
+}
+
+impl<'m> Merged<'m> {
+    /// Takes in what a layer says of the entry `key`.
+    fn entry(
+        &mut self,
+        rank: usize,
+        layer: usize,
+        key: String,
+        part: &'m Part,
+        fields: Cow<'m, Declared>,
+    ) {
+        if part.state == State::Unmanaged
+            && let Ok(glob) = Glob::over_names(&key)
+        {
+            self.entries.retain(|key, entry| entry.rank >= rank || !glob.matches(key));
+        }
+        let new = |fields| Entry {
+            rank,
+            layer,
+            origin: part.origin.clone(),
+            state: part.state,
+            other: None,
+            is_sound: part.is_sound,
+            is_open: part.is_open,
+            fields: Fields::Whole(fields),
+        };
+        let Some(entry) = self.entries.get_mut(&key) else {
+            self.entries.insert(key, new(fields));
+            return;
+        };
+        if (entry.rank, entry.layer) == (rank, layer) {
+            self.twice.push(part.clone());
+        } else if part.state == State::Present && entry.state == State::Present {
+            entry.combine(self.of, rank, layer, part, &fields);
+        } else if entry.rank < rank {
+            *entry = new(fields);
+        } else if part.state != entry.state {
+            // Whichever it is of the two, it is an error.
+            entry.other = Some(part.origin.clone());
+        }
+    }
+}
+
+impl<'m> Entry<'m> {
+    /// Takes in more fields.
+    fn combine(
+        &mut self,
+        of: kind::Section,
+        rank: usize,
+        layer: usize,
+        part: &Part,
+        fields: &Declared,
+    ) {
+        let lower = std::mem::replace(&mut self.fields, Fields::Slots(BTreeMap::new()));
+        let mut all = match lower {
+            Fields::Whole(fields) => slots(of, &fields, self.rank),
+            Fields::Slots(slots) => slots,
+        };
+        for (key, slot) in slots(of, fields, rank) {
+            claim(of, &mut all, key, slot);
+        }
+        self.fields = Fields::Slots(all);
+        if self.rank < rank || part.origin < self.origin {
+            self.origin = part.origin.clone();
+        }
+        (self.rank, self.layer) = (rank, layer);
+        self.is_sound &= part.is_sound;
+        self.is_open |= part.is_open;
+    }
+}
+
+/// What tells `part` from others, and its fields, in which what tells it is filled in; nothing if that
+/// is a fault.
+fn told<'p>(
+    of: kind::Section,
+    part: &'p Part,
+    words: &Words<'_>,
+    faults: &mut Faults,
+) -> Option<(String, Cow<'p, Declared>)> {
+    if !part.is_open || of.identity.is_empty() {
+        return Some((part.key(of).to_owned(), Cow::Borrowed(&part.fields)));
+    }
+    let mut fields: BTreeMap<&str, _> = part.fields.iter().collect();
+    let mut is_sound = true;
+    for name in of.identity {
+        if let Some(field) = fields.get_mut(name) {
+            is_sound &= fill(of, name, field, words, faults);
+        }
+    }
+    let values = fields.iter().map(|(name, field)| ((*name).to_owned(), field.value.clone()));
+    let key = identity(of, values.collect()).name;
+    is_sound.then(|| (key, Cow::Owned(fields.into_iter().collect())))
+}
+
+/// Fills in every template in the field `name`; whether what it comes to makes sense.
+fn fill(
+    of: kind::Section,
+    name: &str,
+    field: &mut Sourced<Value>,
+    words: &Words<'_>,
+    faults: &mut Faults,
+) -> bool {
+    let (json, spec) = (field.value.plain(), of.table().get(name));
+    if !json.zip(spec).is_some_and(|(json, spec)| has_template(&spec.schema, json)) {
+        return true;
+    }
+    let (code, message, help) = match words.fill_field(of, name, &mut field.value) {
+        Err(unfilled) => ("template", unfilled.message, Some(unfilled.help)),
+        Ok(()) => match refused(of, name, &field.value) {
+            None => return true,
+            Some(why) => ("value", format!("`{name}` is wrong once it is filled in: {why}"), None),
+        },
+    };
+    let wrong = faults.error(code, message, Spot::key(&field.origin));
+    wrong.help_if(help).label(format!("for `{}`", words.path()));
+    false
+}
+
+/// Why the schema refuses `value` for the field `name`.
+fn refused(of: kind::Section, name: &str, value: &Value) -> Option<String> {
+    let scope = of.home.scope;
+    let fields = Object::from_iter([(name.to_owned(), value.plain()?.clone())]);
+    let section = match of.shape {
+        Shape::List => Json::Array(vec![fields.into()]),
+        Shape::Container | Shape::Mapping | Shape::Switch => fields.into(),
+    };
+    let document = serde_json::json!({
+        "kind": scope.document(), "path": "acme/shop", of.section: section,
+    });
+    let checker = DocumentKind::Container(scope).checker();
+    let refused = checker.validator.iter_errors(&document).next();
+    refused.map(|error| error.masked_with("the value").to_string())
+}
+
+/// The leaves of `fields`.
+fn slots(of: kind::Section, fields: &Declared, rank: usize) -> BTreeMap<String, Slot> {
+    let mut slots = BTreeMap::new();
+    for (name, Sourced { value, origin }) in fields.iter() {
+        let schema = of.table().get(name).map_or(&Json::Null, |spec| &spec.schema);
+        let slot =
+            Slot { rank, names: vec![name.to_owned()], value, below: None, origin, other: None };
+        leaves(slot_name(name, schema), schema, slot, &mut slots);
+    }
+    slots
+}
+
+/// What a field is called in a slot's key: deprecated spellings and their successors are one.
+fn slot_name(name: &str, schema: &Json) -> String {
+    Field::of(schema).replaced_by.map_or_else(|| name.to_owned(), Cow::into_owned)
+}
+
+/// Adds the leaves of `slot`, the value of which is of `schema`.
+fn leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<String, Slot>) {
+    match &slot.value {
+        Value::Plain(Json::Object(object))
+            if schema.get("properties").is_some() && !object.is_empty() =>
+        {
+            for (name, json) in object {
+                let schema = &schema["properties"][name];
+                let mut names = slot.names.clone();
+                names.push(name.clone());
+                let key = format!("{key}{WITHIN}{}", slot_name(name, schema));
+                let slot = Slot { names, value: json.clone().into(), ..slot.clone() };
+                leaves(key, schema, slot, slots);
+            }
+        }
+        // Both spellings in one document are an error that is told later.
+        _ if slots.contains_key(&key) => {
+            slots.insert(format!("{key}{WITHIN}"), slot);
+        }
+        _ => {
+            slots.insert(key, slot);
+        }
+    }
+}
+
+/// Takes in what a layer says of a leaf; ranks never fall.
+fn claim(of: kind::Section, slots: &mut BTreeMap<String, Slot>, key: String, mut new: Slot) {
+    // A mapping as a whole, as `null`, and what is within it exclude each other.
+    let is_within = |a: &str, b: &str| {
+        a.strip_prefix(b).is_some_and(|rest| rest.len() > 1 && rest.starts_with(WITHIN))
+    };
+    slots.retain(|other, slot| {
+        let excludes = is_within(other, &key) || is_within(&key, other);
+        if excludes && slot.rank == new.rank {
+            new.other = Some(slot.origin.clone());
+        }
+        !excludes
+    });
+    let Some(slot) = slots.get_mut(&key) else {
+        slots.insert(key, new);
+        return;
+    };
+    let is_change = |value: &Value| change(of, &new.names[0], value).is_some();
+    if slot.rank < new.rank {
+        if is_change(&new.value) {
+            let lower = slot.clone();
+            // Nothing can be added to a condition on what is live.
+            let is_condition =
+                matches!(&lower.value, Value::Plain(Json::Object(_))) && !is_change(&lower.value);
+            new.other = lower.other.or_else(|| is_condition.then(|| lower.origin.clone()));
+            new.below = Some(changed(of, &lower.names[0], lower.value, lower.below));
+        }
+        *slot = new;
+    } else if slot.value == new.value {
+        slot.origin = slot.origin.clone().min(new.origin);
+    } else if let (true, Some(value)) = (
+        is_change(&slot.value) && is_change(&new.value),
+        united(slot.value.plain(), new.value.plain()),
+    ) {
+        slot.value = value.into();
+        slot.origin = slot.origin.clone().min(new.origin);
+    } else {
+        slot.other = Some(new.origin);
+    }
+}
+
+/// What `{add: [...], remove: [...]}` adds and removes, if `value`, that of the field `name`, is
+/// such a change.
+fn change<'v>(of: kind::Section, name: &str, value: &'v Value) -> Option<[&'v [Json]; 2]> {
+    let of_a_list = of.table().get(name).is_some_and(|spec| is_list(&spec.schema));
+    let object = value.plain()?.as_object().filter(|_| of_a_list)?;
+    let list = |name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+    let lists = CHANGE.map(list);
+    object.keys().all(|key| CHANGE.contains(&key.as_str())).then_some(lists)
+}
+
+/// What `value` comes to above `below`: the same, unless it is a change of a list.
+fn changed(of: kind::Section, name: &str, value: Value, below: Option<Value>) -> Value {
+    let Some([added, removed]) = change(of, name, &value) else { return value };
+    let mut list = match below {
+        Some(Value::Plain(Json::Array(list))) => list,
+        _ => Vec::new(),
+    };
+    list.retain(|item| !removed.contains(item));
+    for item in added {
+        if !list.contains(item) {
+            list.push(item.clone());
+        }
+    }
+    Json::Array(list).into()
+}
+
+/// Two changes of one list as one, in an order that does not depend on which was first; nothing if
+/// one of them adds what the other one removes.
+fn united(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
+    let list = |name: &str| {
+        let lists = [first, second].map(|change| change?.get(name)?.as_array());
+        let mut all: Vec<&Json> = lists.into_iter().flatten().flatten().collect();
+        all.sort_by_cached_key(ToString::to_string);
+        all.dedup();
+        all
+    };
+    let [add, remove] = CHANGE.map(list);
+    let is_clear = !add.iter().any(|item| remove.contains(item));
+    is_clear.then(|| serde_json::json!({"add": add, "remove": remove}))
+}
+
+/// `value` below the names `within`.
+fn nested(within: &[String], value: Value) -> Value {
+    let mut nested = Json::Null;
+    if within.is_empty() {
+        return value;
+    }
+    if let Value::Plain(json) = value {
+        insert_json(&mut nested, within, json);
+    }
+    nested.into()
+}
+
+/// Adds `value` below the names `within`.
+fn insert(into: &mut Value, within: &[String], value: Value) {
+    if let (Value::Plain(into), Value::Plain(json)) = (into, value) {
+        insert_json(into, within, json);
+    }
+}
+
+fn insert_json(mut into: &mut Json, within: &[String], json: Json) {
+    for name in within {
+        if !into.is_object() {
+            *into = Json::Object(Object::new());
+        }
+        into = &mut into[name];
+    }
+    *into = json;
+}

@@ -1,0 +1,441 @@
+//! Which rules hold for a group or project, and in which order.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use crate::{
+    address::Glob,
+    field::Scope,
+    manifest::{
+        faults::{Faults, Spot},
+        read::document::{Body, Holds, Rule, Uses},
+    },
+    origin::{Origin, Sourced},
+    text::nearest,
+};
+
+/// All rules.
+#[derive(Debug)]
+pub(super) struct Rules {
+    /// Ordered by where they are written.
+    rules: Vec<Known>,
+    /// Where profiles are among the rules.
+    profiles: HashMap<(Scope, Arc<str>), usize>,
+}
+
+/// A rule, and what came of it.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) rule: Rule,
+    is_used: AtomicBool,
+    /// The sections of its `unlisted` that something declares where it holds.
+    declared: BTreeMap<&'static str, AtomicBool>,
+}
+
+/// How literal a glob is: its literal parts, its partly literal ones, and those that are `*`.
+type Rank = (usize, usize, usize);
+
+/// What holds for one group or project.
+#[derive(Debug, Default)]
+pub(super) struct Layers<'r> {
+    /// The rules, the higher outranking the lower; two with the same number have equal rank.
+    pub(super) rules: Vec<(usize, &'r Rule)>,
+    /// Where they are among all rules.
+    indices: Vec<usize>,
+    /// What templates fill in, the document's own included.
+    pub(super) params: BTreeMap<Arc<str>, Sourced<Arc<str>>>,
+}
+
+impl Layers<'_> {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+}
+
+impl Rules {
+    /// Takes in all rules, and says what is wrong between them.
+    pub(super) fn new(mut rules: Vec<Rule>, faults: &mut Faults) -> Self {
+        rules.sort_by(|a, b| a.origin.cmp(&b.origin));
+        let mut profiles = HashMap::new();
+        for (at, rule) in rules.iter().enumerate() {
+            let Holds::Whoever { name, .. } = &rule.holds else { continue };
+            if let Some(first) = profiles.insert((rule.scope, name.clone()), at) {
+                let message = format!("there are two profiles `{name}`");
+                faults
+                    .error("duplicate-profile", message, Spot::value(&rule.origin))
+                    .related(Spot::value(&rules[first].origin), "the first one")
+                    .help("give one of them another name");
+            }
+        }
+        let known = |rule: Rule| {
+            let declares = |name| AtomicBool::new(rule.body.has(name));
+            let declared = rule.body.unlisted.keys().map(|name| (*name, declares(name)));
+            Known { declared: declared.collect(), is_used: AtomicBool::new(false), rule }
+        };
+        let all = Self { rules: rules.into_iter().map(known).collect(), profiles };
+        for Known { rule, .. } in &all.rules {
+            for name in rule.body.uses.iter().flat_map(|uses| &uses.names) {
+                all.profile(rule.scope, name, faults);
+            }
+        }
+        all.circles(faults);
+        all
+    }
+
+    /// The profile that is called `name`, if there is one.
+    fn profile(
+        &self,
+        scope: Scope,
+        name: &Sourced<Arc<str>>,
+        faults: &mut Faults,
+    ) -> Option<usize> {
+        let found = self.profiles.get(&(scope, name.value.clone())).copied();
+        if found.is_none() {
+            let message = format!("there is no profile `{}`", crate::text::escape(&name.value));
+            let wrong = faults.error("unknown-profile", message, Spot::key(&name.origin));
+            let other = self.profiles.keys().find(|(_, other)| *other == name.value);
+            let known = self.profiles.keys().filter(|(of, _)| *of == scope);
+            let mut names: Vec<_> = known.map(|(_, name)| &**name).collect();
+            names.sort_unstable();
+            wrong.help(match (other, nearest(&name.value, names)) {
+                (Some((of, _)), _) => format!(
+                    "that profile is for {}s; write another one with `for: {}`",
+                    of.noun(),
+                    scope.document()
+                ),
+                (None, Some(near)) => format!("did you mean `{near}`?"),
+                (None, None) => "declare it with `kind: Profile` and `name: ...`".to_owned(),
+            });
+        }
+        found
+    }
+
+    /// Profiles that use each other in a circle.
+    fn circles(&self, faults: &mut Faults) {
+        let mut done = BTreeSet::new();
+        for start in self.profiles.values().copied().collect::<BTreeSet<_>>() {
+            // The way to where one is, and at each place the profiles that are still to be followed.
+            let mut way: Vec<(usize, Vec<usize>)> = vec![(start, self.used_by(start))];
+            while let Some((at, left)) = way.last_mut() {
+                let Some(next) = left.pop() else {
+                    done.insert(*at);
+                    way.pop();
+                    continue;
+                };
+                if done.contains(&next) {
+                    continue;
+                }
+                match way.iter().position(|(on_way, _)| *on_way == next) {
+                    Some(first) => {
+                        let circle: Vec<_> = way[first..].iter().map(|(at, _)| *at).collect();
+                        self.circle(&circle, faults);
+                    }
+                    None => way.push((next, self.used_by(next))),
+                }
+            }
+        }
+    }
+
+    fn circle(&self, circle: &[usize], faults: &mut Faults) {
+        let name = |at: &usize| match &self.rules[*at].rule.holds {
+            Holds::Whoever { name, .. } => &**name,
+            Holds::Where { .. } => "",
+        };
+        let first = circle.iter().min_by_key(|at| name(at)).copied().unwrap_or_default();
+        let turn = circle.iter().position(|at| *at == first).unwrap_or_default();
+        let names = circle.iter().cycle().skip(turn).take(circle.len() + 1).map(name);
+        let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+        let message = format!("profiles use each other in a circle: {}", names.join(" uses "));
+        let uses = self.rules[first].rule.body.uses.as_ref();
+        let at = uses.map_or(&self.rules[first].rule.origin, |uses| &uses.origin);
+        faults.error("profile-circle", message, Spot::key(at)).help("take one of them out");
+    }
+
+    /// The profiles that the one at `at` uses.
+    fn used_by(&self, at: usize) -> Vec<usize> {
+        let rule = &self.rules[at].rule;
+        let names = rule.body.uses.iter().flat_map(|uses| &uses.names);
+        names
+            .filter_map(|name| self.profiles.get(&(rule.scope, name.value.clone())).copied())
+            .collect()
+    }
+
+    /// What holds for the group or project at `path`, whose own document says `own`.
+    pub(super) fn of(
+        &self,
+        scope: Scope,
+        path: &Sourced<Arc<str>>,
+        own: &Body,
+        faults: &mut Faults,
+    ) -> Layers<'_> {
+        let lower = path.value.to_lowercase();
+        let rank = |rule: &Rule| match &rule.holds {
+            Holds::Where { paths, except } if rule.scope == scope => rank(&lower, paths, except),
+            Holds::Where { .. } | Holds::Whoever { .. } => None,
+        };
+        let mut matched: Vec<(Rank, usize)> = self
+            .rules
+            .iter()
+            .enumerate()
+            .filter_map(|(at, known)| Some((rank(&known.rule)?, at)))
+            .collect();
+        matched.sort_unstable();
+        let mut layers = Layers::default();
+        let mut number = 0;
+        for equal in matched.chunk_by(|(a, _), (b, _)| a == b) {
+            for (_, at) in equal {
+                layers.rules.push((number, &self.rules[*at].rule));
+                layers.indices.push(*at);
+            }
+            number += 1;
+        }
+        let used = used(&layers.rules, own, &path.value, faults);
+        for name in own.uses.iter().flat_map(|uses| &uses.names) {
+            self.profile(scope, name, faults);
+        }
+        let profiles = self.flat(scope, &used);
+        for (at, _) in &profiles {
+            layers.rules.push((number, &self.rules[*at].rule));
+            layers.indices.push(*at);
+            number += 1;
+        }
+        layers.params = params(&layers.rules, own, &path.value, faults);
+        for (at, name) in profiles {
+            let Holds::Whoever { needs, .. } = &self.rules[at].rule.holds else { continue };
+            for need in needs.iter().filter(|need| !layers.params.contains_key(&need.value)) {
+                let message = format!(
+                    "`{}` uses the profile `{}`, which needs the parameter `{}`",
+                    path.value, name.value, need.value
+                );
+                faults
+                    .error("params", message, Spot::key(&name.origin))
+                    .related(Spot::key(&need.origin), "needed here")
+                    .help(format!("give it with `params: {{{}: ...}}`", need.value));
+            }
+        }
+        layers
+    }
+
+    /// The profiles called `names` with all that they use, the lowest first: what a profile uses is
+    /// below it, and each is there once, at its last place.
+    fn flat(&self, scope: Scope, names: &[Sourced<Arc<str>>]) -> Vec<(usize, Sourced<Arc<str>>)> {
+        let mut seen = BTreeSet::new();
+        let mut flat = Vec::new();
+        // From the end, so that the last place is the first that is met.
+        let mut left: Vec<&Sourced<Arc<str>>> = names.iter().collect();
+        while let Some(name) = left.pop() {
+            let at = self.profiles.get(&(scope, name.value.clone())).copied();
+            if let Some(at) = at.filter(|at| seen.insert(*at)) {
+                flat.push((at, name.clone()));
+                left.extend(self.rules[at].rule.body.uses.iter().flat_map(|uses| &uses.names));
+            }
+        }
+        flat.reverse();
+        flat
+    }
+
+    /// Notes what became of the rules that hold for something that is put together to `body`.
+    pub(super) fn count(&self, layers: &Layers<'_>, body: &Body) {
+        for known in layers.indices.iter().map(|at| &self.rules[*at]) {
+            known.is_used.store(true, Ordering::Relaxed);
+            let declared = known.declared.iter().filter(|(name, _)| body.has(name));
+            declared.for_each(|(_, is_declared)| is_declared.store(true, Ordering::Relaxed));
+        }
+    }
+
+    /// Says which rules come to nothing.
+    pub(super) fn idle(&self, faults: &mut Faults) {
+        for Known { rule, is_used, declared } in &self.rules {
+            if !is_used.load(Ordering::Relaxed) {
+                let noun = rule.scope.noun();
+                let (message, help) = match &rule.holds {
+                    Holds::Where { .. } => (
+                        format!("this matches no declared {noun}"),
+                        "correct `match`, or take the document away",
+                    ),
+                    Holds::Whoever { name, .. } => (
+                        format!("no declared {noun} uses the profile `{name}`"),
+                        "name it in `uses`, or take the document away",
+                    ),
+                };
+                faults.warning("idle-rule", message, Spot::key(&rule.origin)).help(help);
+                continue;
+            }
+            for (name, _) in declared.iter().filter(|(_, seen)| !seen.load(Ordering::Relaxed)) {
+                let message =
+                    format!("`unlisted` names `{name}`, which nothing declares where this holds");
+                let at = Spot::key(&rule.body.unlisted[name].origin);
+                let idle = faults.error("unlisted", message, at);
+                idle.help(format!("write `{name}: []` if there are to be none"));
+            }
+        }
+    }
+}
+
+/// How literal the best match is that `path`, in lower case, has among `paths`, if it has one and
+/// none among `except`.
+fn rank(path: &str, paths: &[Glob], except: &[Glob]) -> Option<Rank> {
+    let matching = paths.iter().filter(|glob| glob.matches(path));
+    let best = matching.map(|glob| literality(glob.written())).max()?;
+    (!except.iter().any(|glob| glob.matches(path))).then_some(best)
+}
+
+/// How literal a glob is.
+fn literality(glob: &str) -> Rank {
+    let mut rank = (0, 0, 0);
+    for segment in glob.split('/') {
+        match segment {
+            "**" => {}
+            "*" => rank.2 += 1,
+            other if other.contains(['*', '?', '[', '{']) => rank.1 += 1,
+            _ => rank.0 += 1,
+        }
+    }
+    rank
+}
+
+/// The names of the profiles that something uses whose document is `own`.
+fn used(
+    rules: &[(usize, &Rule)],
+    own: &Body,
+    path: &str,
+    faults: &mut Faults,
+) -> Vec<Sourced<Arc<str>>> {
+    let mut used: Vec<Sourced<Arc<str>>> = Vec::new();
+    let mut conflict: Option<(&Uses, &Uses)> = None;
+    let mut last: Option<(usize, &Uses)> = None;
+    let names =
+        |uses: &Uses| -> Vec<_> { uses.names.iter().map(|name| name.value.clone()).collect() };
+    let own = own.uses.as_ref().map(|uses| (usize::MAX, uses));
+    let of_rules = rules.iter().filter_map(|(rank, rule)| Some((*rank, rule.body.uses.as_ref()?)));
+    for (rank, uses) in of_rules.chain(own) {
+        if let Some((_, equal)) = last.filter(|(other, _)| *other == rank) {
+            if equal.is_added != uses.is_added || names(equal) != names(uses) {
+                conflict = Some((equal, uses));
+            }
+            continue;
+        }
+        if !uses.is_added {
+            used.clear();
+            conflict = None;
+        }
+        used.extend(uses.names.iter().cloned());
+        last = Some((rank, uses));
+    }
+    if let Some((first, second)) = conflict {
+        ambiguous("uses", path, &first.origin, &second.origin, faults);
+    }
+    used
+}
+
+/// What templates fill in for something whose document is `own`.
+fn params(
+    rules: &[(usize, &Rule)],
+    own: &Body,
+    path: &str,
+    faults: &mut Faults,
+) -> BTreeMap<Arc<str>, Sourced<Arc<str>>> {
+    let mut claims: BTreeMap<&Arc<str>, Claim<Arc<str>>> = BTreeMap::new();
+    let layers = rules.iter().map(|(rank, rule)| (*rank, &rule.body)).chain([(usize::MAX, own)]);
+    for (rank, body) in layers {
+        for (name, value) in &body.params {
+            Claim::add(claims.entry(name), rank, value);
+        }
+    }
+    let param = |(name, claim): (&Arc<str>, Claim<Arc<str>>)| {
+        if let Some(other) = &claim.other {
+            ambiguous(name, path, &claim.value.origin, other, faults);
+        }
+        (name.clone(), claim.value)
+    };
+    claims.into_iter().map(param).collect()
+}
+
+/// What the highest layers so far say of one thing.
+#[derive(Debug)]
+pub(super) struct Claim<T> {
+    rank: usize,
+    pub(super) value: Sourced<T>,
+    /// Where another layer of the same rank says something else.
+    pub(super) other: Option<Origin>,
+}
+
+impl<T: Clone + PartialEq> Claim<T> {
+    /// Takes in what a layer of `rank` says; ranks never fall.
+    pub(super) fn add<K: Ord>(of: Entry<'_, K, Self>, rank: usize, value: &Sourced<T>) {
+        let new = || Self { rank, value: value.clone(), other: None };
+        let claim = of.or_insert_with(new);
+        if claim.rank < rank {
+            *claim = new();
+        } else if claim.value.value != value.value {
+            claim.other = Some(value.origin.clone());
+        }
+    }
+}
+
+/// Two layers of equal rank say different things of `what`, and none above them decides.
+pub(super) fn ambiguous(
+    what: &str,
+    path: &str,
+    first: &Origin,
+    second: &Origin,
+    faults: &mut Faults,
+) {
+    let message = format!("`{what}` is said in two ways, and neither outranks the other");
+    faults
+        .error("ambiguous-layers", message, Spot::key(first.min(second)))
+        .related(Spot::key(first.max(second)), "said here too")
+        .label(format!("for `{path}`"))
+        .help("make one `match` more literal, or say it in the document itself");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_literal_match_outranks() {
+        let ordered = [
+            "**",
+            "**/*",
+            "*/**/*",
+            "*/*/*",
+            "a*/**",
+            "a*/*",
+            "**/shop",
+            "acme/**",
+            "acme/**/*",
+            "acme/*",
+            "acme/*/*",
+            "acme/s*",
+            "acme/s*/*",
+            "acme/shop",
+            "acme/web/*",
+            "acme/web/shop",
+        ];
+        for pair in ordered.windows(2) {
+            let [low, high] = pair else { continue };
+            assert!(literality(low) <= literality(high), "{low} {high}");
+        }
+        assert_eq!(literality("acme/**"), literality("**/shop"));
+    }
+
+    #[test]
+    fn a_list_counts_by_its_best_match() {
+        let globs = |texts: &[&str]| -> Vec<_> {
+            texts.iter().map(|text| Glob::over_paths(text).unwrap()).collect()
+        };
+        let paths = globs(&["acme/**", "ACME/web/*", "other"]);
+        let of = |path: &str| rank(path, &paths, &globs(&["acme/old/*"]));
+        assert_eq!(of("acme/web/shop"), Some((2, 0, 1)));
+        assert_eq!(of("acme/shop"), Some((1, 0, 0)));
+        assert_eq!(of("acme"), None, "what is below `acme`, not `acme` itself");
+        assert_eq!(of("acme/old/shop"), None);
+        assert_eq!(of("acme/old/deep/shop"), Some((1, 0, 0)));
+    }
+}

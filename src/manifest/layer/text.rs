@@ -1,0 +1,250 @@
+//! Templates: `{text: 'https://{name}.example.org:{port}'}`.
+//!
+//! `{name}` stands for what it names, `{{` and `}}` for a brace. There is nothing else: no
+//! functions, no conditions, no secrets and nothing of the environment. Where a field takes no text,
+//! what the template comes to is read as a number or as `true` or `false`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    kind::{Section, forms, is_list},
+    origin::Sourced,
+    value::{Json, Value},
+};
+
+/// What templates of one group or project fill in.
+#[derive(Debug)]
+pub(super) struct Words<'w> {
+    path: &'w str,
+    params: &'w BTreeMap<Arc<str>, Sourced<Arc<str>>>,
+}
+
+/// Why a template cannot be filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unfilled {
+    pub(super) message: String,
+    pub(super) help: String,
+}
+
+impl<'w> Words<'w> {
+    pub(super) const fn new(
+        path: &'w str,
+        params: &'w BTreeMap<Arc<str>, Sourced<Arc<str>>>,
+    ) -> Self {
+        Self { path, params }
+    }
+
+    /// The path of the group or project.
+    pub(super) const fn path(&self) -> &'w str {
+        self.path
+    }
+
+    /// What `name` stands for.
+    fn word(&self, name: &str) -> Option<String> {
+        let (group, own) = self.path.rsplit_once('/').unwrap_or(("", self.path));
+        match name {
+            "path" => Some(self.path.to_owned()),
+            "name" => Some(own.to_owned()),
+            "group" => Some(group.to_owned()).filter(|group| !group.is_empty()),
+            "path_slug" => Some(slug(self.path)),
+            other => self.params.get(other).map(|param| param.value.to_string()),
+        }
+    }
+
+    /// The text that `template` comes to.
+    ///
+    /// # Errors
+    /// If it names what is not there, or has a brace that stands for nothing.
+    pub(super) fn fill(&self, template: &str) -> Result<String, Unfilled> {
+        let mut filled = String::with_capacity(template.len());
+        let mut rest = template;
+        while let Some(at) = rest.find(['{', '}']) {
+            filled += &rest[..at];
+            let brace = &rest[at..=at];
+            rest = &rest[at + 1..];
+            if let Some(after) = rest.strip_prefix(brace) {
+                filled += brace;
+                rest = after;
+                continue;
+            }
+            let name = rest.split_once('}').filter(|_| brace == "{");
+            let Some((name, after)) = name else {
+                return Err(Unfilled {
+                    message: format!("a `{brace}` that stands for nothing"),
+                    help: "write `{{` and `}}` for braces; `{name}` fills in what it names".into(),
+                });
+            };
+            filled += &self.word(name).ok_or_else(|| self.unknown(name))?;
+            rest = after;
+        }
+        Ok(filled + rest)
+    }
+
+    fn unknown(&self, name: &str) -> Unfilled {
+        let path = self.path;
+        if name == "group" {
+            return Unfilled {
+                message: format!("`{{group}}` stands for nothing in `{path}`"),
+                help: "there is no group above it".into(),
+            };
+        }
+        let name = if crate::text::is_name(name) { format!("`{name}`") } else { "this".into() };
+        Unfilled {
+            message: format!("{name} is not a parameter of `{path}`"),
+            help: "give it in `params:`, or write `{{` for a brace".into(),
+        }
+    }
+
+    /// Fills in every template in `value`, that of the field `name` of `of`.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    pub(super) fn fill_field(
+        &self,
+        of: Section,
+        name: &str,
+        value: &mut Value,
+    ) -> Result<(), Unfilled> {
+        let (Some(spec), Value::Plain(json)) = (of.table().get(name), &mut *value) else {
+            return Ok(());
+        };
+        self.fill_in(&spec.schema, json)?;
+        forms::normalise(spec, value);
+        Ok(())
+    }
+
+    fn fill_in(&self, schema: &Json, json: &mut Json) -> Result<(), Unfilled> {
+        if let Some(template) = template(schema, json) {
+            *json = read_as(schema, self.fill(template)?);
+            return Ok(());
+        }
+        match json {
+            Json::Object(object) if is_list(schema) => {
+                for items in object.values_mut() {
+                    self.fill_in(schema, items)?;
+                }
+            }
+            Json::Object(object) => {
+                for (name, json) in object {
+                    if let Some(schema) = schema["properties"].get(name) {
+                        self.fill_in(schema, json)?;
+                    }
+                }
+            }
+            Json::Array(items) => {
+                for item in items {
+                    self.fill_in(&schema["items"], item)?;
+                }
+            }
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The template that stands instead of a value of `schema`.
+fn template<'j>(schema: &Json, json: &'j Json) -> Option<&'j str> {
+    let object = json.as_object().filter(|object| object.len() == 1)?;
+    object.get("text").filter(|_| schema.get("properties").is_none())?.as_str()
+}
+
+/// Whether a template stands in a value of `schema`.
+pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
+    if template(schema, json).is_some() {
+        return true;
+    }
+    match json {
+        Json::Object(object) if is_list(schema) => {
+            object.values().any(|items| has_template(schema, items))
+        }
+        Json::Object(object) => object.iter().any(|(name, json)| {
+            schema["properties"].get(name).is_some_and(|schema| has_template(schema, json))
+        }),
+        Json::Array(items) => items.iter().any(|item| has_template(&schema["items"], item)),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+    }
+}
+
+/// `text` as a value of `schema`: text, unless that takes only numbers or booleans.
+fn read_as(schema: &Json, text: String) -> Json {
+    let choices = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
+    let one = std::slice::from_ref(schema);
+    let mut takes = choices.map_or(one, Vec::as_slice).iter().flat_map(|choice| {
+        let types =
+            choice["type"].as_array().map_or(std::slice::from_ref(&choice["type"]), Vec::as_slice);
+        types.iter().map(|kind| (kind.as_str().unwrap_or("string"), choice.get("enum")))
+    });
+    if takes.any(|(kind, _)| kind == "string") {
+        return text.into();
+    }
+    let read = text.parse().ok().filter(|json: &Json| json.is_number() || json.is_boolean());
+    read.unwrap_or_else(|| text.into())
+}
+
+/// A path as a part of an address: lower case, at most 63 characters, and nothing but letters,
+/// digits and `-` within.
+fn slug(path: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let slug: String = path.chars().map(plain).take(63).collect();
+    slug.trim_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::origin::{Layer, Origin};
+
+    fn params(given: &[(&str, &str)]) -> BTreeMap<Arc<str>, Sourced<Arc<str>>> {
+        let origin = || Origin { file: "a.yaml".into(), line: 1, column: 1, layer: Layer::Project };
+        let param = |(name, value): &(&str, &str)| {
+            ((*name).into(), Sourced { value: (*value).into(), origin: origin() })
+        };
+        given.iter().map(param).collect()
+    }
+
+    #[test]
+    fn a_template_is_filled_in() {
+        let params = params(&[("port", "8080"), ("empty", ""), ("brace", "{port}")]);
+        let words = Words::new("Acme/web_team/Shop.api", &params);
+        for (template, filled) in [
+            ("", ""),
+            ("plain", "plain"),
+            ("https://{name}:{port}/", "https://Shop.api:8080/"),
+            ("{path}", "Acme/web_team/Shop.api"),
+            ("{group}/leads", "Acme/web_team/leads"),
+            ("{path_slug}", "acme-web-team-shop-api"),
+            ("{{{port}}}", "{8080}"),
+            ("{{port}}", "{port}"),
+            ("[0-9]{{3}}{empty}", "[0-9]{3}"),
+            // What is filled in is not filled in again.
+            ("{brace}", "{port}"),
+            ("ä{port}ö", "ä8080ö"),
+        ] {
+            assert_eq!(words.fill(template).as_deref(), Ok(filled), "{template}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_filled_in_says_why() {
+        let params = params(&[]);
+        let words = Words::new("acme", &params);
+        for (template, message) in [
+            ("{port}", "`port` is not a parameter of `acme`"),
+            ("{Name}", "`Name` is not a parameter of `acme`"),
+            ("{group}", "`{group}` stands for nothing in `acme`"),
+            ("{a b}", "this is not a parameter of `acme`"),
+            ("{}", "this is not a parameter of `acme`"),
+            ("{open", "a `{` that stands for nothing"),
+            ("shut}", "a `}` that stands for nothing"),
+            ("{{x}", "a `}` that stands for nothing"),
+        ] {
+            assert_eq!(words.fill(template).unwrap_err().message, message, "{template}");
+        }
+    }
+
+    #[test]
+    fn a_slug_is_a_part_of_an_address() {
+        assert_eq!(slug("A/b.C_d"), "a-b-c-d");
+        assert_eq!(slug(&format!("{}/{}", "a".repeat(62), "b")), "a".repeat(62));
+    }
+}

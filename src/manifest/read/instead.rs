@@ -1,0 +1,167 @@
+//! What may stand instead of a value: `{text: '...'}`, which is filled in for each group and
+//! project, instead of a scalar; and instead of a list `{add: [...]}` and `{remove: [...]}`, which
+//! change what lower layers say, or `{at_least: [...]}` and `{none_of: [...]}`, which only say
+//! something about what is live.
+//!
+//! The schemas of fields know none of these forms, so that whatever is wrong with a value is said in
+//! words about that value: they look at a tree from which templates are taken away, and in which
+//! such a form of a list is the list of all that it names. What a template comes to is checked when
+//! it is filled in.
+
+use crate::{
+    field::Scope,
+    kind::{Section, Shape, forms, is_list},
+    kinds,
+    value::Json,
+    yaml::{Data, Key, Node},
+};
+
+/// The template that stands instead of a value.
+pub(in crate::manifest) fn template(node: &Node) -> Option<&Node> {
+    match node.entries() {
+        [(key, text)] if key.name == "text" && matches!(text.data, Data::Text(_)) => Some(text),
+        _ => None,
+    }
+}
+
+/// The keys of what changes the list of lower layers.
+pub(in crate::manifest) const CHANGE: [&str; 2] = ["add", "remove"];
+
+/// The items of all lists of what stands instead of a list.
+fn lists(node: &Node) -> Option<Vec<&Node>> {
+    let entries = node.entries();
+    let is = |keys: &[&str; 2]| entries.iter().all(|(key, _)| keys.contains(&key.name.as_str()));
+    let has_items = |(_, node): &(Key, Node)| !node.items().is_empty();
+    let fits = !entries.is_empty()
+        && entries.iter().all(has_items)
+        && (is(&CHANGE) || is(&forms::CONDITION));
+    fits.then(|| entries.iter().flat_map(|(_, list)| list.items()).collect())
+}
+
+/// What stands in `node` instead of a value of `schema`, each of it with the end of the key in front.
+pub(in crate::manifest) fn within<'n>(
+    node: &'n Node,
+    schema: &Json,
+) -> Option<impl Iterator<Item = (usize, &'n Node)> + use<'n>> {
+    let is_mapping = schema.get("properties").is_some();
+    let fits = match is_list(schema) {
+        true => lists(node).is_some(),
+        false => !is_mapping && template(node).is_some(),
+    };
+    fits.then(|| node.entries().iter().map(|(key, node)| (key.span.end, node)))
+}
+
+/// A tree as schemas know it.
+enum Seen {
+    /// It is as it is written.
+    Same,
+    /// A template: it may become anything.
+    Open,
+    /// Another one.
+    Changed(Node),
+}
+
+/// `document` as its schema knows it, if it is not so already. The profiles that it uses may be
+/// `added` to others.
+pub(super) fn closed(document: &Node, scope: Scope, added: bool) -> Option<Node> {
+    let seen = |key: &Key, node: &Node| match kinds::section(scope, &key.name) {
+        Some(of) => section(of, node),
+        None if key.name == "uses" && added => match lists(node) {
+            Some(items) => list(node, items, &Json::Null),
+            None => Seen::Same,
+        },
+        None => Seen::Same,
+    };
+    match map(document, seen) {
+        Seen::Changed(document) => Some(document),
+        Seen::Same | Seen::Open => None,
+    }
+}
+
+/// Whether something else than a value stands in a field of `schema`.
+pub(super) fn is_open(schema: &Json, node: &Node) -> bool {
+    !is_closed(schema, node)
+}
+
+fn section(of: Section, node: &Node) -> Seen {
+    let schema = &of.table().schema;
+    let of_fields = |key: &Key, node: &Node| match schema["properties"].get(&key.name) {
+        Some(schema) => value(schema, node),
+        None => Seen::Same,
+    };
+    match of.shape {
+        Shape::List => entries(node, |entry| {
+            let state = entry.get("state").and_then(|(_, state)| state.text());
+            let is_unmanaged = state == Some("unmanaged");
+            map(entry, |key, node| match is_unmanaged && of.identity.contains(&&*key.name) {
+                // A pattern, which need not be what a name may be.
+                true if node.text().is_some() => Seen::Open,
+                _ => of_fields(key, node),
+            })
+        }),
+        Shape::Container | Shape::Mapping => map(node, of_fields),
+        Shape::Switch => Seen::Same,
+    }
+}
+
+/// The value of a field.
+fn value(schema: &Json, node: &Node) -> Seen {
+    if !matches!(node.data, Data::Map(_) | Data::List(_)) {
+        return Seen::Same;
+    }
+    if schema.get("properties").is_some() {
+        return map(node, |key, node| match schema["properties"].get(&key.name) {
+            Some(schema) => value(schema, node),
+            None => Seen::Same,
+        });
+    }
+    if template(node).is_some() {
+        return Seen::Open;
+    }
+    match lists(node).filter(|_| is_list(schema)) {
+        Some(items) => list(node, items, &schema["items"]),
+        None if node.items().iter().all(|item| is_closed(&schema["items"], item)) => Seen::Same,
+        // What its items come to is not known yet, so nothing is known of the list.
+        None => Seen::Open,
+    }
+}
+
+/// The list of `items` instead of `node`.
+fn list(node: &Node, items: Vec<&Node>, schema: &Json) -> Seen {
+    if !items.iter().all(|item| is_closed(schema, item)) {
+        return Seen::Open;
+    }
+    let data = Data::List(items.into_iter().cloned().collect());
+    Seen::Changed(Node { data, span: node.span.clone() })
+}
+
+/// Whether `node`, a value of `schema`, is as it is written.
+fn is_closed(schema: &Json, node: &Node) -> bool {
+    matches!(value(schema, node), Seen::Same)
+}
+
+fn map(node: &Node, seen: impl Fn(&Key, &Node) -> Seen) -> Seen {
+    let entries = node.entries();
+    let seen: Vec<_> = entries.iter().map(|(key, node)| seen(key, node)).collect();
+    if seen.iter().all(|seen| matches!(seen, Seen::Same)) {
+        return Seen::Same;
+    }
+    let entries = entries.iter().zip(seen).filter_map(|((key, node), seen)| match seen {
+        Seen::Same => Some((key.clone(), node.clone())),
+        Seen::Open => None,
+        Seen::Changed(node) => Some((key.clone(), node)),
+    });
+    Seen::Changed(Node { data: Data::Map(entries.collect()), span: node.span.clone() })
+}
+
+fn entries(list: &Node, seen: impl Fn(&Node) -> Seen) -> Seen {
+    let seen: Vec<_> = list.items().iter().map(seen).collect();
+    if seen.iter().all(|seen| matches!(seen, Seen::Same)) {
+        return Seen::Same;
+    }
+    let entries = list.items().iter().zip(seen).map(|(entry, seen)| match seen {
+        Seen::Same | Seen::Open => entry.clone(),
+        Seen::Changed(node) => node,
+    });
+    Seen::Changed(Node { data: Data::List(entries.collect()), span: list.span.clone() })
+}

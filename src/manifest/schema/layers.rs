@@ -1,0 +1,161 @@
+//! The schemas of the documents that say something about many groups or projects, and of what may
+//! stand in any document for the sake of other layers.
+
+use serde_json::json;
+
+use super::{
+    DocumentKind,
+    container::{self, Use},
+    kind,
+};
+use crate::{
+    field::{Field, Scope, Secrecy},
+    kinds,
+    value::{Json, Object},
+};
+
+/// The schema of a `Defaults` document: where.
+pub(super) fn defaults(scope: Scope, to: Use) -> Json {
+    let globs = |text: &str| json!({"type": ["string", "array"], "items": {"type": "string", "minLength": 1}, "minLength": 1, "minItems": 1, "description": text});
+    let matches = json!({
+        "type": "object",
+        "description": "Of which paths it holds. `*` matches within a part of a path, `**` across; `acme/**` is what is below `acme`, not `acme` itself. Case does not matter.",
+        "properties": {
+            "path": globs("A glob over full paths, or a list of them."),
+            "except": globs("Paths that it does not hold of: a glob or a list of them."),
+        },
+        "required": ["path"],
+        "additionalProperties": false,
+    });
+    let own = [("match".to_owned(), matches), ("for".to_owned(), is_for())];
+    let text = "What holds for all declared projects, or groups, of which the path matches. The more literal match outranks, profiles outrank defaults, and what a document itself says outranks both.";
+    rule(DocumentKind::Defaults(scope), text, own, &["kind", "match"], to)
+}
+
+/// The schema of a `Profile` document: what.
+pub(super) fn profile(scope: Scope, to: Use) -> Json {
+    let name = json!({"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$", "description": "What `uses` calls it.", "examples": ["service"]});
+    let needs = json!({"type": "array", "items": {"type": "string"}, "description": "The parameters that whoever uses it has to give."});
+    let own =
+        [("name".to_owned(), name), ("for".to_owned(), is_for()), ("needs".to_owned(), needs)];
+    let text = "A named set of sections for the projects, or groups, that use it. Of several profiles the one that is named later outranks.";
+    rule(DocumentKind::Profile(scope), text, own, &["kind", "name"], to)
+}
+
+fn is_for() -> Json {
+    let scopes = [Scope::Project, Scope::Group].map(Scope::document);
+    json!({"type": "string", "enum": scopes, "description": "What it is for (default: `Project`)."})
+}
+
+fn rule(
+    of: DocumentKind,
+    text: &str,
+    own: impl IntoIterator<Item = (String, Json)>,
+    required: &[&str],
+    to: Use,
+) -> Json {
+    let mut properties = Object::from_iter([("kind".to_owned(), kind(of.name()))]);
+    properties.extend(own);
+    properties.extend(keys(to));
+    properties.extend(of.scope().map(|scope| container::sections(scope, to)).unwrap_or_default());
+    json!({
+        "description": text,
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+/// What any document may say about other layers, except `ignore_layers`.
+pub(super) fn keys(to: Use) -> Object {
+    let mut uses = json!({"type": "array", "items": {"type": "string"}, "description": "The profiles that are used, the later outranking the earlier. A document's own list replaces what its defaults use; `{add: [...]}` adds to it."});
+    if to == Use::Editing {
+        open(&mut uses);
+    }
+    let params = json!({
+        "type": "object",
+        "additionalProperties": {"type": ["string", "number", "boolean"]},
+        "description": "What `{text: '...'}` fills in by name, besides `{path}`, `{name}`, `{group}` and `{path_slug}`.",
+    });
+    let watch = json!({"type": "boolean", "description": "Whether it is only compared and reported, and never written: for adopting step by step."});
+    Object::from_iter([
+        ("uses".to_owned(), uses),
+        ("params".to_owned(), params),
+        ("watch".to_owned(), watch),
+    ])
+}
+
+/// `ignore_layers: [SECTION, ...]`, or `true`.
+pub(super) fn ignore(sections: &[&str]) -> Json {
+    json!({
+        "type": ["boolean", "array"],
+        "items": {"type": "string", "enum": sections},
+        "description": "The sections for which nothing is taken from lower layers; `true` for none at all.",
+    })
+}
+
+/// Adds to the schema of a field what may stand instead of its value: `{text: ...}` instead of a
+/// text or number, `{add: [...]}`, `{remove: [...]}` and conditions instead of a list.
+pub(super) fn open(schema: &mut Json) {
+    if Field::of(schema).secrecy == Secrecy::Reference {
+        return;
+    }
+    if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
+        properties.values_mut().for_each(open);
+        return;
+    }
+    let is = |name: &str| match &schema["type"] {
+        Json::Array(types) => types.iter().any(|own| own == name),
+        own => own == name,
+    };
+    let instead = if is("array") {
+        let items = schema.get("items").cloned().unwrap_or(json!(true));
+        let list = json!({"type": "array", "items": items, "minItems": 1});
+        let pair = |first: &str, second: &str| {
+            json!({
+                "type": "object",
+                "properties": {first: list, second: list},
+                "minProperties": 1,
+                "additionalProperties": false,
+            })
+        };
+        vec![pair("add", "remove"), pair("at_least", "none_of")]
+    } else if is("boolean") {
+        return;
+    } else {
+        vec![json!({
+            "type": "object",
+            "properties": {"text": {"type": "string"}},
+            "required": ["text"],
+            "additionalProperties": false,
+        })]
+    };
+    let mut plain = std::mem::take(schema);
+    let description = plain.as_object_mut().and_then(|plain| plain.remove("description"));
+    let choices: Vec<_> = std::iter::once(plain).chain(instead).collect();
+    *schema = json!({"anyOf": choices});
+    if let Some(description) = description {
+        schema["description"] = description;
+    }
+}
+
+/// The part of the reference page about rules: what they have besides the sections.
+pub(super) fn reference() -> String {
+    let kinds = [DocumentKind::Defaults(Scope::Project), DocumentKind::Profile(Scope::Project)];
+    let page = |kind: DocumentKind| {
+        let mut schema = match kind {
+            DocumentKind::Profile(scope) => profile(scope, Use::Reading),
+            _ => defaults(Scope::Project, Use::Reading),
+        };
+        if let Some(properties) = schema["properties"].as_object_mut() {
+            let is_section = |name: &str| {
+                kinds::sections(Scope::Project).any(|section| section.section == name)
+                    || name == "unlisted"
+            };
+            properties.retain(|name, _| !is_section(name));
+        }
+        kinds::reference::document(kind.name(), &schema)
+    };
+    kinds.map(page).concat()
+}

@@ -1,0 +1,340 @@
+//! Rules: what several documents come to.
+
+use super::*;
+use crate::origin::Layer;
+
+/// What `document`, of which the path is `acme/shop`, comes to below `rules`: each section without
+/// its policy.
+fn merged(rules: &str, document: &str) -> Json {
+    let text = format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
+    let containers = containers(&text);
+    let desired = Desired { containers, ..Desired::default() };
+    let container = facts(&desired)[0][0].clone();
+    let sections = container[2].as_object().unwrap().iter();
+    sections.map(|(name, section)| (name.clone(), section[1].clone())).collect()
+}
+
+/// The fields of the first entry of a section.
+fn first(merged: &Json, section: &str) -> Json {
+    let fields = merged[section][0][2].as_object().cloned().unwrap_or_default();
+    fields.into_iter().map(|(name, value)| (name, value["plain"].clone())).collect()
+}
+
+/// The settings that rules and a document come to.
+fn settings(rules: &str, document: &str) -> Json {
+    first(&merged(rules, document), "settings")
+}
+
+/// The names of the entries of a section, with their states.
+fn entries(merged: &Json, section: &str) -> Vec<String> {
+    let entries = merged[section].as_array().unwrap().iter();
+    entries
+        .map(|entry| format!("{} {}", entry[0].as_str().unwrap(), entry[1].as_str().unwrap()))
+        .collect()
+}
+
+fn defaults(glob: &str, body: &str) -> String {
+    format!("---\nkind: Defaults\nmatch: {{path: '{glob}'}}\n{body}\n")
+}
+
+fn profile(name: &str, body: &str) -> String {
+    format!("---\nkind: Profile\nname: {name}\n{body}\n")
+}
+
+/// The code and the first words of each fault of one file.
+fn said(text: &str) -> Vec<String> {
+    let loaded = load_files(&[("a.yaml", text)]);
+    let sorted = loaded.diagnostics.sorted();
+    sorted.into_iter().map(|fault| format!("{}: {}", fault.code, fault.message)).collect()
+}
+
+#[test]
+fn the_document_outranks_profiles_and_profiles_outrank_defaults() {
+    let rules =
+        defaults("acme/**", "settings: {description: d, merge_method: ff, visibility: private}")
+            + &profile("base", "settings: {merge_method: merge, visibility: internal}");
+    let expected = json!({"description": "d", "merge_method": "merge", "visibility": "public"});
+    let document = "uses: [base]\nsettings: {visibility: public}\n";
+    assert_eq!(settings(&rules, document), expected);
+}
+
+#[test]
+fn every_value_knows_its_layer() {
+    let rules = defaults("acme/**", "settings: {description: d}")
+        + &profile("base", "settings: {merge_method: merge}");
+    let text = format!(
+        "{rules}---\nkind: Project\npath: acme/shop\nuses: [base]\nsettings: {{visibility: public}}\n"
+    );
+    let shop = &containers(&text)[0];
+    let fields = &shop.section("settings").unwrap().entries[0].fields;
+    let layer = |name| fields.origin(name).map(|origin| (origin.layer, origin.line));
+    assert_eq!(layer("description"), Some((Layer::Defaults, 4)));
+    assert_eq!(layer("merge_method"), Some((Layer::Profile, 8)));
+    assert_eq!(layer("visibility"), Some((Layer::Project, 13)));
+}
+
+#[test]
+fn the_more_literal_match_outranks_wherever_it_stands() {
+    let low = defaults("**", "settings: {description: low, merge_method: ff}");
+    let mid = defaults("acme/**", "settings: {description: mid}");
+    let high = defaults("ACME/s*", "settings: {description: high}");
+    let expected = json!({"description": "high", "merge_method": "ff"});
+    for rules in [[&low, &mid, &high], [&high, &mid, &low], [&mid, &high, &low]] {
+        assert_eq!(settings(&rules.map(String::as_str).concat(), ""), expected);
+    }
+}
+
+#[test]
+fn a_later_profile_outranks_and_what_it_uses_is_below_it() {
+    let rules = profile("a", "settings: {description: a, merge_method: ff}")
+        + &profile("b", "uses: [c]\nsettings: {description: b}")
+        + &profile("c", "settings: {description: c, merge_method: merge}");
+    assert_eq!(
+        settings(&rules, "uses: [a, b]\n"),
+        json!({"description": "b", "merge_method": "merge"})
+    );
+    assert_eq!(
+        settings(&rules, "uses: [b, a]\n"),
+        json!({"description": "a", "merge_method": "ff"})
+    );
+    // Each counts once, at its last place.
+    assert_eq!(
+        settings(&rules, "uses: [c, a, b]\n"),
+        json!({"description": "b", "merge_method": "merge"})
+    );
+}
+
+#[test]
+fn the_profiles_of_defaults_are_used_unless_the_document_says_otherwise() {
+    let rules = defaults("acme/**", "uses: [a]")
+        + &profile("a", "settings: {description: a, merge_method: ff}")
+        + &profile("b", "settings: {description: b}");
+    assert_eq!(settings(&rules, "settings: {}\nuses: [b]\n"), json!({"description": "b"}));
+    let both = json!({"description": "b", "merge_method": "ff"});
+    assert_eq!(settings(&rules, "uses: {add: [b]}\n"), both);
+    let text = format!("{rules}---\nkind: Project\npath: acme/shop\nuses: []\narchived: true\n");
+    assert_eq!(containers(&text)[0].section_names().collect::<Vec<_>>(), ["archived"]);
+}
+
+#[test]
+fn mappings_merge_leaf_by_leaf_and_null_is_a_value() {
+    let rules = defaults(
+        "acme/**",
+        "settings: {container_expiration_policy: {enabled: true, cadence: 1d, keep_n: 5}, suggestion_commit_message: x}",
+    );
+    let document =
+        "settings: {container_expiration_policy: {cadence: 7d}, suggestion_commit_message: null}\n";
+    assert_eq!(
+        settings(&rules, document),
+        json!({
+            "container_expiration_policy": {"enabled": true, "cadence": "7d", "keep_n": 5},
+            "suggestion_commit_message": null,
+        })
+    );
+}
+
+#[test]
+fn a_deprecated_spelling_and_its_successor_are_one_slot() {
+    let rules = defaults("acme/**", "settings: {issues_enabled: true}");
+    let document = "settings: {issues_access_level: private}\n";
+    assert_eq!(settings(&rules, document), json!({"issues_access_level": "private"}));
+}
+
+#[test]
+fn lists_replace_or_change_what_is_below() {
+    let low = defaults("**", "settings: {topics: [a, b]}");
+    let of = |rules: &str, document: &str| settings(rules, document)["topics"].clone();
+    assert_eq!(of(&low, "settings: {topics: [c]}\n"), json!(["c"]));
+    assert_eq!(of(&low, "settings: {topics: {add: [c, a]}}\n"), json!(["a", "b", "c"]));
+    assert_eq!(of(&low, "settings: {topics: {remove: [a, x]}}\n"), json!(["b"]));
+    assert_eq!(of("", "settings: {topics: {add: [c], remove: [d]}}\n"), json!(["c"]));
+    let mid = low + &defaults("acme/**", "settings: {topics: {add: [c], remove: [a]}}");
+    assert_eq!(of(&mid, "settings: {topics: {add: [d], remove: [b]}}\n"), json!(["c", "d"]));
+    // Changes of equal rank unite.
+    let both = mid + &defaults("**/shop", "settings: {topics: {add: [z]}}");
+    assert_eq!(of(&both, ""), json!(["b", "c", "z"]));
+}
+
+#[test]
+fn conditions_stay_conditions() {
+    let of = |document: &str| settings("", document)["topics"].clone();
+    assert_eq!(
+        of("settings: {topics: {at_least: [a], none_of: [b]}}\n"),
+        json!({"at_least": ["a"], "none_of": ["b"]})
+    );
+}
+
+#[test]
+fn entries_merge_by_what_tells_them_apart() {
+    let rules = defaults(
+        "acme/**",
+        "variables: [{key: A, value: low, protected: true}, {key: B, value: b}]\nmembers: [{user: Alice, access_level: guest}]",
+    );
+    let document = "variables: [{key: A, value: high}, {key: A, environment_scope: x, value: v}]\nmembers: [{user: alice, access_level: owner}]\n";
+    let merged = merged(&rules, document);
+    assert_eq!(entries(&merged, "variables"), ["A@* Present", "A@x Present", "B@* Present"]);
+    assert_eq!(
+        first(&merged, "variables"),
+        json!({"key": "A", "environment_scope": "*", "value": "high", "protected": true})
+    );
+    assert_eq!(first(&merged, "members"), json!({"user": "alice", "access_level": "owner"}));
+}
+
+#[test]
+fn absent_drops_what_is_below_and_present_starts_anew() {
+    let low = defaults("**", "variables: [{key: A, value: low, protected: true}]");
+    let document = "variables: [{key: A, state: absent}]\n";
+    assert_eq!(entries(&merged(&low, document), "variables"), ["A@* Absent"]);
+    let mid = low + &defaults("acme/**", document.trim_end());
+    let above = merged(&mid, "variables: [{key: A, value: high}]\n");
+    assert_eq!(
+        first(&above, "variables"),
+        json!({"key": "A", "environment_scope": "*", "value": "high"})
+    );
+}
+
+#[test]
+fn what_is_unmanaged_is_dropped_from_below_and_kept_from_above() {
+    let low = defaults("**", "variables: [{key: TF_A, value: a}, {key: B, value: b}]");
+    let unmanaged = "variables: [{key: 'TF_*', state: unmanaged}]";
+    let merged = merged(&low, &format!("{unmanaged}\n"));
+    assert_eq!(entries(&merged, "variables"), ["B@* Present"]);
+    let mid = low + &defaults("acme/**", unmanaged);
+    let above = self::merged(&mid, "variables: [{key: TF_A, value: mine}]\n");
+    assert_eq!(entries(&above, "variables"), ["B@* Present", "TF_A@* Present"]);
+}
+
+#[test]
+fn layers_may_be_ignored() {
+    let rules = defaults(
+        "**",
+        "settings: {description: d}\nvariables: [{key: A, value: a}]\nunlisted: {variables: fail}",
+    );
+    let text = |document: &str| format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
+    let names =
+        |document: &str| -> Vec<_> { containers(&text(document))[0].section_names().collect() };
+    assert_eq!(names(""), ["settings", "variables"]);
+    assert_eq!(names("ignore_layers: [variables]\n"), ["settings"]);
+    assert_eq!(names("ignore_layers: true\narchived: false\n"), ["archived"]);
+    let own = "ignore_layers: [variables]\nvariables: []\n";
+    let shop = &containers(&text(own))[0];
+    assert_eq!(shop.section("variables").unwrap().unlisted.value, crate::desired::Unlisted::Report);
+}
+
+#[test]
+fn policies_creation_and_watching_merge_too() {
+    let rules = defaults(
+        "**",
+        "create: {initialize_with_readme: true}\nunlisted: {variables: delete}\nwatch: true",
+    );
+    let text = |document: &str| format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
+    let shop = &containers(&text("variables: []\n"))[0];
+    assert!(shop.is_watched);
+    assert!(shop.create.fields().unwrap().contains_key("initialize_with_readme"));
+    assert_eq!(shop.section("variables").unwrap().unlisted.value, crate::desired::Unlisted::Delete);
+    let shop = &containers(&text(
+        "variables: []\nwatch: false\ncreate: false\nunlisted: {variables: fail}\n",
+    ))[0];
+    assert!(!shop.is_watched && shop.create.fields().is_none());
+    assert_eq!(shop.section("variables").unwrap().unlisted.value, crate::desired::Unlisted::Fail);
+}
+
+#[test]
+fn templates_are_filled_in_where_they_end_up() {
+    let rules = defaults("**", "params: {port: 80, keep: 5}")
+        + &profile(
+            "web",
+            "needs: [port]
+params: {host: example.org}
+settings:
+  description: {text: '{name} of {group}'}
+  container_expiration_policy: {keep_n: {text: '{keep}'}}
+  topics: [{text: 'port-{port}'}, web]
+variables:
+  - {key: {text: 'URL_{name}'}, value: {text: 'https://{host}:{port}/{{x}}'}}
+hooks:
+  - {url: {text: 'https://{path_slug}.example.org/'}}",
+        );
+    let merged = merged(&rules, "uses: [web]\nparams: {port: '8080'}\n");
+    assert_eq!(
+        first(&merged, "settings"),
+        json!({
+            "description": "shop of acme", "topics": ["port-8080", "web"],
+            "container_expiration_policy": {"keep_n": 5},
+        })
+    );
+    assert_eq!(
+        first(&merged, "variables"),
+        json!({"key": "URL_shop", "environment_scope": "*", "value": "https://example.org:8080/{x}"})
+    );
+    assert_eq!(entries(&merged, "hooks"), ["https://acme-shop.example.org/ Present"]);
+}
+
+#[test]
+fn what_does_not_decide_is_not_filled_in() {
+    let rules = defaults("**", "settings: {description: {text: '{nothing}'}}");
+    let document = "settings: {description: d}\n";
+    assert_eq!(settings(&rules, document), json!({"description": "d"}));
+}
+
+#[test]
+fn what_is_ambiguous_is_an_error_only_where_it_decides() {
+    let rules = defaults("acme/*", "settings: {description: a}")
+        + &defaults("*/shop", "settings: {description: b}");
+    let text = |document: &str| format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
+    let ambiguous =
+        "ambiguous-layers: `description` is said in two ways, and neither outranks the other";
+    assert_eq!(said(&text("")), [ambiguous]);
+    assert_eq!(settings(&rules, "settings: {description: c}\n"), json!({"description": "c"}));
+    let same = rules.replace("description: b", "description: a");
+    assert_eq!(settings(&same, ""), json!({"description": "a"}));
+}
+
+#[test]
+fn what_is_wrong_between_documents_is_said_once() {
+    for (text, expected) in [
+        ("uses: [x]\n", vec!["unknown-profile: there is no profile `x`"]),
+        (
+            "variables: []\n---\nkind: Defaults\nmatch: {path: other/*}\nwatch: true\n",
+            vec!["idle-rule: this matches no declared project"],
+        ),
+        (
+            "---\nkind: Profile\nname: p\n",
+            vec!["idle-rule: no declared project uses the profile `p`"],
+        ),
+        (
+            "uses: [p]\n---\nkind: Profile\nname: p\nneeds: [port]\n",
+            vec!["params: `acme/shop` uses the profile `p`, which needs the parameter `port`"],
+        ),
+        (
+            "uses: [p]\n---\nkind: Profile\nname: p\nuses: [q]\n---\nkind: Profile\nname: q\nuses: [p]\n",
+            vec!["profile-circle: profiles use each other in a circle: `p` uses `q` uses `p`"],
+        ),
+        (
+            "settings: {description: {text: '{port}'}}\n",
+            vec!["template: `port` is not a parameter of `acme/shop`"],
+        ),
+        (
+            "settings: {merge_method: {text: '{name}'}}\n",
+            vec![
+                "value: `merge_method` is wrong once it is filled in: the value is not one of \"merge\", \"rebase_merge\" or \"ff\"",
+            ],
+        ),
+        (
+            "variables: []\n---\nkind: Defaults\nmatch: {path: acme/*}\nvariables: [{key: A, value: a}]\n",
+            vec!["adds-nothing: `variables: []` adds nothing to 1 entry of lower layers"],
+        ),
+        (
+            "archived: false\n---\nkind: Defaults\nmatch: {path: acme/*}\nunlisted: {variables: delete}\n",
+            vec!["unlisted: `unlisted` names `variables`, which nothing declares where this holds"],
+        ),
+        ("params: {path: x, a b: y}\n", vec!["params: a parameter cannot have this name"; 2]),
+        (
+            "variables: [{key: A, state: unmanaged, value: x}]\n",
+            vec!["absent: `value` has no meaning for an unmanaged variable"],
+        ),
+    ] {
+        let text = format!("kind: Project\npath: acme/shop\n{text}");
+        assert_eq!(said(&text), expected, "{text}");
+    }
+}
