@@ -10,6 +10,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use serde_json::json;
+
 use super::{
     rules::{Claim, Layers, ambiguous},
     text::{Words, has_template},
@@ -384,7 +386,7 @@ fn refused(of: kind::Section, name: &str, value: &Value) -> Option<String> {
         Shape::List => Json::Array(vec![fields.into()]),
         Shape::Container | Shape::Mapping | Shape::Switch => fields.into(),
     };
-    let document = serde_json::json!({
+    let document = json!({
         "kind": scope.document(), "path": "acme/shop", of.section: section,
     });
     let checker = DocumentKind::Container(scope).checker();
@@ -440,9 +442,14 @@ fn claim(of: kind::Section, slots: &mut BTreeMap<String, Slot>, key: String, mut
     let is_within = |a: &str, b: &str| {
         a.strip_prefix(b).is_some_and(|rest| rest.len() > 1 && rest.starts_with(WITHIN))
     };
+    let is_empty = |slot: &Slot| slot.value.plain().is_some_and(|json| *json == json!({}));
+    // `{}` says nothing of what is within.
+    if is_empty(&new) && slots.keys().any(|other| is_within(other, &key)) {
+        return;
+    }
     slots.retain(|other, slot| {
         let excludes = is_within(other, &key) || is_within(&key, other);
-        if excludes && slot.rank == new.rank {
+        if excludes && slot.rank == new.rank && !is_empty(slot) {
             new.other = Some(slot.origin.clone());
         }
         !excludes
@@ -513,7 +520,7 @@ fn united(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
     };
     let [add, remove] = CHANGE.map(list);
     let is_clear = !add.iter().any(|item| remove.contains(item));
-    is_clear.then(|| serde_json::json!({"add": add, "remove": remove}))
+    is_clear.then(|| json!({"add": add, "remove": remove}))
 }
 
 /// `value` below the names `within`.

@@ -57,7 +57,7 @@ pub(super) fn merge(documents: Vec<Document>) -> Layered {
     let (mut containers, mut rules) = (Vec::new(), Vec::new());
     for document in documents {
         match document {
-            Document::Container(container) => containers.push(container),
+            Document::Container(container) => containers.push(*container),
             Document::Rule(rule) => rules.push(*rule),
             Document::Acknowledge(document) => layered.acknowledged.push(*document),
         }

@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::manifest) enum Document {
     /// About a group or project.
-    Container(Container),
+    Container(Box<Container>),
     /// About many of them.
     Rule(Box<Rule>),
     /// What a guard may let pass.

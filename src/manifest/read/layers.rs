@@ -1,6 +1,6 @@
 //! Documents about many groups or projects, and what any document says about other layers.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Document, Reader, Refused,
@@ -12,7 +12,7 @@ use crate::{
     kinds,
     origin::{Layer, Sourced},
     text::is_name,
-    yaml::{Data, Node},
+    yaml::{Data, Key, Node},
 };
 
 /// What templates fill in by themselves.
@@ -53,20 +53,39 @@ impl Reader<'_, '_> {
 
     /// What `document` says about other layers.
     pub(super) fn layering(&mut self, scope: Scope, layer: Layer, document: &Node) -> Body {
-        let mut body = Body::default();
-        body.uses = document.get("uses").map(|(key, node)| {
-            let added = node.get("add").map(|(_, names)| names);
-            let names = self.names(added.unwrap_or(node), layer);
-            if let Some((key, _)) = node.get("remove").or_else(|| node.get("none_of")) {
-                let wrong =
-                    self.findings.error("layers", "`uses` is a list or added to", key.span.clone());
-                wrong.help("write the whole list, which replaces what lower layers use");
-            }
-            Uses { origin: self.origin(key, layer), is_added: added.is_some(), names }
-        });
-        for (key, node) in
-            document.get("params").map(|(_, node)| node.entries()).unwrap_or_default()
-        {
+        let watch = |(key, node): (&Key, &Node)| match node.data {
+            Data::Bool(value) => Some(Sourced { value, origin: self.origin(key, layer) }),
+            _ => None,
+        };
+        Body {
+            watch: document.get("watch").and_then(watch),
+            uses: document.get("uses").map(|(key, node)| self.uses(key, node, layer)),
+            params: document
+                .get("params")
+                .map(|(_, node)| self.params(node, layer))
+                .unwrap_or_default(),
+            ignores: document
+                .get("ignore_layers")
+                .map(|(_, node)| ignored(scope, node))
+                .unwrap_or_default(),
+            ..Body::default()
+        }
+    }
+
+    fn uses(&mut self, key: &Key, node: &Node, layer: Layer) -> Uses {
+        let added = node.get("add").map(|(_, names)| names);
+        if let Some((key, _)) = node.get("remove").or_else(|| node.get("none_of")) {
+            let wrong =
+                self.findings.error("layers", "`uses` is a list or added to", key.span.clone());
+            wrong.help("write the whole list, which replaces what lower layers use");
+        }
+        let names = self.names(added.unwrap_or(node), layer);
+        Uses { origin: self.origin(key, layer), is_added: added.is_some(), names }
+    }
+
+    fn params(&mut self, node: &Node, layer: Layer) -> BTreeMap<Arc<str>, Sourced<Arc<str>>> {
+        let mut params = BTreeMap::new();
+        for (key, node) in node.entries() {
             let value = match &node.data {
                 Data::Text(text) => text.as_str().into(),
                 Data::Bool(_) | Data::Number(_) => node.to_json().to_string().into(),
@@ -79,21 +98,9 @@ impl Reader<'_, '_> {
                 continue;
             }
             let value = Sourced { value, origin: self.origin(key, layer) };
-            body.params.insert(key.name.as_str().into(), value);
+            params.insert(key.name.as_str().into(), value);
         }
-        if let Some((_, node)) = document.get("ignore_layers") {
-            let ignored = |name: &str| {
-                node.data == Data::Bool(true)
-                    || node.items().iter().any(|item| item.text() == Some(name))
-            };
-            let sections = kinds::sections(scope).map(|section| section.section);
-            body.ignores = sections.filter(|name| ignored(name)).collect();
-        }
-        body.watch = document.get("watch").and_then(|(key, node)| match node.data {
-            Data::Bool(value) => Some(Sourced { value, origin: self.origin(key, layer) }),
-            _ => None,
-        });
-        body
+        params
     }
 
     /// A list of names, each with its place.
@@ -124,4 +131,12 @@ impl Reader<'_, '_> {
         }
         globs
     }
+}
+
+/// The sections for which nothing is taken from lower layers.
+fn ignored(scope: Scope, node: &Node) -> Vec<&'static str> {
+    let is_ignored = |name: &&str| {
+        node.data == Data::Bool(true) || node.items().iter().any(|item| item.text() == Some(name))
+    };
+    kinds::sections(scope).map(|section| section.section).filter(is_ignored).collect()
 }

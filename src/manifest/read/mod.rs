@@ -101,7 +101,7 @@ impl Reader<'_, '_> {
         let refused = Refused(self.findings.add_schema(closed, &json, kind.checker()));
         match kind {
             DocumentKind::Container(scope) => {
-                self.container(scope, document, &refused).map(Document::Container)
+                self.container(scope, document, &refused).map(Box::new).map(Document::Container)
             }
             DocumentKind::Defaults(scope) => self.defaults(scope, document, &refused),
             DocumentKind::Profile(scope) => self.profile(scope, document, &refused),

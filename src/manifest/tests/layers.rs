@@ -338,3 +338,198 @@ fn what_is_wrong_between_documents_is_said_once() {
         assert_eq!(said(&text), expected, "{text}");
     }
 }
+
+mod naive {
+    //! A second merge, which asks for each slot who says something of it.
+
+    use proptest::{prelude::*, sample::select};
+
+    use super::*;
+
+    /// A layer as JSON, the keys of a document about what it holds for left out.
+    fn layer() -> impl Strategy<Value = Json> {
+        let text = || prop::option::of(select(vec!["a", "b"]));
+        let topics = prop::option::of(prop_oneof![
+            prop::collection::btree_set(select(vec!["x", "y", "z"]), 0..3)
+                .prop_map(|topics| json!(topics)),
+            prop::collection::btree_set(select(vec!["x", "y", "z"]), 1..3)
+                .prop_map(|topics| json!({"add": topics})),
+            prop::collection::btree_set(select(vec!["x", "y", "z"]), 1..3)
+                .prop_map(|topics| json!({"remove": topics})),
+        ]);
+        let policy = prop::option::of((text(), prop::option::of(1..3)));
+        let settings = (text(), prop::option::of(Just(Json::Null)), topics, policy).prop_map(
+            |(description, cleared, topics, policy)| {
+                let policy = policy.map(|(name_regex_keep, keep_n)| {
+                    pruned(json!({"name_regex_keep": name_regex_keep, "keep_n": keep_n}))
+                });
+                let mut settings = pruned(
+                    json!({"description": description, "topics": topics, "container_expiration_policy": policy}),
+                );
+                if let Some(null) = cleared {
+                    settings["suggestion_commit_message"] = null;
+                }
+                settings
+            },
+        );
+        let variable = |key: &'static str| {
+            let state = select(vec!["present", "present", "absent", "unmanaged"]);
+            (state, text(), prop::option::of(any::<bool>())).prop_map(
+                move |(state, value, protected)| match state {
+                    "present" => {
+                        pruned(json!({"key": key, "value": value, "protected": protected}))
+                    }
+                    state => json!({"key": key, "state": state}),
+                },
+            )
+        };
+        let variables = (prop::option::of(variable("A")), prop::option::of(variable("B")))
+            .prop_map(|(a, b)| json!(a.into_iter().chain(b).collect::<Vec<_>>()));
+        let ignores = prop::option::weighted(0.15, select(vec!["settings", "variables"]));
+        (prop::option::of(settings), prop::option::of(variables), ignores).prop_map(
+            |(settings, variables, ignores)| {
+                let ignores = ignores.map(|section| json!([section]));
+                pruned(
+                    json!({"settings": settings, "variables": variables, "ignore_layers": ignores}),
+                )
+            },
+        )
+    }
+
+    /// `json` without the keys that are null.
+    fn pruned(json: Json) -> Json {
+        let object = json.as_object().unwrap().clone().into_iter();
+        object.filter(|(_, value)| !value.is_null()).collect()
+    }
+
+    /// What the layers, the highest first, say of the slot `path` of `section`.
+    fn says<'l>(layers: &'l [Json], section: &str, path: &str) -> Option<&'l Json> {
+        for layer in layers {
+            let claim = layer.pointer(path);
+            if claim.is_some() || layer["ignore_layers"][0] == section {
+                return claim;
+            }
+        }
+        None
+    }
+
+    fn settings(layers: &[Json]) -> Json {
+        let mut settings = serde_json::Map::new();
+        for name in ["description", "suggestion_commit_message"] {
+            let value = says(layers, "settings", &format!("/settings/{name}"));
+            settings.extend(value.map(|value| (name.to_owned(), value.clone())));
+        }
+        let mut policy = serde_json::Map::new();
+        let mut is_said = false;
+        for name in ["name_regex_keep", "keep_n"] {
+            let path = format!("/settings/container_expiration_policy/{name}");
+            let value = says(layers, "settings", &path);
+            policy.extend(value.map(|value| (name.to_owned(), value.clone())));
+        }
+        is_said |= says(layers, "settings", "/settings/container_expiration_policy").is_some();
+        if is_said {
+            settings.insert("container_expiration_policy".into(), policy.into());
+        }
+        let mut changes = Vec::new();
+        let mut is_said = false;
+        let mut list: Vec<Json> = Vec::new();
+        for layer in layers {
+            match layer.pointer("/settings/topics") {
+                Some(Json::Array(items)) => {
+                    (is_said, list) = (true, items.clone());
+                    break;
+                }
+                Some(change) => (is_said, _) = (true, changes.push(change)),
+                None => {}
+            }
+            if layer["ignore_layers"][0] == "settings" {
+                break;
+            }
+        }
+        for change in changes.iter().rev() {
+            for item in change["remove"].as_array().into_iter().flatten() {
+                list.retain(|other| other != item);
+            }
+            for item in change["add"].as_array().into_iter().flatten() {
+                if !list.contains(item) {
+                    list.push(item.clone());
+                }
+            }
+        }
+        if is_said {
+            settings.insert("topics".into(), list.into());
+        }
+        settings.into()
+    }
+
+    /// The entry `key` of the variables, and whether it is to be there.
+    fn variable(layers: &[Json], key: &str) -> Option<Json> {
+        let (mut fields, mut is_said) = (serde_json::Map::new(), false);
+        for layer in layers {
+            let mut entries = layer["variables"].as_array().into_iter().flatten();
+            if let Some(entry) = entries.find(|entry| entry["key"] == key) {
+                match entry["state"].as_str() {
+                    Some("absent") if !is_said => return Some(json!([key, "Absent"])),
+                    Some("unmanaged") if !is_said => return None,
+                    Some(_) => break,
+                    None => {}
+                }
+                is_said = true;
+                for (name, value) in entry.as_object().unwrap() {
+                    fields.entry(name.clone()).or_insert(value.clone());
+                }
+            }
+            if layer["ignore_layers"][0] == "variables" {
+                break;
+            }
+        }
+        is_said.then(|| json!([key, fields]))
+    }
+
+    /// What a loaded project says, in the same form.
+    fn loaded(container: &Container) -> Json {
+        let desired = Desired { containers: vec![container.clone()], ..Desired::default() };
+        let sections = facts(&desired)[0][0][2].clone();
+        let plain = |fields: &Json| -> Json {
+            let fields = fields.as_object().unwrap().iter();
+            fields.map(|(name, value)| (name.clone(), value["plain"].clone())).collect()
+        };
+        let settings = sections["settings"][1][0][2]
+            .is_object()
+            .then(|| plain(&sections["settings"][1][0][2]));
+        let variables = sections["variables"][1].as_array().into_iter().flatten().map(|entry| {
+            let mut fields = plain(&entry[2]);
+            fields.as_object_mut().unwrap().remove("environment_scope");
+            let key = fields["key"].clone();
+            if entry[1] == "Absent" { json!([key, "Absent"]) } else { json!([key, fields]) }
+        });
+        json!([settings.unwrap_or(json!({})), variables.collect::<Vec<_>>()])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn both_merges_agree(layers in prop::collection::vec(layer(), 5), order in Just(vec![0, 1, 2, 3, 4]).prop_shuffle()) {
+            // From the highest: the document, two profiles, two defaults.
+            let heads = [
+                json!({"kind": "Project", "path": "acme/shop", "uses": ["low", "high"]}),
+                json!({"kind": "Profile", "name": "high"}),
+                json!({"kind": "Profile", "name": "low"}),
+                json!({"kind": "Defaults", "match": {"path": "acme/*"}}),
+                json!({"kind": "Defaults", "match": {"path": "**"}}),
+            ];
+            let documents: Vec<_> = heads.iter().zip(&layers).map(|(head, layer)| {
+                let mut document = head.as_object().unwrap().clone();
+                document.extend(layer.as_object().unwrap().clone());
+                Json::Object(document)
+            }).collect();
+            let text: String = order.iter().map(|at| format!("---\n{}\n", documents[*at])).collect();
+            let loading = load_files(&[("a.yaml", &text)]);
+            prop_assert!(!loading.diagnostics.has_errors(), "{}\n{}", text, loading.diagnostics.render(Style::default()));
+            let desired = loading.desired.unwrap();
+            let variables: Vec<_> = ["A", "B"].iter().filter_map(|key| variable(&layers, key)).collect();
+            prop_assert_eq!(loaded(&desired.containers[0]), json!([settings(&layers), variables]), "{}", text);
+        }
+    }
+}

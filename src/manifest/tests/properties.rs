@@ -17,7 +17,18 @@ fn documents() -> Vec<Json> {
     };
     let group = json!({"kind": "Group", "path": "acme", "members": [{"user": "a", "access_level": 50}, {"user": "b", "state": "absent"}]});
     let acknowledge = |i: usize| json!({"kind": "Acknowledge", "guard": "removals", "at": "acme/**", "at_most": i + 1, "reason": format!("{}", 9 - i)});
-    (0..4).map(document).chain([group]).chain((0..3).map(acknowledge)).collect()
+    let rules = [
+        // Two of equal rank.
+        json!({"kind": "Defaults", "match": {"path": ["acme/p*", "b"]}, "settings": {"description": "d"}, "params": {"port": 1, "name_of": "x"}, "unlisted": {"variables": "fail"}}),
+        json!({"kind": "Defaults", "match": {"path": ["c", "*/p?"]}, "settings": {"description": "d"}, "variables": [{"key": "B", "protected": true}, {"key": "C_*", "state": "unmanaged"}], "hooks": [{"name": "n", "push_events": false}]}),
+        json!({"kind": "Defaults", "match": {"path": "**"}, "settings": {"topics": {"add": ["z"]}}, "uses": ["one", "two"]}),
+        json!({"kind": "Profile", "name": "one", "uses": ["two"], "needs": ["port"], "variables": [{"key": "A", "value": {"text": "{name}:{port}"}}, {"key": "B", "value": {"text": "{name_of}"}}]}),
+        json!({"kind": "Profile", "name": "two", "settings": {"container_expiration_policy": {"cadence": "1d", "enabled": false}}}),
+        json!({"kind": "Profile", "name": "one", "for": "Group", "watch": true}),
+        json!({"kind": "Defaults", "match": {"path": "*"}, "for": "Group", "uses": ["one"], "members": [{"user": "a", "expires_at": "2099-01-01"}]}),
+    ];
+    let documents = (0..4).map(document).chain([group]).chain(rules);
+    documents.chain((0..3).map(acknowledge)).collect()
 }
 
 /// Documents that are wrong, alone or beside another one.
@@ -29,6 +40,10 @@ fn wrong_documents() -> Vec<Json> {
         json!({"kind": "Group", "path": "acme/one", "members": [{"user": "a", "state": "absent", "access_level": 10}]}),
         json!({"kind": "Project", "path": "acme", "hooks": [{"url": "x"}, {"push_events": true}]}),
         json!({"kind": "Acknowledge", "guard": "removal", "at": "["}),
+        json!({"kind": "Defaults", "match": {"path": "*/one"}, "settings": {"description": "a", "topics": {"add": ["a"]}}, "uses": ["p"]}),
+        json!({"kind": "Defaults", "match": {"path": "acme/*"}, "settings": {"description": "b", "topics": {"remove": ["a"]}}, "uses": ["q"]}),
+        json!({"kind": "Profile", "name": "p", "uses": ["q", "r"]}),
+        json!({"kind": "Profile", "name": "q", "uses": ["p"], "needs": ["port"], "hooks": [{"url": {"text": "{x}"}}]}),
     ]
 }
 
@@ -119,7 +134,7 @@ token: CANARY
 ";
 
 /// What manifests are made of.
-const PIECES: [&str; 30] = [
+const PIECES: [&str; 40] = [
     "kind: Project",
     "path: a/b",
     "variables: ",
@@ -150,6 +165,16 @@ const PIECES: [&str; 30] = [
     "*a",
     "<<: ",
     "null",
+    "uses: ",
+    "kind: Profile",
+    "name: a",
+    "params: ",
+    "text: '{a}'",
+    "text: '{name}'",
+    "add: ",
+    "remove: ",
+    "at_least: ",
+    "topics: ",
 ];
 
 /// What a hand may add by mistake.

@@ -26,6 +26,7 @@ use crate::{
 mod approve;
 mod connect;
 mod guards;
+mod layers;
 mod order;
 
 pub(super) fn settings(secrets: &[(&str, &str)]) -> Settings {

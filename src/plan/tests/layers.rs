@@ -1,0 +1,83 @@
+//! What says less than a declaration: conditions on lists, what is somebody else's, and what is only
+//! watched.
+
+use super::*;
+use crate::address::Glob;
+
+#[test]
+fn a_condition_on_a_list_is_met_by_the_least_that_meets_it() {
+    let condition = json!({"at_least": ["a", "b"], "none_of": ["x"]});
+    for (live, after) in [
+        (json!(["b", "a"]), None),
+        (json!(["c", "b", "a"]), None),
+        (json!(["c", "a"]), Some(json!(["c", "a", "b"]))),
+        (json!(["x", "b", "a", "c"]), Some(json!(["b", "a", "c"]))),
+        (json!([]), Some(json!(["a", "b"]))),
+    ] {
+        let declared = json!({"settings": {"topics": condition}});
+        let plan = plan_of(&declared, &json!({"settings": {"topics": live}}));
+        let changes = plan.steps.first().map(|step| step.changes[0].after.clone());
+        assert_eq!(changes, after.map(Shown::Value), "{live}");
+    }
+}
+
+#[test]
+fn what_is_created_meets_its_conditions() {
+    let sections = json!({"settings": {"topics": {"at_least": ["a"], "none_of": ["b"]}}});
+    let mut declared = shop(&sections, Unlisted::Report);
+    declared.create = Creation::Allowed(Declared::default());
+    let namespace = Namespace { id: Id::Known(3), owner: NamespaceOwner::Group };
+    let target = Target { id: None, namespace: Some(namespace), ..target(&declared) };
+    let live = Live { presence: Presence::Missing(target), ..here(&declared, &json!({})) };
+    let plan = container(&declared, &live, &settings(&[]));
+    let change = &plan.steps[0].changes[0];
+    assert_eq!((&*change.field, &change.after), ("topics", &Shown::Value(json!(["a"]))));
+}
+
+#[test]
+fn what_is_unmanaged_is_left_alone_and_not_reported() {
+    let sections =
+        json!({"variables": [{"key": "TF_MINE", "environment_scope": "*", "value": "x"}]});
+    let mut declared = shop(&sections, Unlisted::Delete);
+    let variables = declared.sections.iter_mut().find(|s| s.of.section == "variables").unwrap();
+    variables.unmanaged = vec![Glob::over_names("TF_*@*").unwrap()];
+    let live = json!({"variables": [
+        {"key": "TF_A", "environment_scope": "prod/*", "value": "a"},
+        {
+            "key": "TF_MINE", "environment_scope": "*", "value": "other", "variable_type": "env_var",
+            "protected": false, "masked": false, "raw": false,
+        },
+        {"key": "OLD", "environment_scope": "*", "value": "o"},
+    ]});
+    let plan = container(&declared, &here(&declared, &live), &settings(&[]));
+    let mut touched = steps(&plan);
+    touched.sort();
+    // What is declared is managed although it matches.
+    let expected = [
+        "Delete acme/shop#variables/OLD@* value protected masked raw",
+        "Update acme/shop#variables/TF_MINE@* value",
+    ];
+    assert_eq!(touched, expected);
+    assert!(plan.notes.is_empty(), "{:?}", plan.notes);
+}
+
+#[test]
+fn what_is_watched_differs_and_has_no_steps() {
+    let sections = json!({"variables": [], "settings": {"visibility": "public"}});
+    let mut declared = shop(&sections, Unlisted::Delete);
+    declared.is_watched = true;
+    let live = json!({
+        "settings": {"visibility": "private"},
+        "variables": [{"key": "A", "environment_scope": "*"}, {"key": "B", "environment_scope": "*"}],
+    });
+    let live = here(&declared, &live);
+    let watched = container(&declared, &live, &settings(&[]));
+    assert!(watched.steps.is_empty() && watched.refusals.is_empty());
+    assert_eq!(watched.watched.len(), 3);
+    declared.is_watched = false;
+    let written = container(&declared, &live, &settings(&[]));
+    assert!(!written.refusals.is_empty(), "a guard looks at what is written");
+    let mut plan = Plan::default();
+    plan.add(&declared, watched, live);
+    assert!(plan.differs(false) && plan.counts().calls == 0);
+}
