@@ -205,6 +205,11 @@ pub static CODES: &[(&str, &str)] = &[
          managed; write `[]` for an empty list. Where the service can clear a field, `null` is allowed and clears it.",
     ),
     (
+        "outside",
+        "Several repositories can share one service: `manages` in `undrift.yaml` says which groups, projects and sections the manifests below it \
+         are about. What is declared outside of it is more likely a slip, or an attempt to reach further than was reviewed, than a wish.",
+    ),
+    (
         "own-token",
         "The secret that is named is, or contains, the token that undrift itself works with, under whatever name or path. As the value of \
          a variable or a hook it would be readable to everyone who can change a pipeline. Create a token for the purpose.",

@@ -13,9 +13,12 @@ use serde::Deserialize;
 
 use super::{Surroundings, faults::Findings, mask, read::files, schema, surroundings::Root};
 use crate::{
+    address::Glob,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::Tier,
-    yaml,
+    kinds,
+    text::nearest,
+    yaml::{self, Node},
 };
 
 /// The name of the file.
@@ -37,10 +40,43 @@ pub struct Config {
     /// Limits that stop a run before its first write.
     #[serde(default)]
     pub guards: Guards,
+    /// The groups and projects that these manifests are about, so that several repositories can share
+    /// one service: to declare anything else is an error. Without it they may be about everything.
+    #[serde(default)]
+    pub manages: Option<Vec<Managed>>,
     /// How many requests are in flight at once.
     #[serde(default)]
     #[schemars(range(min = 1, max = 64))]
     pub concurrency: Option<u16>,
+}
+
+/// Groups and projects that these manifests are about.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Managed {
+    /// A glob over full paths: `*` matches within a part of a path, `**` across.
+    #[schemars(length(min = 1), example = &"acme/**")]
+    pub path: String,
+    /// Paths that are not meant.
+    #[serde(default)]
+    pub except: Vec<String>,
+    /// The only sections that may be declared there; all of them if it is left out.
+    #[serde(default)]
+    pub sections: Option<Vec<String>>,
+}
+
+impl Managed {
+    /// Whether it holds the group or project at `path`. A glob that is broken matches nothing.
+    pub(super) fn holds(&self, path: &str) -> bool {
+        let path = path.to_lowercase();
+        let matches = |glob: &String| Glob::over_paths(glob).is_ok_and(|glob| glob.matches(&path));
+        matches(&self.path) && !self.except.iter().any(matches)
+    }
+
+    /// Whether `section` may be declared there.
+    pub(super) fn has(&self, section: &str) -> bool {
+        self.sections.as_ref().is_none_or(|sections| sections.iter().any(|own| own == section))
+    }
 }
 
 /// The service that the manifests are for.
@@ -155,6 +191,9 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
         let json = document.to_json();
         findings.add_schema(document, &json, &schema::CONFIG);
         config = Config::deserialize(&json).ok();
+        for managed in document.get("manages").map_or(&[][..], |(_, list)| list.items()) {
+            check_managed(managed, &mut findings);
+        }
     } else if !parsed.is_broken {
         findings
             .error("document", "the file must hold one document", 0..0)
@@ -168,4 +207,26 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
     diagnostics.extend(found);
     diagnostics.extend(more.diagnostic(source.name));
     config.unwrap_or_default()
+}
+
+/// Says what is wrong with the globs and the sections of one thing that is managed.
+fn check_managed(managed: &Node, findings: &mut Findings) {
+    let under = |key| managed.get(key).map(|(_, node)| node);
+    let except = under("except").map_or(&[][..], Node::items);
+    for node in under("path").into_iter().chain(except) {
+        if let Some(Err(why)) = node.text().map(Glob::over_paths) {
+            let message = format!("this is no glob over paths: {why}");
+            let wrong = findings.error("glob", message, node.span.clone());
+            wrong.help("write a path in which `*` and `**` stand for something, such as `acme/**`");
+        }
+    }
+    for node in under("sections").map_or(&[][..], Node::items) {
+        let is = |name: &str| kinds::everywhere().any(|section| section.section == name);
+        if node.text().is_some_and(|name| !is(name)) {
+            let wrong = findings.error("choice", "there is no such section", node.span.clone());
+            let names = kinds::everywhere().map(|section| section.section);
+            let near = node.text().and_then(|name| nearest(name, names));
+            wrong.help_if(near.map(|near| format!("did you mean `{near}`?")));
+        }
+    }
 }

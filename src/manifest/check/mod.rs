@@ -5,9 +5,12 @@
 //! is reported by origin, so it points into the document that says it, whichever that is. This part
 //! reads no manifest: texts and trees are gone. It knows no live state.
 
+use std::sync::Arc;
+
 use jiff::civil::Date;
 
 use super::{
+    config::{self, Managed},
     faults::{Faults, Finding, Spot},
     layer::{Layered, Merged},
     parallel::for_each,
@@ -34,6 +37,8 @@ pub(super) use named::is_below;
 pub(super) struct Context {
     /// The tier of the service, if `undrift.yaml` says it.
     pub(super) tier: Option<Tier>,
+    /// The groups and projects that may be declared; all of them if nothing is said.
+    pub(super) manages: Option<Vec<Managed>>,
     pub(super) today: Date,
     /// The files of the root.
     pub(super) files: Secrets,
@@ -88,6 +93,7 @@ impl Check<'_> {
         let Merged { scope, path, body, .. } = merged;
         let Body { mut sections, mut unlisted, watch, .. } = body;
         let (own, _) = kinds::container(scope);
+        self.boundary(&path, &sections);
         self.created_with(own, &sections);
         let create = sections.extract_if(.., |section| section.of.section == own.section).next();
         let create = create.map_or(Creation::Forbidden, |section| self.creation(section));
@@ -110,6 +116,28 @@ impl Check<'_> {
         self.named_files(&container);
         self.label(&container.path);
         container
+    }
+
+    /// What is declared has to be inside of what these manifests are about.
+    fn boundary(&mut self, path: &Sourced<Arc<str>>, sections: &[Section]) {
+        let Some(manages) = &self.context.manages else { return };
+        let mut holding = manages.iter().filter(|managed| managed.holds(&path.value)).peekable();
+        if holding.peek().is_none() {
+            let message = format!("`{}` is outside of what these manifests manage", path.value);
+            let outside = self.faults.error("outside", message, Spot::value(&path.origin));
+            outside.help(format!("declare it elsewhere, or extend `manages` in {}", config::FILE));
+            return;
+        }
+        let holding: Vec<_> = holding.collect();
+        for section in sections {
+            let name = section.of.section;
+            if !holding.iter().any(|managed| managed.has(name)) {
+                let message = format!("`{name}` of `{}` is not managed here", path.value);
+                let outside = self.faults.error("outside", message, Spot::key(&section.origin));
+                outside
+                    .help(format!("declare it elsewhere, or extend `manages` in {}", config::FILE));
+            }
+        }
     }
 
     /// What is wrong with a rule may be so only where it holds for this one.

@@ -28,5 +28,4 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 20] = [
 pub(in crate::manifest) const PLANNED_FIELD: &str = "inherit";
 
 /// The keys of `undrift.yaml` that are to come, each with the part that it belongs to.
-pub(in crate::manifest) const PLANNED_CONFIG: [(&str, &str); 2] =
-    [("", "manages"), ("service", "release")];
+pub(in crate::manifest) const PLANNED_CONFIG: [(&str, &str); 1] = [("service", "release")];
