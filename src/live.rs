@@ -37,6 +37,8 @@ pub struct Live {
     pub names: Names,
     /// The answer to [`Question::Inherited`], once it was asked.
     pub inherited: Option<Inherited>,
+    /// The answer to [`Question::InheritedBefore`], once it was asked.
+    pub inherited_before: Option<Inherited>,
     /// When it was read, on the client's clock.
     pub read_at: Duration,
 }
@@ -49,6 +51,7 @@ impl Live {
             sections: BTreeMap::new(),
             names: Names::default(),
             inherited: None,
+            inherited_before: None,
             read_at,
         }
     }
@@ -57,8 +60,10 @@ impl Live {
 /// What only some differences need to know, and what is therefore read only then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Who has which level of access from the group above.
+    /// Who has which level of access from the group above, where the container is to be.
     Inherited,
+    /// Who has which level of access from the group above that the container leaves.
+    InheritedBefore,
 }
 
 /// The levels of access that users have from the group above, by user id. What could not be read is
@@ -78,6 +83,19 @@ pub enum Presence {
     Moved {
         /// The path that it has now, if the service told.
         to: Option<String>,
+    },
+    /// It is there, and so is something at a path that it had before.
+    Twice {
+        /// That path.
+        other: String,
+    },
+    /// Neither is it there nor at a path that it had before, but something is at a path through which
+    /// it gets from there to where it is to be.
+    Halfway {
+        /// The path that it had before.
+        from: String,
+        /// The path through which it gets.
+        at: String,
     },
     /// It is marked for deletion, and goes away by itself.
     Deleting {

@@ -90,7 +90,7 @@ mod tests {
         shop.create = Creation::Allowed(Declared::default());
         let members = json!({"members": [{"user": "alice", "access_level": "owner"}]});
         let group = container(Scope::Group, "acme", &members, Unlisted::Fail);
-        Desired { containers: vec![group, shop], acknowledgements: Vec::new() }
+        Desired { containers: vec![group, shop], ..Desired::default() }
     }
 
     fn select(only: &[&str], exclude: &[&str]) -> Desired {

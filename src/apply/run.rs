@@ -297,13 +297,13 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         ended.results.insert(step.address.clone(), result);
     }
 
-    /// Tells the others that the container is there now, and under which id.
+    /// Tells the others that the container is there now, or elsewhere, and under which id.
     fn appeared(&self) {
+        self.apply.observer.appeared(&self.container.path);
         if self.container.scope == Scope::Group
             && let Presence::Here(Target { id: Some(id), .. }, _) =
                 &self.known.borrow().live.presence
         {
-            self.apply.observer.appeared(&self.container.path);
             self.board.appeared(&self.container.path, *id);
         }
     }

@@ -24,12 +24,20 @@ pub enum Guard {
     Visibility,
     /// What is protected is protected less.
     Protection,
+    /// A container moves to another namespace, where others have access.
+    Transfer,
 }
 
 impl Guard {
     /// Every guard.
-    pub const ALL: [Self; 5] =
-        [Self::Removals, Self::LastOwner, Self::OwnAccess, Self::Visibility, Self::Protection];
+    pub const ALL: [Self; 6] = [
+        Self::Removals,
+        Self::LastOwner,
+        Self::OwnAccess,
+        Self::Visibility,
+        Self::Protection,
+        Self::Transfer,
+    ];
 }
 
 impl fmt::Display for Guard {
@@ -40,6 +48,7 @@ impl fmt::Display for Guard {
             Self::OwnAccess => "own-access",
             Self::Visibility => "visibility",
             Self::Protection => "protection",
+            Self::Transfer => "transfer",
         })
     }
 }

@@ -6,6 +6,7 @@
 
 mod acknowledgement;
 mod declared;
+mod moves;
 mod packed;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,6 +24,7 @@ use crate::{
 
 pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
+pub use moves::{Move, Moves};
 
 /// Everything that the manifests declare.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,8 @@ pub struct Desired {
     pub containers: Vec<Container>,
     /// What guards may let pass.
     pub acknowledgements: Vec<Acknowledgement>,
+    /// Where what is declared was before.
+    pub moves: Arc<Moves>,
 }
 
 impl Desired {
@@ -90,8 +94,17 @@ pub struct Container {
     pub origin: Origin,
     /// Whether undrift may create it.
     pub create: Creation,
+    /// What becomes of it as a whole.
+    pub life: Life,
     /// The sections that are declared, ordered by name.
     pub sections: Vec<DeclaredSection>,
+}
+
+/// What becomes of a container as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct Life {
+    /// The paths that it had before, as written.
+    pub previously: Vec<Sourced<Arc<str>>>,
 }
 
 /// Whether a container may be created if it is missing.
@@ -119,6 +132,11 @@ impl Container {
     /// Its address.
     pub fn address(&self) -> Address {
         Address::container(self.path.clone())
+    }
+
+    /// The paths that it had before, as written.
+    pub fn former(&self) -> impl Iterator<Item = &str> {
+        self.life.previously.iter().map(|former| &*former.value)
     }
 
     /// The section `name`.

@@ -1,6 +1,8 @@
 //! What the tests of everything after manifests need: declarations from JSON instead of YAML.
 
-use super::{Container, Creation, Declared, DeclaredSection, Entry, State, Unlisted};
+use std::sync::Arc;
+
+use super::{Container, Creation, Declared, DeclaredSection, Entry, Life, State, Unlisted};
 use crate::{
     field::Scope,
     kind::Section,
@@ -70,7 +72,19 @@ pub(crate) fn container(
     });
     let mut sections: Vec<_> = sections.collect();
     sections.sort_by_key(|section| section.of.section);
-    Container { scope, path: path.into(), origin: origin(1), create: Creation::Forbidden, sections }
+    Container {
+        scope,
+        path: path.into(),
+        origin: origin(1),
+        create: Creation::Forbidden,
+        life: Life::default(),
+        sections,
+    }
+}
+
+/// A former path, written in line 4.
+pub(crate) fn former(path: &str) -> Sourced<Arc<str>> {
+    Sourced { value: path.into(), origin: origin(4) }
 }
 
 /// The project `acme/shop` with `sections`.

@@ -14,7 +14,7 @@ use super::{
     faults::{Faults, Spot},
     read::document::{Acknowledge, Body, Container, Document},
 };
-use crate::{field::Scope, origin::Sourced};
+use crate::{desired::Life, field::Scope, origin::Sourced};
 
 /// A group or project, put together from every document that says something about it.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(super) struct Merged {
     pub(super) path: Sourced<Arc<str>>,
     /// Whether what declares it was named.
     pub(super) is_named: bool,
+    /// What becomes of it as a whole, as its own document says.
+    pub(super) life: Life,
     /// What the layers come to.
     pub(super) body: Body,
 }
@@ -45,8 +47,8 @@ pub(super) fn merge(documents: Vec<Document>) -> Layered {
     let mut layered = Layered::default();
     for document in documents {
         match document {
-            Document::Container(Container { scope, path, is_named, body }) => {
-                layered.containers.push(Merged { scope, path, is_named, body });
+            Document::Container(Container { scope, path, is_named, life, body }) => {
+                layered.containers.push(Merged { scope, path, is_named, life, body });
             }
             Document::Acknowledge(document) => layered.acknowledged.push(*document),
         }

@@ -271,6 +271,10 @@ pub(super) const PROJECT_PATH: List =
 pub(super) const PROJECT_NAME: List = &[body("name", Text, "The name that people see.").required()];
 pub(super) const NAMESPACE_ID: List =
     &[body("namespace_id", Integer, "The id of the namespace; the owner's own if left out.")];
+pub(super) const NEW_NAMESPACE: List =
+    &[body("namespace", Text, "The id or the full path of the namespace to move to.").required()];
+pub(super) const NEW_PARENT: List =
+    &[body("group_id", Integer, "The id of the group to move to; the top if left out.")];
 pub(super) const GROUP_PATH: List =
     &[body("path", Text, "The last part of the full path.").required()];
 pub(super) const PARENT: List =

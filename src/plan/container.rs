@@ -7,11 +7,11 @@ use crate::{
     address::Address,
     cause::Cause,
     desired::{Container, Creation, Declared, DeclaredSection, State, Unlisted},
-    diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Step},
+    diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Shown, Step},
     field::{Compare, Named, Scope},
     kind::{
-        Capability, Effect, Facts, Job, LiveEntry, Namespace, NamespaceOwner, Section, Shape,
-        Target, calls::Act, forms,
+        Capability, Effect, Facts, Former, Job, LiveEntry, Namespace, NamespaceOwner, Section,
+        Shape, Target, calls::Act, forms,
     },
     kinds,
     live::{Collection, Live, Presence},
@@ -52,12 +52,14 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             Some(id) => {
                 let namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
                 let path = declared.path.clone();
-                let target = Target { scope: declared.scope, path, id: None, namespace };
+                let target = Target { namespace, ..Target::new(declared.scope, path) };
                 planning(&target, None).missing(&mut plan);
             }
             None => plan.close(missing_namespace(declared, &address, group)),
         },
         Presence::Moved { to } => plan.close(moved(declared, &address, to.as_deref())),
+        Presence::Twice { other } => plan.close(twice(declared, &address, other)),
+        Presence::Halfway { from, at } => plan.close(halfway(declared, &address, from, at)),
         Presence::Deleting { since } => plan.close(deleting(declared, &address, since.as_deref())),
         Presence::Unreadable(reason) => {
             plan.closed = Some(reason.clone());
@@ -122,6 +124,54 @@ fn moved(declared: &Container, address: &Address, to: Option<&str>) -> Problem {
     }
 }
 
+fn twice(declared: &Container, address: &Address, other: &str) -> Problem {
+    let noun = declared.scope.noun();
+    let other = escape(other);
+    Problem {
+        address: address.clone(),
+        code: "previously",
+        message: format!(
+            "`{}` exists, and so does `{other}`, where the {noun} is declared to have been before",
+            address.path
+        ),
+        help: Some(format!(
+            "take `{other}` out of `previously`, or give one of the two another path by hand"
+        )),
+        origin: declared.life.previously.first().map_or(&declared.origin, |f| &f.origin).clone(),
+    }
+}
+
+fn halfway(declared: &Container, address: &Address, from: &str, at: &str) -> Problem {
+    let noun = declared.scope.noun();
+    let (from, at) = (escape(from), escape(at));
+    Problem {
+        address: address.clone(),
+        code: "previously",
+        message: format!(
+            "neither `{}` nor `{from}` exists, but `{at}` does, as if a run had ended between renaming and moving the {noun}",
+            address.path
+        ),
+        help: Some(format!(
+            "if it is this {noun}, write `previously: [{at}]`; if not, take `previously` away"
+        )),
+        origin: declared.life.previously.first().map_or(&declared.origin, |f| &f.origin).clone(),
+    }
+}
+
+fn closed_to_moves(declared: &Container, address: &Address, from: &str) -> Problem {
+    Problem {
+        address: address.clone(),
+        code: "archived",
+        message: format!(
+            "the {} is archived at `{}`, and cannot be moved while it is",
+            declared.scope.noun(),
+            escape(from)
+        ),
+        help: Some("write `archived: false`, and archive it again when it has moved".to_owned()),
+        origin: declared.origin.clone(),
+    }
+}
+
 fn deleting(declared: &Container, address: &Address, since: Option<&str>) -> Problem {
     let since = since.map_or_else(String::new, |day| format!(" since {}", escape(day)));
     let (code, restore) = match declared.scope {
@@ -177,7 +227,17 @@ impl Planning<'_> {
         let switches = self.switches();
         let writable = switches.get(&Capability::Writable).copied();
         if facts.archived && writable != Some(Switch::Opens) {
+            if let Some(former) = &self.context.target.former {
+                let closed = closed_to_moves(self.declared, self.address, &former.path);
+                return plan.close(closed);
+            }
             return self.archived(writable == Some(Switch::Closed), plan);
+        }
+        if let Some(former) = &self.context.target.former {
+            match self.relocation(former) {
+                Ok(step) => plan.findings.steps.push(step),
+                Err(problem) => return plan.close(*problem),
+            }
         }
         for (name, section) in self.in_order() {
             let address = self.address.section(name);
@@ -404,6 +464,51 @@ impl Planning<'_> {
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
     }
 
+    /// The container gets from where it is to where it is declared.
+    fn relocation(&self, former: &Former) -> Result<Step, Box<Problem>> {
+        let target = self.context.target;
+        let group = target.path.rsplit_once('/').map(|(group, _)| group);
+        let mut target = target.clone();
+        if former.transfers
+            && target.namespace.is_none()
+            && let Some(group) = group
+        {
+            let Some(id) = self.settings.created.id(group) else {
+                let problem = missing_namespace(self.declared, self.address, group);
+                return Err(Box::new(problem));
+            };
+            target.namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
+        }
+        let (own, _) = kinds::container(self.declared.scope);
+        let names = self.context.names;
+        let job =
+            Job { is_alone: true, section: own, target: &target, names, act: Act::Move(former) };
+        let origin = self.declared.life.previously.first();
+        let origin = origin.map_or(&self.declared.origin, |former| &former.origin).clone();
+        let sends = own.rules.calls(&job).map_err(|unable| {
+            let problem = diff::problem(unable, self.address, |_| origin.clone());
+            Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
+        })?;
+        let change = Change {
+            field: "path".to_owned(),
+            before: Shown::Value((*former.path).into()),
+            after: Shown::Value((*self.declared.path).into()),
+            origin: Some(self.declared.origin.clone()),
+        };
+        let (scope, address) = (self.declared.scope, self.address.clone());
+        let step = Step::new(scope, address, Action::Update, origin, vec![change], sends);
+        let transfers = Effect::Transfers { from: former.path.clone() };
+        let effects = std::iter::once(Effect::Provides(Capability::InPlace))
+            .chain(former.transfers.then_some(transfers))
+            .chain(self.follows());
+        Ok(Step { effects: effects.collect(), ..step })
+    }
+
+    /// What has to leave the path first that a step gives to the container.
+    fn follows(&self) -> Option<Effect> {
+        self.context.target.follows.clone().map(Effect::Follows)
+    }
+
     /// The container itself, with what comes along with it. What has to wait becomes a note.
     fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Box<Problem>> {
         let (own, _) = kinds::container(self.declared.scope);
@@ -458,7 +563,9 @@ impl Planning<'_> {
         let after = forms::plain(&values);
         let effects = along().flat_map(|(_, s)| s.of.rules.effects(None, &Object::new(), &after));
         let visibility = effects.filter(|effect| matches!(effect, Effect::Visibility { .. }));
-        let effects = std::iter::once(Effect::Provides(Capability::Exists)).chain(visibility);
+        let effects = std::iter::once(Effect::Provides(Capability::Exists))
+            .chain(visibility)
+            .chain(self.follows());
         Ok(Step { effects: effects.collect(), ..step })
     }
 }

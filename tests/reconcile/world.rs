@@ -142,7 +142,7 @@ impl World {
             ..api::Settings::default()
         };
         let client = ReadClient::new(service, Arc::new(transport), secrets.clone(), settings);
-        let observer = Observer::connect(client).await?;
+        let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
         let mut settings = Settings {
             caller: observer.caller().clone(),
             secrets,

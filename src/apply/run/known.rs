@@ -137,12 +137,8 @@ impl Known {
             // The answer to a create may not show what its creator may do.
             facts.level = facts.level.max(Some(itself.creator));
         }
-        let target = Target {
-            scope: container.scope,
-            path: container.path.clone(),
-            id: facts.id,
-            namespace: None,
-        };
+        let target =
+            Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
         self.live.presence = Presence::Here(target, facts);
         self.created = self.created.or(created.filter(|_| is_new));
         for section in &container.sections {
@@ -222,12 +218,7 @@ mod tests {
     fn what_a_removal_left_is_not_taken_from_the_answer_to_another_step() {
         let container =
             shop(&json!({"settings": {"description": "new"}, "shares": []}), Unlisted::Delete);
-        let target = Target {
-            scope: container.scope,
-            path: container.path.clone(),
-            id: Some(1),
-            namespace: None,
-        };
+        let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let mut known =
             Known::new(Live::of(Presence::Here(target, Facts::default()), Duration::ZERO));
         let removal = SHARE_DELETE.request().arg("id", 1).arg("group_id", 4);

@@ -5,6 +5,8 @@
 //! is reported by origin, so it points into the document that says it, whichever that is. This part
 //! reads no manifest: texts and trees are gone. It knows no live state.
 
+use std::sync::Arc;
+
 use jiff::civil::Date;
 
 use super::{
@@ -24,6 +26,7 @@ use crate::{
 
 mod entry;
 mod field;
+mod moves;
 mod named;
 mod path;
 
@@ -45,17 +48,20 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     let checked = for_each(containers, |merged| {
         let (scope, is_named) = (merged.scope, merged.is_named);
         let mut check = Check { context, scope, faults: Faults::default() };
-        let container = check.container(merged);
-        (is_named.then_some(container), check.faults)
+        (check.container(merged), is_named, check.faults)
     });
-    let mut containers = Vec::new();
-    for (container, found) in checked {
-        containers.extend(container);
+    let (mut containers, mut named) = (Vec::new(), Vec::new());
+    for (container, is_named, found) in checked {
+        containers.push(container);
+        named.push(is_named);
         faults.0.extend(found.0);
     }
+    let moves = Arc::new(moves::check(&containers, &mut faults));
+    let mut named = named.into_iter();
+    containers.retain(|_| named.next().unwrap_or_default());
     let acknowledgements =
         acknowledged.into_iter().map(|known| acknowledge(known, context, &mut faults)).collect();
-    (Desired { containers, acknowledgements }, faults)
+    (Desired { containers, acknowledgements, moves }, faults)
 }
 
 /// An acknowledgement that is over acknowledges nothing, which must not stop a run. Planning passes
@@ -85,7 +91,7 @@ struct Check<'c> {
 
 impl Check<'_> {
     fn container(&mut self, merged: Merged) -> Container {
-        let Merged { scope, path, body: Body { mut sections, mut unlisted }, .. } = merged;
+        let Merged { scope, path, life, body: Body { mut sections, mut unlisted }, .. } = merged;
         let (own, _) = kinds::container(scope);
         self.created_with(own, &sections);
         let create = sections.extract_if(.., |section| section.of.section == own.section).next();
@@ -104,7 +110,7 @@ impl Check<'_> {
             idle.help(format!("write `{name}: []` if there are to be none"));
         }
         let container =
-            Container { scope, path: path.value, origin: path.origin, create, sections };
+            Container { scope, path: path.value, origin: path.origin, create, life, sections };
         self.named_files(&container);
         container
     }

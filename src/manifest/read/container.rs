@@ -6,7 +6,7 @@ use super::{
     extra,
 };
 use crate::{
-    desired::{Declared, State, Unlisted},
+    desired::{Declared, Life, State, Unlisted},
     field::{Scope, Secrecy},
     kind::{self, Shape, Spec, forms},
     kinds,
@@ -45,7 +45,18 @@ impl Reader<'_, '_> {
                 body.unlisted.insert(of.section, value);
             }
         }
-        Some(Container { scope, path, is_named: self.is_named, body })
+        let life = self.life(document, layer);
+        Some(Container { scope, path, is_named: self.is_named, life, body })
+    }
+
+    /// What becomes of the container as a whole.
+    fn life(&self, document: &Node, layer: Layer) -> Life {
+        let former = document.get("previously").map(|(_, former)| former.items());
+        let former = former.into_iter().flatten().filter_map(|former| {
+            let origin = self.source.origin(former.span.start, layer);
+            Some(Sourced { value: former.text()?.into(), origin })
+        });
+        Life { previously: former.collect() }
     }
 
     fn section(

@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    desired::{Acknowledgement, Declared, State, Unlisted},
+    desired::{Acknowledgement, Declared, Life, State, Unlisted},
     field::Scope,
     kind,
     origin::{Origin, Sourced},
@@ -29,6 +29,8 @@ pub(in crate::manifest) struct Container {
     pub(in crate::manifest) path: Sourced<Arc<str>>,
     /// Whether the file was named, or is in the folder that was.
     pub(in crate::manifest) is_named: bool,
+    /// What becomes of it as a whole.
+    pub(in crate::manifest) life: Life,
     pub(in crate::manifest) body: Body,
 }
 

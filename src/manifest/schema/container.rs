@@ -30,6 +30,7 @@ pub(super) fn schema(scope: Scope, to: Use) -> Json {
     let path = json!({"type": "string", "description": path, "examples": [example]});
     let mut properties =
         Object::from_iter([("kind".to_owned(), kind(scope.document())), ("path".to_owned(), path)]);
+    properties.insert("previously".into(), previously(noun));
     for of in kinds::sections(scope) {
         let section = match of.shape {
             Shape::Container => create(of),
@@ -47,6 +48,14 @@ pub(super) fn schema(scope: Scope, to: Use) -> Json {
         "required": ["kind", "path"],
         "additionalProperties": false,
     })
+}
+
+/// `previously: [PATH]`.
+fn previously(noun: &str) -> Json {
+    let text = format!(
+        "Full paths that the {noun} had before. If it is still at one of them, it is renamed and moved to `path`."
+    );
+    json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "description": text})
 }
 
 /// `create: true`, or a mapping.

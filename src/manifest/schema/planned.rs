@@ -4,7 +4,7 @@
 pub(in crate::manifest) const PLANNED_DOCUMENTS: [&str; 2] = ["Defaults", "Profile"];
 
 /// The keys of a `Project` that are to come. One that has come is known, and not looked up here.
-pub(in crate::manifest) const PLANNED_KEYS: [&str; 27] = [
+pub(in crate::manifest) const PLANNED_KEYS: [&str; 26] = [
     "badges",
     "branches",
     "custom_attributes",
@@ -23,7 +23,6 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 27] = [
     "pages_domains",
     "params",
     "pipeline_schedules",
-    "previously",
     "protected_environments",
     "push_mirrors",
     "remote_mirrors",
