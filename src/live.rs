@@ -97,11 +97,6 @@ pub enum Presence {
         /// The path through which it gets.
         at: String,
     },
-    /// It is marked for deletion, and goes away by itself.
-    Deleting {
-        /// The day on which it was marked, if the service told.
-        since: Option<String>,
-    },
     /// It could not be read, or only in part.
     Unreadable(Cause),
 }

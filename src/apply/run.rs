@@ -324,7 +324,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     async fn look(&self, sections: &BTreeSet<&'static str>) -> Result<Look, ApiError> {
         let live = self.known.borrow_mut().begin();
         let observer = self.apply.observer;
-        let live = observer.again(&self.container, live, sections).await?;
+        let live = if self.known.borrow().is_out_of_sight() {
+            observer.container(&self.container).await?
+        } else {
+            observer.again(&self.container, live, sections).await?
+        };
         self.known.borrow_mut().renew(live.clone(), sections);
         self.look_at(live).await
     }
@@ -365,6 +369,12 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 &incomplete.address,
                 Outcome::Failed(incomplete.reason.clone().context(UNREAD)),
             );
+        }
+        let is_planned = |now: &&Step| self.steps.iter().any(|step| step.address == now.address);
+        let turn = fresh.steps.iter().find(|step| step.address.section.is_none());
+        if let Some(turn) = turn.filter(|turn| !is_planned(turn)) {
+            let why = "it was renamed, moved or marked for deletion";
+            return at(&turn.address, Outcome::ChangedMeanwhile(why.into()));
         }
         let refused = |refusal: &&Refusal| !self.plan.acknowledges(refusal);
         if let Some(refusal) = fresh.refusals.iter().find(refused) {
@@ -430,7 +440,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
         let container = self.container.address();
         let stale = self.known.borrow().stale().clone();
-        let look = if stale.is_empty() {
+        let look = if stale.is_empty() && !self.known.borrow().is_out_of_sight() {
             let live = self.known.borrow().live.clone();
             self.look_at(live).await
         } else {

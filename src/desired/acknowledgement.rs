@@ -26,17 +26,21 @@ pub enum Guard {
     Protection,
     /// A container moves to another namespace, where others have access.
     Transfer,
+    /// A project is deleted with everything in it. Only an acknowledgement that names it, and is no
+    /// glob, lets that pass.
+    Deletion,
 }
 
 impl Guard {
     /// Every guard.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Removals,
         Self::LastOwner,
         Self::OwnAccess,
         Self::Visibility,
         Self::Protection,
         Self::Transfer,
+        Self::Deletion,
     ];
 }
 
@@ -49,6 +53,7 @@ impl fmt::Display for Guard {
             Self::Visibility => "visibility",
             Self::Protection => "protection",
             Self::Transfer => "transfer",
+            Self::Deletion => "deletion",
         })
     }
 }

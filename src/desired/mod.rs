@@ -105,6 +105,16 @@ pub struct Container {
 pub struct Life {
     /// The paths that it had before, as written.
     pub previously: Vec<Sourced<Arc<str>>>,
+    /// Whether it is to be there, where that is written.
+    pub state: Option<Sourced<State>>,
+}
+
+impl Life {
+    /// Where it is written that the container is to be gone, if it is.
+    pub fn absent(&self) -> Option<&Origin> {
+        let absent = self.state.as_ref().filter(|state| state.value == State::Absent);
+        absent.map(|state| &state.origin)
+    }
 }
 
 /// Whether a container may be created if it is missing.

@@ -206,9 +206,7 @@ mod tests {
     #[test]
     fn a_circle_is_found() {
         let circle = |declared: &[(&str, &[&str])]| {
-            moves(declared)
-                .circle()
-                .map(|way| way.into_iter().map(ToString::to_string).collect())
+            moves(declared).circle().map(|way| way.into_iter().map(ToString::to_string).collect())
         };
         let none: Option<Vec<String>> = None;
         assert_eq!(circle(&[("b", &["a"]), ("c", &["b"]), ("d", &["c"])]), none);

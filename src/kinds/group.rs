@@ -1,10 +1,10 @@
-//! The group itself: how one is found, created, renamed and moved (beyond: groups, A.6). undrift
-//! never deletes one.
+//! The group itself: how one is found, created, renamed, moved (beyond: groups, A.6) and restored
+//! (A.7). undrift never deletes one.
 
 use super::creation::{self, Creation};
 use crate::{
     field::{Route, Scope},
-    kind::{Call, Facts, Former, Home, Itself, Job, Kind, Place, Rules, Shape, Unable, calls::Act},
+    kind::{Call, Facts, Former, Home, Itself, Job, Kind, Place, Rules, Shape, Unable, calls::{Act, Turn}},
     level::OWNER,
     operation,
     page::Rows,
@@ -34,7 +34,11 @@ pub static KIND: Kind = Kind {
             }),
         }),
         rows: Rows::with_id(&["full_path"]),
-        acts: &[operation::GROUP_CREATE, operation::GROUP_TRANSFER],
+        acts: &[
+            operation::GROUP_CREATE,
+            operation::GROUP_TRANSFER,
+            operation::GROUP_RESTORE,
+        ],
         ..Home::PLAIN
     }],
     rules: &Group,
@@ -46,8 +50,14 @@ impl Rules for Group {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let declared = match job.act {
             Act::Create(declared) => declared,
-            Act::Move(former) => return Ok(relocate(job, former)),
-            Act::Change(..) | Act::Remove(_) => return Err(Unable::Needless),
+            Act::Itself(Turn::Move(former)) => return Ok(relocate(job, former)),
+            Act::Itself(Turn::Restore) => {
+                let restore = operation::GROUP_RESTORE.request().arg("id", job.target.id());
+                return Ok(vec![restore.into()]);
+            }
+            Act::Itself(Turn::Delete) | Act::Change(..) | Act::Remove(_) => {
+                return Err(Unable::Needless);
+            }
         };
         let parent = job.target.namespace.as_ref();
         let within = parent.map(|parent| ("parent_id".to_owned(), parent.id.sent().into()));

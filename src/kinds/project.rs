@@ -1,5 +1,5 @@
-//! The project itself (reference 2, 4.2 and 4.3): how one is found, created, renamed and moved.
-//! undrift never deletes one.
+//! The project itself (reference 2, 4.2 and 4.3): how one is found, created, renamed,
+//! moved, deleted and restored.
 
 use std::sync::LazyLock;
 
@@ -12,10 +12,11 @@ use crate::{
     field::{Route, Scope},
     kind::{
         Call, Facts, Fault, Former, Home, Itself, Job, Kind, NamespaceOwner, Place, Rules, Shape,
-        Table, Unable, calls::Act,
+        Table, Unable,
+        calls::{Act, Turn},
     },
     level::MAINTAINER,
-    operation,
+    operation::{self, Op, Write},
     page::Rows,
     schema,
     value::{Fields, Json, Object, Value},
@@ -56,6 +57,8 @@ pub static KIND: Kind = Kind {
             operation::PROJECT_CREATE,
             operation::PROJECT_CREATE_FOR_USER,
             operation::PROJECT_TRANSFER,
+            operation::PROJECT_DELETE,
+            operation::PROJECT_RESTORE,
         ],
         ..Home::PLAIN
     }],
@@ -68,7 +71,9 @@ impl Rules for Project {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         match job.act {
             Act::Create(declared) => create(job, declared),
-            Act::Move(former) => relocate(job, former),
+            Act::Itself(Turn::Move(former)) => relocate(job, former),
+            Act::Itself(Turn::Delete) => Ok(vec![act(job, operation::PROJECT_DELETE)]),
+            Act::Itself(Turn::Restore) => Ok(vec![act(job, operation::PROJECT_RESTORE)]),
             Act::Change(..) | Act::Remove(_) => Err(Unable::Needless),
         }
     }
@@ -120,6 +125,10 @@ fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
     };
     Creation { post, route, edit: operation::PROJECT_UPDATE, within: namespace }
         .calls(job, declared)
+}
+
+fn act(job: &Job<'_>, op: Op<Write>) -> Call {
+    op.request().arg("id", job.target.id()).into()
 }
 
 /// Renames it where it is, and then moves it: the service has no call for both.
@@ -199,7 +208,7 @@ mod tests {
             Names, Target,
             testing::{collect, fields, new_target, requests},
         },
-        operation::{PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_UPDATE, Request, Write},
+        operation::{PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_UPDATE, Request},
     };
 
     fn create_at(target: &Target, declared: &Fields) -> Vec<Request<Write>> {

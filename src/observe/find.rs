@@ -277,19 +277,15 @@ impl Observer {
             Ok(answer) => {
                 let raw = answer.object().cloned().unwrap_or_default();
                 let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                if let Some(since) = (itself.facts)(&raw).deleting {
-                    return Ok(Found::Not(Presence::Deleting { since }));
-                }
                 let is_renamed = path.to_lowercase() != at.to_lowercase();
-                if is_renamed && !Bug::IgnoreRename.is_planted() {
+                let is_marked = (itself.facts)(&raw).deleting.is_some();
+                if is_renamed && !is_marked && !Bug::IgnoreRename.is_planted() {
                     return Ok(Found::Not(Presence::Moved { to: Some(path.to_owned()) }));
                 }
                 let seen = self.seen(container, &raw);
                 self.with_level(container, seen).await.map(Found::Here)
             }
-            Err(error) if error.is_moved() => {
-                self.moved(container, error.moved_to()).await.map(Found::Not)
-            }
+            Err(error) if error.is_moved() => self.moved(container, error.moved_to()).await,
             Err(error) if error.is_missing(container.scope) => {
                 self.missing_at(container, at).await.map(Found::Not)
             }
@@ -315,17 +311,19 @@ impl Observer {
         Ok(seen)
     }
 
-    /// Where the container with `id` has gone. Some releases rename what they are about to delete.
-    async fn moved(&self, container: &Container, id: Option<u64>) -> Result<Presence, ApiError> {
+    /// Where the container with `id` has gone. Some releases rename what they are about to delete, and
+    /// give it back its path when it is restored (since 15.8: 9).
+    async fn moved(&self, container: &Container, id: Option<u64>) -> Result<Found, ApiError> {
         let (_, itself) = kinds::container(container.scope);
-        let Some(id) = id else { return Ok(Presence::Moved { to: None }) };
+        let Some(id) = id else { return Ok(Found::Not(Presence::Moved { to: None })) };
         let answer = self.client.get((itself.get)(&id.to_string())).await?;
         let raw = answer.object().cloned().unwrap_or_default();
-        if let Some(since) = (itself.facts)(&raw).deleting {
-            return Ok(Presence::Deleting { since });
+        if (itself.facts)(&raw).deleting.is_some() {
+            let seen = self.seen(container, &raw);
+            return self.with_level(container, seen).await.map(Found::Here);
         }
         let to = raw.get(itself.path).and_then(Json::as_str).map(str::to_owned);
-        Ok(Presence::Moved { to })
+        Ok(Found::Not(Presence::Moved { to }))
     }
 
     /// A container that is not at its declared path.

@@ -164,7 +164,7 @@ impl Observer {
         let sections = stale.iter().filter_map(|name| container.section(name));
         let (objects, lists): (Vec<_>, Vec<_>) = sections
             .partition(|section| matches!(section.of.home.place, Place::Object | Place::In(_)));
-        let Presence::Here(target @ Target { former: None, .. }, facts) = &live.presence else {
+        let Presence::Here(target, facts) = &live.presence else {
             return self.container(container).await;
         };
         let (mut target, mut level) = (target.clone(), facts.level);

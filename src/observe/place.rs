@@ -110,9 +110,6 @@ impl Observer {
                     None => Found::Here(seen),
                 });
             }
-            Found::Not(presence @ (Presence::Deleting { .. } | Presence::Unreadable(_))) => {
-                return Ok(Found::Not(presence));
-            }
             Found::Not(presence) => presence,
         };
         for former in former {
@@ -121,7 +118,7 @@ impl Observer {
                 Found::Here(seen) => {
                     return self.moving(container, seen, &home, follows).await.map(Found::Here);
                 }
-                Found::Not(Presence::Missing(_) | Presence::Deleting { .. }) => {}
+                Found::Not(Presence::Missing(_)) => {}
                 // Nobody else can say of a namespace that it is not there.
                 Found::Not(Presence::NoNamespace(_)) if self.caller.administrator => {}
                 other @ Found::Not(_) => return Ok(other),

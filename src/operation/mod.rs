@@ -671,6 +671,7 @@ mod tests {
                     "project-fork",
                     "project-restore",
                     "project-housekeeping",
+                    "group-restore",
                 ],
             ),
             (

@@ -2,18 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use super::{ContainerPlan, Settings, guard, order};
+use super::{
+    ContainerPlan, Settings, guard,
+    life::{closed_to_moves, deleting, halfway, twice},
+    order,
+};
 use crate::{
     address::Address,
     cause::Cause,
     desired::{Container, Creation, Declared, DeclaredSection, State, Unlisted},
-    diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Shown, Step},
+    diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Step},
     field::{Compare, Named, Scope},
     kind::{
-        Capability, Effect, Facts, Former, Job, LiveEntry, Namespace, NamespaceOwner, Section,
-        Shape, Target, calls::Act, forms,
+        Capability, Effect, Facts, Job, LiveEntry, Namespace, NamespaceOwner, Section, Shape,
+        Target, calls::Act, forms,
     },
     kinds,
+    level::OWNER,
     live::{Collection, Live, Presence},
     origin::Origin,
     text::escape,
@@ -46,6 +51,15 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         Presence::Here(target, facts) => {
             planning(target, facts.personal_owner).here(facts, &mut plan);
         }
+        Presence::Missing(_) if declared.life.absent().is_some() => {}
+        Presence::NoNamespace(group) if declared.life.absent().is_some() => {
+            // Only an administrator sees every group and user.
+            if !settings.caller.administrator {
+                let reason = Cause::new(missing_namespace(declared, &address, group).message);
+                plan.closed = Some(reason.clone());
+                plan.findings.incomplete.push(Incomplete { address, reason });
+            }
+        }
         Presence::Missing(target) => planning(target, None).missing(&mut plan),
         // What is in a group that this run creates is missing too.
         Presence::NoNamespace(group) => match settings.created.id(group) {
@@ -60,7 +74,6 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         Presence::Moved { to } => plan.close(moved(declared, &address, to.as_deref())),
         Presence::Twice { other } => plan.close(twice(declared, &address, other)),
         Presence::Halfway { from, at } => plan.close(halfway(declared, &address, from, at)),
-        Presence::Deleting { since } => plan.close(deleting(declared, &address, since.as_deref())),
         Presence::Unreadable(reason) => {
             plan.closed = Some(reason.clone());
             plan.findings.incomplete.push(Incomplete { address, reason: reason.clone() });
@@ -69,7 +82,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
     plan
 }
 
-fn missing(declared: &Container, address: &Address, unselected: bool) -> Problem {
+pub(super) fn missing(declared: &Container, address: &Address, unselected: bool) -> Problem {
     let noun = declared.scope.noun();
     let code = match declared.scope {
         Scope::Group => "missing-group",
@@ -89,7 +102,11 @@ fn missing(declared: &Container, address: &Address, unselected: bool) -> Problem
     }
 }
 
-fn missing_namespace(declared: &Container, address: &Address, namespace: &str) -> Problem {
+pub(super) fn missing_namespace(
+    declared: &Container,
+    address: &Address,
+    namespace: &str,
+) -> Problem {
     let namespace = escape(namespace);
     Problem {
         address: address.clone(),
@@ -124,76 +141,6 @@ fn moved(declared: &Container, address: &Address, to: Option<&str>) -> Problem {
     }
 }
 
-fn twice(declared: &Container, address: &Address, other: &str) -> Problem {
-    let noun = declared.scope.noun();
-    let other = escape(other);
-    Problem {
-        address: address.clone(),
-        code: "previously",
-        message: format!(
-            "`{}` exists, and so does `{other}`, where the {noun} is declared to have been before",
-            address.path
-        ),
-        help: Some(format!(
-            "take `{other}` out of `previously`, or give one of the two another path by hand"
-        )),
-        origin: declared.life.previously.first().map_or(&declared.origin, |f| &f.origin).clone(),
-    }
-}
-
-fn halfway(declared: &Container, address: &Address, from: &str, at: &str) -> Problem {
-    let noun = declared.scope.noun();
-    let (from, at) = (escape(from), escape(at));
-    Problem {
-        address: address.clone(),
-        code: "previously",
-        message: format!(
-            "neither `{}` nor `{from}` exists, but `{at}` does, as if a run had ended between renaming and moving the {noun}",
-            address.path
-        ),
-        help: Some(format!(
-            "if it is this {noun}, write `previously: [{at}]`; if not, take `previously` away"
-        )),
-        origin: declared.life.previously.first().map_or(&declared.origin, |f| &f.origin).clone(),
-    }
-}
-
-fn closed_to_moves(declared: &Container, address: &Address, from: &str) -> Problem {
-    Problem {
-        address: address.clone(),
-        code: "archived",
-        message: format!(
-            "the {} is archived at `{}`, and cannot be moved while it is",
-            declared.scope.noun(),
-            escape(from)
-        ),
-        help: Some("write `archived: false`, and archive it again when it has moved".to_owned()),
-        origin: declared.origin.clone(),
-    }
-}
-
-fn deleting(declared: &Container, address: &Address, since: Option<&str>) -> Problem {
-    let since = since.map_or_else(String::new, |day| format!(" since {}", escape(day)));
-    let (code, restore) = match declared.scope {
-        Scope::Group => ("deleting-group", "restore it".to_owned()),
-        Scope::Project => (
-            "deleting-project",
-            format!("restore it with `undrift call project-restore id={}`", address.path),
-        ),
-    };
-    Problem {
-        address: address.clone(),
-        code,
-        message: format!(
-            "the {} `{}` is marked for deletion{since}",
-            declared.scope.noun(),
-            address.path
-        ),
-        help: Some(format!("{restore}, or remove its manifest")),
-        origin: declared.origin.clone(),
-    }
-}
-
 /// Whether a declared switch gives the container what it lacks, or closes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Switch {
@@ -204,12 +151,12 @@ enum Switch {
 }
 
 /// One container under way.
-struct Planning<'a> {
-    declared: &'a Container,
+pub(super) struct Planning<'a> {
+    pub(super) declared: &'a Container,
     live: &'a Live,
-    settings: &'a Settings,
-    address: &'a Address,
-    context: Context<'a>,
+    pub(super) settings: &'a Settings,
+    pub(super) address: &'a Address,
+    pub(super) context: Context<'a>,
 }
 
 impl Planning<'_> {
@@ -224,8 +171,23 @@ impl Planning<'_> {
 
     /// The container is there.
     fn here(&self, facts: &Facts, plan: &mut ContainerPlan) {
+        if self.declared.life.absent().is_some() {
+            return self.absent(facts, plan);
+        }
+        if let Some(since) = &facts.deleting {
+            let may_restore = self.settings.caller.administrator || facts.level >= Some(OWNER);
+            if !may_restore || self.context.target.former.is_some() {
+                return plan.close(deleting(self.declared, self.address, since.as_deref()));
+            }
+            match self.restoration(since.as_deref()) {
+                Ok(step) => plan.findings.steps.push(step),
+                Err(problem) => return plan.close(*problem),
+            }
+        }
         let switches = self.switches();
-        let writable = switches.get(&Capability::Writable).copied();
+        // What is restored comes out of the archive, if marking it had put it there.
+        let restored = facts.deleting.is_some().then_some(Switch::Opens);
+        let writable = switches.get(&Capability::Writable).copied().or(restored);
         if facts.archived && writable != Some(Switch::Opens) {
             if let Some(former) = &self.context.target.former {
                 let closed = closed_to_moves(self.declared, self.address, &former.path);
@@ -462,51 +424,6 @@ impl Planning<'_> {
             }
         }
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
-    }
-
-    /// The container gets from where it is to where it is declared.
-    fn relocation(&self, former: &Former) -> Result<Step, Box<Problem>> {
-        let target = self.context.target;
-        let group = target.path.rsplit_once('/').map(|(group, _)| group);
-        let mut target = target.clone();
-        if former.transfers
-            && target.namespace.is_none()
-            && let Some(group) = group
-        {
-            let Some(id) = self.settings.created.id(group) else {
-                let problem = missing_namespace(self.declared, self.address, group);
-                return Err(Box::new(problem));
-            };
-            target.namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
-        }
-        let (own, _) = kinds::container(self.declared.scope);
-        let names = self.context.names;
-        let job =
-            Job { is_alone: true, section: own, target: &target, names, act: Act::Move(former) };
-        let origin = self.declared.life.previously.first();
-        let origin = origin.map_or(&self.declared.origin, |former| &former.origin).clone();
-        let sends = own.rules.calls(&job).map_err(|unable| {
-            let problem = diff::problem(unable, self.address, |_| origin.clone());
-            Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
-        })?;
-        let change = Change {
-            field: "path".to_owned(),
-            before: Shown::Value((*former.path).into()),
-            after: Shown::Value((*self.declared.path).into()),
-            origin: Some(self.declared.origin.clone()),
-        };
-        let (scope, address) = (self.declared.scope, self.address.clone());
-        let step = Step::new(scope, address, Action::Update, origin, vec![change], sends);
-        let transfers = Effect::Transfers { from: former.path.clone() };
-        let effects = std::iter::once(Effect::Provides(Capability::InPlace))
-            .chain(former.transfers.then_some(transfers))
-            .chain(self.follows());
-        Ok(Step { effects: effects.collect(), ..step })
-    }
-
-    /// What has to leave the path first that a step gives to the container.
-    fn follows(&self) -> Option<Effect> {
-        self.context.target.follows.clone().map(Effect::Follows)
     }
 
     /// The container itself, with what comes along with it. What has to wait becomes a note.

@@ -185,6 +185,12 @@ fn owners(live: &Live, declared: &Container) -> Vec<u64> {
     levels.filter_map(owner).collect()
 }
 
+/// Refuses to delete a project.
+pub(super) fn deletion(step: &Step) -> Refusal {
+    let reason = "would delete the project with everything in it; to keep it readable, write `archived: true` instead of `state: absent`";
+    refusal(Guard::Deletion, step, reason.to_owned())
+}
+
 /// Refuses to move a container to where others have access.
 fn transfer(steps: &[Step], live: &Live) -> Findings {
     let mut findings = Findings::default();

@@ -10,6 +10,7 @@ mod approve;
 mod connect;
 mod container;
 mod guard;
+mod life;
 mod order;
 #[cfg(test)]
 mod tests;

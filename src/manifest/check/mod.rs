@@ -5,7 +5,7 @@
 //! is reported by origin, so it points into the document that says it, whichever that is. This part
 //! reads no manifest: texts and trees are gone. It knows no live state.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::civil::Date;
 
@@ -16,7 +16,9 @@ use super::{
     read::document::{Acknowledge, Body, Section},
 };
 use crate::{
-    desired::{Acknowledgement, Container, Creation, DeclaredSection, Desired, State, Unlisted},
+    desired::{
+        Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, State, Unlisted,
+    },
     field::{Scope, Tier},
     kind::{self, Fault, Shape},
     kinds,
@@ -92,6 +94,7 @@ struct Check<'c> {
 impl Check<'_> {
     fn container(&mut self, merged: Merged) -> Container {
         let Merged { scope, path, life, body: Body { mut sections, mut unlisted }, .. } = merged;
+        self.gone(&life, &sections, &unlisted);
         let (own, _) = kinds::container(scope);
         self.created_with(own, &sections);
         let create = sections.extract_if(.., |section| section.of.section == own.section).next();
@@ -113,6 +116,30 @@ impl Check<'_> {
             Container { scope, path: path.value, origin: path.origin, create, life, sections };
         self.named_files(&container);
         container
+    }
+
+    /// What is to be gone has nothing else declared, and is no group.
+    fn gone(
+        &mut self,
+        life: &Life,
+        sections: &[Section],
+        unlisted: &BTreeMap<&'static str, Sourced<Unlisted>>,
+    ) {
+        let Some(absent) = life.absent() else { return };
+        if self.scope == Scope::Group {
+            let never = "undrift never deletes a group";
+            let group = self.faults.error("absent", never, Spot::value(absent));
+            group.help("take the document away, and delete the group by hand");
+            return;
+        }
+        let former = life.previously.first().map(|former| ("previously", &former.origin));
+        let others = sections.iter().map(|section| (section.of.section, &section.origin));
+        let policy = unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
+        for (name, origin) in others.chain(former).chain(policy) {
+            let message = format!("`{name}` means nothing beside `state: absent`");
+            let beside = self.faults.error("absent", message, Spot::key(origin));
+            beside.help("take it away, or `state: absent`; to keep the project, write `archived: true` instead");
+        }
     }
 
     /// What the kind of the container says about everything that it is created with.

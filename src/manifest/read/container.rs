@@ -56,7 +56,11 @@ impl Reader<'_, '_> {
             let origin = self.source.origin(former.span.start, layer);
             Some(Sourced { value: former.text()?.into(), origin })
         });
-        Life { previously: former.collect() }
+        let state = document.get("state").map(|(key, state)| Sourced {
+            value: if state.text() == Some("absent") { State::Absent } else { State::Present },
+            origin: self.origin(key, layer),
+        });
+        Life { previously: former.collect(), state }
     }
 
     fn section(

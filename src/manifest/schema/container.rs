@@ -31,6 +31,7 @@ pub(super) fn schema(scope: Scope, to: Use) -> Json {
     let mut properties =
         Object::from_iter([("kind".to_owned(), kind(scope.document())), ("path".to_owned(), path)]);
     properties.insert("previously".into(), previously(noun));
+    properties.insert("state".into(), state(scope));
     for of in kinds::sections(scope) {
         let section = match of.shape {
             Shape::Container => create(of),
@@ -56,6 +57,19 @@ fn previously(noun: &str) -> Json {
         "Full paths that the {noun} had before. If it is still at one of them, it is renamed and moved to `path`."
     );
     json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "description": text})
+}
+
+/// `state: present | absent`.
+fn state(scope: Scope) -> Json {
+    let text = match scope {
+        Scope::Group => {
+            "Whether the group must exist (default: `present`). One that is marked for deletion is restored. undrift never deletes a group."
+        }
+        Scope::Project => {
+            "Whether the project must exist (default: `present`). One that is marked for deletion is restored. `absent` deletes it with everything in it, and stands alone beside `path`."
+        }
+    };
+    json!({"type": "string", "enum": ["present", "absent"], "description": text})
 }
 
 /// `create: true`, or a mapping.
