@@ -7,7 +7,7 @@
 #[cfg(test)]
 pub(crate) mod testing;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     cause::Cause,
@@ -39,6 +39,8 @@ pub struct Live {
     pub inherited: Option<Inherited>,
     /// The answer to [`Question::InheritedBefore`], once it was asked.
     pub inherited_before: Option<Inherited>,
+    /// The projects below a group, if what nobody declares of them matters.
+    pub projects: Option<Result<Vec<Project>, Cause>>,
     /// When it was read, on the client's clock.
     pub read_at: Duration,
 }
@@ -52,9 +54,19 @@ impl Live {
             names: Names::default(),
             inherited: None,
             inherited_before: None,
+            projects: None,
             read_at,
         }
     }
+}
+
+/// A project below a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    /// Its full path.
+    pub path: Arc<str>,
+    /// What it says of itself.
+    pub facts: Facts,
 }
 
 /// What only some differences need to know, and what is therefore read only then.
@@ -68,7 +80,7 @@ pub enum Question {
 
 /// The levels of access that users have from the group above, by user id. What could not be read is
 /// empty: nothing follows from who is not in it.
-pub type Inherited = std::sync::Arc<BTreeMap<u64, u8>>;
+pub type Inherited = Arc<BTreeMap<u64, u8>>;
 
 /// Whether a container is there.
 #[derive(Clone, Debug, PartialEq, Eq)]

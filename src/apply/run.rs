@@ -119,6 +119,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             touched.contains(section.of.section)
                 || matches!(section.of.home.place, HomePlace::Object)
         });
+        // What nobody declares was said by the plan, and no step changes it.
+        container.life.undeclared_projects = None;
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let known = RefCell::new(Known::new(Live::of(unread, Duration::ZERO)));
         Self { apply, plan, container, steps, teller, board, known }

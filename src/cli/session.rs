@@ -194,6 +194,7 @@ impl Session {
             caller: observer.caller().clone(),
             secrets,
             created: desired.created(),
+            moves: Arc::clone(&desired.moves),
             resend: changes.resend.clone(),
             limits: limits(&config),
         };

@@ -107,6 +107,8 @@ pub struct Life {
     pub previously: Vec<Sourced<Arc<str>>>,
     /// Whether it is to be there, where that is written.
     pub state: Option<Sourced<State>>,
+    /// What to do with projects below it that no manifest declares, if they matter.
+    pub undeclared_projects: Option<Sourced<Unlisted>>,
 }
 
 impl Life {

@@ -1,4 +1,5 @@
-//! Where declared groups and projects were before they got the path that is declared.
+//! Where declared groups and projects were before they got the path that is declared, and what is
+//! declared at all.
 //!
 //! `previously` names former paths, as somebody remembers them: written before or after a group
 //! above was renamed. Here all of them have one form, as if every group above had its declared path
@@ -21,6 +22,8 @@ pub struct Moves {
     left: BTreeMap<String, String>,
     /// The former paths at which something else is declared, in lower case.
     declared: BTreeSet<String>,
+    /// The paths of all declared projects in lower case, if somebody asks for those that are not.
+    projects: BTreeSet<String>,
 }
 
 /// A group or project that had other paths.
@@ -63,6 +66,10 @@ impl Moves {
         let declared = containers.iter().filter(|container| moves.left(&container.path).is_some());
         let declared: Vec<_> = declared.map(|container| container.path.to_lowercase()).collect();
         moves.declared.extend(declared);
+        if containers.iter().any(|container| container.life.undeclared_projects.is_some()) {
+            let projects = containers.iter().filter(|container| container.scope == Scope::Project);
+            moves.projects = projects.map(|project| project.path.to_lowercase()).collect();
+        }
         moves
     }
 
@@ -89,6 +96,13 @@ impl Moves {
     /// Whether nothing is declared to have had another path.
     pub fn is_empty(&self) -> bool {
         self.by_path.is_empty()
+    }
+
+    /// Whether a manifest declares the project that is at `path`, where that is its former path too.
+    pub fn declare_project(&self, path: &str) -> bool {
+        let path = self.canonical(path);
+        let left = || self.left(&path).is_some_and(|project| project.scope == Scope::Project);
+        self.projects.contains(&path.to_lowercase()) || left()
     }
 
     /// What is declared at `path`, if it had other paths.

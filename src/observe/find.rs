@@ -252,7 +252,8 @@ impl Observer {
         let has_lists = container
             .sections
             .iter()
-            .any(|s| matches!(s.of.home.place, Place::List(_)) || s.of.home.hides_absence);
+            .any(|s| matches!(s.of.home.place, Place::List(_)) || s.of.home.hides_absence)
+            || container.life.undeclared_projects.is_some();
         if has_lists && !self.caller.administrator && seen.facts.level.is_none() {
             seen.lacking.push(PERMISSIONS.to_owned());
         }

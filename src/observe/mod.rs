@@ -307,6 +307,10 @@ impl Observer {
             };
             live.sections.insert(section.of.section, collection);
         }
+        if container.life.undeclared_projects.is_some() {
+            let projects = self.projects_below(target, &seen.at, level).await?;
+            live.projects = Some(projects);
+        }
         live.read_at = self.now();
         Ok(live)
     }

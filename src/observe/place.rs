@@ -4,23 +4,27 @@
 //! A declared path is translated into the one at which the thing is now: below a group that this
 //! run renames, that is below the group's former path. A project that has left a path is found
 //! through the service's redirect; the service forgets former paths of groups at once (beyond:
-//! groups, A.6).
+//! groups, A.6). And which projects are below a group, whether somebody declares them or not.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use futures_util::FutureExt as _;
 
 use super::{
-    Observer,
+    Observer, ends_everything,
     find::{Found, Seen},
 };
 use crate::{
     api::ApiError,
+    cause::Cause,
     desired::{Container, Move},
     field::Scope,
     kind::{Former, Target},
     kinds,
-    live::Presence,
+    level::MAINTAINER,
+    live::{Presence, Project},
+    operation::{self, Wanted},
+    page::Rows,
     value::Json,
 };
 
@@ -174,6 +178,40 @@ impl Observer {
             }
         }
         Ok(None)
+    }
+
+    /// The projects of the group `target` at `path`, and of its subgroups, to somebody with this
+    /// `level` of access there.
+    pub(super) async fn projects_below(
+        &self,
+        target: &Target,
+        path: &str,
+        level: Option<u8>,
+    ) -> Result<Result<Vec<Project>, Cause>, ApiError> {
+        if !self.caller.administrator && level < Some(MAINTAINER) {
+            let why = "the token's role is below Maintainer, so the list may be incomplete";
+            return Ok(Err(Cause::new(why)));
+        }
+        let (_, itself) = kinds::container(Scope::Project);
+        let wanted = Wanted::keys(itself.looked_at.iter().map(|key| Cow::Borrowed(*key)));
+        let list = operation::GROUP_PROJECTS.request().arg("id", target.id());
+        let list = list.query("include_subgroups", true).query("with_shared", false);
+        let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted);
+        let rows = Rows::with_id(&["path_with_namespace"]);
+        let below = format!("{}/", path.to_lowercase());
+        match self.client.list_known(list, rows).await {
+            Ok(projects) => Ok(Ok(projects
+                .iter()
+                .map(|raw| {
+                    let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+                    Project { path: path.into(), facts: (itself.facts)(raw) }
+                })
+                // What is only shared with the group is elsewhere.
+                .filter(|project| project.path.to_lowercase().starts_with(&below))
+                .collect())),
+            Err(error) if ends_everything(&error) => Err(error),
+            Err(error) => Ok(Err(Cause::from(&error))),
+        }
     }
 
     /// `seen` with what has to change so that it gets from where it is to `home`.

@@ -238,8 +238,10 @@ pub(super) const OF_ALL: List = &[
         "Only projects whose custom attribute of this key has this value.",
     ),
 ];
-pub(super) const OF_SUBGROUPS: List =
-    &[query("include_subgroups", Boolean, "Projects of subgroups too.")];
+pub(super) const OF_SUBGROUPS: List = &[
+    query("include_subgroups", Boolean, "Projects of subgroups too."),
+    query("with_shared", Boolean, "Projects that are shared with the group too; true if left out."),
+];
 pub(super) const USERNAME: List =
     &[query("username", Text, "The username, in any case.").required()];
 

@@ -153,7 +153,7 @@ enum Switch {
 /// One container under way.
 pub(super) struct Planning<'a> {
     pub(super) declared: &'a Container,
-    live: &'a Live,
+    pub(super) live: &'a Live,
     pub(super) settings: &'a Settings,
     pub(super) address: &'a Address,
     pub(super) context: Context<'a>,
@@ -184,6 +184,7 @@ impl Planning<'_> {
                 Err(problem) => return plan.close(*problem),
             }
         }
+        self.undeclared_projects(plan);
         let switches = self.switches();
         // What is restored comes out of the archive, if marking it had put it there.
         let restored = facts.deleting.is_some().then_some(Switch::Opens);

@@ -1,4 +1,5 @@
-//! What becomes of a container as a whole: it moves, is deleted, or is restored.
+//! What becomes of a container as a whole: it moves, is deleted, or is restored; and what is below it
+//! without being declared.
 
 use super::{
     ContainerPlan,
@@ -7,8 +8,9 @@ use super::{
 };
 use crate::{
     address::Address,
-    desired::Container,
-    diff::{self, Action, Change, Problem, Shown, Step},
+    cause::Cause,
+    desired::{Container, Unlisted},
+    diff::{self, Action, Change, Incomplete, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
         Capability, Effect, Facts, Former, Job, Namespace, NamespaceOwner, Target,
@@ -72,6 +74,38 @@ impl Planning<'_> {
             }
             Err(problem) => plan.close(*problem),
         }
+    }
+
+    /// Names the projects below the group that nobody declares.
+    pub(super) fn undeclared_projects(&self, plan: &mut ContainerPlan) {
+        let Some(policy) = &self.declared.life.undeclared_projects else { return };
+        let unread = Err(Cause::new("not read"));
+        let projects = match self.live.projects.as_ref().unwrap_or(&unread) {
+            Ok(projects) => projects,
+            Err(reason) => {
+                let address = self.address.section("undeclared_projects");
+                plan.findings.incomplete.push(Incomplete { address, reason: reason.clone() });
+                return;
+            }
+        };
+        let undeclared =
+            projects.iter().filter(|project| !self.settings.moves.declare_project(&project.path));
+        plan.findings.notes.extend(undeclared.map(|project| {
+            let is_marked = project.facts.deleting.is_some();
+            let state = match project.facts.archived {
+                _ if is_marked => Some("marked for deletion"),
+                true => Some("archived"),
+                false => None,
+            };
+            let reason = if policy.value == Unlisted::Fail {
+                Reason::UndeclaredFails { state }
+            } else {
+                Reason::Undeclared { state }
+            };
+            let address = Address::container(project.path.clone());
+            let origin = Some(policy.origin.clone());
+            Note { address, reason, fields: Vec::new(), origin }
+        }));
     }
 
     fn change(&self, field: &str, before: &str, after: &str, origin: &Origin) -> Change {

@@ -143,3 +143,95 @@ async fn what_is_marked_for_deletion_after_the_plan_is_left_alone() {
     assert!(!outcome.applied.unwrap().is_complete());
     assert!(world.writes().iter().all(|call| !call.starts_with("PUT")), "{:?}", world.writes());
 }
+
+/// Groups with projects in every state; one of them is declared.
+async fn inhabited(policy: &str, more: &[Json]) -> World {
+    let mut seed = seed(&[
+        json!({"path": "acme/declared"}),
+        json!({"path": "acme/plain"}),
+        json!({"path": "acme/sub/old", "archived": true}),
+        json!({"path": "acme/sub/going"}),
+        json!({"path": "other/shared"}),
+    ]);
+    let groups = seed["groups"].as_array_mut().unwrap();
+    groups.extend([json!({"path": "acme/sub"}), json!({"path": "other", "visibility": "public"})]);
+    let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
+    let world = World::new(profile, seed).await;
+    world.call("DELETE", "/projects/acme%2Fsub%2Fgoing", None).await;
+    let share = json!({"group_id": world.get("/groups/acme").await["id"], "group_access": 30});
+    world.call("POST", "/projects/other%2Fshared/share", Some(share)).await;
+    let mut documents = vec![
+        json!({"kind": "Group", "path": "acme", "undeclared_projects": policy}),
+        project("acme/declared", json!({})),
+    ];
+    documents.extend_from_slice(more);
+    world.declare(&documents);
+    world
+}
+
+/// The projects of notes, with what is said of each.
+fn noted(plan: &undrift::plan::Plan) -> Vec<String> {
+    use undrift::diff::Reason;
+    let said = |reason: &Reason| match reason {
+        Reason::Undeclared { state } => format!("undeclared {}", state.unwrap_or_default()),
+        Reason::UndeclaredFails { state } => format!("fails {}", state.unwrap_or_default()),
+        other => format!("{other:?}"),
+    };
+    plan.notes.iter().map(|note| format!("{} {}", note.address, said(&note.reason))).collect()
+}
+
+#[tokio::test]
+async fn projects_that_nobody_declares_are_named_as_what_they_are() {
+    let world = inhabited("report", &[]).await;
+    let plan = world.converge("reported").await;
+    assert_eq!(
+        noted(&plan),
+        [
+            "acme/plain undeclared ",
+            "acme/sub/going undeclared marked for deletion",
+            "acme/sub/old undeclared archived"
+        ]
+    );
+    assert!(!plan.differs(false) && plan.differs(true));
+    assert_eq!(plan.unlisted(), 3);
+    let plan = inhabited("fail", &[project("acme/Plain", json!({}))]).await.plan().await;
+    assert_eq!(
+        noted(&plan),
+        ["acme/sub/going fails marked for deletion", "acme/sub/old fails archived"]
+    );
+    assert!(plan.differs(false) && plan.steps.is_empty());
+    let world = inhabited("ignore", &[]).await;
+    assert_eq!(noted(&world.plan().await), [] as [&str; 0]);
+    assert!(world.requests().iter().all(|request| !request.contains("with_shared")));
+}
+
+/// What is declared at a path that it has not got yet is no stranger where it is.
+#[tokio::test]
+async fn a_project_that_moves_is_declared_where_it_is() {
+    let moved = project("acme/moved", json!({"previously": ["acme/plain"]}));
+    let sub = json!({"kind": "Group", "path": "acme/below", "previously": ["acme/sub"]});
+    let below = project("acme/below/old", json!({"archived": true}));
+    let world = inhabited("report", &[moved, sub, below]).await;
+    assert_eq!(noted(&world.plan().await)[..1], ["acme/below/old Archived"]);
+    let plan = world.converge("moved").await;
+    assert_eq!(
+        noted(&plan),
+        ["acme/below/old Archived", "acme/sub/going undeclared marked for deletion"]
+    );
+}
+
+#[tokio::test]
+async fn a_list_that_may_lack_some_is_incomplete() {
+    let world = inhabited("fail", &[]).await;
+    let fault = Fault {
+        method: Some("GET".parse().unwrap()),
+        path_contains: "/projects?include_subgroups=true&with_shared".to_owned(),
+        nth: 1,
+        what: Misfortune::StatusBefore(403),
+    };
+    world.sandbox.add_fault(fault);
+    let plan = world.plan().await;
+    let incomplete: Vec<_> =
+        plan.incomplete.iter().map(|scope| scope.address.to_string()).collect();
+    assert_eq!((incomplete, noted(&plan)), (vec!["acme#undeclared_projects".to_owned()], vec![]));
+}

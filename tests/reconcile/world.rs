@@ -147,6 +147,7 @@ impl World {
             caller: observer.caller().clone(),
             secrets,
             created: desired.created(),
+            moves: Arc::clone(&desired.moves),
             resend: Vec::new(),
             limits: plan::Limits::default(),
         };

@@ -99,6 +99,7 @@ async fn all(
         caller: observer.caller().clone(),
         secrets: Arc::clone(&secrets),
         created: prepared.desired.created(),
+        moves: Arc::clone(&prepared.desired.moves),
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
         limits: plan::Limits::default(),
     };

@@ -60,7 +60,11 @@ impl Reader<'_, '_> {
             value: if state.text() == Some("absent") { State::Absent } else { State::Present },
             origin: self.origin(key, layer),
         });
-        Life { previously: former.collect(), state }
+        let undeclared = document
+            .get("undeclared_projects")
+            .map(|(key, node)| Sourced { value: policy(node), origin: self.origin(key, layer) });
+        let undeclared = undeclared.filter(|policy| policy.value != Unlisted::Ignore);
+        Life { previously: former.collect(), state, undeclared_projects: undeclared }
     }
 
     fn section(
@@ -170,7 +174,7 @@ fn beginning(node: &Node) -> usize {
     first.filter(|at| node.span.contains(at)).unwrap_or(node.span.start)
 }
 
-/// What `unlisted` says about a section.
+/// What becomes of what nobody declares.
 fn policy(node: &Node) -> Unlisted {
     match node.text() {
         Some("delete") => Unlisted::Delete,

@@ -32,6 +32,9 @@ pub(super) fn schema(scope: Scope, to: Use) -> Json {
         Object::from_iter([("kind".to_owned(), kind(scope.document())), ("path".to_owned(), path)]);
     properties.insert("previously".into(), previously(noun));
     properties.insert("state".into(), state(scope));
+    if scope == Scope::Group {
+        properties.insert("undeclared_projects".into(), undeclared_projects());
+    }
     for of in kinds::sections(scope) {
         let section = match of.shape {
             Shape::Container => create(of),
@@ -57,6 +60,12 @@ fn previously(noun: &str) -> Json {
         "Full paths that the {noun} had before. If it is still at one of them, it is renamed and moved to `path`."
     );
     json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "description": text})
+}
+
+/// `undeclared_projects: report | fail | ignore`.
+fn undeclared_projects() -> Json {
+    let text = "What to do with projects in the group and in its subgroups that no manifest declares (default: `ignore`): `report` them, or `fail` (take them for a difference). They are never changed.";
+    json!({"type": "string", "enum": ["report", "fail", "ignore"], "description": text})
 }
 
 /// `state: present | absent`.

@@ -4,7 +4,7 @@
 pub(in crate::manifest) const PLANNED_DOCUMENTS: [&str; 2] = ["Defaults", "Profile"];
 
 /// The keys of a `Project` that are to come. One that has come is known, and not looked up here.
-pub(in crate::manifest) const PLANNED_KEYS: [&str; 26] = [
+pub(in crate::manifest) const PLANNED_KEYS: [&str; 25] = [
     "badges",
     "branches",
     "custom_attributes",
@@ -28,7 +28,6 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 26] = [
     "remote_mirrors",
     "schedules",
     "services",
-    "undeclared_projects",
     "uses",
     "watch",
 ];

@@ -36,6 +36,7 @@ pub(super) fn settings(secrets: &[(&str, &str)]) -> Settings {
     found.resolve(&references);
     Settings {
         created: Created::default(),
+        moves: Arc::default(),
         caller: caller(),
         secrets: Arc::new(found),
         resend: Vec::new(),
