@@ -7,7 +7,7 @@
 #[cfg(test)]
 pub(crate) mod testing;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     cause::Cause,
@@ -37,6 +37,10 @@ pub struct Live {
     pub names: Names,
     /// The answer to [`Question::Inherited`], once it was asked.
     pub inherited: Option<Inherited>,
+    /// The answer to [`Question::InheritedBefore`], once it was asked.
+    pub inherited_before: Option<Inherited>,
+    /// The projects below a group, if what nobody declares of them matters.
+    pub projects: Option<Result<Vec<Project>, Cause>>,
     /// When it was read, on the client's clock.
     pub read_at: Duration,
 }
@@ -49,21 +53,34 @@ impl Live {
             sections: BTreeMap::new(),
             names: Names::default(),
             inherited: None,
+            inherited_before: None,
+            projects: None,
             read_at,
         }
     }
 }
 
+/// A project below a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    /// Its full path.
+    pub path: Arc<str>,
+    /// What it says of itself.
+    pub facts: Facts,
+}
+
 /// What only some differences need to know, and what is therefore read only then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Who has which level of access from the group above.
+    /// Who has which level of access from the group above, where the container is to be.
     Inherited,
+    /// Who has which level of access from the group above that the container leaves.
+    InheritedBefore,
 }
 
 /// The levels of access that users have from the group above, by user id. What could not be read is
 /// empty: nothing follows from who is not in it.
-pub type Inherited = std::sync::Arc<BTreeMap<u64, u8>>;
+pub type Inherited = Arc<BTreeMap<u64, u8>>;
 
 /// Whether a container is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,10 +96,18 @@ pub enum Presence {
         /// The path that it has now, if the service told.
         to: Option<String>,
     },
-    /// It is marked for deletion, and goes away by itself.
-    Deleting {
-        /// The day on which it was marked, if the service told.
-        since: Option<String>,
+    /// It is there, and so is something at a path that it had before.
+    Twice {
+        /// That path.
+        other: String,
+    },
+    /// Neither is it there nor at a path that it had before, but something is at a path through which
+    /// it gets from there to where it is to be.
+    Halfway {
+        /// The path that it had before.
+        from: String,
+        /// The path through which it gets.
+        at: String,
     },
     /// It could not be read, or only in part.
     Unreadable(Cause),

@@ -35,6 +35,10 @@ impl Selection {
         let sections = container.sections.into_iter();
         container.sections =
             sections.filter_map(|section| self.section(section, &address)).collect();
+        // What is excluded never counts as undeclared.
+        if !is_whole || !self.exclude.is_empty() {
+            container.life.undeclared_projects = None;
+        }
         if !is_whole && matches!(container.create, Creation::Allowed(_)) {
             container.create = Creation::Unselected;
         }
@@ -90,7 +94,7 @@ mod tests {
         shop.create = Creation::Allowed(Declared::default());
         let members = json!({"members": [{"user": "alice", "access_level": "owner"}]});
         let group = container(Scope::Group, "acme", &members, Unlisted::Fail);
-        Desired { containers: vec![group, shop], acknowledgements: Vec::new() }
+        Desired { containers: vec![group, shop], ..Desired::default() }
     }
 
     fn select(only: &[&str], exclude: &[&str]) -> Desired {

@@ -200,7 +200,7 @@ fn what_is_required_is_known_by_name() {
         .filter(|row| !named(row, |p| p.required && p.place != Place::Path).is_empty())
         .map(|row| row.id)
         .collect();
-    assert_eq!(with.len(), 28, "{with:?}");
+    assert_eq!(with.len(), 29, "{with:?}");
     assert_eq!(find("project-create").one_of, ["name", "path"]);
 }
 

@@ -54,6 +54,9 @@ pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan
     if step.replaces {
         return of_replacement(step, at, left);
     }
+    if step.address.section.is_none() && step.action == Action::Update {
+        return of_move(step, at, left);
+    }
     match (step.action, left) {
         (Action::Update, None) => unless_unseen(step, now),
         (Action::Update, Some(left)) => {
@@ -88,6 +91,19 @@ fn of_replacement(step: &Step, at: usize, left: Option<&Step>) -> Standing {
         Some(left) if step.is_as(left) && removes => Standing::NotApplied,
         Some(left) if step.is_as(left) && restores => Standing::Applied,
         Some(_) => Standing::Other,
+    }
+}
+
+/// A container that is renamed, and then moved: what is left to do are the calls that were not
+/// carried out.
+fn of_move(step: &Step, at: usize, left: Option<&Step>) -> Standing {
+    let same = |left: &Step| {
+        let own = step.sends.get(at).map(|call| &call.request);
+        left.requests().any(|other| own.is_some_and(|own| own.operation == other.operation))
+    };
+    match left {
+        Some(left) if same(left) => Standing::NotApplied,
+        _ => Standing::Applied,
     }
 }
 

@@ -119,6 +119,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             touched.contains(section.of.section)
                 || matches!(section.of.home.place, HomePlace::Object)
         });
+        // What nobody declares was said by the plan, and no step changes it.
+        container.life.undeclared_projects = None;
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let known = RefCell::new(Known::new(Live::of(unread, Duration::ZERO)));
         Self { apply, plan, container, steps, teller, board, known }
@@ -297,13 +299,13 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         ended.results.insert(step.address.clone(), result);
     }
 
-    /// Tells the others that the container is there now, and under which id.
+    /// Tells the others that the container is there now, or elsewhere, and under which id.
     fn appeared(&self) {
+        self.apply.observer.appeared(&self.container.path);
         if self.container.scope == Scope::Group
             && let Presence::Here(Target { id: Some(id), .. }, _) =
                 &self.known.borrow().live.presence
         {
-            self.apply.observer.appeared(&self.container.path);
             self.board.appeared(&self.container.path, *id);
         }
     }
@@ -324,7 +326,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     async fn look(&self, sections: &BTreeSet<&'static str>) -> Result<Look, ApiError> {
         let live = self.known.borrow_mut().begin();
         let observer = self.apply.observer;
-        let live = observer.again(&self.container, live, sections).await?;
+        let live = if self.known.borrow().is_out_of_sight() {
+            observer.container(&self.container).await?
+        } else {
+            observer.again(&self.container, live, sections).await?
+        };
         self.known.borrow_mut().renew(live.clone(), sections);
         self.look_at(live).await
     }
@@ -365,6 +371,12 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 &incomplete.address,
                 Outcome::Failed(incomplete.reason.clone().context(UNREAD)),
             );
+        }
+        let is_planned = |now: &&Step| self.steps.iter().any(|step| step.address == now.address);
+        let turn = fresh.steps.iter().find(|step| step.address.section.is_none());
+        if let Some(turn) = turn.filter(|turn| !is_planned(turn)) {
+            let why = "it was renamed, moved or marked for deletion";
+            return at(&turn.address, Outcome::ChangedMeanwhile(why.into()));
         }
         let refused = |refusal: &&Refusal| !self.plan.acknowledges(refusal);
         if let Some(refusal) = fresh.refusals.iter().find(refused) {
@@ -430,7 +442,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
         let container = self.container.address();
         let stale = self.known.borrow().stale().clone();
-        let look = if stale.is_empty() {
+        let look = if stale.is_empty() && !self.known.borrow().is_out_of_sight() {
             let live = self.known.borrow().live.clone();
             self.look_at(live).await
         } else {

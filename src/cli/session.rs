@@ -179,7 +179,7 @@ impl Session {
         let secrets = Arc::new(secrets_of(&desired, root, allowed, &endpoint));
         cx.output.redactor().learn(Arc::clone(&secrets));
         let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets))?;
-        let observer = Observer::connect(client).await?;
+        let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
         let target = if endpoint.embedded.is_some() {
             "sandbox".to_owned()
         } else {
@@ -194,6 +194,7 @@ impl Session {
             caller: observer.caller().clone(),
             secrets,
             created: desired.created(),
+            moves: Arc::clone(&desired.moves),
             resend: changes.resend.clone(),
             limits: limits(&config),
         };

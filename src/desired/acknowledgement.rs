@@ -24,12 +24,24 @@ pub enum Guard {
     Visibility,
     /// What is protected is protected less.
     Protection,
+    /// A container moves to another namespace, where others have access.
+    Transfer,
+    /// A project is deleted with everything in it. Only an acknowledgement that names it, and is no
+    /// glob, lets that pass.
+    Deletion,
 }
 
 impl Guard {
     /// Every guard.
-    pub const ALL: [Self; 5] =
-        [Self::Removals, Self::LastOwner, Self::OwnAccess, Self::Visibility, Self::Protection];
+    pub const ALL: [Self; 7] = [
+        Self::Removals,
+        Self::LastOwner,
+        Self::OwnAccess,
+        Self::Visibility,
+        Self::Protection,
+        Self::Transfer,
+        Self::Deletion,
+    ];
 }
 
 impl fmt::Display for Guard {
@@ -40,6 +52,8 @@ impl fmt::Display for Guard {
             Self::OwnAccess => "own-access",
             Self::Visibility => "visibility",
             Self::Protection => "protection",
+            Self::Transfer => "transfer",
+            Self::Deletion => "deletion",
         })
     }
 }

@@ -6,6 +6,7 @@
 
 mod acknowledgement;
 mod declared;
+mod moves;
 mod packed;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,6 +24,7 @@ use crate::{
 
 pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
+pub use moves::{Move, Moves};
 
 /// Everything that the manifests declare.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,8 @@ pub struct Desired {
     pub containers: Vec<Container>,
     /// What guards may let pass.
     pub acknowledgements: Vec<Acknowledgement>,
+    /// Where what is declared was before.
+    pub moves: Arc<Moves>,
 }
 
 impl Desired {
@@ -94,8 +98,29 @@ pub struct Container {
     pub create: Creation,
     /// Whether it is only compared and reported, never written.
     pub is_watched: bool,
+    /// What becomes of it as a whole.
+    pub life: Life,
     /// The sections that are declared, ordered by name.
     pub sections: Vec<DeclaredSection>,
+}
+
+/// What becomes of a container as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct Life {
+    /// The paths that it had before, as written.
+    pub previously: Vec<Sourced<Arc<str>>>,
+    /// Whether it is to be there, where that is written.
+    pub state: Option<Sourced<State>>,
+    /// What to do with projects below it that no manifest declares, if they matter.
+    pub undeclared_projects: Option<Sourced<Unlisted>>,
+}
+
+impl Life {
+    /// Where it is written that the container is to be gone, if it is.
+    pub fn absent(&self) -> Option<&Origin> {
+        let absent = self.state.as_ref().filter(|state| state.value == State::Absent);
+        absent.map(|state| &state.origin)
+    }
 }
 
 /// Whether a container may be created if it is missing.
@@ -123,6 +148,11 @@ impl Container {
     /// Its address.
     pub fn address(&self) -> Address {
         Address::container(self.path.clone())
+    }
+
+    /// The paths that it had before, as written.
+    pub fn former(&self) -> impl Iterator<Item = &str> {
+        self.life.previously.iter().map(|former| &*former.value)
     }
 
     /// The section `name`.

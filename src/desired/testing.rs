@@ -1,6 +1,8 @@
 //! What the tests of everything after manifests need: declarations from JSON instead of YAML.
 
-use super::{Container, Creation, Declared, DeclaredSection, Entry, State, Unlisted};
+use std::sync::Arc;
+
+use super::{Container, Creation, Declared, DeclaredSection, Entry, Life, State, Unlisted};
 use crate::{
     field::Scope,
     kind::Section,
@@ -76,8 +78,14 @@ pub(crate) fn container(
         origin: origin(1),
         create: Creation::Forbidden,
         is_watched: false,
+        life: Life::default(),
         sections,
     }
+}
+
+/// A former path, written in line 4.
+pub(crate) fn former(path: &str) -> Sourced<Arc<str>> {
+    Sourced { value: path.into(), origin: origin(4) }
 }
 
 /// The project `acme/shop` with `sections`.

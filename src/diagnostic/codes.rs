@@ -233,6 +233,12 @@ pub static CODES: &[(&str, &str)] = &[
         "A profile takes in the profiles that it uses, and what it takes in outranks nothing of its own. In a circle each would be below itself.",
     ),
     (
+        "previously",
+        "`previously` names the paths that a group or project had before, so that it is found there, renamed and moved, and never created \
+         anew. A path leads to one thing at a time: what is declared has to say, before a run and after it, what is where. Two that change \
+         places look the same before and after, so one of them has to go elsewhere first. Take `previously` away when it is done.",
+    ),
+    (
         "quote",
         "The field is text, but without quotes YAML reads a number or a boolean, and would change it: `1.10` becomes `1.1`, `0x1F` becomes \
          31. Put it in quotes.",

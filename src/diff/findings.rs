@@ -71,6 +71,19 @@ pub enum Reason {
     Unlisted,
     /// It is live, no manifest lists it, and its section says that this is a difference.
     UnlistedFails,
+    /// It is a project of a declared group, and no manifest declares it.
+    Undeclared {
+        /// What it is if it is not in use: `archived`, or `marked for deletion`.
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text::word_if_any")]
+        state: Option<&'static str>,
+    },
+    /// It is a project of a declared group, no manifest declares it, and the group says that this is
+    /// a difference.
+    UndeclaredFails {
+        /// What it is if it is not in use: `archived`, or `marked for deletion`.
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text::word_if_any")]
+        state: Option<&'static str>,
+    },
     /// It is live and unlisted, and is protected for the reason given.
     Protected {
         /// The reason, for example `it is a bot`.
@@ -111,7 +124,7 @@ pub enum Reason {
 impl Reason {
     /// Whether it is a difference that apply leaves alone.
     pub const fn is_difference(&self) -> bool {
-        matches!(self, Self::UnlistedFails | Self::ArchivedByHand)
+        matches!(self, Self::UnlistedFails | Self::UndeclaredFails { .. } | Self::ArchivedByHand)
     }
 
     /// Whether `drift --strict` takes it for a difference: nobody knows, or nobody manages it.
@@ -120,6 +133,7 @@ impl Reason {
             || matches!(
                 self,
                 Self::Unlisted
+                    | Self::Undeclared { .. }
                     | Self::CannotVerify
                     | Self::SecretMissing { .. }
                     | Self::NotReturned
@@ -128,7 +142,13 @@ impl Reason {
 
     /// Whether it is about something live that no manifest lists.
     pub const fn is_unlisted(&self) -> bool {
-        matches!(self, Self::Unlisted | Self::UnlistedFails)
+        matches!(
+            self,
+            Self::Unlisted
+                | Self::UnlistedFails
+                | Self::Undeclared { .. }
+                | Self::UndeclaredFails { .. }
+        )
     }
 }
 

@@ -4,7 +4,7 @@
 //! overrides [`Rules::calls`](super::Rules::calls). There are always calls, or the reason why there
 //! are none.
 
-use super::{Change, Create, LiveEntry, Names, Section, Spec, Target, forms};
+use super::{Change, Create, Former, LiveEntry, Names, Section, Spec, Target, forms};
 use crate::{
     cause::Cause,
     field::{Named, Route},
@@ -94,6 +94,19 @@ pub enum Act<'a> {
     Change(&'a Fields, &'a LiveEntry, &'a [&'a str]),
     /// It is removed.
     Remove(&'a LiveEntry),
+    /// The container itself takes a turn.
+    Itself(Turn<'a>),
+}
+
+/// What becomes of a container that is there.
+#[derive(Clone, Copy, Debug)]
+pub enum Turn<'a> {
+    /// It is renamed and moved from where it is to where it is to be.
+    Move(&'a Former),
+    /// It is removed with everything in it.
+    Delete,
+    /// It is kept although it was marked for deletion.
+    Restore,
 }
 
 impl std::fmt::Debug for Act<'_> {
@@ -102,6 +115,7 @@ impl std::fmt::Debug for Act<'_> {
             Self::Create(_) => "Create",
             Self::Change(..) => "Change",
             Self::Remove(_) => "Remove",
+            Self::Itself(_) => "Itself",
         })
     }
 }
@@ -115,6 +129,7 @@ impl Job<'_> {
         match self.act {
             Act::Create(declared) => Ok(vec![self.create(declared)?.into()]),
             Act::Remove(live) => Ok(vec![self.remove(live)?.into()]),
+            Act::Itself(_) => Err(Unable::Needless),
             Act::Change(declared, live, changed) => match self.section.home.change {
                 Change::Edit(op) | Change::EditOrReplace(op) => {
                     self.edit(op, declared, live, changed)

@@ -1,6 +1,8 @@
 //! What a change does beyond the object itself: order and guards are computed from this, without
 //! knowing any kind.
 
+use std::sync::Arc;
+
 use crate::field::Scope;
 
 /// Something that a container has, and without which other changes of it are refused.
@@ -18,6 +20,8 @@ pub enum Capability {
     Owner,
     /// The caller has the access that it works with.
     OwnAccess,
+    /// It is where it is to be.
+    InPlace,
 }
 
 impl Capability {
@@ -33,6 +37,10 @@ impl Capability {
             Self::People => "whom a rule names must have access",
             Self::Owner => "the new owner comes before the old one goes",
             Self::OwnAccess => "the token's owner needs this access until then",
+            Self::InPlace => match scope {
+                Scope::Group => "the group must be in its place",
+                Scope::Project => "the project must be in its place",
+            },
         }
     }
 }
@@ -69,4 +77,11 @@ pub enum Effect {
     Takes(Capability),
     /// The container does not have it, before and after.
     Lacks(Capability),
+    /// It gets a path that what is declared at this one has to leave first.
+    Follows(Arc<str>),
+    /// It moves to another namespace.
+    Transfers {
+        /// Its full path before.
+        from: Arc<str>,
+    },
 }

@@ -17,11 +17,31 @@ pub struct Target {
     pub path: Arc<str>,
     /// The id, if it exists.
     pub id: Option<u64>,
-    /// The namespace that it is, or will be, in; known when it must be created.
+    /// The namespace that it is to be in; known when it must be created there, or moved there.
     pub namespace: Option<Namespace>,
+    /// Where it is, if that is not where it is to be.
+    pub former: Option<Former>,
+    /// The declared path of what has to leave this one's path first.
+    pub follows: Option<Arc<str>>,
+}
+
+/// Where something is that has to be renamed, moved, or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Former {
+    /// Its full path.
+    pub path: Arc<str>,
+    /// Whether the last part of the path has to change.
+    pub renames: bool,
+    /// Whether the namespace has to change.
+    pub transfers: bool,
 }
 
 impl Target {
+    /// What is declared at `path`, of which nothing else is known.
+    pub const fn new(scope: Scope, path: Arc<str>) -> Self {
+        Self { scope, path, id: None, namespace: None, former: None, follows: None }
+    }
+
     /// What `:id` of a path stands for: the number once it is known, which survives a rename.
     pub fn id(&self) -> String {
         self.id.map_or_else(|| self.path.to_string(), |id| id.to_string())

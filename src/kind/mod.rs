@@ -36,7 +36,7 @@ use crate::{
 pub use calls::{Call, Job, Unable};
 pub use effect::{Capability, Effect};
 pub use forms::{plain_text, same};
-pub use live::{Facts, LiveEntry, Namespace, NamespaceOwner, Target};
+pub use live::{Facts, Former, LiveEntry, Namespace, NamespaceOwner, Target};
 pub use names::{Created, Id, Names};
 pub use table::{Spec, Table, is_list};
 

@@ -36,10 +36,8 @@ pub(crate) fn target() -> Target {
 /// A project that does not exist yet, in the namespace 3.
 pub(crate) fn new_target(owner: NamespaceOwner) -> Target {
     Target {
-        scope: Scope::Project,
-        path: Arc::from("acme/shop"),
-        id: None,
         namespace: Some(Namespace { id: Id::Known(3), owner }),
+        ..Target::new(Scope::Project, Arc::from("acme/shop"))
     }
 }
 

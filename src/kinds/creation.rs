@@ -60,6 +60,13 @@ impl Creation {
     }
 }
 
+/// The request that gives a container the last part of its declared path.
+pub(super) fn rename(job: &Job<'_>, edit: Op<Write>) -> Request<Write> {
+    let slug = job.target.path.rsplit('/').next().unwrap_or_default();
+    let path = Fields::from([("path".to_owned(), slug.into())]);
+    edit.request().arg("id", job.target.id()).fields(path)
+}
+
 /// Whether a new container is the same without this: no picture to clear, and a switch of `create:`
 /// that is off. The service has answered a `use_custom_template` of false with an internal error,
 /// so what is off is left out.

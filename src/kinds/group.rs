@@ -1,9 +1,13 @@
-//! The group itself: how one is found and created. undrift never deletes one.
+//! The group itself: how one is found, created, renamed, moved (beyond: groups, A.6) and restored
+//! (A.7). undrift never deletes one.
 
-use super::creation::Creation;
+use super::creation::{self, Creation};
 use crate::{
     field::{Route, Scope},
-    kind::{Call, Facts, Home, Itself, Job, Kind, Place, Rules, Shape, Unable, calls::Act},
+    kind::{
+        Call, Facts, Former, Home, Itself, Job, Kind, Place, Rules, Shape, Unable,
+        calls::{Act, Turn},
+    },
     level::OWNER,
     operation,
     page::Rows,
@@ -33,7 +37,7 @@ pub static KIND: Kind = Kind {
             }),
         }),
         rows: Rows::with_id(&["full_path"]),
-        acts: &[operation::GROUP_CREATE],
+        acts: &[operation::GROUP_CREATE, operation::GROUP_TRANSFER, operation::GROUP_RESTORE],
         ..Home::PLAIN
     }],
     rules: &Group,
@@ -43,7 +47,17 @@ struct Group;
 
 impl Rules for Group {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
-        let Act::Create(declared) = job.act else { return Err(Unable::Needless) };
+        let declared = match job.act {
+            Act::Create(declared) => declared,
+            Act::Itself(Turn::Move(former)) => return Ok(relocate(job, former)),
+            Act::Itself(Turn::Restore) => {
+                let restore = operation::GROUP_RESTORE.request().arg("id", job.target.id());
+                return Ok(vec![restore.into()]);
+            }
+            Act::Itself(Turn::Delete) | Act::Change(..) | Act::Remove(_) => {
+                return Err(Unable::Needless);
+            }
+        };
         let parent = job.target.namespace.as_ref();
         let within = parent.map(|parent| ("parent_id".to_owned(), parent.id.sent().into()));
         let post = operation::GROUP_CREATE.request();
@@ -51,6 +65,19 @@ impl Rules for Group {
         let within = Fields::from_iter(within);
         Creation { post, route, edit, within }.calls(job, declared)
     }
+}
+
+/// Renames it where it is, and then moves it: the service has no call for both. Without a group to
+/// move to, it goes to the top.
+fn relocate(job: &Job<'_>, former: &Former) -> Vec<Call> {
+    let renamed = former.renames.then(|| creation::rename(job, operation::GROUP_UPDATE));
+    let moved = former.transfers.then(|| {
+        let parent = job.target.namespace.as_ref();
+        let to = parent.map(|parent| ("group_id".to_owned(), parent.id.sent().into()));
+        let transfer = operation::GROUP_TRANSFER.request().arg("id", job.target.id());
+        transfer.fields(to.into_iter().collect()).naming(["group_id".to_owned()])
+    });
+    renamed.into_iter().chain(moved).map(Call::from).collect()
 }
 
 /// The field that the service shows to owners only. Its value is never looked at.

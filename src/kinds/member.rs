@@ -138,7 +138,7 @@ impl Rules for Members {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let own = ["override", "membership"];
         let (declared, user, changed) = match job.act {
-            Act::Remove(_) => return job.plain(),
+            Act::Remove(_) | Act::Itself(_) => return job.plain(),
             Act::Create(declared) => {
                 let name = declared.get("user").and_then(Value::text).unwrap_or_default();
                 (declared, job.names.known_id(Named::User, name), None)

@@ -1,18 +1,22 @@
-//! The project itself (reference 2, 4.2 and 4.3): how one is found and created. undrift never
-//! deletes one.
+//! The project itself (reference 2, 4.2 and 4.3): how one is found, created, renamed,
+//! moved, deleted and restored.
 
 use std::sync::LazyLock;
 
-use super::{creation::Creation, settings::fields::Create as CreateOnly};
+use super::{
+    creation::{self, Creation},
+    settings::fields::Create as CreateOnly,
+};
 use crate::{
     diagnostic::Severity,
     field::{Route, Scope},
     kind::{
-        Call, Facts, Fault, Home, Itself, Job, Kind, NamespaceOwner, Place, Rules, Shape, Table,
-        Unable, calls::Act,
+        Call, Facts, Fault, Former, Home, Itself, Job, Kind, NamespaceOwner, Place, Rules, Shape,
+        Table, Unable,
+        calls::{Act, Turn},
     },
     level::MAINTAINER,
-    operation,
+    operation::{self, Op, Write},
     page::Rows,
     schema,
     value::{Fields, Json, Object, Value},
@@ -49,7 +53,13 @@ pub static KIND: Kind = Kind {
             level: None,
         }),
         rows: Rows::with_id(&["path_with_namespace"]),
-        acts: &[operation::PROJECT_CREATE, operation::PROJECT_CREATE_FOR_USER],
+        acts: &[
+            operation::PROJECT_CREATE,
+            operation::PROJECT_CREATE_FOR_USER,
+            operation::PROJECT_TRANSFER,
+            operation::PROJECT_DELETE,
+            operation::PROJECT_RESTORE,
+        ],
         ..Home::PLAIN
     }],
     rules: &Project,
@@ -61,6 +71,9 @@ impl Rules for Project {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         match job.act {
             Act::Create(declared) => create(job, declared),
+            Act::Itself(Turn::Move(former)) => relocate(job, former),
+            Act::Itself(Turn::Delete) => Ok(vec![act(job, operation::PROJECT_DELETE)]),
+            Act::Itself(Turn::Restore) => Ok(vec![act(job, operation::PROJECT_RESTORE)]),
             Act::Change(..) | Act::Remove(_) => Err(Unable::Needless),
         }
     }
@@ -112,6 +125,24 @@ fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
     };
     Creation { post, route, edit: operation::PROJECT_UPDATE, within: namespace }
         .calls(job, declared)
+}
+
+fn act(job: &Job<'_>, op: Op<Write>) -> Call {
+    op.request().arg("id", job.target.id()).into()
+}
+
+/// Renames it where it is, and then moves it: the service has no call for both.
+fn relocate(job: &Job<'_>, former: &Former) -> Result<Vec<Call>, Unable> {
+    let renamed = former.renames.then(|| creation::rename(job, operation::PROJECT_UPDATE));
+    let moved = if former.transfers {
+        let namespace = job.target.namespace.as_ref().ok_or(Unable::Needless)?;
+        let to = Fields::from([("namespace".to_owned(), namespace.id.sent().into())]);
+        let transfer = operation::PROJECT_TRANSFER.request().arg("id", job.target.id());
+        Some(transfer.fields(to).naming(["namespace".to_owned()]))
+    } else {
+        None
+    };
+    Ok(renamed.into_iter().chain(moved).map(Call::from).collect())
 }
 
 /// Whether what a project is created with makes its first branch at once. An import or a template
@@ -177,7 +208,7 @@ mod tests {
             Names, Target,
             testing::{collect, fields, new_target, requests},
         },
-        operation::{PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_UPDATE, Request, Write},
+        operation::{PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_UPDATE, Request},
     };
 
     fn create_at(target: &Target, declared: &Fields) -> Vec<Request<Write>> {

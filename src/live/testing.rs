@@ -20,8 +20,7 @@ pub(crate) fn caller() -> Caller {
 
 /// `container` with the id 1.
 pub(crate) fn target(container: &Container) -> Target {
-    let path = container.path.clone();
-    Target { scope: container.scope, path, id: Some(1), namespace: None }
+    Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) }
 }
 
 /// What the service has of `section`: an array, an object, or `null`. Of its fields those are read

@@ -39,6 +39,8 @@ pub(super) enum Found {
 /// The parts of a container's object that are looked at later, so that thousands of them fit into
 /// memory.
 pub(super) struct Seen {
+    /// The full path that it has, as the service spells it.
+    pub(super) at: String,
     pub(super) target: Target,
     pub(super) facts: Facts,
     /// The declared sections that are fields of the object.
@@ -53,7 +55,7 @@ pub(super) struct Seen {
 /// itself. Bounded, so that lists are not read far ahead of the rest.
 pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<Seen>)>;
 
-/// Declared projects that are still looked for, by their path in lower case.
+/// Declared projects that are still looked for, by the path that they have now, in lower case.
 type Sought<'c> = BTreeMap<String, &'c Container>;
 
 /// How far a list was read.
@@ -74,11 +76,16 @@ impl Observer {
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>, ApiError> {
         let mut groups: BTreeMap<String, Sought<'c>> = BTreeMap::new();
+        let in_lists = |container: &&Container| {
+            container.scope == Scope::Project
+                && self.moves.at(&container.path).is_none()
+                && self.moves.left(&container.path).is_none()
+        };
         let (projects, others): (Vec<&Container>, Vec<_>) =
-            containers.iter().partition(|container| container.scope == Scope::Project);
+            containers.iter().copied().partition(in_lists);
         let wanted = &wanted::of_objects(projects.iter().copied());
         for project in projects {
-            let path = project.path.to_lowercase();
+            let path = self.live_path(&project.path).await?.to_lowercase();
             let top = path.split('/').next().unwrap_or_default().to_owned();
             groups.entry(top).or_default().insert(path, project);
         }
@@ -206,13 +213,11 @@ impl Observer {
     fn seen(&self, container: &Container, raw: &Object) -> Seen {
         let (_, itself) = kinds::container(container.scope);
         let facts = (itself.facts)(raw);
-        let target = Target {
-            scope: container.scope,
-            path: container.path.clone(),
-            id: facts.id,
-            namespace: None,
-        };
+        let target =
+            Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
+        let at = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_owned();
         let mut seen = Seen {
+            at,
             target,
             facts,
             object: BTreeMap::new(),
@@ -247,36 +252,43 @@ impl Observer {
         let has_lists = container
             .sections
             .iter()
-            .any(|s| matches!(s.of.home.place, Place::List(_)) || s.of.home.hides_absence);
+            .any(|s| matches!(s.of.home.place, Place::List(_)) || s.of.home.hides_absence)
+            || container.life.undeclared_projects.is_some();
         if has_lists && !self.caller.administrator && seen.facts.level.is_none() {
             seen.lacking.push(PERMISSIONS.to_owned());
         }
         seen
     }
 
+    /// Reads a container by itself, wherever it is.
     pub(super) async fn point_read(&self, container: &Container) -> Result<Found, ApiError> {
+        if self.moves.concern(&container.path) {
+            self.find_moved(container).await
+        } else {
+            self.read_at(container, &container.path).await
+        }
+    }
+
+    /// Reads what is at `at` as `container`.
+    pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Found, ApiError> {
         let (_, itself) = kinds::container(container.scope);
         let wanted = wanted::of_objects([container]);
-        let request = (itself.get)(&container.path).keeping(wanted);
+        let request = (itself.get)(at).keeping(wanted);
         match self.client.get_known(request, &["id", itself.path]).await {
             Ok(answer) => {
                 let raw = answer.object().cloned().unwrap_or_default();
                 let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                if let Some(since) = (itself.facts)(&raw).deleting {
-                    return Ok(Found::Not(Presence::Deleting { since }));
-                }
-                let is_renamed = path.to_lowercase() != container.path.to_lowercase();
-                if is_renamed && !Bug::IgnoreRename.is_planted() {
+                let is_renamed = path.to_lowercase() != at.to_lowercase();
+                let is_marked = (itself.facts)(&raw).deleting.is_some();
+                if is_renamed && !is_marked && !Bug::IgnoreRename.is_planted() {
                     return Ok(Found::Not(Presence::Moved { to: Some(path.to_owned()) }));
                 }
                 let seen = self.seen(container, &raw);
                 self.with_level(container, seen).await.map(Found::Here)
             }
-            Err(error) if error.is_moved() => {
-                self.moved(container, error.moved_to()).await.map(Found::Not)
-            }
+            Err(error) if error.is_moved() => self.moved(container, error.moved_to()).await,
             Err(error) if error.is_missing(container.scope) => {
-                self.missing(container).await.map(Found::Not)
+                self.missing_at(container, at).await.map(Found::Not)
             }
             Err(error) => Err(error),
         }
@@ -300,34 +312,37 @@ impl Observer {
         Ok(seen)
     }
 
-    /// Where the container with `id` has gone. Some releases rename what they are about to delete.
-    async fn moved(&self, container: &Container, id: Option<u64>) -> Result<Presence, ApiError> {
+    /// Where the container with `id` has gone. Some releases rename what they are about to delete, and
+    /// give it back its path when it is restored (since 15.8: 9).
+    async fn moved(&self, container: &Container, id: Option<u64>) -> Result<Found, ApiError> {
         let (_, itself) = kinds::container(container.scope);
-        let Some(id) = id else { return Ok(Presence::Moved { to: None }) };
+        let Some(id) = id else { return Ok(Found::Not(Presence::Moved { to: None })) };
         let answer = self.client.get((itself.get)(&id.to_string())).await?;
         let raw = answer.object().cloned().unwrap_or_default();
-        if let Some(since) = (itself.facts)(&raw).deleting {
-            return Ok(Presence::Deleting { since });
+        if (itself.facts)(&raw).deleting.is_some() {
+            let seen = self.seen(container, &raw);
+            return self.with_level(container, seen).await.map(Found::Here);
         }
         let to = raw.get(itself.path).and_then(Json::as_str).map(str::to_owned);
-        Ok(Presence::Moved { to })
+        Ok(Found::Not(Presence::Moved { to }))
     }
 
-    /// A container that was not found is missing only for a caller who sees the namespace that it
-    /// would be in.
-    async fn missing(&self, container: &Container) -> Result<Presence, ApiError> {
-        let target = |namespace| Target {
-            scope: container.scope,
-            path: container.path.clone(),
-            id: None,
-            namespace,
+    /// A container that is not at its declared path.
+    pub(super) async fn missing(&self, container: &Container) -> Result<Presence, ApiError> {
+        let home = self.live_path(&container.path).await?;
+        self.missing_at(container, &home).await
+    }
+
+    /// A container that was not found at `at` is missing only for a caller who sees the namespace
+    /// there.
+    async fn missing_at(&self, container: &Container, at: &str) -> Result<Presence, ApiError> {
+        let target = Target::new(container.scope, container.path.clone());
+        let Some((parent, _)) = at.rsplit_once('/') else {
+            return Ok(Presence::Missing(target));
         };
-        let Some((parent, _)) = container.path.rsplit_once('/') else {
-            return Ok(Presence::Missing(target(None)));
-        };
-        let namespace = self.namespace(parent).await?;
+        let namespace = self.namespace_at_live(parent).await?;
         Ok(match namespace {
-            Some(namespace) => Presence::Missing(target(Some(namespace))),
+            Some(namespace) => Presence::Missing(Target { namespace: Some(namespace), ..target }),
             None => Presence::NoNamespace(parent.to_owned()),
         })
     }

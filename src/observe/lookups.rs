@@ -41,6 +41,11 @@ impl<T: Clone> LookUps<T> {
         known.get_or_init(|| async { look_up().await }).await.clone()
     }
 
+    /// Forgets everything.
+    pub(super) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Forgets what is known of `name`.
     pub(super) fn forget(&self, name: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
@@ -69,17 +74,18 @@ impl Observer {
         self.ids.of(&format!("user {key}"), look_up).await
     }
 
-    /// The id of the group at this path.
+    /// The id of the group that is declared at this path.
     pub(super) async fn group(&self, path: &str) -> Result<Option<u64>, ApiError> {
         let key = path.to_lowercase();
         let look_up = async || {
+            let live = self.live_group_path(path).await?;
             let request =
-                operation::GROUP_GET.request().arg("id", path).query("with_projects", false);
+                operation::GROUP_GET.request().arg("id", &live).query("with_projects", false);
             match self.client.get_known(request, &["id", "full_path"]).await {
                 Ok(answer) => {
                     let is_named = answer.body["full_path"]
                         .as_str()
-                        .is_some_and(|path| path.to_lowercase() == key);
+                        .is_some_and(|path| path.to_lowercase() == live.to_lowercase());
                     Ok(answer.body["id"].as_u64().filter(|_| is_named))
                 }
                 Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(None),
@@ -89,8 +95,17 @@ impl Observer {
         self.ids.of(&group_key(&key), look_up).await
     }
 
-    /// The namespace at `path`.
+    /// The namespace that is declared at `path`.
     pub(super) async fn namespace(&self, path: &str) -> Result<Option<Namespace>, ApiError> {
+        let live = self.live_group_path(path).await?;
+        self.namespace_at_live(&live).await
+    }
+
+    /// The namespace at `path`.
+    pub(super) async fn namespace_at_live(
+        &self,
+        path: &str,
+    ) -> Result<Option<Namespace>, ApiError> {
         let look_up = async || {
             let found = match self.namespace_at(path).await? {
                 Some(namespace) => namespace,

@@ -9,6 +9,7 @@
 
 mod find;
 mod lookups;
+mod place;
 mod wanted;
 
 use std::{
@@ -26,7 +27,7 @@ use lookups::LookUps;
 use crate::{
     api::{ApiError, ReadClient},
     cause::Cause,
-    desired::{Container, Creation, DeclaredSection, State},
+    desired::{Container, Creation, DeclaredSection, Moves, State},
     field::Named,
     kind::{LiveEntry, Names, Namespace, Place, Target, forms},
     kinds,
@@ -51,6 +52,10 @@ pub struct Observer {
     ids: LookUps<Option<u64>>,
     namespaces: LookUps<Option<Namespace>>,
     inherited: LookUps<Inherited>,
+    /// What is declared to have had other paths.
+    moves: Arc<Moves>,
+    /// Where the groups among that are.
+    places: LookUps<String>,
     /// Declared fields that single answers lack as well as list answers, so that asking again
     /// brings nothing.
     in_no_answer: Mutex<BTreeSet<String>>,
@@ -78,8 +83,16 @@ impl Observer {
             ids: LookUps::default(),
             namespaces: LookUps::default(),
             inherited: LookUps::default(),
+            moves: Arc::default(),
+            places: LookUps::default(),
             in_no_answer: Mutex::default(),
         })
+    }
+
+    /// With what is declared to have had other paths.
+    #[must_use]
+    pub fn following(self, moves: Arc<Moves>) -> Self {
+        Self { moves, ..self }
     }
 
     /// Who asks.
@@ -200,7 +213,15 @@ impl Observer {
     ) -> Result<(), ApiError> {
         for question in questions {
             match question {
-                Question::Inherited => live.inherited = Some(self.above(&container.path).await?),
+                Question::Inherited => {
+                    let home = self.live_path(&container.path).await?;
+                    live.inherited = Some(self.above(&home).await?);
+                }
+                Question::InheritedBefore => {
+                    if let Presence::Here(Target { former: Some(former), .. }, _) = &live.presence {
+                        live.inherited_before = Some(self.above(&former.path).await?);
+                    }
+                }
             }
         }
         Ok(())
@@ -238,8 +259,9 @@ impl Observer {
         Ok(live)
     }
 
-    /// Forgets what was looked up about the group at `path`, which was created since.
+    /// Forgets what was looked up about the container at `path`, which got there since.
     pub fn appeared(&self, path: &str) {
+        self.places.clear();
         let path = path.to_lowercase();
         self.ids.forget(&lookups::group_key(&path));
         self.namespaces.forget(&path);
@@ -284,6 +306,10 @@ impl Observer {
                 Err(error) => Collection::Unreadable(Cause::from(&error)),
             };
             live.sections.insert(section.of.section, collection);
+        }
+        if container.life.undeclared_projects.is_some() {
+            let projects = self.projects_below(target, &seen.at, level).await?;
+            live.projects = Some(projects);
         }
         live.read_at = self.now();
         Ok(live)

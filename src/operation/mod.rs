@@ -643,7 +643,8 @@ mod tests {
         };
         let all = |method| OPERATIONS.iter().filter(|op| op.row().method == method).count();
         assert_eq!(rows(Again::Reads, Method::Get).len(), all(Method::Get));
-        assert_eq!(rows(Again::Same, Method::Put).len(), all(Method::Put));
+        assert_eq!(rows(Again::Refused, Method::Put), ["project-transfer"]);
+        assert_eq!(rows(Again::Same, Method::Put).len(), all(Method::Put) - 1);
         assert_eq!(rows(Again::Refused, Method::Patch).len(), all(Method::Patch));
         assert_eq!(rows(Again::Never, Method::Delete), ["project-delete"]);
         assert_eq!(rows(Again::Same, Method::Delete).len(), all(Method::Delete) - 1);
@@ -670,6 +671,7 @@ mod tests {
                     "project-fork",
                     "project-restore",
                     "project-housekeeping",
+                    "group-restore",
                 ],
             ),
             (
@@ -690,6 +692,7 @@ mod tests {
                     "label-create",
                     "group-label-create",
                     "group-create",
+                    "group-transfer",
                     "group-share",
                     "group-push-rule-add",
                 ],
@@ -722,6 +725,7 @@ mod tests {
             "project-create",
             "project-create-for-user",
             "project-edit",
+            "project-transfer",
             "project-star",
             "project-unstar",
             "project-archive",
@@ -742,6 +746,7 @@ mod tests {
             "group-label-edit",
             "group-create",
             "group-edit",
+            "group-transfer",
             "group-hook-add",
             "group-hook-edit",
             "group-push-rule-add",

@@ -238,8 +238,10 @@ pub(super) const OF_ALL: List = &[
         "Only projects whose custom attribute of this key has this value.",
     ),
 ];
-pub(super) const OF_SUBGROUPS: List =
-    &[query("include_subgroups", Boolean, "Projects of subgroups too.")];
+pub(super) const OF_SUBGROUPS: List = &[
+    query("include_subgroups", Boolean, "Projects of subgroups too."),
+    query("with_shared", Boolean, "Projects that are shared with the group too; true if left out."),
+];
 pub(super) const USERNAME: List =
     &[query("username", Text, "The username, in any case.").required()];
 
@@ -271,6 +273,10 @@ pub(super) const PROJECT_PATH: List =
 pub(super) const PROJECT_NAME: List = &[body("name", Text, "The name that people see.").required()];
 pub(super) const NAMESPACE_ID: List =
     &[body("namespace_id", Integer, "The id of the namespace; the owner's own if left out.")];
+pub(super) const NEW_NAMESPACE: List =
+    &[body("namespace", Text, "The id or the full path of the namespace to move to.").required()];
+pub(super) const NEW_PARENT: List =
+    &[body("group_id", Integer, "The id of the group to move to; the top if left out.")];
 pub(super) const GROUP_PATH: List =
     &[body("path", Text, "The last part of the full path.").required()];
 pub(super) const PARENT: List =

@@ -127,6 +127,10 @@ operations! {
     Write PROJECT_UPDATE = "project-edit" Put "/projects/:id", "edit a project, or upload its avatar", "2, 4.3", One,
         [PROJECT, PROJECT_PATH].fields("settings", Route::Edit).shows();
 
+    // The reference names it as a gap (2, 4.7).
+    Write PROJECT_TRANSFER = "project-transfer" Put "/projects/:id/transfer", "move a project to another namespace", "supporting", One,
+        [PROJECT, NEW_NAMESPACE].again(Again::Refused).shows();
+
     Write PROJECT_FORK = "project-fork" Post "/projects/:id/fork", "fork a project, in the background", "2, 4.4", Unsaid, [PROJECT, FORK].again(Again::Never);
     Write PROJECT_STAR = "project-star" Post "/projects/:id/star", "star a project", "2, 4.4", One, [PROJECT].again(Again::Same).shows().may_be_done();
     Write PROJECT_UNSTAR = "project-unstar" Post "/projects/:id/unstar", "take a star away", "2, 4.4", One, [PROJECT].again(Again::Same).shows().may_be_done();
@@ -226,6 +230,10 @@ operations! {
         [GROUP_PATH, PARENT].fields_of(Scope::Group, "settings", Route::Create).again(Again::Refused).shows();
     Write GROUP_UPDATE = "group-edit" Put "/groups/:id", "edit a group, or upload its avatar", "supporting", One,
         [GROUP].fields_of(Scope::Group, "settings", Route::Edit).shows();
+    Write GROUP_TRANSFER = "group-transfer" Post "/groups/:id/transfer", "move a group below another one, or to the top", "supporting",
+        One, [GROUP, NEW_PARENT].again(Again::Refused).shows();
+    Write GROUP_RESTORE = "group-restore" Post "/groups/:id/restore", "restore a group that is marked for deletion", "supporting",
+        One, [GROUP].premium().again(Again::Never);
     Write GROUP_SHARE_CREATE = "group-share" Post "/groups/:id/share", "share a group with another group", "supporting", One,
         [GROUP].fields_of(Scope::Group, "shares", Route::Create).again(Again::Refused);
     Write GROUP_SHARE_DELETE = "group-unshare" Delete "/groups/:id/share/:group_id", "stop sharing a group with another one",

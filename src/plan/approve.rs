@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::Plan;
 use crate::{
     address::Address,
-    desired::Acknowledgement,
+    desired::{Acknowledgement, Guard},
     diagnostic::{Diagnostic, Place},
     diff::{Refusal, Step},
     live::Live,
@@ -104,13 +104,14 @@ impl Plan {
         let mut used = vec![false; valid.len()];
         let refusals = std::mem::take(&mut self.findings.refusals);
         for refusal in refusals {
-            let fits = |known: &Acknowledgement| {
-                known.guard == refusal.guard
-                    && match &*refusal.address.path {
-                        EVERYTHING => known.at.written() == EVERYTHING,
-                        _ => known.at.matches(&refusal.address),
-                    }
+            let is_named = |known: &Acknowledgement| match &*refusal.address.path {
+                EVERYTHING => known.at.written() == EVERYTHING,
+                path if refusal.guard == Guard::Deletion => {
+                    known.at.written().to_lowercase() == path.to_lowercase()
+                }
+                _ => known.at.matches(&refusal.address),
             };
+            let fits = |known: &Acknowledgement| known.guard == refusal.guard && is_named(known);
             let fitting: Vec<_> =
                 valid.iter().copied().enumerate().filter(|(_, known)| fits(known)).collect();
             let mut letting = None;

@@ -2,6 +2,8 @@
 //! what the steps of two containers make of each other.
 //!
 //! - What is in a group that the run creates, or names it, comes after it.
+//! - What is in a group that the run moves comes after that, unless it becomes less visible.
+//! - What gets a path comes after what leaves it.
 //! - Nothing is more visible than the group that it is in: a group is widened before what is in it,
 //!   and narrowed after.
 //! - Whom a rule names may get access from a group above.
@@ -26,7 +28,9 @@ use crate::{
 /// impossible is returned.
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     created(steps);
-    let mut problems = too_visible(steps);
+    moved(steps);
+    let mut problems = taken(steps);
+    problems.extend(too_visible(steps));
     visible(steps);
     let granted = granted(steps);
     people(steps, &granted);
@@ -51,6 +55,56 @@ fn created(steps: &mut [Step]) {
             paths.into_iter().map(|path| Edge { address: address(path), reason }).collect();
         step.after.extend(edges);
     }
+}
+
+/// What is in a group that moves is found at its declared path only after that.
+fn moved(steps: &mut [Step]) {
+    let is_move = |step: &&Step| {
+        step.scope == Scope::Group && step.effects.contains(&Effect::Provides(Capability::InPlace))
+    };
+    let groups: HashMap<_, _> = steps
+        .iter()
+        .filter(is_move)
+        .map(|step| (step.address.path.to_lowercase(), step.address.clone()))
+        .collect();
+    let reason = Capability::InPlace.reason(Scope::Group);
+    for step in steps.iter_mut().filter(|_| !groups.is_empty()) {
+        let nearest = above(&step.address.path).find_map(|group| groups.get(&group));
+        if let Some(address) = nearest.filter(|_| !super::order::narrows(step)) {
+            step.after.push(Edge { address: address.clone(), reason });
+        }
+    }
+}
+
+/// Whoever gets a path waits for whoever has it.
+fn taken(steps: &mut [Step]) -> Vec<Problem> {
+    let leavers: BTreeSet<_> = steps
+        .iter()
+        .filter(|step| step.address.section.is_none())
+        .map(|step| step.address.clone())
+        .collect();
+    let mut problems = Vec::new();
+    for step in steps {
+        let follows = step.effects.iter().find_map(|effect| match effect {
+            Effect::Follows(path) => Some(Address::container(path.clone())),
+            _ => None,
+        });
+        let Some(address) = follows else { continue };
+        if leavers.contains(&address) {
+            step.after.push(Edge { address, reason: "it has this path until then" });
+        } else {
+            problems.push(Problem {
+                address: step.address.clone(),
+                code: "previously",
+                message: format!(
+                    "the path belongs to `{address}` until that has moved, and this run does not move it"
+                ),
+                help: Some(format!("select it too (`--only {address}`), or resolve its problem")),
+                origin: step.origin.clone(),
+            });
+        }
+    }
+    problems
 }
 
 /// The visibilities before and after a step, from the narrowest; before is `None` for what is

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{ContainerPlan, Settings, guard, order};
+use super::{
+    ContainerPlan, Settings, guard,
+    life::{closed_to_moves, deleting, halfway, twice},
+    order,
+};
 use crate::{
     address::Address,
     cause::Cause,
@@ -14,6 +18,7 @@ use crate::{
         Target, calls::Act, forms,
     },
     kinds,
+    level::OWNER,
     live::{Collection, Live, Presence},
     origin::{Origin, Sourced},
     text::escape,
@@ -46,19 +51,29 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         Presence::Here(target, facts) => {
             planning(target, facts.personal_owner).here(facts, &mut plan);
         }
+        Presence::Missing(_) if declared.life.absent().is_some() => {}
+        Presence::NoNamespace(group) if declared.life.absent().is_some() => {
+            // Only an administrator sees every group and user.
+            if !settings.caller.administrator {
+                let reason = Cause::new(missing_namespace(declared, &address, group).message);
+                plan.closed = Some(reason.clone());
+                plan.findings.incomplete.push(Incomplete { address, reason });
+            }
+        }
         Presence::Missing(target) => planning(target, None).missing(&mut plan),
         // What is in a group that this run creates is missing too.
         Presence::NoNamespace(group) => match settings.created.id(group) {
             Some(id) => {
                 let namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
                 let path = declared.path.clone();
-                let target = Target { scope: declared.scope, path, id: None, namespace };
+                let target = Target { namespace, ..Target::new(declared.scope, path) };
                 planning(&target, None).missing(&mut plan);
             }
             None => plan.close(missing_namespace(declared, &address, group)),
         },
         Presence::Moved { to } => plan.close(moved(declared, &address, to.as_deref())),
-        Presence::Deleting { since } => plan.close(deleting(declared, &address, since.as_deref())),
+        Presence::Twice { other } => plan.close(twice(declared, &address, other)),
+        Presence::Halfway { from, at } => plan.close(halfway(declared, &address, from, at)),
         Presence::Unreadable(reason) => {
             plan.closed = Some(reason.clone());
             plan.findings.incomplete.push(Incomplete { address, reason: reason.clone() });
@@ -71,7 +86,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
     plan
 }
 
-fn missing(declared: &Container, address: &Address, unselected: bool) -> Problem {
+pub(super) fn missing(declared: &Container, address: &Address, unselected: bool) -> Problem {
     let noun = declared.scope.noun();
     let code = match declared.scope {
         Scope::Group => "missing-group",
@@ -91,7 +106,11 @@ fn missing(declared: &Container, address: &Address, unselected: bool) -> Problem
     }
 }
 
-fn missing_namespace(declared: &Container, address: &Address, namespace: &str) -> Problem {
+pub(super) fn missing_namespace(
+    declared: &Container,
+    address: &Address,
+    namespace: &str,
+) -> Problem {
     let namespace = escape(namespace);
     Problem {
         address: address.clone(),
@@ -126,28 +145,6 @@ fn moved(declared: &Container, address: &Address, to: Option<&str>) -> Problem {
     }
 }
 
-fn deleting(declared: &Container, address: &Address, since: Option<&str>) -> Problem {
-    let since = since.map_or_else(String::new, |day| format!(" since {}", escape(day)));
-    let (code, restore) = match declared.scope {
-        Scope::Group => ("deleting-group", "restore it".to_owned()),
-        Scope::Project => (
-            "deleting-project",
-            format!("restore it with `undrift call project-restore id={}`", address.path),
-        ),
-    };
-    Problem {
-        address: address.clone(),
-        code,
-        message: format!(
-            "the {} `{}` is marked for deletion{since}",
-            declared.scope.noun(),
-            address.path
-        ),
-        help: Some(format!("{restore}, or remove its manifest")),
-        origin: declared.origin.clone(),
-    }
-}
-
 /// Whether a declared switch gives the container what it lacks, or closes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Switch {
@@ -158,12 +155,12 @@ enum Switch {
 }
 
 /// One container under way.
-struct Planning<'a> {
-    declared: &'a Container,
-    live: &'a Live,
-    settings: &'a Settings,
-    address: &'a Address,
-    context: Context<'a>,
+pub(super) struct Planning<'a> {
+    pub(super) declared: &'a Container,
+    pub(super) live: &'a Live,
+    pub(super) settings: &'a Settings,
+    pub(super) address: &'a Address,
+    pub(super) context: Context<'a>,
 }
 
 impl Planning<'_> {
@@ -178,10 +175,36 @@ impl Planning<'_> {
 
     /// The container is there.
     fn here(&self, facts: &Facts, plan: &mut ContainerPlan) {
+        if self.declared.life.absent().is_some() {
+            return self.absent(facts, plan);
+        }
+        if let Some(since) = &facts.deleting {
+            let may_restore = self.settings.caller.administrator || facts.level >= Some(OWNER);
+            if !may_restore || self.context.target.former.is_some() {
+                return plan.close(deleting(self.declared, self.address, since.as_deref()));
+            }
+            match self.restoration(since.as_deref()) {
+                Ok(step) => plan.findings.steps.push(step),
+                Err(problem) => return plan.close(*problem),
+            }
+        }
+        self.undeclared_projects(plan);
         let switches = self.switches();
-        let writable = switches.get(&Capability::Writable).copied();
+        // What is restored comes out of the archive, if marking it had put it there.
+        let restored = facts.deleting.is_some().then_some(Switch::Opens);
+        let writable = switches.get(&Capability::Writable).copied().or(restored);
         if facts.archived && writable != Some(Switch::Opens) {
+            if let Some(former) = &self.context.target.former {
+                let closed = closed_to_moves(self.declared, self.address, &former.path);
+                return plan.close(closed);
+            }
             return self.archived(writable == Some(Switch::Closed), plan);
+        }
+        if let Some(former) = &self.context.target.former {
+            match self.relocation(former) {
+                Ok(step) => plan.findings.steps.push(step),
+                Err(problem) => return plan.close(*problem),
+            }
         }
         for (name, section) in self.in_order() {
             let address = self.address.section(name);
@@ -468,7 +491,9 @@ impl Planning<'_> {
         let after = forms::plain(&values);
         let effects = along().flat_map(|(_, s)| s.of.rules.effects(None, &Object::new(), &after));
         let visibility = effects.filter(|effect| matches!(effect, Effect::Visibility { .. }));
-        let effects = std::iter::once(Effect::Provides(Capability::Exists)).chain(visibility);
+        let effects = std::iter::once(Effect::Provides(Capability::Exists))
+            .chain(visibility)
+            .chain(self.follows());
         Ok(Step { effects: effects.collect(), ..step })
     }
 }

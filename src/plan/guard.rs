@@ -13,7 +13,7 @@ use crate::{
     diff::{Action, Context, Findings, Refusal, Step},
     kind::Effect,
     level::{Level, MAINTAINER, OWNER},
-    live::{Live, Question},
+    live::{Inherited, Live, Question},
     origin::Origin,
     text::{count, escape},
 };
@@ -105,6 +105,7 @@ pub(super) fn steps(
     context: Context<'_>,
 ) -> Findings {
     let mut findings = access(steps, live, declared, context);
+    findings.extend(transfer(steps, live));
     findings.refusals.extend(steps.iter().filter_map(visibility));
     findings.refusals.extend(steps.iter().filter_map(protection));
     findings
@@ -182,6 +183,52 @@ fn owners(live: &Live, declared: &Container) -> Vec<u64> {
         _ => None,
     };
     levels.filter_map(owner).collect()
+}
+
+/// Refuses to delete a project.
+pub(super) fn deletion(step: &Step) -> Refusal {
+    let reason = "would delete the project with everything in it; to keep it readable, write `archived: true` instead of `state: absent`";
+    refusal(Guard::Deletion, step, reason.to_owned())
+}
+
+/// Refuses to move a container to where others have access.
+fn transfer(steps: &[Step], live: &Live) -> Findings {
+    let mut findings = Findings::default();
+    let moved = steps.iter().find_map(|step| {
+        let from = step.effects.iter().find_map(|effect| match effect {
+            Effect::Transfers { from } => Some(from),
+            _ => None,
+        });
+        Some((step, from?))
+    });
+    let Some((step, from)) = moved else { return findings };
+    let (Some(before), Some(after)) = (&live.inherited_before, &live.inherited) else {
+        findings.ask(Question::Inherited);
+        findings.ask(Question::InheritedBefore);
+        return findings;
+    };
+    let more = |one: &Inherited, other: &Inherited| {
+        let level = |user| other.get(user).copied().unwrap_or(0);
+        one.iter().filter(|(user, own)| **own > level(user)).count()
+    };
+    let (more, less) = (more(after, before), more(before, after));
+    let group = |path: &str| path.rsplit_once('/').map_or("the top", |(group, _)| group).to_owned();
+    let reason = format!(
+        "would move it from {} to {}: {} would inherit more access, {} less, and the variables that it inherits change",
+        escape(&group(from)),
+        escape(&group(&step.address.path)),
+        count(more, "user"),
+        count(less, "user")
+    );
+    let objects = (more + less).max(1);
+    findings.refusals.push(Refusal::new(
+        Guard::Transfer,
+        &step.address,
+        reason,
+        objects,
+        &step.origin,
+    ));
+    findings
 }
 
 fn word(level: u8) -> &'static str {

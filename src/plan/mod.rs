@@ -10,6 +10,7 @@ mod approve;
 mod connect;
 mod container;
 mod guard;
+mod life;
 mod order;
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,7 @@ pub use guard::Limits;
 use crate::{
     address::Selector,
     cause::Cause,
-    desired::Container,
+    desired::{Container, Moves},
     diff::{Action, Findings, Incomplete, Problem, Reason, Shown, Step},
     field::Scope,
     kind::Created,
@@ -50,6 +51,8 @@ pub struct Settings {
     pub secrets: Arc<Secrets>,
     /// The groups that the run creates where they are missing.
     pub created: Created,
+    /// What is declared, and where that was before.
+    pub moves: Arc<Moves>,
     /// The objects whose write-only fields are sent again.
     pub resend: Vec<Selector>,
     /// What guards let pass.

@@ -2,12 +2,13 @@
 //! that keeps them. For those from one container to another, see [`connect`](super::connect).
 //!
 //! What provides a capability comes before what needs it, and what takes it away comes after. Every
-//! step needs the container, that it can be written, and the caller's access; a section may need
+//! step needs the container, in its place, that it can be written, and the caller's access; a section may need
 //! more ([`Home::needs`](crate::kind::Home::needs)). Edges lead to a single step where there is
 //! one, and else to its section, so that their number does not grow with the product of the steps.
 
 use std::collections::BTreeMap;
 
+use super::guard::visibility_rank;
 use crate::{
     diff::{Action, Edge, Step},
     field::Scope,
@@ -19,12 +20,14 @@ use crate::{
 // A step may depend on steps of a lower rank only.
 const CONTAINER: u8 = 0;
 const UNARCHIVE: u8 = 1;
-const PROVIDERS: u8 = 2;
-const ENTRIES: u8 = 3;
-const TAKERS: u8 = 4;
-const REMOVALS: u8 = 5;
-const OWN_ACCESS: u8 = 6;
-const ARCHIVE: u8 = 7;
+const NARROWED: u8 = 2;
+const MOVE: u8 = 3;
+const PROVIDERS: u8 = 4;
+const ENTRIES: u8 = 5;
+const TAKERS: u8 = 6;
+const REMOVALS: u8 = 7;
+const OWN_ACCESS: u8 = 8;
+const ARCHIVE: u8 = 9;
 
 /// A step with what decides its place.
 struct Placed {
@@ -40,10 +43,28 @@ struct Placed {
 pub(super) fn arrange(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
     let mut placed: Vec<_> =
         std::mem::take(steps).into_iter().map(|step| Placed::new(scope, step, caller)).collect();
+    // What moves must not be more visible than the group that it moves to.
+    if placed.iter().any(|placed| placed.rank == MOVE) {
+        for placed in placed.iter_mut().filter(|placed| narrows(&placed.step)) {
+            placed.rank = placed.rank.min(NARROWED);
+        }
+    }
     placed.sort_by_key(|placed| placed.rank);
     let after: Vec<Vec<Edge>> = Edges::of(scope, &placed).collect();
     steps
         .extend(placed.into_iter().zip(after).map(|(placed, after)| Step { after, ..placed.step }));
+}
+
+/// Whether a step makes its container visible to fewer people.
+pub(super) fn narrows(step: &Step) -> bool {
+    step.action == Action::Update
+        && step.effects.iter().any(|effect| match effect {
+            Effect::Visibility { before, after } => {
+                let before = before.as_deref().and_then(visibility_rank);
+                before > visibility_rank(after)
+            }
+            _ => false,
+        })
 }
 
 impl Placed {
@@ -60,6 +81,8 @@ impl Placed {
                     of_owners(is_own, *before, after, &mut provides, &mut takes);
                 }
                 Effect::Visibility { .. }
+                | Effect::Follows(_)
+                | Effect::Transfers { .. }
                 | Effect::NeedsAccess(_)
                 | Effect::Weakens(_)
                 | Effect::Lacks(_) => {}
@@ -104,6 +127,8 @@ fn rank(step: &Step, provides: &[Capability], takes: &[Capability]) -> u8 {
         CONTAINER
     } else if provides.contains(&Capability::Writable) {
         UNARCHIVE
+    } else if provides.contains(&Capability::InPlace) {
+        MOVE
     } else if takes.contains(&Capability::Writable) {
         ARCHIVE
     } else if takes.contains(&Capability::OwnAccess) {
@@ -148,8 +173,18 @@ impl<'p> Edges<'p> {
     fn before(&self, at: usize) -> Vec<Edge> {
         let own = &self.placed[at];
         let mut edges = Vec::new();
-        for needed in [Capability::Exists, Capability::Writable].iter().chain(own.needs) {
+        let always = [Capability::Exists, Capability::Writable, Capability::InPlace];
+        for needed in always.iter().chain(own.needs) {
             self.providers_of(*needed, at, &mut edges);
+        }
+        if own.rank == MOVE {
+            let narrowed = |placed: &Placed| placed.rank == NARROWED;
+            let earlier: Vec<_> = (0..at).filter(|at| narrowed(&self.placed[*at])).collect();
+            self.lead_to(
+                &earlier,
+                "it must not be too visible for the group it moves to",
+                &mut edges,
+            );
         }
         if own.takes.contains(&Capability::Owner) {
             self.providers_of(Capability::Owner, at, &mut edges);
@@ -157,7 +192,10 @@ impl<'p> Edges<'p> {
         for taken in &own.takes {
             match taken {
                 // Everything needs these.
-                Capability::Writable | Capability::OwnAccess | Capability::Exists => {
+                Capability::Writable
+                | Capability::OwnAccess
+                | Capability::Exists
+                | Capability::InPlace => {
                     self.all_before(at, taken.reason(self.scope), &mut edges);
                 }
                 Capability::Owner => {}

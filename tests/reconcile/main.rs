@@ -10,6 +10,8 @@ mod convergence;
 mod economy;
 mod faults;
 mod groups;
+mod life;
+mod moves;
 mod observe;
 mod random;
 mod world;

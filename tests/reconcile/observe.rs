@@ -71,25 +71,6 @@ async fn a_person_who_cannot_be_looked_up_holds_up_one_section_of_each_project()
     assert_eq!(look_ups, 1, "{:?}", world.requests());
 }
 
-#[tokio::test]
-async fn a_project_that_is_marked_for_deletion_is_named_as_such() {
-    let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
-    let world =
-        World::new(profile, seed(&["a", "b"].map(|name| json!({"path": format!("acme/{name}")}))))
-            .await;
-    world.call("DELETE", "/projects/acme%2Fa", None).await;
-    let sections = json!({"create": true, "settings": {"description": "new"}});
-    world.declare(&[project("acme/a", sections.clone()), project("acme/b", sections)]);
-    let plan = world.plan().await;
-    assert_eq!(addresses(plan.steps.iter().map(|step| &step.address)), ["acme/b#settings"]);
-    let [problem] = &plan.problems[..] else { panic!("{:#?}", plan.problems) };
-    assert_eq!(
-        (problem.code, problem.address.to_string()),
-        ("deleting-project", "acme/a".to_owned())
-    );
-    assert!(problem.help.as_ref().unwrap().contains("project-restore"), "{problem:?}");
-}
-
 /// Whoever runs into a switch that is off somewhere is not blocked everywhere.
 #[tokio::test]
 async fn what_is_forbidden_in_some_projects_is_not_forbidden_in_all() {

@@ -142,11 +142,12 @@ impl World {
             ..api::Settings::default()
         };
         let client = ReadClient::new(service, Arc::new(transport), secrets.clone(), settings);
-        let observer = Observer::connect(client).await?;
+        let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
         let mut settings = Settings {
             caller: observer.caller().clone(),
             secrets,
             created: desired.created(),
+            moves: Arc::clone(&desired.moves),
             resend: Vec::new(),
             limits: plan::Limits::default(),
         };

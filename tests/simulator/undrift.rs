@@ -92,12 +92,14 @@ async fn all(
 ) -> Result<(), ApiError> {
     let prepared = &world.prepared;
     let observer = Observer::connect(client.clone()).await?;
+    let observer = observer.following(Arc::clone(&prepared.desired.moves));
     // Whoever runs it again asks again, but a plan that resends is never empty.
     let resend = if applies { prepared.scenario.resend } else { &[] };
     let settings = Settings {
         caller: observer.caller().clone(),
         secrets: Arc::clone(&secrets),
         created: prepared.desired.created(),
+        moves: Arc::clone(&prepared.desired.moves),
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
         limits: plan::Limits::default(),
     };

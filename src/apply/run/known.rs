@@ -27,11 +27,19 @@ pub(super) struct Known {
     written: BTreeSet<&'static str>,
     /// When this run created the container.
     created: Option<Duration>,
+    /// Whether a write left open where and what the container itself is now.
+    is_out_of_sight: bool,
 }
 
 impl Known {
     pub(super) const fn new(live: Live) -> Self {
-        Self { live, stale: BTreeSet::new(), written: BTreeSet::new(), created: None }
+        Self {
+            live,
+            stale: BTreeSet::new(),
+            written: BTreeSet::new(),
+            created: None,
+            is_out_of_sight: false,
+        }
     }
 
     /// What a reading starts from.
@@ -51,6 +59,7 @@ impl Known {
             live.sections.extend(others.into_iter().filter(|(section, _)| heard(section)));
         }
         self.live = live;
+        self.is_out_of_sight = false;
         self.stale.retain(|section| !read.contains(section));
         self.stale.extend(self.written.iter().copied());
     }
@@ -58,6 +67,11 @@ impl Known {
     /// The sections that have to be read again.
     pub(super) const fn stale(&self) -> &BTreeSet<&'static str> {
         &self.stale
+    }
+
+    /// Whether the container itself has to be read again.
+    pub(super) const fn is_out_of_sight(&self) -> bool {
+        self.is_out_of_sight
     }
 
     /// When this run created the container. Since then nothing was in it but what this run, and the
@@ -70,8 +84,14 @@ impl Known {
     pub(super) fn doubt(&mut self, step: &Step, container: &Container) {
         match step.address.section {
             Some(section) => drop(self.stale.insert(section)),
-            None => self.stale.extend(container.section_names()),
+            None => self.lose_sight(container),
         }
+    }
+
+    /// Nothing at all is certain any more.
+    fn lose_sight(&mut self, container: &Container) {
+        self.stale.extend(container.section_names());
+        self.is_out_of_sight = true;
     }
 
     /// Takes in the answer to a call of `step`.
@@ -128,7 +148,7 @@ impl Known {
             path.to_lowercase() == container.path.to_lowercase() && body.contains_key("id")
         };
         let Some(body) = body.filter(is_it) else {
-            self.stale.extend(container.section_names());
+            self.lose_sight(container);
             return;
         };
         let mut facts = (itself.facts)(body);
@@ -137,12 +157,8 @@ impl Known {
             // The answer to a create may not show what its creator may do.
             facts.level = facts.level.max(Some(itself.creator));
         }
-        let target = Target {
-            scope: container.scope,
-            path: container.path.clone(),
-            id: facts.id,
-            namespace: None,
-        };
+        let target =
+            Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
         self.live.presence = Presence::Here(target, facts);
         self.created = self.created.or(created.filter(|_| is_new));
         for section in &container.sections {
@@ -222,12 +238,7 @@ mod tests {
     fn what_a_removal_left_is_not_taken_from_the_answer_to_another_step() {
         let container =
             shop(&json!({"settings": {"description": "new"}, "shares": []}), Unlisted::Delete);
-        let target = Target {
-            scope: container.scope,
-            path: container.path.clone(),
-            id: Some(1),
-            namespace: None,
-        };
+        let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let mut known =
             Known::new(Live::of(Presence::Here(target, Facts::default()), Duration::ZERO));
         let removal = SHARE_DELETE.request().arg("id", 1).arg("group_id", 4);

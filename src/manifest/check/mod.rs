@@ -5,7 +5,7 @@
 //! is reported by origin, so it points into the document that says it, whichever that is. This part
 //! reads no manifest: texts and trees are gone. It knows no live state.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::civil::Date;
 
@@ -17,7 +17,7 @@ use super::{
     read::document::{Acknowledge, Body, Section, State},
 };
 use crate::{
-    desired::{Acknowledgement, Container, Creation, DeclaredSection, Desired, Unlisted},
+    desired::{Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, Unlisted},
     field::{Scope, Tier},
     kind::{self, Fault, Shape},
     kinds,
@@ -27,6 +27,7 @@ use crate::{
 
 mod entry;
 mod field;
+mod moves;
 mod named;
 mod path;
 
@@ -50,17 +51,20 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     let checked = for_each(containers, |merged| {
         let (scope, is_named) = (merged.scope, merged.is_named);
         let mut check = Check { context, scope, faults: Faults::default() };
-        let container = check.container(merged);
-        (is_named.then_some(container), check.faults)
+        (check.container(merged), is_named, check.faults)
     });
-    let mut containers = Vec::new();
-    for (container, found) in checked {
-        containers.extend(container);
+    let (mut containers, mut named) = (Vec::new(), Vec::new());
+    for (container, is_named, found) in checked {
+        containers.push(container);
+        named.push(is_named);
         faults.0.extend(found.0);
     }
+    let moves = Arc::new(moves::check(&containers, &mut faults));
+    let mut named = named.into_iter();
+    containers.retain(|_| named.next().unwrap_or_default());
     let acknowledgements =
         acknowledged.into_iter().map(|known| acknowledge(known, context, &mut faults)).collect();
-    (Desired { containers, acknowledgements }, faults)
+    (Desired { containers, acknowledgements, moves }, faults)
 }
 
 /// An acknowledgement that is over acknowledges nothing, which must not stop a run. Planning passes
@@ -90,10 +94,11 @@ struct Check<'c> {
 
 impl Check<'_> {
     fn container(&mut self, merged: Merged) -> Container {
-        let Merged { scope, path, body, .. } = merged;
+        let Merged { scope, path, life, body, .. } = merged;
         let Body { mut sections, mut unlisted, watch, .. } = body;
+        self.gone(&life, &sections, &unlisted);
         let (own, _) = kinds::container(scope);
-        self.boundary(&path, &sections);
+        self.boundary(&path, &life, &sections);
         self.created_with(own, &sections);
         let create = sections.extract_if(.., |section| section.of.section == own.section).next();
         let create = create.map_or(Creation::Forbidden, |section| self.creation(section));
@@ -112,30 +117,35 @@ impl Check<'_> {
         }
         let is_watched = watch.is_some_and(|watch| watch.value);
         let (path, origin) = (path.value, path.origin);
-        let container = Container { scope, path, origin, create, is_watched, sections };
+        let container = Container { scope, path, origin, create, is_watched, life, sections };
         self.named_files(&container);
         self.label(&container.path);
         container
     }
 
     /// What is declared has to be inside of what these manifests are about.
-    fn boundary(&mut self, path: &Sourced<Arc<str>>, sections: &[Section]) {
+    fn boundary(&mut self, path: &Sourced<Arc<str>>, life: &Life, sections: &[Section]) {
         let Some(manages) = &self.context.manages else { return };
-        let mut holding = manages.iter().filter(|managed| managed.holds(&path.value)).peekable();
-        if holding.peek().is_none() {
-            let message = format!("`{}` is outside of what these manifests manage", path.value);
-            let outside = self.faults.error("outside", message, Spot::value(&path.origin));
+        let holding = |path: &str| -> Vec<_> {
+            manages.iter().filter(|managed| managed.holds(path)).collect()
+        };
+        let mut outside = |message: String, at: Spot| {
+            let outside = self.faults.error("outside", message, at);
             outside.help(format!("declare it elsewhere, or extend `manages` in {}", config::FILE));
-            return;
+        };
+        // Whoever names an earlier path takes what is there.
+        for path in std::iter::once(path).chain(&life.previously) {
+            if holding(&path.value).is_empty() {
+                let message = format!("`{}` is outside of what these manifests manage", path.value);
+                outside(message, Spot::value(&path.origin));
+            }
         }
-        let holding: Vec<_> = holding.collect();
-        for section in sections {
+        let holding = holding(&path.value);
+        for section in sections.iter().filter(|_| !holding.is_empty()) {
             let name = section.of.section;
             if !holding.iter().any(|managed| managed.has(name)) {
                 let message = format!("`{name}` of `{}` is not managed here", path.value);
-                let outside = self.faults.error("outside", message, Spot::key(&section.origin));
-                outside
-                    .help(format!("declare it elsewhere, or extend `manages` in {}", config::FILE));
+                outside(message, Spot::key(&section.origin));
             }
         }
     }
@@ -145,6 +155,30 @@ impl Check<'_> {
         let of_a_rule = |fault: &&mut Finding<Spot>| fault.at.origin.layer <= Layer::Profile;
         for fault in self.faults.0.iter_mut().filter(of_a_rule) {
             fault.label.get_or_insert_with(|| format!("for `{path}`"));
+        }
+    }
+
+    /// What is to be gone has nothing else declared, and is no group.
+    fn gone(
+        &mut self,
+        life: &Life,
+        sections: &[Section],
+        unlisted: &BTreeMap<&'static str, Sourced<Unlisted>>,
+    ) {
+        let Some(absent) = life.absent() else { return };
+        if self.scope == Scope::Group {
+            let never = "undrift never deletes a group";
+            let group = self.faults.error("absent", never, Spot::value(absent));
+            group.help("take the document away, and delete the group by hand");
+            return;
+        }
+        let former = life.previously.first().map(|former| ("previously", &former.origin));
+        let others = sections.iter().map(|section| (section.of.section, &section.origin));
+        let policy = unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
+        for (name, origin) in others.chain(former).chain(policy) {
+            let message = format!("`{name}` means nothing beside `state: absent`");
+            let beside = self.faults.error("absent", message, Spot::key(origin));
+            beside.help("take it away, or `state: absent`; to keep the project, write `archived: true` instead");
         }
     }
 

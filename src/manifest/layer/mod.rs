@@ -19,7 +19,7 @@ use super::{
     parallel::for_each,
     read::document::{Acknowledge, Body, Container, Document},
 };
-use crate::{field::Scope, origin::Sourced};
+use crate::{desired::Life, field::Scope, origin::Sourced};
 
 mod merge;
 mod rules;
@@ -35,6 +35,8 @@ pub(super) struct Merged {
     pub(super) path: Sourced<Arc<str>>,
     /// Whether what declares it was named.
     pub(super) is_named: bool,
+    /// What becomes of it as a whole, as its own document says.
+    pub(super) life: Life,
     /// What the layers come to.
     pub(super) body: Body,
 }
@@ -85,15 +87,16 @@ pub(super) fn merge(documents: Vec<Document>) -> Layered {
 /// One group or project with all that is said about it.
 fn one(container: Container, rules: &Rules) -> (Merged, Faults) {
     let mut faults = Faults::default();
-    let Container { scope, path, is_named, body } = container;
+    let Container { scope, path, is_named, life, body } = container;
     let layers = rules.of(scope, &path, &body, &mut faults);
-    let body = if layers.is_empty() && body.is_closed() {
+    // What is to be gone has nothing else said about it.
+    let body = if life.absent().is_some() || (layers.is_empty() && body.is_closed()) {
         body
     } else {
         merge::merge(&path, &layers, &body, &mut faults)
     };
     rules.count(&layers, &body);
-    (Merged { scope, path, is_named, body }, faults)
+    (Merged { scope, path, is_named, life, body }, faults)
 }
 
 /// A group or project that is declared twice is an error at both places. Both share one space of

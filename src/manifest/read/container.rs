@@ -8,7 +8,7 @@ use super::{
     extra, instead,
 };
 use crate::{
-    desired::{Declared, Unlisted},
+    desired::{self, Declared, Life, Unlisted},
     field::{Scope, Secrecy},
     kind::{self, Shape, Spec, forms},
     kinds,
@@ -33,7 +33,8 @@ impl Reader<'_, '_> {
         let (key, node) = document.get("path")?;
         let path = Sourced { value: node.text()?.into(), origin: self.origin(key, layer) };
         let body = self.body(scope, layer, document, refused);
-        Some(Container { scope, path, is_named: self.is_named, body })
+        let life = self.life(document, layer);
+        Some(Container { scope, path, is_named: self.is_named, life, body })
     }
 
     /// What `document` says in its sections, and how it combines with others.
@@ -60,6 +61,28 @@ impl Reader<'_, '_> {
             }
         }
         body
+    }
+
+    /// What becomes of the container as a whole.
+    fn life(&self, document: &Node, layer: Layer) -> Life {
+        let former = document.get("previously").map(|(_, former)| former.items());
+        let former = former.into_iter().flatten().filter_map(|former| {
+            let origin = self.source.origin(former.span.start, layer);
+            Some(Sourced { value: former.text()?.into(), origin })
+        });
+        let state = document.get("state").map(|(key, state)| Sourced {
+            value: if state.text() == Some("absent") {
+                desired::State::Absent
+            } else {
+                desired::State::Present
+            },
+            origin: self.origin(key, layer),
+        });
+        let undeclared = document
+            .get("undeclared_projects")
+            .map(|(key, node)| Sourced { value: policy(node), origin: self.origin(key, layer) });
+        let undeclared = undeclared.filter(|policy| policy.value != Unlisted::Ignore);
+        Life { previously: former.collect(), state, undeclared_projects: undeclared }
     }
 
     fn section(
@@ -178,7 +201,7 @@ fn beginning(node: &Node) -> usize {
     first.filter(|at| node.span.contains(at)).unwrap_or(node.span.start)
 }
 
-/// What `unlisted` says about a section.
+/// What becomes of what nobody declares.
 fn policy(node: &Node) -> Unlisted {
     match node.text() {
         Some("delete") => Unlisted::Delete,

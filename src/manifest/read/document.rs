@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     address::Glob,
-    desired::{Acknowledgement, Declared, Unlisted},
+    desired::{Acknowledgement, Declared, Life, Unlisted},
     field::Scope,
     kind,
     origin::{Origin, Sourced},
@@ -36,6 +36,8 @@ pub(in crate::manifest) struct Container {
     pub(in crate::manifest) path: Sourced<Arc<str>>,
     /// Whether the file was named, or is in the folder that was.
     pub(in crate::manifest) is_named: bool,
+    /// What becomes of it as a whole.
+    pub(in crate::manifest) life: Life,
     pub(in crate::manifest) body: Body,
 }
 

@@ -30,6 +30,11 @@ pub(super) fn schema(scope: Scope, to: Use) -> Json {
     let path = json!({"type": "string", "description": path, "examples": [example]});
     let mut properties =
         Object::from_iter([("kind".to_owned(), kind(scope.document())), ("path".to_owned(), path)]);
+    properties.insert("previously".into(), previously(noun));
+    properties.insert("state".into(), state(scope));
+    if scope == Scope::Group {
+        properties.insert("undeclared_projects".into(), undeclared_projects());
+    }
     properties.extend(layers::keys(to));
     properties.extend(sections(scope, to));
     json!({
@@ -60,6 +65,33 @@ pub(super) fn sections(scope: Scope, to: Use) -> Object {
             ("ignore_layers".to_owned(), layers::ignore(&names)),
         ])
         .collect()
+}
+
+/// `previously: [PATH]`.
+fn previously(noun: &str) -> Json {
+    let text = format!(
+        "Full paths that the {noun} had before. If it is still at one of them, it is renamed and moved to `path`."
+    );
+    json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "description": text})
+}
+
+/// `undeclared_projects: report | fail | ignore`.
+fn undeclared_projects() -> Json {
+    let text = "What to do with projects in the group and in its subgroups that no manifest declares (default: `ignore`): `report` them, or `fail` (take them for a difference). They are never changed.";
+    json!({"type": "string", "enum": ["report", "fail", "ignore"], "description": text})
+}
+
+/// `state: present | absent`.
+fn state(scope: Scope) -> Json {
+    let text = match scope {
+        Scope::Group => {
+            "Whether the group must exist (default: `present`). One that is marked for deletion is restored. undrift never deletes a group."
+        }
+        Scope::Project => {
+            "Whether the project must exist (default: `present`). One that is marked for deletion is restored. `absent` deletes it with everything in it, and stands alone beside `path`."
+        }
+    };
+    json!({"type": "string", "enum": ["present", "absent"], "description": text})
 }
 
 /// `create: true`, or a mapping.

@@ -1,7 +1,7 @@
 //! Words that are reserved for what is to come. Using one is an error that says so.
 
 /// The keys of a `Project` that are to come. One that has come is known, and not looked up here.
-pub(in crate::manifest) const PLANNED_KEYS: [&str; 20] = [
+pub(in crate::manifest) const PLANNED_KEYS: [&str; 18] = [
     "badges",
     "custom_attributes",
     "deploy_keys",
@@ -14,14 +14,12 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 20] = [
     "milestones",
     "pages_domains",
     "pipeline_schedules",
-    "previously",
     "protected_environments",
     "push_mirrors",
     "remote_mirrors",
     "schedules",
     "services",
     "undeclared",
-    "undeclared_projects",
 ];
 
 /// The key of any section that is to come.

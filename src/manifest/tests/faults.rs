@@ -118,6 +118,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
     let file = File { name: "a.yaml".into(), path: path.clone(), is_named: true };
     let text = "kind: Project\npath: a/b\nvariables:\n  - {key: A, value: short, masked: true}\n";
     let context = Context {
+        manages: None,
         tier: None,
         today: jiff::civil::date(2030, 1, 1),
         files: Secrets::new(folder.path(), []),

@@ -37,6 +37,7 @@ pub(super) fn settings(secrets: &[(&str, &str)]) -> Settings {
     found.resolve(&references);
     Settings {
         created: Created::default(),
+        moves: Arc::default(),
         caller: caller(),
         secrets: Arc::new(found),
         resend: Vec::new(),
@@ -610,8 +611,30 @@ fn a_group_is_planned_like_a_project() {
     );
     live.presence = Presence::Moved { to: Some("acme2".into()) };
     assert_eq!(container(&declared, &live, &settings).problems[0].code, "moved-group");
-    live.presence = Presence::Deleting { since: None };
-    assert_eq!(container(&declared, &live, &settings).problems[0].code, "deleting-group");
+}
+
+/// What is marked for deletion is restored by whoever may, before anything else of it is changed.
+#[test]
+fn what_is_marked_for_deletion_is_restored() {
+    let sections = json!({"members": [{"user": "bob", "access_level": "owner"}]});
+    let bob = json!({"members": [{"id": 2, "username": "bob", "access_level": 40}]});
+    for (scope, path) in [(Scope::Group, "acme"), (Scope::Project, "acme/shop")] {
+        let declared = container_of(scope, path, &sections, Unlisted::Ignore);
+        let mut live = here(&declared, &bob);
+        let Presence::Here(_, facts) = &mut live.presence else { unreachable!() };
+        facts.deleting = Some(Some("2026-01-31".to_owned()));
+        let plan = container(&declared, &live, &settings(&[]));
+        let member = format!("Update {path}#members/bob access_level");
+        assert_eq!(steps(&plan), [format!("Update {path} state"), member]);
+        assert_eq!(&*plan.steps[1].after[0].address.to_string(), path);
+        let mut settings = settings(&[]);
+        settings.caller.administrator = false;
+        let plan = container(&declared, &live, &settings);
+        assert_eq!(
+            (plan.steps.len(), &*plan.problems[0].message),
+            (0, &*format!("the {} `{path}` is marked for deletion since 2026-01-31", scope.noun()))
+        );
+    }
 }
 
 /// A project that declares one of everything, as it was when the plan was made, and that plan.
@@ -662,11 +685,6 @@ fn nothing_is_left_to_do_only_where_everything_was_read() {
     assert_eq!(
         replaced(Presence::Moved { to: Some("acme/b".into()) }),
         all("the project `acme/shop` is now `acme/b`")
-    );
-    let since = Some("2026-01-31".to_owned());
-    assert_eq!(
-        replaced(Presence::Deleting { since }),
-        all("the project `acme/shop` is marked for deletion since 2026-01-31")
     );
     let archived = doubts(|live| {
         if let Presence::Here(_, facts) = &mut live.presence {

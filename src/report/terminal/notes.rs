@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::{
     address::Address,
     cause::Cause,
+    desired::Guard,
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Incomplete, Note, Problem, Reason, Refusal},
     plan::{LeftOut, Plan},
@@ -82,7 +83,9 @@ enum Sort {
     ArchivedByHand,
     Archived,
     Closed,
+    UndeclaredFails,
     UnlistedFails,
+    Undeclared,
     Unlisted,
     Protected,
     TakesAlong,
@@ -98,6 +101,8 @@ impl Sort {
             Reason::ArchivedByHand => Self::ArchivedByHand,
             Reason::Archived => Self::Archived,
             Reason::Closed { .. } => Self::Closed,
+            Reason::UndeclaredFails { .. } => Self::UndeclaredFails,
+            Reason::Undeclared { .. } => Self::Undeclared,
             Reason::UnlistedFails => Self::UnlistedFails,
             Reason::Unlisted => Self::Unlisted,
             Reason::Protected { .. } => Self::Protected,
@@ -116,6 +121,8 @@ impl Sort {
             }
             Self::Archived => "archived, as declared; skipped",
             Self::Closed => "closed, as declared; skipped",
+            Self::UndeclaredFails => "projects that no manifest declares: a difference; unchanged",
+            Self::Undeclared => "projects that no manifest declares; unchanged",
             Self::UnlistedFails => "not in any manifest: a difference; unchanged",
             Self::Unlisted => "not in any manifest; unchanged",
             Self::Protected => "protected from changes",
@@ -138,6 +145,9 @@ fn object(note: &Note) -> String {
     let tail = tail(&note.address);
     let about = match &note.reason {
         Reason::Archived | Reason::ArchivedByHand => return String::new(),
+        Reason::Undeclared { state } | Reason::UndeclaredFails { state } => {
+            return state.unwrap_or_default().to_owned();
+        }
         Reason::Unlisted | Reason::UnlistedFails => return tail,
         Reason::Protected { why } | Reason::Closed { why } => why.clone(),
         Reason::TakesAlong { grants_of } => {
@@ -198,7 +208,10 @@ pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
     }
     let full = canvas.style().full;
     let located = sorts.into_values().flat_map(|refusals| match &refusals[..] {
-        [first, others @ ..] if !full && !others.is_empty() => vec![together(first, &refusals)],
+        // What has to be named to be let through is named.
+        [first, others @ ..] if !full && !others.is_empty() && first.guard != Guard::Deletion => {
+            vec![together(first, &refusals)]
+        }
         each => each.iter().map(|refusal| alone(refusal)).collect(),
     });
     diagnostics(canvas, located);

@@ -99,6 +99,7 @@ fn missing(project: &Container) -> Live {
 fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
     let settings = plan::Settings {
         created: Created::default(),
+        moves: Arc::default(),
         caller: Caller { id: 7, username: "alice".into(), administrator: false },
         secrets: Arc::new(Secrets::default()),
         resend: Vec::new(),

@@ -1,0 +1,232 @@
+//! Where declared groups and projects were before they got the path that is declared, and what is
+//! declared at all.
+//!
+//! `previously` names former paths, as somebody remembers them: written before or after a group
+//! above was renamed. Here all of them have one form, as if every group above had its declared path
+//! already. What lives at such a path is told by observing; nothing here depends on that.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::Container;
+use crate::field::Scope;
+
+/// The groups and projects that are declared to have had other paths, those included that a run does
+/// not look at.
+#[derive(Clone, Debug, Default)]
+pub struct Moves {
+    by_path: BTreeMap<String, Move>,
+    /// By a former path in lower case, the declared one of whoever left it, in lower case.
+    left: BTreeMap<String, String>,
+    /// The former paths at which something else is declared, in lower case.
+    declared: BTreeSet<String>,
+    /// The paths of all declared projects in lower case, if somebody asks for those that are not.
+    projects: BTreeSet<String>,
+}
+
+/// A group or project that had other paths.
+#[derive(Clone, Debug)]
+pub struct Move {
+    /// Which of the two.
+    pub scope: Scope,
+    /// The full path as declared.
+    pub path: Arc<str>,
+    /// The former ones, in the order in which they are written.
+    pub former: Vec<Arc<str>>,
+}
+
+impl Moves {
+    /// What `containers` say.
+    pub fn of(containers: &[Container]) -> Self {
+        let mut moved: Vec<_> =
+            containers.iter().filter(|container| !container.life.previously.is_empty()).collect();
+        // What is below a group is told by the group's new path, so that has to be known first.
+        let depth = |path: &str| path.matches('/').count();
+        moved.sort_by_key(|container| {
+            let former = container.life.previously.iter().map(|former| depth(&former.value));
+            (container.scope == Scope::Project, former.min())
+        });
+        let written: BTreeSet<_> =
+            moved.iter().flat_map(|container| container.former()).map(str::to_lowercase).collect();
+        let is_left = |path: &String| !moved.is_empty() && written.contains(path);
+        let declared = containers.iter().map(|container| container.path.to_lowercase());
+        let mut moves = Self { declared: declared.filter(is_left).collect(), ..Self::default() };
+        for container in moved {
+            let path = container.path.clone();
+            let former = container.former().map(|former| moves.canonical(former));
+            let former: Vec<Arc<str>> = former.collect();
+            for former in &former {
+                moves.left.insert(former.to_lowercase(), path.to_lowercase());
+            }
+            let scope = container.scope;
+            moves.by_path.insert(path.to_lowercase(), Move { scope, path, former });
+        }
+        let declared = containers.iter().filter(|container| moves.left(&container.path).is_some());
+        let declared: Vec<_> = declared.map(|container| container.path.to_lowercase()).collect();
+        moves.declared.extend(declared);
+        if containers.iter().any(|container| container.life.undeclared_projects.is_some()) {
+            let projects = containers.iter().filter(|container| container.scope == Scope::Project);
+            moves.projects = projects.map(|project| project.path.to_lowercase()).collect();
+        }
+        moves
+    }
+
+    /// `path` as if every group above had its declared path. What is below a path at which something
+    /// is declared is below that.
+    fn canonical(&self, path: &str) -> Arc<str> {
+        let (mut path, mut settled) = (path.to_owned(), 0);
+        let new_path = |group: String| {
+            let new = self.by_path.get(self.left.get(&group)?)?;
+            (new.scope == Scope::Group && !self.declared.contains(&group)).then(|| new.path.clone())
+        };
+        while let Some(end) = path[settled..].find('/').map(|at| settled + at) {
+            settled = match new_path(path[..end].to_lowercase()) {
+                Some(new) => {
+                    path.replace_range(..end, &new);
+                    new.len() + 1
+                }
+                None => end + 1,
+            };
+        }
+        path.into()
+    }
+
+    /// Whether nothing is declared to have had another path.
+    pub fn is_empty(&self) -> bool {
+        self.by_path.is_empty()
+    }
+
+    /// Whether a manifest declares the project that is at `path`, where that is its former path too.
+    pub fn declare_project(&self, path: &str) -> bool {
+        let path = self.canonical(path);
+        let left = || self.left(&path).is_some_and(|project| project.scope == Scope::Project);
+        self.projects.contains(&path.to_lowercase()) || left()
+    }
+
+    /// What is declared at `path`, if it had other paths.
+    pub fn at(&self, path: &str) -> Option<&Move> {
+        self.by_path.get(&path.to_lowercase())
+    }
+
+    /// The nearest group above `path` that had other paths.
+    pub fn above(&self, path: &str) -> Option<&Move> {
+        if self.is_empty() {
+            return None;
+        }
+        let path = path.to_lowercase();
+        let ends: Vec<_> = path.match_indices('/').map(|(at, _)| at).collect();
+        let groups = ends.into_iter().rev().filter_map(|end| self.by_path.get(&path[..end]));
+        groups.into_iter().find(|group| group.scope == Scope::Group)
+    }
+
+    /// What was at `path` and is declared to be elsewhere.
+    pub fn left(&self, path: &str) -> Option<&Move> {
+        self.by_path.get(self.left.get(&path.to_lowercase())?)
+    }
+
+    /// Whether something is declared at a path that something else has left.
+    pub fn is_declared(&self, former: &str) -> bool {
+        self.declared.contains(&former.to_lowercase())
+    }
+
+    /// Whether it takes more than a look at `path` to find what is declared there.
+    pub fn concern(&self, path: &str) -> bool {
+        self.at(path).is_some() || self.left(path).is_some() || self.above(path).is_some()
+    }
+
+    /// Something of which it cannot be told where it is without knowing where it is: the paths of
+    /// its circle, if there is one.
+    pub fn circle(&self) -> Option<Vec<&Arc<str>>> {
+        let mut settled = BTreeSet::new();
+        self.by_path
+            .values()
+            .find_map(|start| self.circle_from(start, &mut Vec::new(), &mut settled))
+    }
+
+    fn circle_from<'m>(
+        &'m self,
+        from: &'m Move,
+        way: &mut Vec<&'m Arc<str>>,
+        settled: &mut BTreeSet<&'m Arc<str>>,
+    ) -> Option<Vec<&'m Arc<str>>> {
+        if let Some(at) = way.iter().position(|path| **path == from.path) {
+            return Some(way[at..].to_vec());
+        }
+        if settled.contains(&from.path) {
+            return None;
+        }
+        way.push(&from.path);
+        let groups = std::iter::once(&from.path).chain(&from.former);
+        let groups = groups.filter_map(|path| self.above(path));
+        let needed: Vec<_> = groups.chain(self.left(&from.path)).collect();
+        let circle = needed.into_iter().find_map(|other| self.circle_from(other, way, settled));
+        way.pop();
+        settled.insert(&from.path);
+        circle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        desired::{Unlisted, testing},
+        value::Json,
+    };
+
+    /// Groups, and projects that start with `:`, each with its former paths.
+    fn moves(declared: &[(&str, &[&str])]) -> Moves {
+        let container = |(path, former): &(&str, &[&str])| {
+            let scope = if path.starts_with(':') { Scope::Project } else { Scope::Group };
+            let path = path.trim_start_matches(':');
+            let mut container = testing::container(scope, path, &Json::Null, Unlisted::Report);
+            container.life.previously = former.iter().map(|path| testing::former(path)).collect();
+            container
+        };
+        Moves::of(&declared.iter().map(container).collect::<Vec<_>>())
+    }
+
+    fn former(moves: &Moves, path: &str) -> Vec<String> {
+        moves.at(path).unwrap().former.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn former_paths_have_one_form_however_they_are_remembered() {
+        for written in ["old/x/p", "new/x/p", "new/g/p", "OLD/x/p"] {
+            let moves = moves(&[
+                (":new/g/q", &[written]),
+                ("new/g", &["old/x"]),
+                ("new", &["old"]),
+                ("other", &[]),
+            ]);
+            assert_eq!(former(&moves, "new/g"), ["new/x"]);
+            assert_eq!(former(&moves, "new/g/q"), ["new/g/p"], "{written}");
+            assert_eq!(&*moves.above("New/g/a/b").unwrap().path, "new/g");
+            assert_eq!(&*moves.left("NEW/g/P").unwrap().path, "new/g/q");
+            assert!(moves.concern("new/other") && !moves.concern("other/x"));
+            assert!(moves.circle().is_none());
+        }
+    }
+
+    #[test]
+    fn what_is_declared_at_a_former_path_keeps_what_is_below() {
+        let moves = moves(&[("b", &["a"]), ("a", &["z"]), (":c/p", &["a/p"])]);
+        assert_eq!(former(&moves, "c/p"), ["a/p"]);
+        assert_eq!(&*moves.left("a").unwrap().path, "b");
+    }
+
+    #[test]
+    fn a_circle_is_found() {
+        let circle = |declared: &[(&str, &[&str])]| {
+            moves(declared).circle().map(|way| way.into_iter().map(ToString::to_string).collect())
+        };
+        let none: Option<Vec<String>> = None;
+        assert_eq!(circle(&[("b", &["a"]), ("c", &["b"]), ("d", &["c"])]), none);
+        let swap = circle(&[("a", &["b"]), ("b", &["a"])]);
+        assert_eq!(swap.unwrap(), ["a", "b"]);
+        let inside = circle(&[("x/a", &["y/a"]), ("x", &["x/a/y"])]);
+        assert!(inside.is_some());
+    }
+}

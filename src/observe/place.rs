@@ -1,0 +1,258 @@
+//! Where groups and projects are that are declared to have had other paths, and what is below such
+//! groups.
+//!
+//! A declared path is translated into the one at which the thing is now: below a group that this
+//! run renames, that is below the group's former path. A project that has left a path is found
+//! through the service's redirect; the service forgets former paths of groups at once (beyond:
+//! groups, A.6). And which projects are below a group, whether somebody declares them or not.
+
+use std::{borrow::Cow, sync::Arc};
+
+use futures_util::FutureExt as _;
+
+use super::{
+    Observer, ends_everything,
+    find::{Found, Seen},
+};
+use crate::{
+    api::ApiError,
+    cause::Cause,
+    desired::{Container, Move},
+    field::Scope,
+    kind::{Former, Target},
+    kinds,
+    level::MAINTAINER,
+    live::{Presence, Project},
+    operation::{self, Wanted},
+    page::Rows,
+    value::Json,
+};
+
+impl Observer {
+    /// Where what is declared at `path` is if it is in its group and has no former path of its own.
+    pub(super) async fn live_path(&self, path: &str) -> Result<String, ApiError> {
+        let Some(group) = self.moves.above(path) else { return Ok(path.to_owned()) };
+        // One group may be below another one.
+        let look = async || self.place(group).boxed_local().await;
+        let place = self.places.of(&group.path.to_lowercase(), look).await?;
+        Ok(format!("{place}{}", &path[group.path.len()..]))
+    }
+
+    /// Where the group is that is declared at `path`, if it had other paths or not.
+    pub(super) async fn live_group_path(&self, path: &str) -> Result<String, ApiError> {
+        // It is what is above anything in it.
+        let within = self.live_path(&format!("{path}/-")).await?;
+        Ok(within.strip_suffix("/-").unwrap_or(path).to_owned())
+    }
+
+    /// Where a group is that had other paths.
+    async fn place(&self, group: &Move) -> Result<String, ApiError> {
+        let home = self.live_path(&group.path).await?;
+        if self.leaver(&group.path).await?.is_none() && self.is_there(group.scope, &home).await? {
+            return Ok(home);
+        }
+        for former in &group.former {
+            let former = self.live_path(former).await?;
+            if self.is_there(group.scope, &former).await? {
+                return Ok(former);
+            }
+        }
+        Ok(home)
+    }
+
+    /// The declared path of what has to leave `path` before it is free for what is declared there.
+    /// It has left if it, and whatever had its path before, is where it is declared.
+    async fn leaver(&self, path: &str) -> Result<Option<Arc<str>>, ApiError> {
+        let first = self.moves.left(path);
+        let mut next = first;
+        while let Some(other) = next {
+            let home = self.live_path(&other.path).await?;
+            if !self.is_there(other.scope, &home).await? {
+                return Ok(first.map(|first| first.path.clone()));
+            }
+            next = self.moves.left(&other.path);
+        }
+        Ok(None)
+    }
+
+    /// Whether a group or project has this very path.
+    async fn is_there(&self, scope: Scope, path: &str) -> Result<bool, ApiError> {
+        let (_, itself) = kinds::container(scope);
+        match self.client.get_known((itself.get)(path), &["id", itself.path]).await {
+            Ok(answer) => {
+                let live = answer.body.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+                Ok(live.to_lowercase() == path.to_lowercase())
+            }
+            Err(error) if error.is_moved() || error.is_missing(scope) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Finds a container at its declared path or at a former one.
+    pub(super) async fn find_moved(&self, container: &Container) -> Result<Found, ApiError> {
+        let found = self.look_around(container).await?;
+        if matches!(found, Found::Here(_)) || self.moves.above(&container.path).is_none() {
+            return Ok(found);
+        }
+        // The group above may have been moved since somebody looked for it.
+        self.places.clear();
+        self.look_around(container).await
+    }
+
+    async fn look_around(&self, container: &Container) -> Result<Found, ApiError> {
+        let home = self.live_path(&container.path).await?;
+        let follows = self.leaver(&container.path).await?;
+        let at_home = match follows {
+            None => self.read_at(container, &home).await?,
+            Some(_) => Found::Not(self.missing(container).await?),
+        };
+        let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
+        let at_home = match at_home {
+            Found::Here(seen) => {
+                return Ok(match self.left_behind(former).await? {
+                    Some(other) => Found::Not(Presence::Twice { other }),
+                    None => Found::Here(seen),
+                });
+            }
+            Found::Not(presence) => presence,
+        };
+        for former in former {
+            let at = self.live_path(former).await?;
+            match self.read_former(container, &at, &home).await? {
+                Found::Here(seen) => {
+                    return self.moving(container, seen, &home, follows).await.map(Found::Here);
+                }
+                Found::Not(Presence::Missing(_)) => {}
+                // Nobody else can say of a namespace that it is not there.
+                Found::Not(Presence::NoNamespace(_)) if self.caller.administrator => {}
+                other @ Found::Not(_) => return Ok(other),
+            }
+        }
+        Ok(Found::Not(match (at_home, parent(&container.path)) {
+            (Presence::Missing(target), _) => Presence::Missing(Target { follows, ..target }),
+            (Presence::NoNamespace(_), Some(group)) => Presence::NoNamespace(group.to_owned()),
+            (other, _) => other,
+        }))
+    }
+
+    /// What is at a former path, or halfway from there to `home`: the name and the namespace change
+    /// one after the other.
+    async fn read_former(
+        &self,
+        container: &Container,
+        former: &str,
+        home: &str,
+    ) -> Result<Found, ApiError> {
+        let found = self.read_at(container, former).await?;
+        let halfway = halfway(former, home);
+        match found {
+            Found::Not(Presence::Moved { to: Some(to) })
+                if halfway.iter().any(|path| path.to_lowercase() == to.to_lowercase()) =>
+            {
+                self.read_at(container, &to).await
+            }
+            // Of a group nothing tells that it was at the former path.
+            Found::Not(Presence::Missing(target)) if container.scope == Scope::Group => {
+                for path in halfway {
+                    if self.moves.left(&path).is_none()
+                        && self.is_there(Scope::Group, &path).await?
+                    {
+                        return Ok(Found::Not(Presence::Halfway { from: former.into(), at: path }));
+                    }
+                }
+                Ok(Found::Not(Presence::Missing(target)))
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// The former path at which something is although what had it is where it is declared; what is
+    /// declared there as well is no mistake.
+    async fn left_behind(&self, former: &[Arc<str>]) -> Result<Option<String>, ApiError> {
+        for former in former.iter().filter(|former| !self.moves.is_declared(former)) {
+            let path = self.live_path(former).await?;
+            for scope in Scope::ALL {
+                if self.is_there(scope, &path).await? {
+                    return Ok(Some(path));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The projects of the group `target` at `path`, and of its subgroups, to somebody with this
+    /// `level` of access there.
+    pub(super) async fn projects_below(
+        &self,
+        target: &Target,
+        path: &str,
+        level: Option<u8>,
+    ) -> Result<Result<Vec<Project>, Cause>, ApiError> {
+        if !self.caller.administrator && level < Some(MAINTAINER) {
+            let why = "the token's role is below Maintainer, so the list may be incomplete";
+            return Ok(Err(Cause::new(why)));
+        }
+        let (_, itself) = kinds::container(Scope::Project);
+        let wanted = Wanted::keys(itself.looked_at.iter().map(|key| Cow::Borrowed(*key)));
+        let list = operation::GROUP_PROJECTS.request().arg("id", target.id());
+        let list = list.query("include_subgroups", true).query("with_shared", false);
+        let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted);
+        let rows = Rows::with_id(&["path_with_namespace"]);
+        let below = format!("{}/", path.to_lowercase());
+        match self.client.list_known(list, rows).await {
+            Ok(projects) => Ok(Ok(projects
+                .iter()
+                .map(|raw| {
+                    let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+                    Project { path: path.into(), facts: (itself.facts)(raw) }
+                })
+                // What is only shared with the group is elsewhere.
+                .filter(|project| project.path.to_lowercase().starts_with(&below))
+                .collect())),
+            Err(error) if ends_everything(&error) => Err(error),
+            Err(error) => Ok(Err(Cause::from(&error))),
+        }
+    }
+
+    /// `seen` with what has to change so that it gets from where it is to `home`.
+    async fn moving(
+        &self,
+        container: &Container,
+        mut seen: Seen,
+        home: &str,
+        follows: Option<Arc<str>>,
+    ) -> Result<Seen, ApiError> {
+        let at = seen.at.to_lowercase();
+        let home = home.to_lowercase();
+        let transfers = parent(&at) != parent(&home);
+        seen.target.former = Some(Former {
+            path: seen.at.as_str().into(),
+            renames: name(&at) != name(&home),
+            transfers,
+        });
+        seen.target.follows = follows;
+        if transfers && let Some(namespace) = parent(&container.path) {
+            seen.target.namespace = self.namespace(namespace).await?;
+        }
+        Ok(seen)
+    }
+}
+
+/// The paths between `former` and `home`, if the name and the namespace both change.
+fn halfway(former: &str, home: &str) -> Vec<String> {
+    if name(former) == name(home) || parent(former) == parent(home) {
+        return Vec::new();
+    }
+    let in_namespace = |path: &str, name: &str| {
+        parent(path).map_or_else(|| name.to_owned(), |parent| format!("{parent}/{name}"))
+    };
+    vec![in_namespace(former, name(home)), in_namespace(home, name(former))]
+}
+
+fn parent(path: &str) -> Option<&str> {
+    path.rsplit_once('/').map(|(parent, _)| parent)
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}

@@ -1,0 +1,213 @@
+//! What becomes of a container as a whole: it moves, is deleted, or is restored; and what is below it
+//! without being declared.
+
+use super::{
+    ContainerPlan,
+    container::{Planning, missing, missing_namespace},
+    guard,
+};
+use crate::{
+    address::Address,
+    cause::Cause,
+    desired::{Container, Unlisted},
+    diff::{self, Action, Change, Incomplete, Note, Problem, Reason, Shown, Step},
+    field::Scope,
+    kind::{
+        Capability, Effect, Facts, Former, Job, Namespace, NamespaceOwner, Target,
+        calls::{Act, Turn},
+    },
+    kinds,
+    origin::Origin,
+    text::escape,
+};
+
+impl Planning<'_> {
+    /// It gets from where it is to where it is declared.
+    pub(super) fn relocation(&self, former: &Former) -> Result<Step, Box<Problem>> {
+        let mut target = self.context.target.clone();
+        if let Some((group, _)) = target.path.rsplit_once('/')
+            && former.transfers
+            && target.namespace.is_none()
+        {
+            let Some(id) = self.settings.created.id(group) else {
+                let problem = missing_namespace(self.declared, self.address, group);
+                return Err(Box::new(problem));
+            };
+            target.namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
+        }
+        let path = self.change("path", &former.path, &self.declared.path, &self.declared.origin);
+        let step = self.turn(Turn::Move(former), &target, former_origin(self.declared), path)?;
+        let transfers = Effect::Transfers { from: former.path.clone() };
+        let effects = std::iter::once(Effect::Provides(Capability::InPlace))
+            .chain(former.transfers.then_some(transfers))
+            .chain(self.follows());
+        Ok(Step { effects: effects.collect(), ..step })
+    }
+
+    /// What has to leave the path first that a step gives to the container.
+    pub(super) fn follows(&self) -> Option<Effect> {
+        self.context.target.follows.clone().map(Effect::Follows)
+    }
+
+    /// It stays although it was marked for deletion `since` a day.
+    pub(super) fn restoration(&self, since: Option<&str>) -> Result<Step, Box<Problem>> {
+        let marked = since.map_or_else(String::new, |day| format!(" since {day}"));
+        let marked = format!("marked for deletion{marked}");
+        let state = self.declared.life.state.as_ref();
+        let origin = state.map_or(&self.declared.origin, |state| &state.origin);
+        let state = self.change("state", &marked, "present", origin);
+        let step = self.turn(Turn::Restore, self.context.target, origin, state)?;
+        Ok(Step { effects: vec![Effect::Provides(Capability::Exists)], ..step })
+    }
+
+    /// It is to be gone, and is there.
+    pub(super) fn absent(&self, facts: &Facts, plan: &mut ContainerPlan) {
+        let Some(origin) = self.declared.life.absent().filter(|_| facts.deleting.is_none()) else {
+            return;
+        };
+        let state = self.change("state", "present", "absent", origin);
+        match self.turn(Turn::Delete, self.context.target, origin, state) {
+            Ok(step) => {
+                let step = Step { action: Action::Delete, ..step };
+                plan.findings.refusals.push(guard::deletion(&step));
+                plan.findings.steps.push(step);
+            }
+            Err(problem) => plan.close(*problem),
+        }
+    }
+
+    /// Names the projects below the group that nobody declares.
+    pub(super) fn undeclared_projects(&self, plan: &mut ContainerPlan) {
+        let Some(policy) = &self.declared.life.undeclared_projects else { return };
+        let unread = Err(Cause::new("not read"));
+        let projects = match self.live.projects.as_ref().unwrap_or(&unread) {
+            Ok(projects) => projects,
+            Err(reason) => {
+                let address = self.address.section("undeclared_projects");
+                plan.findings.incomplete.push(Incomplete { address, reason: reason.clone() });
+                return;
+            }
+        };
+        let undeclared =
+            projects.iter().filter(|project| !self.settings.moves.declare_project(&project.path));
+        plan.findings.notes.extend(undeclared.map(|project| {
+            let is_marked = project.facts.deleting.is_some();
+            let state = match project.facts.archived {
+                _ if is_marked => Some("marked for deletion"),
+                true => Some("archived"),
+                false => None,
+            };
+            let reason = if policy.value == Unlisted::Fail {
+                Reason::UndeclaredFails { state }
+            } else {
+                Reason::Undeclared { state }
+            };
+            let address = Address::container(project.path.clone());
+            let origin = Some(policy.origin.clone());
+            Note { address, reason, fields: Vec::new(), origin }
+        }));
+    }
+
+    fn change(&self, field: &str, before: &str, after: &str, origin: &Origin) -> Change {
+        Change {
+            field: field.to_owned(),
+            before: Shown::Value(before.into()),
+            after: Shown::Value(after.into()),
+            origin: Some(origin.clone()),
+        }
+    }
+
+    /// The step of one change of the container itself.
+    fn turn(
+        &self,
+        turn: Turn<'_>,
+        target: &Target,
+        origin: &Origin,
+        change: Change,
+    ) -> Result<Step, Box<Problem>> {
+        let (section, _) = kinds::container(self.declared.scope);
+        let names = self.context.names;
+        let job = Job { is_alone: true, section, target, names, act: Act::Itself(turn) };
+        let sends = section.rules.calls(&job).map_err(|unable| {
+            let problem = diff::problem(unable, self.address, |_| origin.clone());
+            Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
+        })?;
+        let (scope, address) = (self.declared.scope, self.address.clone());
+        Ok(Step::new(scope, address, Action::Update, origin.clone(), vec![change], sends))
+    }
+}
+
+/// Where it is written that a container was elsewhere.
+fn former_origin(declared: &Container) -> &Origin {
+    declared.life.previously.first().map_or(&declared.origin, |former| &former.origin)
+}
+
+pub(super) fn twice(declared: &Container, address: &Address, other: &str) -> Problem {
+    let noun = declared.scope.noun();
+    let other = escape(other);
+    Problem {
+        address: address.clone(),
+        code: "previously",
+        message: format!(
+            "`{}` exists, and so does `{other}`, where the {noun} is declared to have been before",
+            address.path
+        ),
+        help: Some(format!(
+            "take `{other}` out of `previously`, or give one of the two another path by hand"
+        )),
+        origin: former_origin(declared).clone(),
+    }
+}
+
+pub(super) fn halfway(declared: &Container, address: &Address, from: &str, at: &str) -> Problem {
+    let noun = declared.scope.noun();
+    let (from, at) = (escape(from), escape(at));
+    Problem {
+        address: address.clone(),
+        code: "previously",
+        message: format!(
+            "neither `{}` nor `{from}` exists, but `{at}` does, as if a run had ended between renaming and moving the {noun}",
+            address.path
+        ),
+        help: Some(format!(
+            "if it is this {noun}, write `previously: [{at}]`; if not, take `previously` away"
+        )),
+        origin: former_origin(declared).clone(),
+    }
+}
+
+pub(super) fn closed_to_moves(declared: &Container, address: &Address, from: &str) -> Problem {
+    Problem {
+        address: address.clone(),
+        code: "archived",
+        message: format!(
+            "the {} is archived at `{}`, and cannot be moved while it is",
+            declared.scope.noun(),
+            escape(from)
+        ),
+        help: Some("write `archived: false`, and archive it again when it has moved".to_owned()),
+        origin: declared.origin.clone(),
+    }
+}
+
+pub(super) fn deleting(declared: &Container, address: &Address, since: Option<&str>) -> Problem {
+    let since = since.map_or_else(String::new, |day| format!(" since {}", escape(day)));
+    let (code, restore) = match declared.scope {
+        Scope::Group => ("deleting-group", "restore it".to_owned()),
+        Scope::Project => (
+            "deleting-project",
+            format!("restore it with `undrift call project-restore id={}`", address.path),
+        ),
+    };
+    Problem {
+        address: address.clone(),
+        code,
+        message: format!(
+            "the {} `{}` is marked for deletion{since}",
+            declared.scope.noun(),
+            address.path
+        ),
+        help: Some(format!("{restore}, or remove its manifest")),
+        origin: declared.origin.clone(),
+    }
+}

@@ -1,0 +1,237 @@
+//! Projects and groups that are deleted and restored, and projects that nobody declares.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use undrift::sandbox::{Fault, Misfortune, Profile};
+
+use crate::world::{World, project, seed};
+
+fn absent(path: &str) -> Json {
+    project(path, json!({"state": "absent"}))
+}
+
+fn shop() -> Json {
+    json!({"path": "acme/shop", "variables": [{"key": "A", "value": "old"}]})
+}
+
+/// Whether deletion waits, or is done at once.
+fn profiles() -> [Profile; 2] {
+    [Profile { deletion_delay: Some(7), ..Profile::default() }, Profile::default()]
+}
+
+/// How often the project was deleted.
+fn deletions(world: &World) -> usize {
+    world.writes().iter().filter(|call| call.starts_with("DELETE /api/v4/projects/")).count()
+}
+
+#[tokio::test]
+async fn a_project_is_deleted_once_and_only_by_name() {
+    for profile in profiles() {
+        for trusts in [Duration::ZERO, Duration::from_secs(60)] {
+            let mut world = World::new(profile.clone(), seed(&[shop()])).await;
+            world.trusts = trusts;
+            world.declare(&[absent("acme/shop")]);
+            // A glob is for entries, not for this.
+            for (acknowledged, is_let_through) in [
+                (None, false),
+                (Some("deletion:acme/*"), false),
+                (Some("deletion:ACME/shop"), true),
+            ] {
+                world.acknowledged = acknowledged.into_iter().collect();
+                let plan = world.plan().await;
+                assert_eq!(plan.refusals.is_empty(), is_let_through, "{acknowledged:?}");
+                assert_eq!(plan.counts().delete, 1);
+            }
+            world.converge("deleted").await;
+            world.converge("still deleted").await;
+            assert_eq!(deletions(&world), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_never_there_is_absent() {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    world.declare(&[absent("acme/gone"), absent("gone/too")]);
+    world.converge("nothing").await;
+    assert_eq!(deletions(&world), 0);
+}
+
+#[tokio::test]
+async fn a_deletion_whose_answer_was_lost_is_not_repeated() {
+    for profile in profiles() {
+        for (what, tries) in [
+            (Misfortune::CommitThenDrop, 1),
+            (Misfortune::StatusAfter(502), 1),
+            (Misfortune::EmptyBody, 1),
+            (Misfortune::DropBefore, 2),
+        ] {
+            let mut world = World::new(profile.clone(), seed(&[shop()])).await;
+            world.acknowledged = vec!["deletion:acme/shop"];
+            world.declare(&[absent("acme/shop")]);
+            world.sandbox.add_fault(Fault {
+                method: Some("DELETE".parse().unwrap()),
+                path_contains: "/projects/".to_owned(),
+                nth: 1,
+                what: what.clone(),
+            });
+            let applied = world.apply().await.applied.unwrap();
+            assert_eq!(applied.is_complete(), tries == 1, "{what:?}: {applied:#?}");
+            assert_eq!(deletions(&world), 1, "{what:?}");
+            // Whoever runs it again asks anew.
+            world.converge(&format!("{what:?}")).await;
+            assert_eq!(deletions(&world), tries, "{what:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_marked_for_deletion_is_restored_and_then_as_declared() {
+    let profile = || Profile { deletion_delay: Some(7), ..Profile::default() };
+    for trusts in [Duration::ZERO, Duration::from_secs(60)] {
+        for lost in [None, Some(Misfortune::CommitThenDrop)] {
+            let mut world = World::new(profile(), seed(&[shop()])).await;
+            world.trusts = trusts;
+            world.call("DELETE", "/projects/acme%2Fshop", None).await;
+            world.call("POST", "/groups", Some(json!({"name": "team", "path": "team"}))).await;
+            world.call("DELETE", "/groups/team", None).await;
+            world.declare(&[
+                project(
+                    "acme/shop",
+                    json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "new"}]}),
+                ),
+                json!({"kind": "Group", "path": "team", "settings": {"description": "new"}}),
+            ]);
+            if let Some(what) = lost.clone() {
+                world.sandbox.add_fault(Fault {
+                    method: Some("POST".parse().unwrap()),
+                    path_contains: "/restore".to_owned(),
+                    nth: 1,
+                    what,
+                });
+            }
+            let plan = world.converge("restored").await;
+            let steps: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
+            assert_eq!(
+                steps,
+                [
+                    "acme/shop",
+                    "acme/shop#settings",
+                    "acme/shop#variables/A@*",
+                    "team",
+                    "team#settings"
+                ]
+            );
+            let live = world.get("/projects/acme%2Fshop").await;
+            assert_eq!(
+                (live["marked_for_deletion_on"].is_null(), &live["description"]),
+                (true, &json!("new"))
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_marked_for_deletion_after_the_plan_is_left_alone() {
+    let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
+    let world = World::new(profile, seed(&[shop()])).await;
+    world.declare(&[project("acme/shop", json!({"variables": [{"key": "A", "value": "new"}]}))]);
+    let delete =
+        async |world: &World| drop(world.call("DELETE", "/projects/acme%2Fshop", None).await);
+    let outcome = world.apply_between(delete).await.unwrap();
+    assert!(!outcome.applied.unwrap().is_complete());
+    assert!(world.writes().iter().all(|call| !call.starts_with("PUT")), "{:?}", world.writes());
+}
+
+/// Groups with projects in every state; one of them is declared.
+async fn inhabited(policy: &str, more: &[Json]) -> World {
+    let mut seed = seed(&[
+        json!({"path": "acme/declared"}),
+        json!({"path": "acme/plain"}),
+        json!({"path": "acme/sub/old", "archived": true}),
+        json!({"path": "acme/sub/going"}),
+        json!({"path": "other/shared"}),
+    ]);
+    let groups = seed["groups"].as_array_mut().unwrap();
+    groups.extend([json!({"path": "acme/sub"}), json!({"path": "other", "visibility": "public"})]);
+    let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
+    let world = World::new(profile, seed).await;
+    world.call("DELETE", "/projects/acme%2Fsub%2Fgoing", None).await;
+    let share = json!({"group_id": world.get("/groups/acme").await["id"], "group_access": 30});
+    world.call("POST", "/projects/other%2Fshared/share", Some(share)).await;
+    let mut documents = vec![
+        json!({"kind": "Group", "path": "acme", "undeclared_projects": policy}),
+        project("acme/declared", json!({})),
+    ];
+    documents.extend_from_slice(more);
+    world.declare(&documents);
+    world
+}
+
+/// The projects of notes, with what is said of each.
+fn noted(plan: &undrift::plan::Plan) -> Vec<String> {
+    use undrift::diff::Reason;
+    let said = |reason: &Reason| match reason {
+        Reason::Undeclared { state } => format!("undeclared {}", state.unwrap_or_default()),
+        Reason::UndeclaredFails { state } => format!("fails {}", state.unwrap_or_default()),
+        other => format!("{other:?}"),
+    };
+    plan.notes.iter().map(|note| format!("{} {}", note.address, said(&note.reason))).collect()
+}
+
+#[tokio::test]
+async fn projects_that_nobody_declares_are_named_as_what_they_are() {
+    let world = inhabited("report", &[]).await;
+    let plan = world.converge("reported").await;
+    assert_eq!(
+        noted(&plan),
+        [
+            "acme/plain undeclared ",
+            "acme/sub/going undeclared marked for deletion",
+            "acme/sub/old undeclared archived"
+        ]
+    );
+    assert!(!plan.differs(false) && plan.differs(true));
+    assert_eq!(plan.unlisted(), 3);
+    let plan = inhabited("fail", &[project("acme/Plain", json!({}))]).await.plan().await;
+    assert_eq!(
+        noted(&plan),
+        ["acme/sub/going fails marked for deletion", "acme/sub/old fails archived"]
+    );
+    assert!(plan.differs(false) && plan.steps.is_empty());
+    let world = inhabited("ignore", &[]).await;
+    assert_eq!(noted(&world.plan().await), [] as [&str; 0]);
+    assert!(world.requests().iter().all(|request| !request.contains("with_shared")));
+}
+
+/// What is declared at a path that it has not got yet is no stranger where it is.
+#[tokio::test]
+async fn a_project_that_moves_is_declared_where_it_is() {
+    let moved = project("acme/moved", json!({"previously": ["acme/plain"]}));
+    let sub = json!({"kind": "Group", "path": "acme/below", "previously": ["acme/sub"]});
+    let below = project("acme/below/old", json!({"archived": true}));
+    let world = inhabited("report", &[moved, sub, below]).await;
+    assert_eq!(noted(&world.plan().await)[..1], ["acme/below/old Archived"]);
+    let plan = world.converge("moved").await;
+    assert_eq!(
+        noted(&plan),
+        ["acme/below/old Archived", "acme/sub/going undeclared marked for deletion"]
+    );
+}
+
+#[tokio::test]
+async fn a_list_that_may_lack_some_is_incomplete() {
+    let world = inhabited("fail", &[]).await;
+    let fault = Fault {
+        method: Some("GET".parse().unwrap()),
+        path_contains: "/projects?include_subgroups=true&with_shared".to_owned(),
+        nth: 1,
+        what: Misfortune::StatusBefore(403),
+    };
+    world.sandbox.add_fault(fault);
+    let plan = world.plan().await;
+    let incomplete: Vec<_> =
+        plan.incomplete.iter().map(|scope| scope.address.to_string()).collect();
+    assert_eq!((incomplete, noted(&plan)), (vec!["acme#undeclared_projects".to_owned()], vec![]));
+}

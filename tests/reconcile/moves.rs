@@ -1,0 +1,414 @@
+//! Groups and projects that get another path.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use undrift::sandbox::{Fault, Misfortune, Profile};
+
+use crate::world::{World, project, seed};
+
+fn group(path: &str, body: Json) -> Json {
+    let mut document = project(path, body);
+    document["kind"] = "Group".into();
+    document
+}
+
+/// Groups `acme` and `other`, the latter with a member of its own, and `projects`.
+fn two_groups(projects: &[Json]) -> Json {
+    let mut seed = seed(projects);
+    let members =
+        json!([{"user": "root", "access_level": 50}, {"user": "dave", "access_level": 30}]);
+    let other = json!({"path": "other", "visibility": "internal", "members": members});
+    seed["groups"].as_array_mut().unwrap().push(other);
+    seed
+}
+
+fn old(path: &str) -> Json {
+    json!({
+        "path": path,
+        "settings": {"description": "as it was"},
+        "variables": [{"key": "KEEP", "value": "x"}, {"key": "CHANGE", "value": "old"}],
+    })
+}
+
+/// What is declared of what was at `former`.
+fn moved(path: &str, former: &str) -> Json {
+    project(
+        path,
+        json!({
+            "previously": [former],
+            "settings": {"description": "as it is"},
+            "variables": [{"key": "CHANGE", "value": "new"}, {"key": "ADD", "value": "x"}],
+        }),
+    )
+}
+
+/// The id of what has this very path.
+async fn id_at(world: &World, path: &str) -> Option<u64> {
+    let kind = if path.contains('/') { "projects" } else { "groups" };
+    let found = world.get(&format!("/{kind}/{}", path.replace('/', "%2F"))).await;
+    let is_it = found["path_with_namespace"] == path || found["full_path"] == path;
+    found["id"].as_u64().filter(|_| is_it)
+}
+
+/// The calls that are about `noun` itself, without its id.
+fn moves(world: &World) -> Vec<String> {
+    let is_move = |call: &String| call.ends_with("/transfer") || call.split('/').count() == 5;
+    let writes = world.writes().into_iter().filter(is_move);
+    writes.map(|call| call.chars().filter(|c| !c.is_ascii_digit()).collect()).collect()
+}
+
+const EDIT: &str = "PUT /api/v/projects/";
+const TRANSFER: &str = "PUT /api/v/projects//transfer";
+
+#[tokio::test]
+async fn a_project_is_renamed_moved_or_both() {
+    let cases: [(&str, &[&str], bool); 3] = [
+        ("acme/store", &[EDIT, EDIT], false),
+        ("other/shop", &[TRANSFER, EDIT], true),
+        ("other/store", &[EDIT, TRANSFER, EDIT], true),
+    ];
+    let dialect = Profile { former_paths_answer: true, ..Profile::default() };
+    for profile in [Profile::default(), dialect] {
+        for (path, calls, transfers) in cases {
+            for trusts in [Duration::ZERO, Duration::from_secs(60)] {
+                let mut world = World::new(profile.clone(), two_groups(&[old("acme/shop")])).await;
+                world.trusts = trusts;
+                let id = id_at(&world, "acme/shop").await;
+                world.declare(&[moved(path, "acme/shop")]);
+                if transfers {
+                    let plan = world.plan().await;
+                    let [refusal] = &plan.refusals[..] else { panic!("{:?}", plan.refusals) };
+                    assert_eq!(refusal.acknowledgement, format!("transfer:{path}"));
+                    assert_eq!(
+                        refusal.reason,
+                        "would move it from acme to other: 1 user would inherit more access, \
+                         0 users less, and the variables that it inherits change"
+                    );
+                    world.acknowledged = vec!["transfer:other/*"];
+                }
+                let plan = world.converge(path).await;
+                let first = &plan.steps[0];
+                assert_eq!(first.address.to_string(), path);
+                assert_eq!(moves(&world), calls, "{path}");
+                assert_eq!(id_at(&world, path).await, id);
+                let keys = world.get(&format!("/projects/{}/variables", id.unwrap())).await;
+                assert_eq!(keys.as_array().unwrap().len(), 3);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_narrowed_is_so_before_it_moves_and_what_is_widened_after() {
+    let mut world = World::new(Profile::default(), seed(&[])).await;
+    world.acknowledged = vec!["transfer:**", "visibility:**"];
+    let shop = |path: &str, former: Option<&str>, visibility: &str| {
+        let mut shop =
+            project(path, json!({"create": true, "settings": {"visibility": visibility}}));
+        if let Some(former) = former {
+            shop["previously"] = json!([former]);
+        }
+        shop
+    };
+    let hidden = group("hidden", json!({"create": true, "settings": {"visibility": "private"}}));
+    world.declare(&[shop("acme/shop", None, "public")]);
+    world.converge("public").await;
+    world.declare(&[hidden.clone(), shop("hidden/shop", Some("acme/shop"), "private")]);
+    let plan = world.converge("into a private group that is created").await;
+    let steps: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
+    assert_eq!(steps, ["hidden", "hidden/shop#settings", "hidden/shop"]);
+    world.declare(&[hidden, shop("acme/shop", Some("hidden/shop"), "public")]);
+    world.converge("back").await;
+    assert_eq!(world.get("/projects/acme%2Fshop").await["visibility"], "public");
+}
+
+#[tokio::test]
+async fn what_is_archived_is_brought_back_before_it_moves() {
+    let mut shop = old("acme/shop");
+    shop["archived"] = true.into();
+    let mut world = World::new(Profile::default(), two_groups(&[shop])).await;
+    world.acknowledged = vec!["transfer:**"];
+    let mut document = moved("other/shop", "acme/shop");
+    world.declare(std::slice::from_ref(&document));
+    let codes: Vec<_> = world.plan().await.problems.iter().map(|problem| problem.code).collect();
+    assert_eq!(codes, ["archived"]);
+    document["archived"] = false.into();
+    world.declare(&[document]);
+    world.converge("unarchived").await;
+}
+
+#[tokio::test]
+async fn a_path_that_one_leaves_goes_to_another_in_the_same_run() {
+    for trusts in [Duration::ZERO, Duration::from_secs(60)] {
+        let mut world =
+            World::new(Profile::default(), two_groups(&[old("acme/a"), old("acme/b")])).await;
+        world.trusts = trusts;
+        let (a, b) = (id_at(&world, "acme/a").await, id_at(&world, "acme/b").await);
+        // What people call it stays with the project that had the path.
+        let new = project("acme/a", json!({"create": true, "settings": {"name": "another"}}));
+        world.declare(&[new, moved("acme/b", "acme/a"), moved("acme/c", "acme/b")]);
+        world.converge("a chain").await;
+        assert_eq!((id_at(&world, "acme/b").await, id_at(&world, "acme/c").await), (a, b));
+        assert!(id_at(&world, "acme/a").await.is_some_and(|new| Some(new) != a && Some(new) != b));
+    }
+}
+
+#[tokio::test]
+async fn what_waits_for_a_path_is_left_out_with_whoever_has_it() {
+    let world = World::new(Profile::default(), two_groups(&[old("acme/a"), old("acme/b")])).await;
+    world.declare(&[moved("acme/b", "acme/a"), moved("nowhere/c", "acme/b")]);
+    let plan = world.plan().await;
+    let problems: Vec<_> = plan.problems.iter().map(|p| (p.address.to_string(), p.code)).collect();
+    assert_eq!(
+        problems,
+        [("acme/b".to_owned(), "previously"), ("nowhere/c".to_owned(), "missing-namespace")]
+    );
+}
+
+#[tokio::test]
+async fn two_that_are_there_are_not_told_apart() {
+    let world = World::new(Profile::default(), seed(&[old("acme/a"), old("acme/b")])).await;
+    world.declare(&[moved("acme/b", "acme/a")]);
+    let plan = world.plan().await;
+    assert_eq!(plan.steps.len(), 0);
+    assert_eq!(
+        plan.problems[0].message,
+        "`acme/b` exists, and so does `acme/a`, where the project is declared to have been before"
+    );
+}
+
+#[tokio::test]
+async fn what_was_moved_by_somebody_else_is_not_followed() {
+    let world = World::new(Profile::default(), two_groups(&[old("acme/shop")])).await;
+    world.declare(&[moved("acme/store", "acme/shop")]);
+    let outcome = world
+        .apply_between(async |world| {
+            world.call("PUT", "/projects/acme%2Fshop", Some(json!({"path": "kiosk"}))).await;
+        })
+        .await
+        .unwrap();
+    assert!(outcome.applied.unwrap().steps.iter().all(|step| !step.outcome.is_success()));
+    assert!(id_at(&world, "acme/kiosk").await.is_some());
+    assert_eq!(world.plan().await.problems[0].code, "moved-project");
+}
+
+#[tokio::test]
+async fn what_is_neither_here_nor_there_is_created_only_if_that_is_allowed() {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    let mut document = moved("acme/shop", "acme/gone");
+    world.declare(std::slice::from_ref(&document));
+    assert_eq!(world.plan().await.problems[0].code, "missing-project");
+    document["create"] = true.into();
+    world.declare(&[document]);
+    world.converge("created").await;
+}
+
+/// Each call of a rename and a move loses its answer, before or after it was carried out, or is
+/// refused once; the next run finishes what is left.
+#[tokio::test]
+async fn a_lost_answer_loses_nothing() {
+    for (path, nth) in [("/projects/", 1), ("/transfer", 1)] {
+        let misfortunes = [
+            Misfortune::DropBefore,
+            Misfortune::CommitThenDrop,
+            Misfortune::StatusBefore(500),
+            Misfortune::StatusAfter(502),
+            Misfortune::EmptyBody,
+        ];
+        for what in misfortunes {
+            let fault = Fault {
+                method: Some("PUT".parse().unwrap()),
+                path_contains: path.to_owned(),
+                nth,
+                what: what.clone(),
+            };
+            let profile = Profile { faults: vec![fault], ..Profile::default() };
+            let mut world = World::new(profile, two_groups(&[old("acme/shop")])).await;
+            world.acknowledged = vec!["transfer:**"];
+            let id = id_at(&world, "acme/shop").await;
+            world.declare(&[moved("other/store", "acme/shop")]);
+            world.apply().await;
+            world.converge(&format!("{path} {what:?}")).await;
+            assert_eq!(id_at(&world, "other/store").await, id);
+        }
+    }
+}
+
+/// A tree below `base`, a group that had other paths if `former` says so.
+fn tree(base: &str, former: &[&str]) -> Vec<Json> {
+    let rule = json!({"name": "main", "allowed_to_merge": [{"group": format!("{base}/leads")}]});
+    let description = json!({"description": format!("in {base}")});
+    let mut top = group(base, json!({"create": true, "settings": description}));
+    if !former.is_empty() {
+        top["previously"] = json!(former);
+    }
+    vec![
+        top,
+        group(&format!("{base}/leads"), json!({"create": true, "settings": description})),
+        project(
+            &format!("{base}/shop"),
+            json!({
+                "create": true,
+                "settings": description,
+                "variables": [{"key": "PLACE", "value": base}],
+                "shares": [{"group": format!("{base}/leads"), "group_access": "developer"}],
+                "protected_branches": [rule],
+            }),
+        ),
+    ]
+}
+
+/// The ids of a group, and of a group and a project in it.
+async fn ids(world: &World, base: &str) -> [Option<u64>; 3] {
+    let mut ids = [None; 3];
+    for (id, path) in ids.iter_mut().zip(["", "/leads", "/shop"]) {
+        let kind = if path.ends_with("shop") { "projects" } else { "groups" };
+        let path = format!("{base}{path}").replace('/', "%2F");
+        *id = world.get(&format!("/{kind}/{path}")).await["id"].as_u64();
+    }
+    assert!(ids.iter().all(Option::is_some), "{base}: {ids:?}");
+    ids
+}
+
+#[tokio::test]
+async fn a_group_is_renamed_and_moved_with_everything_below() {
+    for trusts in [Duration::ZERO, Duration::from_secs(60)] {
+        let mut world = World::new(Profile::default(), seed(&[])).await;
+        world.trusts = trusts;
+        world.acknowledged = vec!["transfer:**"];
+        world.declare(&tree("start", &[]));
+        world.converge("created").await;
+        let before = ids(&world, "start").await;
+        let inner = group("inner", json!({"create": true}));
+        let deep = group("inner/deep", json!({"create": true}));
+        let ways: [(&str, &str, &[Json]); 5] = [
+            ("renamed", "start", &[]),
+            ("inner/renamed", "renamed", std::slice::from_ref(&inner)),
+            ("inner/deep/again", "inner/renamed", &[inner.clone(), deep]),
+            ("acme/again", "inner/deep/again", &[]),
+            ("top", "acme/again", &[]),
+        ];
+        for (path, former, others) in ways {
+            let mut documents = tree(path, &[former]);
+            documents.extend_from_slice(others);
+            documents.push(project(&format!("{path}/leads/new"), json!({"create": true})));
+            world.declare(&documents);
+            let plan = world.converge(path).await;
+            let first = plan.steps.iter().find(|step| &*step.address.path == path).unwrap();
+            assert_eq!(first.address.section, None);
+            assert_eq!(ids(&world, path).await, before, "{path}");
+            world
+                .call(
+                    "DELETE",
+                    &format!("/projects/{}%2Fleads%2Fnew", path.replace('/', "%2F")),
+                    None,
+                )
+                .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn groups_and_projects_move_within_and_out_of_a_group_that_moves() {
+    let mut world = World::new(Profile::default(), seed(&[])).await;
+    world.acknowledged = vec!["transfer:**"];
+    world.declare(&tree("start", &[]));
+    world.converge("created").await;
+    let before = ids(&world, "start").await;
+    let mut documents = tree("end", &["start"]);
+    // Remembered by its old path and by its new one.
+    documents[1]["path"] = "end/heads".into();
+    documents[1]["previously"] = json!(["start/leads"]);
+    documents[2]["path"] = "acme/shop".into();
+    documents[2]["previously"] = json!(["end/shop"]);
+    documents[2]["shares"][0]["group"] = "end/heads".into();
+    documents[2]["protected_branches"][0]["allowed_to_merge"][0]["group"] = "end/heads".into();
+    // What takes the path that becomes free.
+    documents.push(group("end/leads", json!({"create": true, "settings": {"name": "others"}})));
+    world.declare(&documents);
+    world.converge("all at once").await;
+    let id = async |path: &str| world.get(path).await["id"].as_u64();
+    assert_eq!(
+        [
+            id("/groups/end").await,
+            id("/groups/end%2Fheads").await,
+            id("/projects/acme%2Fshop").await
+        ],
+        before
+    );
+}
+
+#[tokio::test]
+async fn a_group_that_may_be_halfway_is_not_guessed() {
+    let mut world = World::new(Profile::default(), seed(&[])).await;
+    world.acknowledged = vec!["transfer:**"];
+    world.declare(&tree("start", &[]));
+    world.converge("created").await;
+    world.call("PUT", "/groups/start", Some(json!({"path": "end"}))).await;
+    world.declare(&tree("acme/end", &["start"]));
+    let plan = world.plan().await;
+    assert!(plan.steps.iter().all(|step| &*step.address.path != "acme/end"));
+    assert_eq!(
+        plan.problems
+            .iter()
+            .find(|problem| &*problem.address.path == "acme/end")
+            .unwrap()
+            .help
+            .as_deref(),
+        Some("if it is this group, write `previously: [end]`; if not, take `previously` away")
+    );
+    world.declare(&tree("acme/end", &["start", "end"]));
+    world.converge("told").await;
+}
+
+#[tokio::test]
+async fn what_moves_to_a_less_visible_group_is_narrowed_first() {
+    let mut world = World::new(Profile::default(), seed(&[])).await;
+    world.acknowledged = vec!["transfer:**", "visibility:**"];
+    let shown = |documents: &mut Vec<Json>, visibility: &str| {
+        for document in documents {
+            document["settings"]["visibility"] = visibility.into();
+        }
+    };
+    let mut documents = tree("start", &[]);
+    shown(&mut documents, "public");
+    world.declare(&documents);
+    world.converge("public").await;
+    let mut documents = tree("hidden/start", &["start"]);
+    documents.push(group("hidden", json!({"create": true, "settings": {}})));
+    shown(&mut documents, "private");
+    world.declare(&documents);
+    world.converge("private").await;
+    let mut documents = tree("start", &["hidden/start"]);
+    shown(&mut documents, "public");
+    world.declare(&documents);
+    world.converge("public again").await;
+}
+
+/// As for a project; but of a group that is halfway somebody has to say that it is it.
+#[tokio::test]
+async fn a_lost_answer_of_a_group_loses_nothing() {
+    for (path, call) in [("renamed", "/groups/"), ("acme/start", "/transfer")] {
+        for what in
+            [Misfortune::DropBefore, Misfortune::CommitThenDrop, Misfortune::StatusAfter(502)]
+        {
+            let mut world = World::new(Profile::default(), seed(&[])).await;
+            world.acknowledged = vec!["transfer:**"];
+            world.declare(&tree("start", &[]));
+            world.converge("created").await;
+            let before = ids(&world, "start").await;
+            world.declare(&tree(path, &["start"]));
+            let method = if call == "/transfer" { "POST" } else { "PUT" };
+            world.sandbox.add_fault(Fault {
+                method: Some(method.parse().unwrap()),
+                path_contains: call.to_owned(),
+                nth: 1,
+                what: what.clone(),
+            });
+            world.apply().await;
+            world.converge(&format!("{path} {what:?}")).await;
+            assert_eq!(ids(&world, path).await, before);
+        }
+    }
+}
