@@ -229,14 +229,14 @@ pub static CODES: &[(&str, &str)] = &[
         "The text does not have the form that the service accepts here. The hint says what it looks like.",
     ),
     (
-        "profile-circle",
-        "A profile takes in the profiles that it uses, and what it takes in outranks nothing of its own. In a circle each would be below itself.",
-    ),
-    (
         "previously",
         "`previously` names the paths that a group or project had before, so that it is found there, renamed and moved, and never created \
          anew. A path leads to one thing at a time: what is declared has to say, before a run and after it, what is where. Two that change \
          places look the same before and after, so one of them has to go elsewhere first. Take `previously` away when it is done.",
+    ),
+    (
+        "profile-circle",
+        "A profile takes in the profiles that it uses, and what it takes in outranks nothing of its own. In a circle each would be below itself.",
     ),
     (
         "quote",
