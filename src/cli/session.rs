@@ -196,6 +196,7 @@ impl Session {
             created: desired.created(),
             resend: changes.resend.clone(),
             limits: limits(&config),
+            hosts: config.service.import_hosts.names(),
         };
         let (today, embedded) = (around.today, endpoint.embedded);
         Ok(Self { desired, acknowledged, today, observer, settings, ahead, run, embedded })

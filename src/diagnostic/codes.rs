@@ -29,14 +29,18 @@ pub static CODES: &[(&str, &str)] = &[
         "The field takes one of a few words, and this is none of them. The message lists the words.",
     ),
     (
+        "circular",
+        "Two missing projects are each to be created from the other: as a fork, or with its members. Neither can come first.",
+    ),
+    (
         "control-character",
         "Control characters, NUL among them, are invisible in most editors, can take over a terminal, and cannot be stored by the service. \
          Tabs and line breaks are fine. A control character often comes from pasted text or from a file that is no text.",
     ),
     (
         "create-conflict",
-        "A new project gets its first contents from one source: a readme, an import, or a template. The reference forbids to combine them, \
-         and some attributes work only together with another one. These rules concern `create:` and `settings:` together.",
+        "A new project gets its first contents from one source: a readme, a template, a fork, or an import. The reference forbids to combine \
+         them, and some attributes work only together with another one. These rules concern `create:`, `settings:` and `fork_of` together.",
     ),
     (
         "date",
@@ -99,6 +103,11 @@ pub static CODES: &[(&str, &str)] = &[
     (
         "hook-url",
         "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others.",
+    ),
+    (
+        "import-failed",
+        "The service could not bring the contents that the project was created from, and says so for as long as the project is there. What \
+         is in such a project is anybody's guess, so undrift leaves it alone.",
     ),
     (
         "inherited-access",
@@ -239,6 +248,11 @@ pub static CODES: &[(&str, &str)] = &[
     (
         "unknown-group",
         "The service knows no group with this path, or the token cannot see it. Paths are compared in any case.",
+    ),
+    (
+        "unknown-project",
+        "The service knows no project with this path, or the token cannot see it. Paths are compared in any case; one that leads to a \
+         renamed project is not followed.",
     ),
     (
         "unknown-user",

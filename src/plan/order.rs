@@ -62,6 +62,8 @@ impl Placed {
                 Effect::Visibility { .. }
                 | Effect::NeedsAccess(_)
                 | Effect::Weakens(_)
+                | Effect::Besides(_)
+                | Effect::Fills
                 | Effect::Lacks(_) => {}
             }
         }

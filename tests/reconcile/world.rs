@@ -149,6 +149,7 @@ impl World {
             created: desired.created(),
             resend: Vec::new(),
             limits: plan::Limits::default(),
+            hosts: Vec::new(),
         };
         (self.tweak)(&mut settings);
         Ok((observer, settings))

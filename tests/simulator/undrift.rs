@@ -100,6 +100,7 @@ async fn all(
         created: prepared.desired.created(),
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
         limits: plan::Limits::default(),
+        hosts: Vec::new(),
     };
     let plan = Mutex::new(Plan::default());
     let containers: Vec<_> = prepared.desired.containers.iter().collect();

@@ -1,5 +1,7 @@
 //! A document about a group or project.
 
+use std::borrow::Cow;
+
 use super::{
     Reader, Refused,
     document::{Body, Container, Part, Section},
@@ -8,7 +10,7 @@ use super::{
 use crate::{
     desired::{Declared, State, Unlisted},
     field::{Scope, Secrecy},
-    kind::{self, Shape, Spec, forms},
+    kind::{self, Shape, Spec, Table, forms},
     kinds,
     origin::{Layer, Origin, Sourced},
     secret::Reference,
@@ -64,12 +66,11 @@ impl Reader<'_, '_> {
         };
         let parts = match (of.shape, &node.data) {
             (Shape::List, _) => self.entries(of, node, layer, refused),
+            (Shape::Mapping | Shape::Switch, Data::Null)
+            | (Shape::Container, Data::Bool(false)) => part(State::Absent, Declared::default()),
             (Shape::Switch, _) => {
                 let value = Sourced { value: node.to_json().into(), origin: origin.clone() };
                 part(State::Present, Declared::from_iter([(of.section, value)]))
-            }
-            (Shape::Mapping, Data::Null) | (Shape::Container, Data::Bool(false)) => {
-                part(State::Absent, Declared::default())
             }
             (Shape::Mapping | Shape::Container, _) => {
                 part(State::Present, self.fields(of, node, layer).into_iter().collect())
@@ -123,14 +124,7 @@ impl Reader<'_, '_> {
         layer: Layer,
     ) -> Vec<(&'n str, Sourced<Value>)> {
         let mut fields = Vec::new();
-        for (key, value) in node.entries() {
-            if let Some(spec) = of.table().get(&key.name) {
-                let mut value = field_value(spec, value);
-                forms::normalise(spec, &mut value);
-                let origin = self.origin(key, layer);
-                fields.push((spec.name.as_str(), Sourced { value, origin }));
-            }
-        }
+        self.known_fields(of.table(), "", node, layer, &mut fields);
         let extra = node.get("extra").map(|(_, extra)| extra.entries());
         for (key, value) in extra.into_iter().flatten() {
             if let Err(refused) = extra::check(of, &key.name) {
@@ -142,6 +136,31 @@ impl Reader<'_, '_> {
             }
         }
         fields
+    }
+
+    /// Adds the fields of a mapping that the table knows, each called `prefix` and its own name.
+    fn known_fields(
+        &self,
+        table: &'static Table,
+        prefix: &str,
+        node: &Node,
+        layer: Layer,
+        fields: &mut Vec<(&str, Sourced<Value>)>,
+    ) {
+        for (key, value) in node.entries() {
+            let name = match prefix {
+                "" => Cow::Borrowed(&*key.name),
+                _ => Cow::Owned(format!("{prefix}{}", key.name)),
+            };
+            if let Some(spec) = table.get(&name) {
+                let mut value = field_value(spec, value);
+                forms::normalise(spec, &mut value);
+                let origin = self.origin(key, layer);
+                fields.push((spec.name.as_str(), Sourced { value, origin }));
+            } else if table.is_spread(&name) {
+                self.known_fields(table, &format!("{name}."), value, layer, fields);
+            }
+        }
     }
 
     fn origin(&self, key: &Key, layer: Layer) -> Origin {
