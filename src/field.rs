@@ -73,6 +73,9 @@ pub struct Field {
     /// The field whose change makes the service forget this one, so that it is sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forgotten_with: Option<Cow<'static, str>>,
+    /// Whether it is a mapping whose keys are fields of their own, called `mapping.key`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub spread: bool,
     /// The only scope that has it, if not all scopes of its kind do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<Scope>,
@@ -119,6 +122,8 @@ pub enum Named {
     User,
     /// A group, by its full path.
     Group,
+    /// A project, by its full path.
+    Project,
 }
 
 impl Named {
@@ -127,6 +132,16 @@ impl Named {
         match self {
             Self::User => "user",
             Self::Group => "group",
+            Self::Project => "project",
+        }
+    }
+
+    /// What documents declare one; a user has none.
+    pub const fn scope(self) -> Option<Scope> {
+        match self {
+            Self::User => None,
+            Self::Group => Some(Scope::Group),
+            Self::Project => Some(Scope::Project),
         }
     }
 }
@@ -281,6 +296,7 @@ pub const FIELD: Field = Field {
     codec: Codec::Same,
     with_every_edit: false,
     forgotten_with: None,
+    spread: false,
     only: None,
 };
 
@@ -381,7 +397,7 @@ impl Field {
         Self { upload: true, ..self }
     }
 
-    /// Names a user or a group; requests carry the id, under `sent`.
+    /// Names a user, a group or a project; requests carry the id, under `sent`.
     #[must_use]
     pub fn names(self, named: Named, sent: &'static str) -> Self {
         Self { names: Some(named), ..self.send_as(sent) }
@@ -421,6 +437,12 @@ impl Field {
     #[must_use]
     pub fn as_url(self) -> Self {
         Self { compare: Compare::Url, ..self }
+    }
+
+    /// A mapping whose keys are fields of their own.
+    #[must_use]
+    pub fn spread(self) -> Self {
+        Self { spread: true, ..self }
     }
 
     /// In one scope only.

@@ -51,6 +51,7 @@ fn the_sections_are_these_in_this_order() {
             "labels",
             "hooks",
             "push_rule",
+            "fork_of",
             "archived"
         ]
     );
@@ -94,7 +95,7 @@ fn every_kind_is_whole() {
         match home.place {
             Place::List(op) | Place::Optional(op) => read(op),
             Place::Itself(_) => assert_eq!(section.shape, Shape::Container, "{at}"),
-            Place::Object | Place::In(_) => {}
+            Place::Object | Place::In(_) | Place::Part { .. } => {}
         }
         let is_list = matches!(home.place, Place::List(_) | Place::In(_));
         assert_eq!(is_list, section.shape == Shape::List, "{at}");
@@ -117,7 +118,7 @@ fn every_entry_that_can_be_written_can_be_addressed() {
             .iter()
             .filter_map(|handle| match handle.place {
                 HandlePlace::Path(name) => Some(name),
-                HandlePlace::Query(_) => None,
+                HandlePlace::Query(_) | HandlePlace::Added(_) => None,
             })
             .collect();
         let arguments = |op: Op<Write>| -> Vec<_> {

@@ -487,6 +487,11 @@ pub(super) fn message(
     (bounded(text).to_owned(), absence)
 }
 
+/// What a body says that was answered with success, on one line and without credentials.
+pub fn said(body: &Json) -> String {
+    bounded(&crate::text::mask_url(&plain(&words(body)))).to_owned()
+}
+
 /// The texts of a body, whatever is nested in what.
 fn words(json: &Json) -> String {
     let join = |parts: Vec<String>, with| {

@@ -42,7 +42,7 @@ mod tests;
 pub use call::Freshness;
 pub use client::{Answer, Count, ReadClient, Settings};
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
-pub use error::ApiError;
+pub use error::{ApiError, said};
 pub use pace::InFlight;
 pub use service::{Service, ServiceError};
 pub use transport::{

@@ -37,7 +37,7 @@ impl Board {
         }
     }
 
-    /// Takes in the id of the group at `path`, which is there now.
+    /// Takes in the id of what is at `path`, which is there now.
     pub(super) fn appeared(&self, path: &str, id: u64) {
         self.created.borrow_mut().insert(path, id);
     }

@@ -47,6 +47,11 @@ pub(super) enum Standing {
 
 /// What `now` says of the call `at` of `step`, in a container of `scope`.
 pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> Standing {
+    let creates = step.action == Action::Create && step.address.section.is_none();
+    // It is there, and what it is created from is on its way.
+    if creates && at == 0 && now.arrival().is_some() {
+        return Standing::Applied;
+    }
     if let Some(doubt) = now.doubt(step) {
         return Standing::Unknown(doubt);
     }
@@ -72,9 +77,7 @@ pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan
         }
         (_, Some(left)) if step.is_as(left) => Standing::NotApplied,
         (_, Some(_)) => Standing::Other,
-        (Action::Create, None) if step.address.section.is_none() => {
-            of_new_container(scope, step, at, now)
-        }
+        (Action::Create, None) if creates => of_new_container(scope, step, at, now),
         (Action::Create | Action::Delete, None) => Standing::Applied,
     }
 }
@@ -120,6 +123,10 @@ fn unless_unseen(step: &Step, now: &ContainerPlan) -> Standing {
 /// A container that is there now. It came with parts of its own object; those that differ are steps
 /// of their own by now.
 fn of_new_container(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> Standing {
+    let request = step.requests().nth(at);
+    if at > 0 && request.is_some_and(|request| request.body_fields().is_none()) {
+        return Standing::Unknown(Cause::new("nothing shows whether this was carried out"));
+    }
     let along: Vec<_> = kinds::sections(scope)
         .filter(|section| section.comes_with_container())
         .map(|section| section.section)

@@ -9,8 +9,10 @@
 //! is left to do only if it has no [`doubt`](crate::plan::ContainerPlan::doubt) about it.
 //!
 //! Containers run side by side; steps run along their edges, in one container (`run`) and from one
-//! to another (`board`). What a lost answer has done is decided in `lost`.
+//! to another (`board`). What a lost answer has done is decided in `lost`, and how
+//! long contents that arrive in the background are waited for in `arrival`.
 
+mod arrival;
 mod board;
 mod event;
 mod lost;

@@ -39,7 +39,6 @@ use crate::{
     cause::Cause,
     desired::Container,
     diff::{Action, Refusal, Step},
-    field::Scope,
     kind::{Capability, Effect, Place as HomePlace, Target},
     live::{Live, Presence},
     observe::ends_everything,
@@ -114,9 +113,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     ) -> Self {
         let mut container = container.clone();
         let touched: BTreeSet<_> = steps.iter().filter_map(|step| step.address.section).collect();
-        // Parts of the container's own object decide whether the others can be read at all.
+        // Parts of the container's own object decide whether the others can be read at all, and it
+        // is created with some.
         container.sections.retain(|section| {
             touched.contains(section.of.section)
+                || section.of.comes_with_container()
                 || matches!(section.of.home.place, HomePlace::Object)
         });
         // What nobody declares was said by the plan, and no step changes it.
@@ -301,11 +302,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Tells the others that the container is there now, or elsewhere, and under which id.
     fn appeared(&self) {
-        self.apply.observer.appeared(&self.container.path);
-        if self.container.scope == Scope::Group
-            && let Presence::Here(Target { id: Some(id), .. }, _) =
-                &self.known.borrow().live.presence
-        {
+        if let Presence::Here(Target { id: Some(id), .. }, _) = &self.known.borrow().live.presence {
+            self.apply.observer.appeared(&self.container.path);
             self.board.appeared(&self.container.path, *id);
         }
     }

@@ -174,12 +174,9 @@ impl<E: Copy> Session<E> {
     async fn open(op: Op<E>, args: &Args, cx: &Context) -> Result<Self, Failure> {
         let request = prepare(op, args, cx)?;
         let (root, config) = configuration(args, cx)?;
-        let hosts = &config.service.import_hosts;
-        let names = [("extgit", &hosts.extgit), ("extserver", &hosts.extserver)];
-        let request = names.into_iter().fold(request, |request, (neutral, name)| match name {
-            Some(name) => request.rename(neutral, name),
-            None => request,
-        });
+        let hosts = config.service.import_hosts.names().into_iter();
+        let request =
+            hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
         let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
         args.connect.tell_sandbox(&root, &cx.output);
         let secrets = Secrets::of_command_line(endpoint.environment.clone());

@@ -197,6 +197,7 @@ impl Session {
             moves: Arc::clone(&desired.moves),
             resend: changes.resend.clone(),
             limits: limits(&config),
+            hosts: config.service.import_hosts.names(),
         };
         let (today, embedded) = (around.today, endpoint.embedded);
         Ok(Self { desired, acknowledged, today, observer, settings, ahead, run, embedded })

@@ -11,15 +11,19 @@ mod packed;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::{
     address::{Address, Glob},
-    field::Scope,
-    kind::{Capability, Created, Effect, LiveEntry, Place, Section, Shape, forms},
+    field::{Named, Scope},
+    kind::{Capability, Created, Effect, Facts, LiveEntry, Place, Section, Shape, forms},
+    kinds,
     origin::{Origin, Sourced},
     secret::Reference,
-    value::{Fields, Value},
+    value::{Fields, Object, Value},
 };
 
 pub use acknowledgement::{Acknowledgement, Guard};
@@ -55,14 +59,17 @@ impl Desired {
         })
     }
 
-    /// The groups that a run creates where they are missing.
+    /// The groups that a run creates where they are missing, and the projects that something names.
     pub fn created(&self) -> Created {
+        let named: BTreeSet<_> = self.containers.iter().flat_map(Container::projects).collect();
         let may_create = |container: &&Container| {
-            container.scope == Scope::Group
-                && matches!(container.create, Creation::Allowed(_))
+            matches!(container.create, Creation::Allowed(_))
                 && !container.is_watched
+                && (container.scope == Scope::Group
+                    || named.contains(&container.path.to_lowercase()))
         };
-        self.containers.iter().filter(may_create).map(|container| container.path.clone()).collect()
+        let created = self.containers.iter().filter(may_create);
+        created.map(|container| (container.scope, container.path.clone())).collect()
     }
 
     /// How many containers of `scope` there are.
@@ -195,6 +202,45 @@ impl Container {
                 (entry.unwrap_or(address), origin, value)
             })
         })
+    }
+
+    /// The paths of the projects that it names, in lower case.
+    fn projects(&self) -> impl Iterator<Item = String> {
+        let (own, _) = kinds::container(self.scope);
+        let create = self.create.fields().map(|fields| (own, fields));
+        let entries = self
+            .sections
+            .iter()
+            .flat_map(|section| section.entries.iter().map(|entry| (section.of, &entry.fields)));
+        create.into_iter().chain(entries).flat_map(|(of, fields)| {
+            let specs = of.table().specs().iter();
+            let names = specs.filter(|spec| spec.field.names == Some(Named::Project));
+            let values = names.filter_map(|spec| fields.get(&spec.name));
+            values.filter_map(|field| Some(field.value.text()?.to_lowercase()))
+        })
+    }
+
+    /// Whether its contents come from elsewhere, in the background, when it is created.
+    pub fn arrives(&self) -> bool {
+        let Some(create) = self.create.fields() else { return false };
+        let (_, itself) = kinds::container(self.scope);
+        let along = self.sections.iter().filter(|section| section.of.comes_with_container());
+        let mut names = create.keys().chain(along.flat_map(DeclaredSection::names));
+        names.any(|name| {
+            itself.arrives_with.iter().any(|with| {
+                let rest = name.strip_prefix(with);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        })
+    }
+
+    /// What its own object says whatever is declared. That contents arrive says nothing of one that
+    /// is not created with them: a mirror is brought up to date in the same way again and again.
+    pub fn facts(&self, raw: &Object) -> Facts {
+        let (_, itself) = kinds::container(self.scope);
+        let facts = (itself.facts)(raw);
+        let arrival = facts.arrival.clone().filter(|_| self.arrives());
+        Facts { arrival, ..facts }
     }
 
     /// Whether it is declared to be brought back from the archive, given what its own object says.

@@ -39,14 +39,18 @@ pub static CODES: &[(&str, &str)] = &[
         "The field takes one of a few words, and this is none of them. The message lists the words.",
     ),
     (
+        "circular",
+        "Two missing projects are each to be created from the other: as a fork, or with its members. Neither can come first.",
+    ),
+    (
         "control-character",
         "Control characters, NUL among them, are invisible in most editors, can take over a terminal, and cannot be stored by the service. \
          Tabs and line breaks are fine. A control character often comes from pasted text or from a file that is no text.",
     ),
     (
         "create-conflict",
-        "A new project gets its first contents from one source: a readme, an import, or a template. The reference forbids to combine them, \
-         and some attributes work only together with another one. These rules concern `create:` and `settings:` together.",
+        "A new project gets its first contents from one source: a readme, a template, a fork, or an import. The reference forbids to combine \
+         them, and some attributes work only together with another one. These rules concern `create:`, `settings:` and `fork_of` together.",
     ),
     (
         "date",
@@ -118,6 +122,11 @@ pub static CODES: &[(&str, &str)] = &[
         "idle-rule",
         "A rule that holds for nothing declared changes nothing. Often its glob has a slip: `acme/*` is what is directly below `acme`, `acme/**` what \
          is anywhere below it, and neither is `acme` itself.",
+    ),
+    (
+        "import-failed",
+        "The service could not bring the contents that the project was created from, and says so for as long as the project is there. What \
+         is in such a project is anybody's guess, so undrift leaves it alone.",
     ),
     (
         "inherited-access",
@@ -291,6 +300,11 @@ pub static CODES: &[(&str, &str)] = &[
     (
         "unknown-profile",
         "What stands in `uses` are names of `kind: Profile` documents below the same root. A profile is for projects unless it says `for: Group`.",
+    ),
+    (
+        "unknown-project",
+        "The service knows no project with this path, or the token cannot see it. Paths are compared in any case; one that leads to a \
+         renamed project is not followed.",
     ),
     (
         "unknown-user",

@@ -114,6 +114,11 @@ pub enum Reason {
         /// The entries; a section stands for any of its entries where they were not read.
         grants_of: Vec<Address>,
     },
+    /// The step does something that its fields do not show.
+    Besides {
+        /// What, as a sentence that starts with `it`.
+        what: String,
+    },
     /// These fields are not set yet, and wait for what the text says.
     Waits {
         /// The end of a sentence that begins with `waits`.

@@ -242,6 +242,9 @@ pub struct ShownCall {
     /// Whether it is sent only if the call before it failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub restores: bool,
+    /// Whether what was started by then is waited for: the import of the contents.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub awaits: bool,
 }
 
 impl ShownCall {
@@ -262,9 +265,10 @@ impl From<&kind::Call> for ShownCall {
         Self {
             operation: operation.id,
             method: operation.method.as_str(),
-            path: request.target(),
+            path: request.shown_target(),
             fields,
             restores: call.restores,
+            awaits: call.awaits,
         }
     }
 }

@@ -23,11 +23,14 @@ pub struct Call {
     /// Whether it is sent only if the call before it failed, to put back what the one before that
     /// removed.
     pub restores: bool,
+    /// Whether what was started by then, in the background, is waited for before anything else of
+    /// the container is sent.
+    pub awaits: bool,
 }
 
 impl From<Request<Write>> for Call {
     fn from(request: Request<Write>) -> Self {
-        Self { request, restores: false }
+        Self { request, restores: false, awaits: false }
     }
 }
 
@@ -59,6 +62,10 @@ impl Unable {
             Named::Group => (
                 "unknown-group",
                 "correct the path, create the group first, or use a token that sees it",
+            ),
+            Named::Project => (
+                "unknown-project",
+                "correct the path, create the project first, or use a token that sees it",
             ),
         };
         Self::Because {
@@ -193,7 +200,7 @@ impl Job<'_> {
         Ok(vec![
             self.remove(live)?.once().into(),
             add(new).into(),
-            Call { request: add(as_it_is), restores: true },
+            Call { restores: true, ..add(as_it_is).into() },
         ])
     }
 
@@ -249,6 +256,7 @@ impl Job<'_> {
             HandlePlace::Path(name) => request.arg(name, forms::plain_text(value)),
             HandlePlace::Query(_) if Bug::DropFilter.is_planted() => request,
             HandlePlace::Query(name) => request.query(name, forms::plain_text(value)),
+            HandlePlace::Added(_) => request,
         })
     }
 }

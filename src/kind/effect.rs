@@ -71,6 +71,10 @@ pub enum Effect {
     NeedsAccess(u64),
     /// What protected it protects it less: how, as the end of a sentence that starts with "would".
     Weakens(String),
+    /// Something that its fields do not show: what, as a sentence that starts with "it".
+    Besides(String),
+    /// The container comes into being with things in it that no field names.
+    Fills,
     /// The container gets it.
     Provides(Capability),
     /// The container loses it.

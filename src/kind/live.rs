@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Id;
 use crate::{
     field::{Named, Scope, Tier},
-    value::{Json, Object},
+    value::{Fields, Json, Object},
 };
 
 /// The container that requests are for.
@@ -40,6 +40,16 @@ impl Target {
     /// What is declared at `path`, of which nothing else is known.
     pub const fn new(scope: Scope, path: Arc<str>) -> Self {
         Self { scope, path, id: None, namespace: None, former: None, follows: None }
+    }
+
+    /// The last part of the path.
+    pub fn slug(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// What a create says of the path and, unless something else is declared, of the name.
+    pub fn naming(&self) -> Fields {
+        ["name", "path"].map(|name| (name.to_owned(), self.slug().into())).into()
     }
 
     /// What `:id` of a path stands for: the number once it is known, which survives a rename.
@@ -81,6 +91,17 @@ pub struct Facts {
     pub level: Option<u8>,
     /// If it is marked for deletion, the day on which it was, if the service told.
     pub deleting: Option<Option<String>>,
+    /// If its contents come from elsewhere and have not all arrived, how that stands.
+    pub arrival: Option<Arrival>,
+}
+
+/// How it stands with contents that have not arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// They are on their way.
+    Running,
+    /// They will not come: why, if the service told.
+    Failed(Option<String>),
 }
 
 /// An entry as it is on the service, in comparable form.

@@ -36,7 +36,7 @@ use crate::{
 pub use calls::{Call, Job, Unable};
 pub use effect::{Capability, Effect};
 pub use forms::{plain_text, same};
-pub use live::{Facts, Former, LiveEntry, Namespace, NamespaceOwner, Target};
+pub use live::{Arrival, Facts, Former, LiveEntry, Namespace, NamespaceOwner, Target};
 pub use names::{Created, Id, Names};
 pub use table::{Spec, Table, is_list};
 
@@ -71,7 +71,7 @@ pub enum Shape {
     List,
     /// A mapping of fields; there is one such thing in a container.
     Mapping,
-    /// A single value, `true` or `false`.
+    /// A single value; `null` if it may be removed.
     Switch,
 }
 
@@ -159,6 +159,15 @@ pub enum Place {
     /// A list in this field of the container's own object. The service leaves out what the reader
     /// may not see, so that such a list says what is there, and never alone that nothing else is.
     In(&'static str),
+    /// The object in the field `field` of the container's own object, or none. The service leaves it
+    /// out, too, if the reader may not see what it tells of; `sign` is a field that only containers
+    /// with such an object have.
+    Part {
+        /// The field.
+        field: &'static str,
+        /// The field that says that there is one.
+        sign: &'static str,
+    },
     /// A list, read to its end.
     List(Op<Read>),
     /// One object, or none if undrift can remove it: `null` or 404 below a container that is known to
@@ -179,6 +188,9 @@ pub struct Itself {
     pub facts: fn(&Object) -> Facts,
     /// The fields of its object that [`Self::facts`] looks at.
     pub looked_at: &'static [&'static str],
+    /// The fields of a creation with which the contents come from elsewhere, in the background; one
+    /// that is spread stands for its keys.
+    pub arrives_with: &'static [&'static str],
     /// The request for a user's level of access, where its object does not tell the caller's own:
     /// by the container and the user's id.
     pub level: Option<fn(u64, u64) -> Request<Read>>,
@@ -225,6 +237,9 @@ pub enum HandlePlace {
     Path(&'static str),
     /// As this parameter of the query.
     Query(&'static str),
+    /// As this argument of the path where it is added, and nowhere else: a container has one of
+    /// them.
+    Added(&'static str),
 }
 
 impl Handle {
@@ -281,9 +296,15 @@ impl Section {
         self.table().field(name)
     }
 
+    /// Whether its live entries are parts of the container's own object.
+    pub const fn is_in_object(self) -> bool {
+        matches!(self.home.place, Place::Object | Place::In(_) | Place::Part { .. })
+    }
+
     /// Whether `null` declares that the one thing of this section is to be gone.
     pub const fn is_removable(self) -> bool {
-        matches!(self.home.place, Place::Optional(_)) && self.home.delete.is_some()
+        matches!(self.home.place, Place::Optional(_) | Place::Part { .. })
+            && self.home.delete.is_some()
     }
 
     /// Whether the service may hold the same thing twice: nothing that manifests can name is unique
@@ -323,7 +344,7 @@ impl Section {
     pub fn reads(self) -> impl Iterator<Item = Op<Read>> {
         let own = match self.home.place {
             Place::List(op) | Place::Optional(op) => Some(op),
-            Place::Itself(_) | Place::Object | Place::In(_) => None,
+            Place::Itself(_) | Place::Object | Place::In(_) | Place::Part { .. } => None,
         };
         own.into_iter().chain(self.home.beside.map(|beside| beside.list))
     }
@@ -348,29 +369,36 @@ impl Section {
         tiers.max().flatten().unwrap_or_default()
     }
 
-    /// The live entries in the list `field` of the container's own object; `None` if it is not
-    /// there, or an entry lacks what none lacks.
-    pub fn read_rows(
+    /// The live entries in a field of the container's own object; `None` if that does not say what
+    /// they are, or an entry lacks what none lacks.
+    pub fn read_within(
         self,
         object: &Object,
-        field: &str,
         wanted: &dyn Fn(&str) -> bool,
     ) -> Option<Vec<LiveEntry>> {
         let rows = self.home.rows;
         let is_whole =
             |row: &&Object| rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key));
-        let list = object.get(field).and_then(Json::as_array)?;
-        list.iter().map(|row| Some(self.read(row.as_object().filter(is_whole)?, wanted))).collect()
+        let read = |row: &Json| Some(self.read(row.as_object().filter(is_whole)?, wanted));
+        match self.home.place {
+            Place::In(field) => object.get(field)?.as_array()?.iter().map(read).collect(),
+            Place::Part { field, sign } => match object.get(field).filter(|part| !part.is_null()) {
+                Some(part) => Some(vec![read(part)?]),
+                None => (!object.contains_key(sign)).then(Vec::new),
+            },
+            _ => None,
+        }
     }
 
     /// The live entry that the service describes as `raw`, in comparable form. Only what `wanted`
     /// names is kept, along with the identity and what every change has to carry: what is replaced
-    /// is added anew with all that it had.
+    /// is added anew with all that it had. A part of an object is small, and kept whole.
     pub fn read(self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
         let mut fields = Object::new();
         let is_replaced = matches!(self.home.change, Change::Replace | Change::EditOrReplace(_));
+        let is_whole = is_replaced || matches!(self.home.place, Place::Part { .. });
         for spec in self.table().specs() {
-            let kept = is_replaced
+            let kept = is_whole
                 || wanted(&spec.name)
                 || self.identity.contains(&spec.name.as_str())
                 || spec.field.with_every_edit;

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{field::Named, operation::id_of, value::Json};
+use crate::{
+    field::{Named, Scope},
+    operation::id_of,
+    value::Json,
+};
 
 /// The ids of what entries name, by name in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,14 +17,15 @@ pub struct Names {
     created: Created,
 }
 
-/// The groups that a run creates if they are missing, by path in lower case with what is
-/// known of them.
+/// The groups and projects that a run creates if they are missing and that something else of it
+/// may name, by path in lower case with what is known of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Created(Arc<BTreeMap<String, Creation>>);
 
-/// A group that a run creates.
+/// A group or project that a run creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Creation {
+    scope: Scope,
     path: Arc<str>,
     id: Option<u64>,
 }
@@ -30,7 +35,7 @@ struct Creation {
 pub enum Id {
     /// It is this one.
     Known(u64),
-    /// It is that of the group at this path, which the run creates.
+    /// It is that of what is at this path, which the run creates.
     OfStep(Arc<str>),
 }
 
@@ -42,26 +47,45 @@ impl Id {
             Self::OfStep(path) => id_of(path),
         }
     }
+
+    /// The number, if it is known.
+    pub const fn known(&self) -> Option<u64> {
+        match self {
+            Self::Known(id) => Some(*id),
+            Self::OfStep(_) => None,
+        }
+    }
 }
 
 impl Created {
-    /// What becomes of the group at `path`, if the run creates it where it is missing.
-    pub fn id(&self, path: &str) -> Option<Id> {
-        let creation = self.0.get(&path.to_lowercase())?;
+    /// What becomes of the `scope` at `path`, if the run creates it where it is missing.
+    pub fn id(&self, scope: Scope, path: &str) -> Option<Id> {
+        let creation = self.0.get(&path.to_lowercase()).filter(|known| known.scope == scope)?;
         Some(creation.id.map_or_else(|| Id::OfStep(creation.path.clone()), Id::Known))
     }
 
-    /// Takes in the id that the group at `path` was given.
+    /// The id that what the run creates at `path` was given.
+    pub fn known_id(&self, path: &str) -> Option<u64> {
+        self.0.get(&path.to_lowercase())?.id
+    }
+
+    /// Takes in the id that what the run creates at `path` was given. What nothing names is passed
+    /// over.
     pub fn insert(&mut self, path: &str, id: u64) {
-        Arc::make_mut(&mut self.0)
-            .insert(path.to_lowercase(), Creation { path: path.into(), id: Some(id) });
+        let path = path.to_lowercase();
+        if self.0.contains_key(&path)
+            && let Some(creation) = Arc::make_mut(&mut self.0).get_mut(&path)
+        {
+            creation.id = Some(id);
+        }
     }
 }
 
-impl FromIterator<Arc<str>> for Created {
-    fn from_iter<I: IntoIterator<Item = Arc<str>>>(paths: I) -> Self {
-        let pending =
-            paths.into_iter().map(|path| (path.to_lowercase(), Creation { path, id: None }));
+impl FromIterator<(Scope, Arc<str>)> for Created {
+    fn from_iter<I: IntoIterator<Item = (Scope, Arc<str>)>>(created: I) -> Self {
+        let pending = created
+            .into_iter()
+            .map(|(scope, path)| (path.to_lowercase(), Creation { scope, path, id: None }));
         Self(Arc::new(pending.collect()))
     }
 }
@@ -86,15 +110,12 @@ impl Names {
     /// The id of what is called `name`, if there is or will be such a thing.
     pub fn id(&self, named: Named, name: &str) -> Option<Id> {
         let found = self.found.get(&(named, name.to_lowercase()))?.map(Id::Known);
-        found.or_else(|| self.created.id(name).filter(|_| named == Named::Group))
+        found.or_else(|| self.created.id(named.scope()?, name))
     }
 
     /// The id of what is called `name`, if it is there.
     pub fn known_id(&self, named: Named, name: &str) -> Option<u64> {
-        match self.id(named, name)? {
-            Id::Known(id) => Some(id),
-            Id::OfStep(_) => None,
-        }
+        self.id(named, name)?.known()
     }
 
     /// What the thing with `id` is called, if an entry named it.

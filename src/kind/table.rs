@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::Schema;
 
 use crate::{
-    field::{FIELD, Field, Scope},
+    field::{FIELD, Field, KEYWORD, Scope},
     value::Json,
 };
 
@@ -58,16 +58,8 @@ impl Table {
     }
 
     fn of(schema: Json) -> Self {
-        let properties = schema.get("properties").and_then(Json::as_object);
-        let specs: Vec<_> = properties
-            .into_iter()
-            .flatten()
-            .map(|(name, property)| Spec {
-                name: name.clone(),
-                field: Field::of(property),
-                schema: property.clone(),
-            })
-            .collect();
+        let mut specs = Vec::new();
+        gather("", &schema, &mut specs);
         let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name.clone(), i)).collect();
         Self { specs, by_name, schema }
     }
@@ -82,8 +74,55 @@ impl Table {
         self.by_name.get(name).map(|i| &self.specs[*i])
     }
 
+    /// Whether `name` is a mapping whose keys are fields of their own.
+    pub fn is_spread(&self, name: &str) -> bool {
+        let below = format!("{name}.");
+        let next = self.by_name.range(below.clone()..).next();
+        next.is_some_and(|(next, _)| next.starts_with(&below))
+    }
+
     /// The treatment of `name`; one that is not in the table was written below `extra:`.
     pub fn field(&self, name: &str) -> &Field {
         self.get(name).map_or(&*EXTRA, |spec| &spec.field)
+    }
+}
+
+/// Adds the fields of `schema`, each called `prefix` and its own name.
+fn gather(prefix: &str, schema: &Json, specs: &mut Vec<Spec>) {
+    for (own, property) in schema["properties"].as_object().into_iter().flatten() {
+        let (name, mut field) = (format!("{prefix}{own}"), Field::of(property));
+        let mut schema = property.clone();
+        if field.spread {
+            gather(&format!("{name}."), property, specs);
+            continue;
+        }
+        if !prefix.is_empty() {
+            field.send_as.get_or_insert_with(|| own.clone().into());
+            schema[KEYWORD] = serde_json::json!(field);
+        }
+        specs.push(Spec { name, field, schema });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::json_schema;
+
+    use super::*;
+
+    #[test]
+    fn what_is_spread_gives_fields_of_their_own() {
+        let spread = serde_json::json!(FIELD.spread());
+        let table = Table::new(&json_schema!({"properties": {
+            "own": {},
+            "from": {"x-undrift": spread, "properties": {
+                "host": {"x-undrift": spread, "properties": {"id": {"type": "integer"}}},
+            }},
+        }}));
+        let names: Vec<_> = table.specs().iter().map(|spec| &*spec.name).collect();
+        assert_eq!(names, ["own", "from.host.id"]);
+        assert_eq!(table.field("from.host.id").sent_name("from.host.id"), "id");
+        assert!(table.is_spread("from") && table.is_spread("from.host"));
+        assert!(!table.is_spread("own") && !table.is_spread("from.host.id"));
     }
 }

@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_list_within_an_object_is_read_whole_or_not_at_all() {
         let read = |object: Json| {
-            loans().read_rows(&self::object(object), "loaned_to", &|_| true).map(|rows| rows.len())
+            loans().read_within(&self::object(object), &|_| true).map(|rows| rows.len())
         };
         let row = json!({"group_id": 5, "group_full_path": "acme/kids"});
         assert_eq!(read(json!({"loaned_to": [row, row]})), Some(2));

@@ -2,36 +2,33 @@
 //! PUT with what only an edit accepts, and each file on its own.
 
 use crate::{
-    field::Route,
+    field::{Field, Route},
     kind::{Call, Job, Section, Unable, calls::apart, forms},
     operation::{Op, Request, Write},
     value::{Fields, Json, Value},
 };
 
 /// The requests that create a container.
-pub(super) struct Creation {
+pub(super) struct Creation<'c> {
     /// The first, without a body.
     pub(super) post: Request<Write>,
-    /// What it is.
-    pub(super) route: Route,
+    /// Whether it takes a field: by its name, its treatment, and its name in requests.
+    pub(super) takes: &'c dyn Fn(&str, &Field, &str) -> bool,
     /// The others.
     pub(super) edit: Op<Write>,
-    /// The fields that say where it is created.
+    /// The fields that say where it is created, and what it is called.
     pub(super) within: Fields,
 }
 
-impl Creation {
+impl Creation<'_> {
     /// The calls that create the container of `job` with what is `declared` of it and of what comes
     /// into being along with it.
     ///
     /// # Errors
     /// If one names something that the service does not know.
     pub(super) fn calls(self, job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
-        let slug = job.target.path.rsplit('/').next().unwrap_or_default();
         let naming: Vec<_> = self.within.keys().cloned().collect();
         let mut first = self.within;
-        first.insert("name".to_owned(), slug.into());
-        first.insert("path".to_owned(), slug.into());
         let mut then = Fields::new();
         let settings = super::settings::KIND.in_scope(job.target.scope);
         for (name, value) in declared {
@@ -41,11 +38,12 @@ impl Creation {
             if says_nothing(job.section, section, name, value) || waits.is_some() {
                 continue;
             }
-            let accepted = section.field(name).accepted;
+            let field = section.field(name);
+            let takes = (self.takes)(name, field, field.sent_name(name));
             // A form with a file cannot carry what is nested.
-            let body = if accepted.on(self.route) && !matches!(value, Value::File(_)) {
+            let body = if takes && !matches!(value, Value::File(_)) {
                 &mut first
-            } else if accepted.on(Route::Edit) {
+            } else if field.accepted.on(Route::Edit) {
                 &mut then
             } else {
                 continue;

@@ -3,7 +3,7 @@
 
 use super::creation::{self, Creation};
 use crate::{
-    field::{Route, Scope},
+    field::{Field, Route, Scope},
     kind::{
         Call, Facts, Former, Home, Itself, Job, Kind, Place, Rules, Shape, Unable,
         calls::{Act, Turn},
@@ -11,7 +11,7 @@ use crate::{
     level::OWNER,
     operation,
     page::Rows,
-    value::{Fields, Json, Object},
+    value::{Json, Object},
 };
 
 /// The group itself.
@@ -32,6 +32,7 @@ pub static KIND: Kind = Kind {
             path: "full_path",
             facts,
             looked_at: &["id", "full_path", "marked_for_deletion_on", RUNNERS_TOKEN],
+            arrives_with: &[],
             level: Some(|group, user| {
                 operation::GROUP_MEMBER_GET_ALL.request().arg("id", group).arg("user_id", user)
             }),
@@ -59,11 +60,12 @@ impl Rules for Group {
             }
         };
         let parent = job.target.namespace.as_ref();
-        let within = parent.map(|parent| ("parent_id".to_owned(), parent.id.sent().into()));
+        let parent = parent.map(|parent| ("parent_id".to_owned(), parent.id.sent().into()));
+        let within = job.target.naming().into_iter().chain(parent).collect();
         let post = operation::GROUP_CREATE.request();
-        let (route, edit) = (Route::Create, operation::GROUP_UPDATE);
-        let within = Fields::from_iter(within);
-        Creation { post, route, edit, within }.calls(job, declared)
+        let takes = |_: &str, field: &Field, _: &str| field.accepted.on(Route::Create);
+        let edit = operation::GROUP_UPDATE;
+        Creation { post, takes: &takes, edit, within }.calls(job, declared)
     }
 }
 

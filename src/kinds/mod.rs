@@ -3,6 +3,7 @@
 mod creation;
 pub mod operations;
 pub mod reference;
+pub mod source;
 pub mod words;
 
 use std::{collections::BTreeSet, sync::LazyLock};
@@ -39,6 +40,7 @@ kinds! {
     label,
     hook,
     push_rule,
+    fork,
     archived,
 }
 
@@ -79,7 +81,10 @@ static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         parameter.value.keys().iter().for_each(|part| of_parameter(part, names));
     }
     let mut names = BTreeSet::new();
-    everywhere().for_each(|section| of_schema(&section.table().schema, &mut names));
+    for section in everywhere() {
+        of_schema(&section.table().schema, &mut names);
+        names.extend(section.table().specs().iter().map(|spec| spec.name.as_str()));
+    }
     let parameters = OPERATIONS.iter().flat_map(|op| operations::parameters(op.row()));
     parameters.for_each(|parameter| of_parameter(parameter, &mut names));
     names

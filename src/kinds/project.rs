@@ -5,20 +5,22 @@ use std::sync::LazyLock;
 
 use super::{
     creation::{self, Creation},
+    fork::FORK_OF,
     settings::fields::Create as CreateOnly,
+    source,
 };
 use crate::{
     diagnostic::Severity,
-    field::{Route, Scope},
+    field::{Field, Route, Scope},
     kind::{
-        Call, Facts, Fault, Former, Home, Itself, Job, Kind, NamespaceOwner, Place, Rules, Shape,
-        Table, Unable,
+        Arrival, Call, Effect, Facts, Fault, Former, Home, Itself, Job, Kind, Namespace,
+        NamespaceOwner, Place, Rules, Shape, Table, Unable,
         calls::{Act, Turn},
     },
     level::MAINTAINER,
     operation::{self, Op, Write},
     page::Rows,
-    schema,
+    schema, text,
     value::{Fields, Json, Object, Value},
 };
 
@@ -49,7 +51,11 @@ pub static KIND: Kind = Kind {
                 "empty_repo",
                 "marked_for_deletion_on",
                 "marked_for_deletion_at",
+                "import_status",
+                "import_error",
+                "mirror",
             ],
+            arrives_with: &[FORK_OF, source::IMPORT],
             level: None,
         }),
         rows: Rows::with_id(&["path_with_namespace"]),
@@ -59,6 +65,10 @@ pub static KIND: Kind = Kind {
             operation::PROJECT_TRANSFER,
             operation::PROJECT_DELETE,
             operation::PROJECT_RESTORE,
+            operation::PROJECT_FORK,
+            operation::IMPORT_EXTGIT,
+            operation::IMPORT_EXTSERVER,
+            operation::IMPORT_MEMBERS,
         ],
         ..Home::PLAIN
     }],
@@ -82,6 +92,21 @@ impl Rules for Project {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         check_create(declared, report);
     }
+
+    fn effects(&self, _who: Option<u64>, _before: &Object, after: &Object) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if source::fills(after) {
+            effects.push(Effect::Fills);
+        }
+        if source::is_imported(after)
+            && after.get("visibility").is_some_and(|wanted| wanted != "public")
+        {
+            let gap =
+                "has the visibility that the service gives an import until an edit right after";
+            effects.push(Effect::Besides(gap.to_owned()));
+        }
+        effects
+    }
 }
 
 /// What the object of a project says whatever is declared.
@@ -96,6 +121,26 @@ fn facts(raw: &Object) -> Facts {
         personal_owner: owner.and_then(|owner| owner["id"].as_u64()),
         level: raw.get("permissions").map(level),
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
+        arrival: arrival(raw),
+    }
+}
+
+/// How it stands with contents that have not arrived. Of the words of `import_status` the reference
+/// names two (1, 3); what is not known to be an end is none. A mirror is brought up to date again
+/// and again, and says so in the same way.
+fn arrival(raw: &Object) -> Option<Arrival> {
+    let says = |name| raw.get(name).and_then(Json::as_str);
+    if raw.get("mirror") == Some(&Json::Bool(true)) {
+        return None;
+    }
+    match says("import_status")? {
+        "none" | "finished" => None,
+        "failed" => {
+            let why = says("import_error").map(text::mask_url);
+            Some(Arrival::Failed(why.map(|why| text::escape(&why).into_owned())))
+        }
+        "canceled" => Some(Arrival::Failed(Some("it was canceled".to_owned()))),
+        _ => Some(Arrival::Running),
     }
 }
 
@@ -110,6 +155,20 @@ fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
     // Without a namespace the service would take the caller's own: rather nothing than a project in
     // the wrong place.
     let Some(namespace) = &job.target.namespace else { return Err(Unable::Needless) };
+    let mut calls = match source::calls(job, namespace, declared) {
+        Some(calls) => calls?,
+        None => create_plain(job, namespace, declared)?,
+    };
+    calls.extend(source::members(job, declared)?);
+    Ok(calls)
+}
+
+/// Creates a project that the service fills itself, if at all.
+fn create_plain(
+    job: &Job<'_>,
+    namespace: &Namespace,
+    declared: &Fields,
+) -> Result<Vec<Call>, Unable> {
     let (post, route) = match namespace.owner {
         NamespaceOwner::User(user) => (
             operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user),
@@ -119,12 +178,12 @@ fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
             (operation::PROJECT_CREATE.request(), Route::Create)
         }
     };
-    let namespace = match route {
-        Route::Create => Fields::from([("namespace_id".to_owned(), namespace.id.sent().into())]),
-        _ => Fields::new(),
-    };
-    Creation { post, route, edit: operation::PROJECT_UPDATE, within: namespace }
-        .calls(job, declared)
+    let mut within = job.target.naming();
+    if route == Route::Create {
+        within.insert("namespace_id".to_owned(), namespace.id.sent().into());
+    }
+    let takes = |_: &str, field: &Field, _: &str| field.accepted.on(route);
+    Creation { post, takes: &takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
 fn act(job: &Job<'_>, op: Op<Write>) -> Call {
@@ -145,8 +204,8 @@ fn relocate(job: &Job<'_>, former: &Former) -> Result<Vec<Call>, Unable> {
     Ok(renamed.into_iter().chain(moved).map(Call::from).collect())
 }
 
-/// Whether what a project is created with makes its first branch at once. An import or a template
-/// does so later, in the background.
+/// Whether what a project is created with makes its first branch at once. A fork, an import or a
+/// template does so later, in the background.
 pub(super) fn makes_a_branch(declared: &Fields) -> bool {
     is_on(declared, "initialize_with_readme")
 }
@@ -157,42 +216,16 @@ fn is_on(fields: &Fields, name: &str) -> bool {
 
 /// What is wrong with the `settings:` and the `create:` of one project together (reference 2, 4.3).
 fn check_create(declared: &Fields, report: &mut dyn FnMut(Fault)) {
-    let mut fault = |field, message: &str, help: &str| {
-        report(Fault {
-            severity: Severity::Error,
-            code: "create-conflict",
-            field: Some(field),
-            message: message.into(),
-            help: Some(help.into()),
-        });
-    };
-    let readme = is_on(declared, "initialize_with_readme");
-    let import = declared.contains_key("import_url");
-    let template = ["template_name", "template_project_id"]
-        .into_iter()
-        .find(|name| declared.contains_key(*name));
-    if readme && import {
-        fault(
-            "initialize_with_readme",
-            "a project is not created both with a readme and from `import_url`",
-            "leave out `initialize_with_readme`: the import brings the contents",
-        );
-    }
-    if let Some(template) = template.filter(|_| readme || import) {
-        let other = if readme { "with a readme" } else { "from `import_url`" };
-        fault(
-            template,
-            &format!("a project is not created both from a template and {other}"),
-            "keep one source of its contents",
-        );
-    }
+    source::check(declared, report);
     for name in ["template_project_id", "group_with_project_templates_id"] {
         if declared.contains_key(name) && !is_on(declared, "use_custom_template") {
-            fault(
-                name,
-                &format!("`{name}` works only for a custom template"),
-                "add `use_custom_template: true` below `create:`",
-            );
+            report(Fault {
+                severity: Severity::Error,
+                code: "create-conflict",
+                field: Some(name),
+                message: format!("`{name}` works only for a custom template"),
+                help: Some("add `use_custom_template: true` below `create:`".into()),
+            });
         }
     }
 }

@@ -43,6 +43,8 @@ pub(crate) fn collection(
             let raw = page::whole(raw.iter().map(object).collect());
             Collection::Complete(raw.map(|raw| read(&raw)))
         }
+        (Json::Null, Place::Part { .. }) => Collection::Within(Vec::new()),
+        (raw, Place::Part { .. }) => Collection::Within(vec![read(&object(raw))]),
         (Json::Null, _) => Collection::One(None),
         (raw, _) => Collection::One(Some(read(&object(raw)))),
     }

@@ -93,7 +93,7 @@ pub struct Service {
 }
 
 /// What the service calls the hosts for which its documentation has neutral words (reference 1, 1),
-/// for `undrift call`. Without a name the word itself is sent.
+/// in every request for an import. Without a name the word itself is sent.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ImportHosts {
@@ -104,6 +104,14 @@ pub struct ImportHosts {
     /// and the like.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"git_server")]
     pub extserver: Option<String>,
+}
+
+impl ImportHosts {
+    /// The neutral words with what the service calls them.
+    pub fn names(&self) -> Vec<(&'static str, String)> {
+        let names = [("extgit", &self.extgit), ("extserver", &self.extserver)];
+        names.into_iter().filter_map(|(neutral, name)| Some((neutral, name.clone()?))).collect()
+    }
 }
 
 /// Limits that stop a run before its first write.

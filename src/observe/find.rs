@@ -212,7 +212,7 @@ impl Observer {
     /// What is looked at of a container's own object.
     fn seen(&self, container: &Container, raw: &Object) -> Seen {
         let (_, itself) = kinds::container(container.scope);
-        let facts = (itself.facts)(raw);
+        let facts = container.facts(raw);
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
         let at = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_owned();
@@ -238,8 +238,8 @@ impl Observer {
                     let entry = section.of.read(raw, &|name| names.contains(name));
                     seen.object.insert(name, entry);
                 }
-                Place::In(field) => {
-                    match section.of.read_rows(raw, field, &|name| names.contains(name)) {
+                Place::In(field) | Place::Part { field, .. } => {
+                    match section.of.read_within(raw, &|name| names.contains(name)) {
                         Some(rows) => drop(seen.within.insert(name, rows)),
                         None => seen.lacking.push(field.to_owned()),
                     }

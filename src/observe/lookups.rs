@@ -13,8 +13,9 @@ use tokio::sync::OnceCell;
 use super::Observer;
 use crate::{
     api::ApiError,
+    field::Scope,
     kind::{Id, Namespace, NamespaceOwner},
-    operation,
+    kinds, operation,
     page::Rows,
     value::Json,
 };
@@ -76,23 +77,39 @@ impl Observer {
 
     /// The id of the group that is declared at this path.
     pub(super) async fn group(&self, path: &str) -> Result<Option<u64>, ApiError> {
+        self.container_id(Scope::Group, path).await
+    }
+
+    /// The id of the project at this path.
+    pub(super) async fn project(&self, path: &str) -> Result<Option<u64>, ApiError> {
+        self.container_id(Scope::Project, path).await
+    }
+
+    async fn container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>, ApiError> {
         let key = path.to_lowercase();
+        let (_, itself) = kinds::container(scope);
         let look_up = async || {
-            let live = self.live_group_path(path).await?;
-            let request =
-                operation::GROUP_GET.request().arg("id", &live).query("with_projects", false);
-            match self.client.get_known(request, &["id", "full_path"]).await {
+            let live = match scope {
+                Scope::Group => self.live_group_path(path).await?,
+                Scope::Project => self.live_path(path).await?,
+            };
+            match self.client.get_known((itself.get)(&live), &["id", itself.path]).await {
                 Ok(answer) => {
-                    let is_named = answer.body["full_path"]
+                    let is_named = answer.body[itself.path]
                         .as_str()
                         .is_some_and(|path| path.to_lowercase() == live.to_lowercase());
                     Ok(answer.body["id"].as_u64().filter(|_| is_named))
                 }
+                Err(error) if error.is_moved() => Ok(None),
                 Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(None),
                 Err(error) => Err(error),
             }
         };
-        self.ids.of(&group_key(&key), look_up).await
+        let key = match scope {
+            Scope::Group => group_key(&key),
+            Scope::Project => project_key(&key),
+        };
+        self.ids.of(&key, look_up).await
     }
 
     /// The namespace that is declared at `path`.
@@ -159,6 +176,11 @@ impl Observer {
 /// Under which name the id of the group at `path` is known.
 pub(super) fn group_key(path: &str) -> String {
     format!("group {path}")
+}
+
+/// Under which name the id of the project at `path` is known.
+pub(super) fn project_key(path: &str) -> String {
+    format!("project {path}")
 }
 
 /// Whether a namespace is the one at `path`. Paths are the same in any case.

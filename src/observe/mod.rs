@@ -34,6 +34,7 @@ use crate::{
     live::{Caller, Collection, Inherited, Live, Presence, Question},
     operation::{self, Op, Read},
     page::{Complete, Rows},
+    text,
     value::Object,
 };
 
@@ -162,13 +163,13 @@ impl Observer {
         stale: &BTreeSet<&'static str>,
     ) -> Result<Live, ApiError> {
         let sections = stale.iter().filter_map(|name| container.section(name));
-        let (objects, lists): (Vec<_>, Vec<_>) = sections
-            .partition(|section| matches!(section.of.home.place, Place::Object | Place::In(_)));
+        let (objects, lists): (Vec<_>, Vec<_>) =
+            sections.partition(|section| section.of.is_in_object());
         let Presence::Here(target, facts) = &live.presence else {
             return self.container(container).await;
         };
         let (mut target, mut level) = (target.clone(), facts.level);
-        if !objects.is_empty() {
+        if !objects.is_empty() || facts.arrival.is_some() {
             match self.point_read(container).await {
                 Ok(Found::Here(seen)) => {
                     (target, level) = (seen.target.clone(), seen.facts.level);
@@ -181,7 +182,10 @@ impl Observer {
                 }
             }
         }
-        for section in lists {
+        // What has not arrived is not looked at.
+        let is_read =
+            !matches!(&live.presence, Presence::Here(_, facts) if facts.arrival.is_some());
+        for section in lists.into_iter().filter(|_| is_read) {
             let collection = self.section(section, &target, level).await?;
             live.sections.insert(section.of.section, collection);
         }
@@ -246,6 +250,20 @@ impl Observer {
         let creates = matches!(presence, Presence::Missing(_) | Presence::NoNamespace(_))
             && matches!(container.create, Creation::Allowed(_));
         let mut live = Live::of(presence, self.now());
+        if let Some(fields) = container.create.fields().filter(|_| creates) {
+            let (own, _) = kinds::container(container.scope);
+            for (_, named, name) in forms::named_by(own, &fields.values()) {
+                match self.id(named, &name).await {
+                    Ok(id) => live.names.insert(named, &name, id),
+                    Err(error) if ends_everything(&error) => return Err(error),
+                    Err(error) => {
+                        let why = format!("`{}` could not be looked up", text::escape(&name));
+                        let presence = Presence::Unreadable(Cause::from(&error).context(why));
+                        return Ok(Live::of(presence, self.now()));
+                    }
+                }
+            }
+        }
         for section in container.sections.iter().filter(|_| creates) {
             match self.names_in(section, &Collection::Fresh).await {
                 Ok(names) => live.names.extend(names),
@@ -264,6 +282,7 @@ impl Observer {
         self.places.clear();
         let path = path.to_lowercase();
         self.ids.forget(&lookups::group_key(&path));
+        self.ids.forget(&lookups::project_key(&path));
         self.namespaces.forget(&path);
         self.inherited.forget(&path);
     }
@@ -276,7 +295,8 @@ impl Observer {
     async fn here(&self, container: &Container, mut seen: Seen) -> Result<Live, ApiError> {
         let presence = Presence::Here(seen.target.clone(), seen.facts.clone());
         let mut live = Live::of(presence, self.now());
-        let is_read = !seen.facts.archived || container.unarchives(&seen.object);
+        let is_read = (!seen.facts.archived || container.unarchives(&seen.object))
+            && seen.facts.arrival.is_none();
         let (target, level) = (&seen.target, seen.facts.level);
         let mut reads = Vec::new();
         for section in kinds::sections(container.scope)
@@ -325,6 +345,10 @@ impl Observer {
         let home = section.of.home;
         let sees_all = self.caller.administrator || level >= Some(home.seen_from);
         let result = match home.place {
+            Place::Part { .. } => {
+                let why = "the token does not see what it names";
+                Ok(Collection::Partial(Cause::new(why)))
+            }
             Place::Itself(_) | Place::Object | Place::In(_) => {
                 let noun = target.scope.noun();
                 Ok(Collection::Partial(format!("it was not part of the {noun} object").into()))
@@ -451,6 +475,7 @@ impl Observer {
         match named {
             Named::User => self.user(name).await,
             Named::Group => self.group(name).await,
+            Named::Project => self.project(name).await,
         }
     }
 

@@ -36,6 +36,7 @@ pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>
 fn add<'c>(section: Section, declared: &BTreeSet<&'c str>, keys: &mut BTreeSet<&'c str>) {
     match section.home.place {
         Place::In(field) => drop(keys.insert(field)),
+        Place::Part { field, sign } => keys.extend([field, sign]),
         Place::Object => {
             let table = section.table();
             // That a field of a higher tier is there says that the service has this tier.

@@ -273,6 +273,8 @@ impl<E: Copy> Op<E> {
         Request {
             operation: self.row,
             arguments: Vec::new(),
+            named: Vec::new(),
+            after: Vec::new(),
             renamed: Vec::new(),
             query: Vec::new(),
             body: Body::None,
@@ -357,6 +359,11 @@ pub struct Request<E> {
     /// The row of the table that it is for.
     pub operation: &'static Operation,
     arguments: Vec<(&'static str, String)>,
+    /// The arguments that name something by its path, each with the id that is sent for it, once it
+    /// is known.
+    named: Vec<(&'static str, Option<u64>)>,
+    /// The paths of what has to be created first and is named by its path.
+    after: Vec<String>,
     /// Fixed segments of the path that this service calls otherwise.
     renamed: Vec<(&'static str, String)>,
     query: Vec<(Cow<'static, str>, String)>,
@@ -386,6 +393,21 @@ impl<E> Request<E> {
             self.operation.path
         );
         self.arguments.push((name, value.to_string()));
+        self
+    }
+
+    /// Fills in `:name` of the path template with the `id` of what is at `path`; if that is missing,
+    /// it is filled in when the request is sent.
+    #[must_use]
+    pub fn arg_of(mut self, name: &'static str, path: &str, id: Option<u64>) -> Self {
+        self.named.push((name, id));
+        self.arg(name, path)
+    }
+
+    /// Says that what is at `path`, which it names by that, has to be created first.
+    #[must_use]
+    pub fn after(mut self, path: &str) -> Self {
+        self.after.push(path.to_owned());
         self
     }
 
@@ -488,7 +510,22 @@ impl<E> Request<E> {
     /// The paths of what has to be created before it can be sent.
     pub fn waits_for(&self) -> impl Iterator<Item = &str> {
         let named = self.naming.iter().filter_map(|name| self.body_fields()?.get(name)?.plain());
-        named.flat_map(pending::paths)
+        let missing = self.named.iter().filter(|(_, id)| id.is_none());
+        let arguments = missing.filter_map(|(name, _)| self.argument(name));
+        let after = self.after.iter().map(String::as_str);
+        named.flat_map(pending::paths).chain(arguments).chain(after)
+    }
+
+    /// What `:name` of the path stands for.
+    fn argument(&self, name: &str) -> Option<&str> {
+        let found = self.arguments.iter().find(|(own, _)| *own == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// How a request without a body is sent by hand.
+    pub fn as_command(&self) -> String {
+        let arguments = self.arguments.iter().map(|(name, value)| format!(" {name}={value}"));
+        format!("undrift call {}{}", self.operation.id, arguments.collect::<String>())
     }
 
     /// The same with the ids that it waits for.
@@ -496,6 +533,11 @@ impl<E> Request<E> {
     /// # Errors
     /// The path of something of which `id` does not know the id.
     pub fn with_ids(mut self, id: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
+        for (name, known) in self.named.iter_mut().filter(|(_, known)| known.is_none()) {
+            let path = self.arguments.iter().find(|(own, _)| own == name);
+            let path = path.map(|(_, path)| path.as_str()).unwrap_or_default();
+            *known = Some(id(path).ok_or_else(|| path.to_owned())?);
+        }
         if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
             for name in &self.naming {
                 if let Some(Value::Plain(json)) = fields.get_mut(name) {
@@ -556,24 +598,44 @@ impl<E> Request<E> {
 
     /// The path below `/api/v4` with every argument in place, without the query.
     pub fn path(&self) -> String {
+        self.path_by(|name| self.named.iter().find(|(own, _)| *own == name)?.1)
+    }
+
+    /// The path, with the ids of things that are named by their path where `id` tells them.
+    fn path_by(&self, id: impl Fn(&str) -> Option<u64>) -> String {
         let segments = self.operation.path.split('/').map(|segment| {
-            let (values, name) = segment
-                .strip_prefix(':')
-                .map_or((&self.renamed, segment), |name| (&self.arguments, name));
-            let value = values.iter().find(|(n, _)| *n == name);
-            value.map_or_else(|| segment.to_owned(), |(_, v)| encode(v).to_string())
+            let Some(name) = segment.strip_prefix(':') else {
+                let renamed = self.renamed.iter().find(|(neutral, _)| *neutral == segment);
+                return renamed
+                    .map_or_else(|| segment.to_owned(), |(_, name)| encode(name).to_string());
+            };
+            match (id(name), self.argument(name)) {
+                (Some(id), _) => id.to_string(),
+                (None, Some(value)) => encode(value).to_string(),
+                (None, None) => segment.to_owned(),
+            }
         });
         segments.collect::<Vec<_>>().join("/")
     }
 
     /// The path and the query, percent-encoded.
     pub fn target(&self) -> String {
-        let mut target = self.path();
+        self.path() + &self.query_text()
+    }
+
+    /// The same as plans show it, with paths instead of ids that only the sending of a request needs:
+    /// they are the same before and after something is created.
+    pub fn shown_target(&self) -> String {
+        self.path_by(|_| None) + &self.query_text()
+    }
+
+    fn query_text(&self) -> String {
+        let mut text = String::new();
         for (i, (name, value)) in self.query.iter().enumerate() {
-            target.push(if i == 0 { '?' } else { '&' });
-            target += &format!("{}={}", encode(name), encode(value));
+            text.push(if i == 0 { '?' } else { '&' });
+            text += &format!("{}={}", encode(name), encode(value));
         }
-        target
+        text
     }
 }
 
@@ -658,6 +720,7 @@ mod tests {
                     "project-unstar",
                     "project-archive",
                     "project-unarchive",
+                    "project-import-members",
                     "approvals-edit",
                 ][..],
             ),
@@ -697,10 +760,7 @@ mod tests {
                     "group-push-rule-add",
                 ],
             ),
-            (
-                Again::Second,
-                &["project-upload", "project-import-members", "hook-add", "group-hook-add"],
-            ),
+            (Again::Second, &["project-upload", "hook-add", "group-hook-add"]),
         ];
         for (again, ids) in posts {
             assert_eq!(rows(again, Method::Post), ids, "{again:?}");

@@ -47,7 +47,29 @@ pub(super) fn fill_in(json: &mut Json, id: &impl Fn(&str) -> Option<u64>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{operation::SHARE_CREATE, value::Fields};
+    use crate::{
+        operation::{IMPORT_EXTGIT, PROJECT_FORK, SHARE_CREATE},
+        value::Fields,
+    };
+
+    #[test]
+    fn what_a_path_names_is_sent_by_its_id_and_shown_by_its_path() {
+        let fork = |id| PROJECT_FORK.request().arg_of("id", "acme/up", id);
+        let known = fork(Some(7));
+        assert_eq!((known.path(), known.waits_for().count()), ("/projects/7/fork".to_owned(), 0));
+        let pending = fork(None);
+        assert_eq!(pending.waits_for().collect::<Vec<_>>(), ["acme/up"]);
+        assert_eq!(pending.shown_target(), known.shown_target());
+        assert_eq!(pending.clone().with_ids(|_| None).unwrap_err(), "acme/up");
+        assert_eq!(pending.with_ids(|_| Some(7)).unwrap().path(), known.path());
+    }
+
+    #[test]
+    fn what_is_named_by_its_path_in_a_body_may_have_to_come_first() {
+        let import = IMPORT_EXTGIT.request().after("acme/new");
+        assert_eq!(import.waits_for().collect::<Vec<_>>(), ["acme/new"]);
+        assert!(import.with_ids(|_| None).is_ok(), "nothing is filled in");
+    }
 
     #[test]
     fn an_id_is_filled_in_wherever_one_is_named_and_nowhere_else() {

@@ -145,7 +145,7 @@ operations! {
     Write SHARE_DELETE = "project-unshare" Delete "/projects/:id/share/:group_id", "stop sharing a project with a group", "2, 4.4",
         Nothing, [PROJECT, OTHER_GROUP];
     Write IMPORT_MEMBERS = "project-import-members" Post "/projects/:id/import_project_members/:project_id",
-        "copy the members of another project", "2, 4.4", Unsaid, [PROJECT, SOURCE_PROJECT];
+        "copy the members of another project", "2, 4.4", Unsaid, [PROJECT, SOURCE_PROJECT].again(Again::Same);
     Write FORK_RELATION_CREATE = "fork-relation-create" Post "/projects/:id/fork/:forked_from_id", "make a project a fork of another",
         "2, 4.4", Unsaid, [PROJECT, UPSTREAM].again(Again::Refused);
     Write FORK_RELATION_DELETE = "fork-relation-delete" Delete "/projects/:id/fork", "make a fork a project of its own", "2, 4.4", Unsaid,

@@ -1,7 +1,8 @@
 //! What no container alone shows: edges from the steps of one container to those of another, and
 //! what the steps of two containers make of each other.
 //!
-//! - What is in a group that the run creates, or names it, comes after it.
+//! - What is in a group that the run creates, or names it, comes after it, and so does what is created
+//!   from a project that the run creates.
 //! - What is in a group that the run moves comes after that, unless it becomes less visible.
 //! - What gets a path comes after what leaves it.
 //! - Nothing is more visible than the group that it is in: a group is widened before what is in it,
@@ -30,6 +31,7 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     created(steps);
     moved(steps);
     let mut problems = taken(steps);
+    problems.extend(circular(steps));
     problems.extend(too_visible(steps));
     visible(steps);
     let granted = granted(steps);
@@ -45,14 +47,21 @@ fn above(path: &str) -> impl Iterator<Item = String> {
     ends.into_iter().rev().map(move |end| path[..end].to_owned())
 }
 
-/// What needs the id of a group that is created comes after it.
+/// What names a group or project that is created comes after it.
 fn created(steps: &mut [Step]) {
-    let reason = Capability::Exists.reason(Scope::Group);
+    let new = steps.iter().filter(|step| step.address.section.is_none());
+    let new: HashMap<_, _> = new
+        .map(|step| (step.address.path.to_lowercase(), (step.address.clone(), step.scope)))
+        .collect();
     for step in steps {
         let paths: BTreeSet<_> = step.requests().flat_map(Request::waits_for).collect();
-        let address = |path: &str| Address::container(path.into());
-        let edges: Vec<_> =
-            paths.into_iter().map(|path| Edge { address: address(path), reason }).collect();
+        let edge = |path: &str| {
+            let created = new.get(&path.to_lowercase()).cloned();
+            let (address, scope) =
+                created.unwrap_or_else(|| (Address::container(path.into()), Scope::Group));
+            Edge { address, reason: Capability::Exists.reason(scope) }
+        };
+        let edges: Vec<_> = paths.into_iter().map(edge).collect();
         step.after.extend(edges);
     }
 }
@@ -105,6 +114,47 @@ fn taken(steps: &mut [Step]) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// Nothing can be created from what is created from it.
+fn circular(steps: &[Step]) -> Vec<Problem> {
+    let new = steps.iter().filter(|step| step.address.section.is_none());
+    let sources = |step: &Step| -> Vec<_> {
+        step.requests().flat_map(Request::waits_for).map(str::to_lowercase).collect()
+    };
+    let new: BTreeMap<_, _> =
+        new.map(|step| (step.address.path.to_lowercase(), (step, sources(step)))).collect();
+    let is_circular = |path: &String| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![path]);
+        while let Some(next) = open.pop() {
+            for source in new.get(next).into_iter().flat_map(|(_, sources)| sources) {
+                if source == path {
+                    return true;
+                }
+                if seen.insert(source) {
+                    open.push(source);
+                }
+            }
+        }
+        false
+    };
+    let circular = new.iter().filter(|(path, _)| is_circular(path));
+    circular.map(|(_, (step, sources))| created_from_itself(step, sources)).collect()
+}
+
+fn created_from_itself(step: &Step, sources: &[String]) -> Problem {
+    let path = &step.address.path;
+    let sources: Vec<_> = sources.iter().map(|source| format!("`{source}`")).collect();
+    Problem {
+        address: step.address.clone(),
+        code: "circular",
+        message: format!(
+            "`{path}` is created from {}, which would have to be created from `{path}` before",
+            text::joined(&sources)
+        ),
+        help: Some("correct one of them, or create one by hand first".to_owned()),
+        origin: step.origin.clone(),
+    }
 }
 
 /// The visibilities before and after a step, from the narrowest; before is `None` for what is

@@ -14,8 +14,8 @@ use crate::{
     diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Step},
     field::{Compare, Named, Scope},
     kind::{
-        Capability, Effect, Facts, Job, LiveEntry, Namespace, NamespaceOwner, Section, Shape,
-        Target, calls::Act, forms,
+        Arrival, Capability, Effect, Facts, Job, LiveEntry, Namespace, NamespaceOwner, Section,
+        Shape, Target, calls::Act, forms,
     },
     kinds,
     level::OWNER,
@@ -62,7 +62,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         }
         Presence::Missing(target) => planning(target, None).missing(&mut plan),
         // What is in a group that this run creates is missing too.
-        Presence::NoNamespace(group) => match settings.created.id(group) {
+        Presence::NoNamespace(group) => match settings.created.id(Scope::Group, group) {
             Some(id) => {
                 let namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
                 let path = declared.path.clone();
@@ -145,6 +145,20 @@ fn moved(declared: &Container, address: &Address, to: Option<&str>) -> Problem {
     }
 }
 
+fn import_failed(declared: &Container, address: &Address, why: Option<&str>) -> Problem {
+    let (noun, path) = (declared.scope.noun(), &address.path);
+    let why = why.unwrap_or("the service does not say why");
+    Problem {
+        address: address.clone(),
+        code: "import-failed",
+        message: format!("the import of `{path}` failed: {why}"),
+        help: Some(format!(
+            "delete the {noun} and run again; to keep it as it is, take out of its manifest what it is created from"
+        )),
+        origin: declared.origin.clone(),
+    }
+}
+
 /// Whether a declared switch gives the container what it lacks, or closes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Switch {
@@ -177,6 +191,9 @@ impl Planning<'_> {
     fn here(&self, facts: &Facts, plan: &mut ContainerPlan) {
         if self.declared.life.absent().is_some() {
             return self.absent(facts, plan);
+        }
+        if let Some(arrival) = &facts.arrival {
+            return self.arrives(arrival, plan);
         }
         if let Some(since) = &facts.deleting {
             let may_restore = self.settings.caller.administrator || facts.level >= Some(OWNER);
@@ -251,6 +268,7 @@ impl Planning<'_> {
         self.after_replacements(plan);
         let notes: Vec<_> = plan.steps.iter().filter_map(|step| self.takes_along(step)).collect();
         plan.findings.notes.extend(notes);
+        self.say_besides(plan);
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);
         plan.findings.extend(refused);
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
@@ -305,6 +323,21 @@ impl Planning<'_> {
         }
     }
 
+    /// Says what steps do that their fields do not show.
+    fn say_besides(&self, plan: &mut ContainerPlan) {
+        let notes = plan.steps.iter().flat_map(|step| {
+            step.effects.iter().filter_map(|effect| match effect {
+                Effect::Besides(what) => {
+                    let note = self.note(Reason::Besides { what: what.clone() }, &step.origin);
+                    Some(Note { address: step.address.clone(), ..note })
+                }
+                _ => None,
+            })
+        });
+        let notes: Vec<_> = notes.collect();
+        plan.findings.notes.extend(notes);
+    }
+
     /// Says what rules grant to a group, and nobody declares, where `step` removes its share, for
     /// good or to add it anew: the service takes that away along with it.
     fn takes_along(&self, step: &Step) -> Option<Note> {
@@ -355,6 +388,23 @@ impl Planning<'_> {
             let mut identity = section.of.identity.iter();
             identity.any(|name| section.of.field(name).names == Some(Named::Group))
         })
+    }
+
+    /// It is there, and its contents are not: nothing is written into it meanwhile.
+    fn arrives(&self, arrival: &Arrival, plan: &mut ContainerPlan) {
+        plan.arrival = Some(arrival.clone());
+        match arrival {
+            Arrival::Running => {
+                let running = Cause::new("its contents are still being imported").transient();
+                let reason = running.help("run again when they are there");
+                plan.closed = Some(reason.clone());
+                let address = self.address.clone();
+                plan.findings.incomplete.push(Incomplete { address, reason });
+            }
+            Arrival::Failed(why) => {
+                plan.close(import_failed(self.declared, self.address, why.as_deref()));
+            }
+        }
     }
 
     /// It is archived and stays so.
@@ -420,7 +470,15 @@ impl Planning<'_> {
             // Nothing is there yet, but that those whom a section names are known may have to be
             // read.
             let found = self.live.sections.get(name).unwrap_or(&Collection::Fresh);
-            match diff::section(section, found, self.context) {
+            let comes_along = plan.steps.iter().any(|step| step.effects.contains(&Effect::Fills));
+            let findings = match found.entries() {
+                Ok(_) if comes_along => {
+                    let condition = "unless it comes along with what the project is created from";
+                    Ok(diff::possible(section, condition, self.context))
+                }
+                _ => diff::section(section, found, self.context),
+            };
+            match findings {
                 Ok(findings) => plan.findings.extend(findings),
                 Err(reason) => {
                     let address = self.address.section(name);
@@ -428,6 +486,7 @@ impl Planning<'_> {
                 }
             }
         }
+        self.say_besides(plan);
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
     }
 
@@ -476,10 +535,18 @@ impl Planning<'_> {
             act: Act::Create(&values),
         };
         let origin = self.declared.origin.clone();
-        let sends = own.rules.calls(&job).map_err(|unable| {
-            let problem = diff::problem(unable, self.address, |_| origin.clone());
+        let at = |name: &str| {
+            fields.get(name).map_or_else(|| origin.clone(), |(_, field)| field.origin.clone())
+        };
+        let mut sends = own.rules.calls(&job).map_err(|unable| {
+            let problem = diff::problem(unable, self.address, at);
             Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
         })?;
+        for (neutral, name) in &self.settings.hosts {
+            for call in &mut sends {
+                call.request = call.request.clone().rename(neutral, name);
+            }
+        }
         let step = Step::new(
             self.declared.scope,
             self.address.clone(),
@@ -493,7 +560,8 @@ impl Planning<'_> {
         let visibility = effects.filter(|effect| matches!(effect, Effect::Visibility { .. }));
         let effects = std::iter::once(Effect::Provides(Capability::Exists))
             .chain(visibility)
-            .chain(self.follows());
+            .chain(self.follows())
+            .chain(own.rules.effects(None, &Object::new(), &after));
         Ok(Step { effects: effects.collect(), ..step })
     }
 }

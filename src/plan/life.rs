@@ -29,7 +29,7 @@ impl Planning<'_> {
             && former.transfers
             && target.namespace.is_none()
         {
-            let Some(id) = self.settings.created.id(group) else {
+            let Some(id) = self.settings.created.id(Scope::Group, group) else {
                 let problem = missing_namespace(self.declared, self.address, group);
                 return Err(Box::new(problem));
             };

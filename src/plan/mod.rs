@@ -34,7 +34,7 @@ use crate::{
     desired::{Container, Moves},
     diff::{Action, Findings, Incomplete, Problem, Reason, Shown, Step},
     field::Scope,
-    kind::Created,
+    kind::{Arrival, Created},
     live::{Caller, Live},
     planted::Bug,
     secret::Secrets,
@@ -57,6 +57,9 @@ pub struct Settings {
     pub resend: Vec<Selector>,
     /// What guards let pass.
     pub limits: Limits,
+    /// The names by which the service calls the hosts for which the reference has neutral words,
+    /// each after its word.
+    pub hosts: Vec<(&'static str, String)>,
 }
 
 /// The whole plan.
@@ -190,6 +193,8 @@ pub struct ContainerPlan {
     shut: BTreeSet<&'static str>,
     /// Why nothing of the container was compared, if so.
     closed: Option<Cause>,
+    /// If the container is there and its contents are not, how that stands.
+    arrival: Option<Arrival>,
 }
 
 impl Deref for ContainerPlan {
@@ -239,6 +244,11 @@ impl ContainerPlan {
     /// archived.
     pub const fn closed(&self) -> Option<&Cause> {
         self.closed.as_ref()
+    }
+
+    /// If the container is there and its contents are not, how that stands.
+    pub const fn arrival(&self) -> Option<&Arrival> {
+        self.arrival.as_ref()
     }
 
     /// Whether something declared closes `section`, so that nothing can be seen of it.

@@ -85,6 +85,8 @@ impl Placed {
                 | Effect::Transfers { .. }
                 | Effect::NeedsAccess(_)
                 | Effect::Weakens(_)
+                | Effect::Besides(_)
+                | Effect::Fills
                 | Effect::Lacks(_) => {}
             }
         }

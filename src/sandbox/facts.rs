@@ -412,6 +412,7 @@ pub const FACTS: &[Fact] = &[
     reference("import-stages", "1, 4.2", "optional stages are an object of booleans"),
     service("import-taken", "a taken name or path is 422, under `errors`"),
     service("import-right", "a target without right is 422, for extserver 401, under `errors`"),
+    service("import-failed", "what fails in the background has the status failed and says why in import_error"),
     reference("import-cancel", "1, 4.2", "a running import is canceled"),
     reference("import-cancel-late", "1, 7", "what is not running is not canceled: 400"),
     reference("import-cancel-unknown", "1, 7", "an unknown import is 404"),

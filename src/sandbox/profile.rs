@@ -42,6 +42,8 @@ pub struct Profile {
     pub deletion_delay: Option<u32>,
     /// How long forks and imports take, by the sandbox's clock.
     pub import_delay: Duration,
+    /// Why forks and imports fail when they have taken so long, if they do.
+    pub import_failure: Option<String>,
     /// How long after the first branch the service protects it by itself; at once if this is zero.
     pub protection_delay: Duration,
     /// How long housekeeping keeps others from starting it again.

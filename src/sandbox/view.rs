@@ -132,7 +132,7 @@ pub(crate) fn full(
         &[host(call), "/", &project.full_path.to_lowercase()],
     );
     object.plain("import_status", &[project.import_status_at(call.now())]);
-    object.value("import_error", project.import_error.as_deref())?;
+    object.value("import_error", project.import_error_at(call.now()))?;
     links(call, project.id, object.object("_links"));
     object.value(
         "shared_with_groups",

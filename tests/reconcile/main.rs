@@ -14,4 +14,5 @@ mod life;
 mod moves;
 mod observe;
 mod random;
+mod sources;
 mod world;

@@ -150,6 +150,7 @@ impl World {
             moves: Arc::clone(&desired.moves),
             resend: Vec::new(),
             limits: plan::Limits::default(),
+            hosts: Vec::new(),
         };
         (self.tweak)(&mut settings);
         Ok((observer, settings))

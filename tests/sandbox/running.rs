@@ -425,6 +425,38 @@ async fn the_clock_finishes_imports() {
     }
 }
 
+/// Nothing is wrong with the request; the status says later how it went.
+#[tokio::test]
+async fn what_fails_in_the_background_says_why() {
+    let full = Profile { import_failure: Some("no space left".into()), ..Profile::default() };
+    for (profile, credential, why) in [
+        (Profile::default(), "invalid-credential", "Access denied to the external account"),
+        (full, "good", "no space left"),
+    ] {
+        let (clock, seconds) = clock_at(1_900_000_000);
+        let profile = Profile { import_delay: Duration::from_secs(60), ..profile };
+        let forks_fail = profile.import_failure.is_some();
+        let config = Config { seed: seed(usual_seed()), profile, clock, ..Config::default() };
+        let world = World::start(config).await;
+        let import = json!({"personal_access_token": credential, "repo_id": 7,
+                            "target_namespace": "acme", "new_name": "imported"});
+        assert_eq!(world.call("dan", "POST", "/import/extgit", &import).await.status, 201);
+        world.call("dan", "POST", "/projects/2/fork", &Value::Null).await;
+        for (later, status, why) in [(59, "scheduled", Value::Null), (60, "failed", json!(why))] {
+            seconds.store(1_900_000_000 + later, Ordering::SeqCst);
+            let project = world.get("olive", "/projects/acme%2Fimported").await.body;
+            let told = (&project["import_status"], &project["import_error"]);
+            assert_eq!(told, (&json!(status), &why), "{}", fact("import-failed"));
+            assert_eq!(project["empty_repo"], true);
+            let fork = world.get("dan", "/projects/dan%2Fsite").await.body;
+            let expected =
+                if forks_fail { status } else { fork["import_status"].as_str().unwrap() };
+            assert_eq!(fork["import_status"], expected);
+            assert!(forks_fail || fork["import_error"].is_null());
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_clock_ends_what_runs_in_the_background() {
     let (clock, seconds) = clock_at(1_900_000_000);

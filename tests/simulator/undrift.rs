@@ -102,6 +102,7 @@ async fn all(
         moves: Arc::clone(&prepared.desired.moves),
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
         limits: plan::Limits::default(),
+        hosts: Vec::new(),
     };
     let plan = Mutex::new(Plan::default());
     let containers: Vec<_> = prepared.desired.containers.iter().collect();

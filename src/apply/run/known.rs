@@ -148,10 +148,11 @@ impl Known {
             path.to_lowercase() == container.path.to_lowercase() && body.contains_key("id")
         };
         let Some(body) = body.filter(is_it) else {
+            self.created = self.created.or(created);
             self.lose_sight(container);
             return;
         };
-        let mut facts = (itself.facts)(body);
+        let mut facts = container.facts(body);
         let is_new = !matches!(self.live.presence, Presence::Here(..));
         if is_new {
             // The answer to a create may not show what its creator may do.
@@ -168,10 +169,10 @@ impl Known {
                     Some(Collection::One(Some(read(section, body))))
                 }
                 // Another step may be writing to it: the answer may be older than what that came to.
-                Place::In(_) if !is_new => continue,
-                Place::In(field) => section
+                Place::In(_) | Place::Part { .. } if !is_new => continue,
+                Place::In(_) | Place::Part { .. } => section
                     .of
-                    .read_rows(body, field, &|name| section.names().any(|other| other == name))
+                    .read_within(body, &|name| section.names().any(|other| other == name))
                     .map(Collection::Within),
                 // Nothing was in it when it was created.
                 Place::List(_) | Place::Optional(_) if is_new => Some(Collection::Fresh),

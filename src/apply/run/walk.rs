@@ -9,14 +9,15 @@ use futures_util::{
 
 use super::{Ended, Look, Place, Run, UNREAD, closes, progress::Readiness};
 use crate::{
-    api::{ApiError, Freshness, retry::MAX_RETRIES},
+    api::{ApiError, Freshness, retry::MAX_RETRIES, said},
     apply::{
         Event, Outcome,
+        arrival::{self, next_look},
         lost::{History, LOOKS, Standing, Then, standing, then},
     },
     cause::Cause,
     diff::{Action, Step},
-    kind::{Id, LiveEntry},
+    kind::LiveEntry,
     live::Collection,
     observe::ends_everything,
     operation::{Again, Request, Write},
@@ -51,6 +52,8 @@ struct Walk {
 enum Wait {
     /// The answer to its call was lost; so many looks were taken since its sending began.
     Lost { error: ApiError, since: Duration, looks: usize },
+    /// What its calls started in the background at this instant has not ended.
+    Arrives { since: Duration },
     /// Its call is to be built anew.
     Rebuild,
     /// The service refused to create it, perhaps because somebody else made the same.
@@ -279,7 +282,18 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let freshness =
                 Freshness { until: walk.read_at.saturating_add(FRESH), attempt: walk.attempt };
             match self.apply.writer.send_fresh(request.clone(), freshness).await {
-                Ok(answer) => self.hear(&walk, &request, &answer.body),
+                Ok(answer) => {
+                    self.hear(&walk, &request, &answer.body);
+                    if let Some(cause) = refused_within(&answer.body) {
+                        let failed = Outcome::Failed(self.with_remedy(cause, &walk, &request));
+                        return Happened::Walked(walk, Next::Ended(failed, None));
+                    }
+                    if call.awaits {
+                        walk.next_call();
+                        let since = self.now();
+                        return Happened::Walked(walk, await_arrival(since, Duration::ZERO));
+                    }
+                }
                 Err(error) => {
                     self.known.borrow_mut().doubt(&walk.step, &self.container);
                     let next = self.after_error(&mut walk, &request, error);
@@ -293,10 +307,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// The id of what this run created at `path`.
     fn id_of(&self, path: &str) -> Option<u64> {
-        match self.board.created().id(path)? {
-            Id::Known(id) => Some(id),
-            Id::OfStep(_) => None,
-        }
+        self.board.created().known_id(path)
     }
 
     fn hear(&self, walk: &Walk, request: &Request<Write>, answer: &Json) {
@@ -348,7 +359,18 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         if taken && ends.is_none() {
             return Next::Waits(self.now(), Wait::Refused(error));
         }
-        Next::Ended(Outcome::Failed(Cause::from(&error)), ends)
+        let cause = self.with_remedy(Cause::from(&error), walk, request);
+        Next::Ended(Outcome::Failed(cause), ends)
+    }
+
+    /// `cause`, with what to do about a call that a later run does not repeat, because nothing shows
+    /// that it is missing.
+    fn with_remedy(&self, cause: Cause, walk: &Walk, request: &Request<Write>) -> Cause {
+        let is_seen = walk.at == 0 || request.body_fields().is_some();
+        if walk.step.address.section.is_some() || is_seen {
+            return cause;
+        }
+        cause.help(format!("a later run does not repeat this: `{}`", request.as_command()))
     }
 
     /// Goes on with the call that puts back what a failed step had removed, or ends the step if there
@@ -402,6 +424,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 self.after_loss(walk, error, since, looks, look.as_ref())
             }
             (Wait::Refused(error), look) => self.after_refusal(walk, &error, look.as_ref()),
+            (Wait::Arrives { since }, look) => self.after_arrival(walk, since, look.as_ref()),
             (Wait::Rebuild, Ok(look)) => self.rebuilt(walk, look),
             (Wait::Rebuild, Err(error)) => {
                 let outcome = Outcome::Failed(Cause::from(error).context(UNREAD));
@@ -459,8 +482,37 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         (is_edit && now.does_no_more_than(&walk.step)).then(|| now.clone())
     }
 
+    /// What comes next for a step whose calls started something in the background.
+    fn after_arrival(
+        &self,
+        walk: Walk,
+        since: Duration,
+        look: Result<&Look, &ApiError>,
+    ) -> (Walk, Option<Next>) {
+        let passed = self.now().saturating_sub(since);
+        let ends = look.err().filter(|error| ends_everything(error)).cloned();
+        let known = self.known.borrow();
+        let found = look.map(|_| &known.live.presence).map_err(Cause::from);
+        let then = match ends.is_some() {
+            true => arrival::then(found, arrival::PATIENCE),
+            false => arrival::then(found, passed),
+        };
+        let ended = |outcome| Some(Next::Ended(outcome, ends));
+        match then {
+            arrival::Then::Next if walk.is_done() => (walk, ended(Outcome::Done)),
+            arrival::Then::Next => (walk, None),
+            arrival::Then::Look(_) => (walk, Some(await_arrival(since, passed))),
+            arrival::Then::Failed(cause) => (walk, ended(Outcome::Failed(cause))),
+            arrival::Then::Unknown(cause) => (walk, ended(Outcome::Unknown(cause))),
+        }
+    }
+
     fn on_with_next_call(&self, mut walk: Walk) -> (Walk, Option<Next>) {
+        let awaits = walk.step.sends.get(walk.at).is_some_and(|call| call.awaits);
         walk.next_call();
+        if awaits {
+            return (walk, Some(await_arrival(self.now(), Duration::ZERO)));
+        }
         let done = walk.is_done();
         (walk, done.then_some(Next::Ended(Outcome::Done, None)))
     }
@@ -571,6 +623,10 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     Outcome::Unknown(cause.context("the run ended before this could be read back"))
                 }
                 Wait::Refused(error) => Outcome::Failed(Cause::from(&error)),
+                Wait::Arrives { .. } => {
+                    let cause = Cause::new("the run ended before its contents were imported");
+                    Outcome::Unknown(cause.transient())
+                }
                 Wait::Rebuild if walk.at == 0 => Outcome::NotStarted,
                 Wait::Rebuild => {
                     Outcome::Failed(Cause::new("the run ended before its last call").transient())
@@ -601,6 +657,20 @@ impl Walk {
     fn is_only_call(&self) -> bool {
         self.step.sends.iter().filter(|call| !call.restores).count() == 1
     }
+}
+
+/// Looks again, some time after `passed`, for what was started at `since`.
+fn await_arrival(since: Duration, passed: Duration) -> Next {
+    let due = whole_second(since.saturating_add(next_look(passed)));
+    Next::Waits(due, Wait::Arrives { since })
+}
+
+/// Why a write failed that was answered with success: some say only in the body that a part was
+/// refused.
+fn refused_within(answer: &Json) -> Option<Cause> {
+    let status = answer.get("status").filter(|_| answer.get("id").is_none())?;
+    (status == "error")
+        .then(|| Cause::new(said(answer)).context("the service refused a part of it"))
 }
 
 /// The next whole second: what is due within one is looked for by one reading.

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 
 use crate::{
-    field::{Accepted, FIELD, Secrecy},
+    field::{Accepted, FIELD, Named, Secrecy},
+    kinds::source::Import,
     schema::TextOrSecret,
 };
 
@@ -278,6 +279,18 @@ pub struct Create {
     /// template is the installation's.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium(), range(min = 1))]
     pub group_with_project_templates_id: Option<u64>,
+    /// The full path of the project to fork; not together with another source of contents. `fork_of`
+    /// beside `create` says the same, and keeps it so.
+    #[schemars(transform = FIELD.local().names(Named::Project, "forked_from_id"), length(min = 1), example = &"acme/shop")]
+    pub fork_of: Option<String>,
+    /// From where the repository is imported; not together with another source of contents. Until an
+    /// edit right after sets its visibility, the project has the one that the service gives it.
+    #[schemars(transform = FIELD.spread())]
+    pub import: Option<Import>,
+    /// The full path of the project whose members are copied, once: what changes there later changes
+    /// nothing here.
+    #[schemars(transform = FIELD.local().names(Named::Project, "project_id"), length(min = 1), example = &"acme/template")]
+    pub members_from: Option<String>,
 }
 
 /// A file to upload.

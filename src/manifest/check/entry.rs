@@ -45,7 +45,7 @@ impl Check<'_> {
 
     /// Whether everything is there that an entry has to have: of an absent one, what it is found by.
     fn required(&mut self, of: Section, part: &Part) -> bool {
-        if of.shape == Shape::Mapping && part.state == State::Absent {
+        if of.shape != Shape::List && part.state == State::Absent {
             return true;
         }
         let schema = &of.table().schema;

@@ -14,7 +14,7 @@ use super::{
     faults::{Faults, Finding, Spot},
     layer::{Layered, Merged},
     parallel::for_each,
-    read::document::{Acknowledge, Body, Section, State},
+    read::document::{Acknowledge, Body, Part, Section, State},
 };
 use crate::{
     desired::{Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, Unlisted},
@@ -196,6 +196,9 @@ impl Check<'_> {
         if !may_create || parts.iter().any(|part| !part.is_sound) {
             return;
         }
+        for of in kinds::sections(self.scope).filter(|section| section.comes_with_container()) {
+            self.said_twice(own, parts[0], section(of.section));
+        }
         let declared = parts.iter().flat_map(|part| part.fields.values()).collect();
         own.rules.check(&declared, true, &mut |fault| {
             let field = fault
@@ -204,6 +207,26 @@ impl Check<'_> {
             let origin = field.unwrap_or_else(|| parts[0].origin.clone());
             self.faults.push(found(fault, Spot::key(&origin)));
         });
+    }
+
+    /// What is kept as declared has to be what the container is created with.
+    fn said_twice(&mut self, own: kind::Section, create: &Part, along: Option<&Section>) {
+        let Some((along, part)) = along.and_then(|along| Some((along, along.parts.first()?)))
+        else {
+            return;
+        };
+        for (name, field) in create.fields.iter() {
+            let kept = part.fields.get(name);
+            let is_gone = kept.is_none() && part.state == State::Absent && along.of.section == name;
+            if is_gone || kept.is_some_and(|kept| kept.value != field.value) {
+                let message =
+                    format!("`{}` and the document say different things of `{name}`", own.section);
+                let twice = self.faults.error("create-conflict", message, Spot::key(&field.origin));
+                twice
+                    .related(Spot::key(&along.origin), "what is kept")
+                    .help(format!("leave it out of `{}`", own.section));
+            }
+        }
     }
 
     /// Whether the container may be created, and with what.

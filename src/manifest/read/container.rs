@@ -1,6 +1,6 @@
 //! A document about a group or project.
 
-use std::sync::OnceLock;
+use std::{borrow::Cow, sync::OnceLock};
 
 use super::{
     Reader, Refused,
@@ -10,7 +10,7 @@ use super::{
 use crate::{
     desired::{self, Declared, Life, Unlisted},
     field::{Scope, Secrecy},
-    kind::{self, Shape, Spec, forms},
+    kind::{self, Shape, Spec, Table, forms},
     kinds,
     origin::{Layer, Origin, Sourced},
     secret::Reference,
@@ -102,12 +102,13 @@ impl Reader<'_, '_> {
         };
         let parts = match (of.shape, &node.data) {
             (Shape::List, _) => self.entries(of, node, layer, refused),
+            (Shape::Mapping | Shape::Switch, Data::Null)
+            | (Shape::Container, Data::Bool(false)) => {
+                part(State::Absent, Declared::default(), false)
+            }
             (Shape::Switch, _) => {
                 let value = Sourced { value: node.to_json().into(), origin: origin.clone() };
                 part(State::Present, Declared::from_iter([(of.section, value)]), false)
-            }
-            (Shape::Mapping, Data::Null) | (Shape::Container, Data::Bool(false)) => {
-                part(State::Absent, Declared::default(), false)
             }
             (Shape::Mapping | Shape::Container, _) => {
                 let (fields, is_open) = self.fields(of, node, layer);
@@ -168,15 +169,7 @@ impl Reader<'_, '_> {
         layer: Layer,
     ) -> (Vec<(&'n str, Sourced<Value>)>, bool) {
         let (mut fields, mut is_open) = (Vec::new(), false);
-        for (key, value) in node.entries() {
-            if let Some(spec) = of.table().get(&key.name) {
-                is_open |= instead::is_open(&spec.schema, value);
-                let mut value = field_value(spec, value);
-                forms::normalise(spec, &mut value);
-                let origin = self.origin(key, layer);
-                fields.push((spec.name.as_str(), Sourced { value, origin }));
-            }
-        }
+        self.known_fields(of.table(), "", node, layer, &mut fields, &mut is_open);
         let extra = node.get("extra").map(|(_, extra)| extra.entries());
         for (key, value) in extra.into_iter().flatten() {
             if let Err(refused) = extra::check(of, &key.name) {
@@ -188,6 +181,33 @@ impl Reader<'_, '_> {
             }
         }
         (fields, is_open)
+    }
+
+    /// Adds the fields of a mapping that the table knows, each called `prefix` and its own name.
+    fn known_fields(
+        &self,
+        table: &'static Table,
+        prefix: &str,
+        node: &Node,
+        layer: Layer,
+        fields: &mut Vec<(&str, Sourced<Value>)>,
+        is_open: &mut bool,
+    ) {
+        for (key, value) in node.entries() {
+            let name = match prefix {
+                "" => Cow::Borrowed(&*key.name),
+                _ => Cow::Owned(format!("{prefix}{}", key.name)),
+            };
+            if let Some(spec) = table.get(&name) {
+                *is_open |= instead::is_open(&spec.schema, value);
+                let mut value = field_value(spec, value);
+                forms::normalise(spec, &mut value);
+                let origin = self.origin(key, layer);
+                fields.push((spec.name.as_str(), Sourced { value, origin }));
+            } else if table.is_spread(&name) {
+                self.known_fields(table, &format!("{name}."), value, layer, fields, is_open);
+            }
+        }
     }
 
     pub(super) fn origin(&self, key: &Key, layer: Layer) -> Origin {

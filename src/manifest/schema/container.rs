@@ -127,7 +127,11 @@ fn unlisted(scope: Scope) -> Json {
 fn switch(of: Section) -> Json {
     let own = of.table().get(of.section).map(|spec| spec.schema.clone());
     let description = &of.table().schema["description"];
-    own.unwrap_or_else(|| json!({"type": "boolean", "description": description}))
+    let mut own = own.unwrap_or_else(|| json!({"type": "boolean", "description": description}));
+    if of.is_removable() {
+        own["type"] = json!([own["type"], "null"]);
+    }
+    own
 }
 
 /// A section that is one mapping.

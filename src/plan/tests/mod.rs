@@ -42,6 +42,7 @@ pub(super) fn settings(secrets: &[(&str, &str)]) -> Settings {
         secrets: Arc::new(found),
         resend: Vec::new(),
         limits: Limits::default(),
+        hosts: Vec::new(),
     }
 }
 

@@ -89,6 +89,7 @@ enum Sort {
     Unlisted,
     Protected,
     TakesAlong,
+    Besides,
     Waits,
     NotReturned,
     CannotVerify,
@@ -107,6 +108,7 @@ impl Sort {
             Reason::Unlisted => Self::Unlisted,
             Reason::Protected { .. } => Self::Protected,
             Reason::TakesAlong { .. } => Self::TakesAlong,
+            Reason::Besides { .. } => Self::Besides,
             Reason::Waits { .. } => Self::Waits,
             Reason::NotReturned => Self::NotReturned,
             Reason::CannotVerify => Self::CannotVerify,
@@ -129,6 +131,7 @@ impl Sort {
             Self::TakesAlong => {
                 "grants that no manifest declares; the service removes them along with the share"
             }
+            Self::Besides => "what these steps do besides",
             Self::NotReturned => "not compared: the service's answer lacks these fields",
             Self::CannotVerify => {
                 "cannot be verified: the service never returns these fields; `--resend` sends them again"
@@ -150,6 +153,7 @@ fn object(note: &Note) -> String {
         }
         Reason::Unlisted | Reason::UnlistedFails => return tail,
         Reason::Protected { why } | Reason::Closed { why } => why.clone(),
+        Reason::Besides { what } => what.clone(),
         Reason::TakesAlong { grants_of } => {
             let each = |address: &Address| match address.entry {
                 Some(_) => change::tail(address),

@@ -104,6 +104,7 @@ fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
         secrets: Arc::new(Secrets::default()),
         resend: Vec::new(),
         limits: Limits::default(),
+        hosts: Vec::new(),
     };
     let mut plan = Plan::default();
     for project in &desired.containers {

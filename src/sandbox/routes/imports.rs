@@ -128,21 +128,38 @@ fn import(
         .and_then(|()| projects::check_free(call, namespace, name, &path, None))
         .map_err(|failure| in_words(&failure))?;
     let mut attributes = settings::presets(call.time);
-    attributes.insert("default_branch".to_owned(), "main".into());
+    let fails = failure(call)?;
+    let branch = fails.is_none().then_some("main");
+    attributes.insert("default_branch".to_owned(), branch.into());
     let new = NewProject {
         namespace,
         name,
         path: &path,
         visibility: "private",
-        empty_repo: false,
+        empty_repo: fails.is_some(),
         creator_id: creator,
         forked_from_id: None,
-        import: Import::Until { source: Some(source), done_at: &call.import_done_at() },
+        import: Import::Until {
+            source: Some(source),
+            done_at: &call.import_done_at(),
+            fails: fails.as_deref(),
+        },
         attributes: &attributes,
     };
     let id = projects::store(call, new)?;
     Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))
 }
+
+/// Why an import fails in the background: the external host that would refuse a credential is not
+/// there, so that those that start with `invalid` stand for the ones that it would refuse.
+fn failure(call: &Call<'_>) -> Result<Option<String>, Failure> {
+    let token = call.params.text("personal_access_token")?.unwrap_or_default();
+    let refused = token.starts_with("invalid").then(|| DENIED.to_owned());
+    Ok(refused.or_else(|| call.service.profile.import_failure.clone()))
+}
+
+/// What the external host says to a credential that it refuses.
+const DENIED: &str = "Access denied to the external account";
 
 /// What is wrong with the fields of a project, as an import says it: in one text.
 fn in_words(failure: &Failure) -> Failure {
@@ -201,7 +218,7 @@ fn gists(call: &Call<'_>) -> Result<Answer, Failure> {
     call.params.require(&["personal_access_token"])?;
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     if token.trim().is_empty() || token.starts_with("invalid") {
-        return Err(errors(StatusCode::UNAUTHORIZED, "Access denied to the external account"));
+        return Err(errors(StatusCode::UNAUTHORIZED, DENIED));
     }
     if token.starts_with("rate-limited") {
         return Err(errors(

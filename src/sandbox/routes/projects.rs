@@ -161,7 +161,9 @@ pub(crate) fn insert(
     check_import_url(import_url.as_deref())?;
     let mut attributes = settings::presets(call.time);
     settings::apply(accepts, params, call.rights(false), &mut attributes)?;
-    let empty_repo = !readme && import_url.is_none() && !from_template;
+    let fails = call.service.profile.import_failure.as_deref();
+    let has_contents = import_url.as_ref().map_or(readme || from_template, |_| fails.is_none());
+    let empty_repo = !has_contents;
     // Without contents there is no branch to be the default (reference 2, 4.3).
     attributes.insert("default_branch".to_owned(), default_branch(&attributes, readme, empty_repo));
     let new = NewProject {
@@ -173,7 +175,7 @@ pub(crate) fn insert(
         creator_id: creator.id,
         forked_from_id: None,
         import: match &import_url {
-            Some(_) => Import::Until { source: None, done_at: &call.import_done_at() },
+            Some(_) => Import::Until { source: None, done_at: &call.import_done_at(), fails },
             None => Import::None,
         },
         attributes: &attributes,

@@ -30,6 +30,7 @@ pub(crate) struct Project {
     pub(crate) avatar: Option<String>,
     pub(crate) forked_from_id: Option<i64>,
     pub(crate) import_status: String,
+    /// Why the import or fork that is under way fails in the end, or has failed.
     pub(crate) import_error: Option<String>,
     /// Where it was imported from.
     pub(crate) import_source: Option<String>,
@@ -66,8 +67,9 @@ pub(crate) struct NewProject<'a> {
 pub(crate) enum Import<'a> {
     /// It has none, or has them at once.
     None,
-    /// In the background, from `source` if that is to be told, until `done_at`.
-    Until { source: Option<&'a str>, done_at: &'a str },
+    /// In the background, from `source` if that is to be told, until `done_at`, when they are there
+    /// or it `fails` for that reason.
+    Until { source: Option<&'a str>, done_at: &'a str, fails: Option<&'a str> },
 }
 
 impl Project {
@@ -174,16 +176,16 @@ impl Project {
         now: &str,
     ) -> Result<i64, rusqlite::Error> {
         let shown = settings::shown(new.attributes, tier, new.forked_from_id.is_some());
-        let (status, source, done_at) = match new.import {
-            Import::None => ("none", None, None),
-            Import::Until { source, done_at } => ("scheduled", source, Some(done_at)),
+        let (status, source, done_at, fails) = match new.import {
+            Import::None => ("none", None, None, None),
+            Import::Until { source, done_at, fails } => ("scheduled", source, Some(done_at), fails),
         };
         db.prepare_cached(
             "INSERT INTO projects
                  (namespace_id, name, path, full_path, visibility, empty_repo, creator_id, created_at, updated_at,
                   last_activity_at, runners_token, forked_from_id, import_status, attributes, brief, shown,
-                  import_source, import_done_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+                  import_source, import_done_at, import_error)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
         .insert(params![
             new.namespace.id,
@@ -202,15 +204,24 @@ impl Project {
             shown.full,
             source,
             done_at,
+            fails,
         ])
     }
 
     /// What `import_status` says at a time.
     pub(crate) fn import_status_at(&self, now: &str) -> &str {
         match &self.import_done_at {
-            Some(done) if self.import_status == "scheduled" && done.as_str() <= now => "finished",
+            Some(done) if self.import_status == "scheduled" && done.as_str() <= now => {
+                if self.import_error.is_some() { "failed" } else { "finished" }
+            }
             _ => &self.import_status,
         }
+    }
+
+    /// What `import_error` says at a time.
+    pub(crate) fn import_error_at(&self, now: &str) -> Option<&str> {
+        let failed = self.import_status_at(now) == "failed";
+        self.import_error.as_deref().filter(|_| failed)
     }
 
     /// All attributes as stored.

@@ -1,0 +1,121 @@
+//! Waiting for contents that a create started to bring, in the background: a fork, an import.
+//!
+//! The container is looked at after pauses that grow with the time that has passed, so that a small
+//! fork is noticed at once and a large import costs few calls. What has not arrived after
+//! [`PATIENCE`] is left to a later run.
+
+use std::time::Duration;
+
+use crate::{
+    cause::Cause,
+    kind::{Arrival, Facts},
+    live::Presence,
+};
+
+/// How long contents are waited for. Whoever imports more than this takes does so before.
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
+/// The first pause.
+const FIRST: Duration = Duration::from_secs(2);
+/// The longest.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// They are there: the next call.
+    Next,
+    /// Look again when so much time has passed since they were started.
+    Look(Duration),
+    /// They will not come.
+    Failed(Cause),
+    /// They are still on their way, and are not waited for any longer.
+    Unknown(Cause),
+}
+
+/// When to look after `passed`, which is never later than [`PATIENCE`].
+pub(super) fn next_look(passed: Duration) -> Duration {
+    passed.saturating_add((passed / 2).clamp(FIRST, LONGEST)).min(PATIENCE)
+}
+
+/// Decides, without IO, from what was found of the container when `passed` had passed since the
+/// create; an error if nothing was found.
+pub(super) fn then(found: Result<&Presence, Cause>, passed: Duration) -> Then {
+    let running = match found {
+        Ok(Presence::Here(_, Facts { arrival: None, .. })) => return Then::Next,
+        Ok(Presence::Here(_, Facts { arrival: Some(Arrival::Failed(why)), .. })) => {
+            let why = why.clone().unwrap_or_else(|| "the service does not say why".to_owned());
+            let help = "remove what is there, mend the cause and run again";
+            return Then::Failed(
+                Cause::new(why).context("the import of its contents failed").help(help),
+            );
+        }
+        Ok(Presence::Here(..)) => Cause::new("its contents are still being imported"),
+        Ok(Presence::Unreadable(cause)) => cause.clone().context("it could not be read again"),
+        Err(cause) => cause.context("it could not be read again"),
+        Ok(
+            Presence::Missing(_)
+            | Presence::NoNamespace(_)
+            | Presence::Moved { .. }
+            | Presence::Twice { .. }
+            | Presence::Halfway { .. },
+        ) => {
+            let missing = Cause::new("the service accepted this, and it is not at its path");
+            return Then::Failed(missing.help("look for it at another path"));
+        }
+    };
+    if passed < PATIENCE {
+        return Then::Look(next_look(passed));
+    }
+    let minutes = PATIENCE.as_secs() / 60;
+    let running = running.context(format!("not finished after {minutes} minutes"));
+    Then::Unknown(running.transient().help("run again when its contents are there"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{field::Scope, kind::Target};
+
+    fn here(arrival: Option<Arrival>) -> Presence {
+        let target = Target { id: Some(1), ..Target::new(Scope::Project, "acme/x".into()) };
+        Presence::Here(target, Facts { arrival, ..Facts::default() })
+    }
+
+    #[test]
+    fn contents_are_looked_for_in_growing_pauses_up_to_a_deadline() {
+        let mut passed = Duration::ZERO;
+        let mut looks = Vec::new();
+        while passed < PATIENCE {
+            let running = here(Some(Arrival::Running));
+            let Then::Look(next) = then(Ok(&running), passed) else { panic!("{passed:?}") };
+            assert!(next > passed && next <= PATIENCE);
+            passed = next;
+            looks.push(next.as_secs());
+        }
+        assert_eq!(looks[..6], [2, 4, 6, 9, 13, 20]);
+        assert!(looks.len() < 35, "{looks:?}");
+        let end = then(Ok(&here(Some(Arrival::Running))), PATIENCE);
+        let Then::Unknown(cause) = end else { panic!("{end:?}") };
+        assert!(cause.transient && cause.message.contains("after 10 minutes"), "{cause}");
+    }
+
+    #[test]
+    fn what_arrived_goes_on_and_what_failed_says_why() {
+        assert_eq!(then(Ok(&here(None)), Duration::ZERO), Then::Next);
+        let failed = here(Some(Arrival::Failed(Some("no such repository".into()))));
+        let Then::Failed(cause) = then(Ok(&failed), Duration::ZERO) else { panic!() };
+        assert_eq!(cause.message, "the import of its contents failed: no such repository");
+        assert!(!cause.transient);
+        let moved = then(Ok(&Presence::Moved { to: None }), Duration::ZERO);
+        assert!(matches!(moved, Then::Failed(_)));
+    }
+
+    #[test]
+    fn a_failed_read_is_no_end() {
+        let unread = || Cause::new("503");
+        assert!(matches!(then(Err(unread()), Duration::ZERO), Then::Look(_)));
+        let unreadable = Presence::Unreadable(unread());
+        assert!(matches!(then(Ok(&unreadable), Duration::ZERO), Then::Look(_)));
+        assert!(matches!(then(Err(unread()), PATIENCE), Then::Unknown(_)));
+    }
+}

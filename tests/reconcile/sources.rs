@@ -1,0 +1,282 @@
+//! Projects that are created from something: forks, imports, members of others; and the relation of
+//! a fork.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use undrift::{
+    apply::{Outcome, StepResult},
+    diff::{Action, Reason},
+    plan::Plan,
+    sandbox::Profile,
+};
+
+use crate::world::{World, project, seed};
+
+const TOKEN: &str = "credential-canary-123";
+
+/// A project with a readme, as public as its group.
+fn upstream(path: &str) -> Json {
+    json!({"path": path, "settings": {"visibility": "public"}})
+}
+
+fn group(path: &str, body: Json) -> Json {
+    let mut document = project(path, body);
+    document["kind"] = "Group".into();
+    document
+}
+
+fn extgit() -> Json {
+    json!({"extgit": {"repo_id": 7, "personal_access_token": {"env": "IMPORT_TOKEN"}}})
+}
+
+async fn world(profile: Profile, projects: &[Json]) -> World {
+    let mut world = World::new(profile, seed(projects)).await;
+    world.set("IMPORT_TOKEN", TOKEN);
+    world
+}
+
+/// What each step of a plan does.
+fn steps(plan: &Plan) -> Vec<(String, Action)> {
+    plan.steps.iter().map(|step| (step.address.to_string(), step.action)).collect()
+}
+
+async fn fork_of(world: &World, path: &str) -> Json {
+    world.get(path).await["forked_from_project"]["path_with_namespace"].clone()
+}
+
+#[tokio::test]
+async fn the_relation_of_a_fork_is_made_replaced_and_removed() {
+    let there = ["acme/shop", "acme/one", "acme/two"].map(upstream);
+    let world = world(Profile::default(), &there).await;
+    let shop = "/projects/acme%2Fshop";
+    let forms = [
+        (json!("Acme/One"), Action::Create, vec!["POST fork"]),
+        (json!("acme/two"), Action::Update, vec!["DELETE fork", "POST fork"]),
+        (Json::Null, Action::Delete, vec!["DELETE fork"]),
+    ];
+    for (declared, action, sent) in forms {
+        let before = world.writes().len();
+        world.declare(&[project("acme/shop", json!({"fork_of": declared}))]);
+        let plan = world.converge(&declared.to_string()).await;
+        assert_eq!(steps(&plan), [("acme/shop#fork_of".to_owned(), action)]);
+        let method = |write: &String| {
+            let (method, path) = write.split_once(' ').unwrap();
+            assert!(path.starts_with("/api/v4/projects/1/fork"), "{path}");
+            format!("{method} fork")
+        };
+        assert_eq!(world.writes()[before..].iter().map(method).collect::<Vec<_>>(), sent);
+        let is = fork_of(&world, shop).await;
+        assert_eq!(is.as_str().map(str::to_lowercase), declared.as_str().map(str::to_lowercase));
+        let closes = |note: &undrift::diff::Note| matches!(note.reason, Reason::Besides { .. });
+        assert_eq!(plan.notes.iter().any(closes), action != Action::Create, "{:?}", plan.notes);
+    }
+}
+
+/// Whoever does not see what a project is a fork of does not know that it is none.
+#[tokio::test]
+async fn a_relation_that_is_hidden_is_not_absent() {
+    let token = "bobs-own-token-1234567";
+    let mut seed = seed(&[
+        json!({"path": "acme/shop", "settings": {"visibility": "public"},
+               "members": [{"user": "bob", "access_level": "owner"}]}),
+        json!({"path": "acme/hidden", "settings": {"visibility": "private"}}),
+    ]);
+    seed["users"][1]["token"] = token.into();
+    let world = World::new(Profile::default(), seed).await;
+    world.call("POST", "/projects/1/fork/2", None).await;
+    for declared in [Json::Null, json!("acme/shop")] {
+        world.declare(&[project("acme/shop", json!({"fork_of": declared}))]);
+        let desired = world.desired();
+        let (observer, settings) = world.connect_as(token, &desired).await.unwrap();
+        let plan = world.plan_with(&observer, &desired, &settings).await.unwrap();
+        assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1), "{:?}", plan.findings);
+    }
+}
+
+#[tokio::test]
+async fn a_chain_of_forks_with_members_of_others_is_made_in_one_run() {
+    for trusts in [Duration::ZERO, Duration::from_secs(60)] {
+        let mut world = world(Profile::default(), &[]).await;
+        world.trusts = trusts;
+        let settings = json!({"visibility": "internal", "description": "made here"});
+        let create = json!({"initialize_with_readme": true});
+        world.declare(&[
+            project("acme/z", json!({"create": create, "members": [{"user": "bob", "access_level": "developer"}]})),
+            project(
+                "acme/b",
+                json!({"create": true, "fork_of": "acme/Z", "settings": settings,
+                       "labels": [{"name": "bug", "color": "#ff0000"}],
+                       "protected_branches": [{"name": "main", "allow_force_push": true}]}),
+            ),
+            project(
+                "new/a",
+                json!({"create": {"fork_of": "acme/b", "members_from": "acme/z"},
+                       "settings": {"visibility": "private", "name": "Other", "merge_method": "ff"},
+                       "members": [{"user": "bob", "access_level": "maintainer"},
+                                   {"user": "alice", "access_level": "developer"}]}),
+            ),
+            group("new", json!({"create": true, "settings": {"visibility": "private"}})),
+        ]);
+        let plan = world.converge("a chain").await;
+        let is_possible = |address: &str| {
+            let step = plan.steps.iter().find(|step| step.address.to_string() == address);
+            step.unwrap_or_else(|| panic!("{address}: {:?}", steps(&plan))).possible.is_some()
+        };
+        assert!(is_possible("new/a#members/bob") && is_possible("acme/b#labels/bug"));
+        assert!(!is_possible("new/a") && !is_possible("acme/z#members/bob"));
+        assert_eq!(fork_of(&world, "/projects/acme%2Fb").await, "acme/z");
+        assert_eq!(fork_of(&world, "/projects/new%2Fa").await, "acme/b");
+        let a = world.get("/projects/new%2Fa").await;
+        assert_eq!((&a["visibility"], &a["name"]), (&json!("private"), &json!("Other")));
+        let copied = world.writes().iter().filter(|w| w.contains("import_project_members")).count();
+        assert_eq!(copied, 1);
+    }
+}
+
+#[tokio::test]
+async fn an_import_has_its_visibility_at_once_and_the_names_of_its_host() {
+    let mut world = world(Profile::default(), &[]).await;
+    world.tweak = |settings| settings.hosts = vec![("extgit", "github".to_owned())];
+    let create = json!({"import": extgit()});
+    let settings = json!({"visibility": "internal", "description": "mine"});
+    world.declare(&[
+        project("new/shop", json!({"create": create, "settings": settings, "variables": [{"key": "A", "value": "x"}]})),
+        group("new", json!({"create": true, "settings": {"visibility": "internal"}})),
+    ]);
+    let plan = world.converge("an import").await;
+    assert!(!format!("{plan:?}").contains(TOKEN));
+    assert!(plan.notes.iter().any(|note| matches!(note.reason, Reason::Besides { .. })));
+    let writes = world.writes();
+    assert_eq!(
+        writes[..3],
+        ["POST /api/v4/groups", "POST /api/v4/import/github", "PUT /api/v4/projects/new%2Fshop"]
+    );
+    let create = plan.steps.iter().find(|step| step.address.to_string() == "new/shop").unwrap();
+    let awaits: Vec<_> = create.calls.iter().map(|call| call.awaits).collect();
+    assert_eq!(awaits, [false, true]);
+}
+
+/// The one step of `outcome` that is about `path` itself.
+fn creation<'o>(outcome: &'o [StepResult], path: &str) -> &'o Outcome {
+    &outcome.iter().find(|step| step.address.to_string() == path).unwrap().outcome
+}
+
+#[tokio::test]
+async fn contents_that_take_too_long_are_left_to_a_later_run() {
+    let slow = Profile { import_delay: Duration::from_secs(36_000), ..Profile::default() };
+    let world = world(slow, &[upstream("acme/up")]).await;
+    world.declare(&[
+        project("acme/slow", json!({"create": true, "fork_of": "acme/up", "variables": [{"key": "A", "value": "x"}]})),
+        project("acme/other", json!({"create": true, "variables": [{"key": "A", "value": "x"}]})),
+    ]);
+    let applied = world.apply().await.applied.unwrap();
+    let Outcome::Unknown(cause) = creation(&applied.steps, "acme/slow") else {
+        panic!("{:#?}", applied.steps)
+    };
+    assert!(cause.transient && cause.message.contains("after 10 minutes"), "{cause}");
+    assert_eq!(creation(&applied.steps, "acme/other"), &Outcome::Done);
+    assert!(matches!(creation(&applied.steps, "acme/slow#variables/A@*"), Outcome::Skipped(_)));
+    let looks = |world: &World| {
+        world
+            .requests()
+            .iter()
+            .filter(|r| r.starts_with("GET /api/v4/projects/acme%2Fslow"))
+            .count()
+    };
+    assert!(looks(&world) < 45, "{}", looks(&world));
+    // The next run leaves it alone, and says so.
+    let before = world.writes().len();
+    let outcome = world.apply().await;
+    assert_eq!(outcome.plan.steps.len(), 0);
+    let [incomplete] = &outcome.plan.incomplete[..] else { panic!("{:#?}", outcome.plan) };
+    assert_eq!(incomplete.address.to_string(), "acme/slow");
+    assert!(incomplete.reason.message.contains("still being imported"), "{}", incomplete.reason);
+    assert_eq!(world.writes().len(), before);
+}
+
+#[tokio::test]
+async fn a_failed_import_is_named_with_the_reason_of_the_service() {
+    let full = "no space left on https://x:canary@disk";
+    let profile = Profile { import_failure: Some(full.into()), ..Profile::default() };
+    let world = world(profile, &[upstream("acme/up")]).await;
+    world.declare(&[
+        project("acme/fork", json!({"create": true, "fork_of": "acme/up"})),
+        project("acme/imported", json!({"create": {"import": extgit()}, "labels": []})),
+        project("acme/other", json!({"create": true})),
+    ]);
+    let applied = world.apply().await.applied.unwrap();
+    for path in ["acme/fork", "acme/imported"] {
+        let Outcome::Failed(cause) = creation(&applied.steps, path) else {
+            panic!("{:#?}", applied.steps)
+        };
+        assert!(cause.message.contains("no space left on https://"), "{cause}");
+        assert!(!cause.transient && !cause.message.contains("canary"), "{cause}");
+    }
+    assert_eq!(creation(&applied.steps, "acme/other"), &Outcome::Done);
+    let before = world.writes().len();
+    let outcome = world.apply().await;
+    let codes: Vec<_> = outcome.plan.problems.iter().map(|problem| problem.code).collect();
+    assert_eq!((codes, outcome.plan.steps.len()), (vec!["import-failed"; 2], 0));
+    assert_eq!(world.writes().len(), before);
+    // Whoever wants it as it is says no longer what it is created from.
+    world.declare(&[
+        project("acme/fork", json!({"settings": {"description": "kept"}})),
+        project("acme/imported", json!({"create": true, "labels": []})),
+    ]);
+    world.converge("kept").await;
+}
+
+#[tokio::test]
+async fn what_is_unknown_or_circular_is_a_problem_before_anything_is_sent() {
+    let world = world(Profile::default(), &[]).await;
+    world.declare(&[
+        project("acme/a", json!({"create": true, "fork_of": "acme/nothing"})),
+        project("acme/b", json!({"create": {"members_from": "acme/nothing"}})),
+        project("acme/c", json!({"create": true, "fork_of": "acme/d"})),
+        project("acme/d", json!({"create": {"members_from": "acme/c"}})),
+        project("acme/e", json!({"create": true, "fork_of": "acme/e"})),
+        project("acme/f", json!({"create": true, "fork_of": "acme/c"})),
+    ]);
+    let plan = world.plan().await;
+    let found: Vec<_> = plan.problems.iter().map(|p| (p.address.to_string(), p.code)).collect();
+    let expected = [
+        ("acme/a", "unknown-project"),
+        ("acme/b", "unknown-project"),
+        ("acme/c", "circular"),
+        ("acme/d", "circular"),
+        ("acme/e", "circular"),
+    ];
+    assert_eq!(found, expected.map(|(path, code)| (path.to_owned(), code)));
+    assert_eq!(world.writes(), [""; 0]);
+}
+
+/// What a later run does not see to be missing is said with how to repeat it.
+#[tokio::test]
+async fn members_that_cannot_be_copied_are_named_with_what_to_do() {
+    let world = world(Profile::default(), &[]).await;
+    world.declare(&[
+        project("acme/a", json!({"create": {"members_from": "acme/b"}})),
+        project("acme/b", json!({"create": true})),
+    ]);
+    let outcome = world
+        .apply_between(async |world: &World| {
+            world.sandbox.add_fault(undrift::sandbox::Fault {
+                method: Some(http::Method::POST),
+                path_contains: "import_project_members".into(),
+                nth: 0,
+                what: undrift::sandbox::Misfortune::StatusBefore(422),
+            });
+        })
+        .await
+        .unwrap();
+    let applied = outcome.applied.unwrap();
+    let Outcome::Failed(cause) = creation(&applied.steps, "acme/a") else {
+        panic!("{:#?}", applied.steps)
+    };
+    let help = cause.help.as_deref().unwrap_or_default();
+    assert!(
+        help.contains("undrift call project-import-members id=acme/a project_id=acme/b"),
+        "{help}"
+    );
+}
