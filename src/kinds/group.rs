@@ -4,7 +4,10 @@
 use super::creation::{self, Creation};
 use crate::{
     field::{Route, Scope},
-    kind::{Call, Facts, Former, Home, Itself, Job, Kind, Place, Rules, Shape, Unable, calls::{Act, Turn}},
+    kind::{
+        Call, Facts, Former, Home, Itself, Job, Kind, Place, Rules, Shape, Unable,
+        calls::{Act, Turn},
+    },
     level::OWNER,
     operation,
     page::Rows,
@@ -34,11 +37,7 @@ pub static KIND: Kind = Kind {
             }),
         }),
         rows: Rows::with_id(&["full_path"]),
-        acts: &[
-            operation::GROUP_CREATE,
-            operation::GROUP_TRANSFER,
-            operation::GROUP_RESTORE,
-        ],
+        acts: &[operation::GROUP_CREATE, operation::GROUP_TRANSFER, operation::GROUP_RESTORE],
         ..Home::PLAIN
     }],
     rules: &Group,

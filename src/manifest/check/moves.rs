@@ -23,7 +23,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     }
     let at: HashMap<_, _> = containers.iter().map(|c| (c.path.to_lowercase(), c)).collect();
     let mut claimed: HashMap<String, &Origin> = HashMap::new();
-    let mut stays = false;
+    let mut is_sound = true;
     for (container, written) in former(containers) {
         let spot = || Spot::value(&written.origin);
         let noun = container.scope.noun();
@@ -34,13 +34,14 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         }
         let before = written.value.to_lowercase();
         if before == own {
-            stays = true;
+            is_sound = false;
             let message = format!("`previously` names the path that the {noun} has");
             faults.error("previously", message, spot()).help("take it away");
             continue;
         }
         let is_within = own.strip_prefix(&before).is_some_and(|rest| rest.starts_with('/'));
         if container.scope == Scope::Group && is_within {
+            is_sound = false;
             let message = "a group cannot be moved below itself";
             let below = faults.error("previously", message, spot());
             below.help("give the group that is moved another path first, in a run of its own");
@@ -65,9 +66,11 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
             ));
         }
     }
-    if !stays {
-        circle(containers, &moves, faults);
+    // What follows from a former path that cannot be true says nothing more.
+    if !is_sound {
+        return moves;
     }
+    circle(containers, &moves, faults);
     let formers: Vec<_> = former(containers).map(|(_, written)| &*written.value).collect();
     for container in containers {
         still_former(container, &moves, &formers, faults);

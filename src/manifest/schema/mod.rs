@@ -131,7 +131,8 @@ pub fn reference() -> String {
     let others =
         DocumentKind::ALL.into_iter().filter(|kind| !matches!(kind, DocumentKind::Container(_)));
     let others = others.map(|kind| kinds::reference::document(kind.name(), &kind.schema()));
-    std::iter::once(kinds::reference::page()).chain(others).collect()
+    let own = |scope| json!({"properties": container::own(scope)});
+    std::iter::once(kinds::reference::page(own)).chain(others).collect()
 }
 
 /// What `kind` is.
