@@ -131,6 +131,15 @@ impl Moves {
         self.declared.contains(&former.to_lowercase())
     }
 
+    /// The declared path of what was at `former`, or below a group that was; `None` if that is no
+    /// former path.
+    pub fn now(&self, former: &str) -> Option<Arc<str>> {
+        let path = self.canonical(former);
+        let left = self.left(&path).filter(|_| !self.is_declared(&path));
+        let now = left.map_or(path, |left| left.path.clone());
+        (now.to_lowercase() != former.to_lowercase()).then_some(now)
+    }
+
     /// Whether it takes more than a look at `path` to find what is declared there.
     pub fn concern(&self, path: &str) -> bool {
         self.at(path).is_some() || self.left(path).is_some() || self.above(path).is_some()
@@ -205,6 +214,9 @@ mod tests {
             assert_eq!(former(&moves, "new/g/q"), ["new/g/p"], "{written}");
             assert_eq!(&*moves.above("New/g/a/b").unwrap().path, "new/g");
             assert_eq!(&*moves.left("NEW/g/P").unwrap().path, "new/g/q");
+            assert_eq!(moves.now("old/x/p").as_deref(), Some("new/g/q"));
+            assert_eq!(moves.now("old/x/other").as_deref(), Some("new/g/other"));
+            assert_eq!((moves.now("new/g/q"), moves.now("elsewhere/p")), (None, None));
             assert!(moves.concern("new/other") && !moves.concern("other/x"));
             assert!(moves.circle().is_none());
         }

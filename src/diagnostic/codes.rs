@@ -7,7 +7,8 @@ pub static CODES: &[(&str, &str)] = &[
     (
         "absent",
         "An entry with `state: absent` is to be gone, so only what tells it from others means anything: the key and the scope of a \
-         variable, the user of a member, the URL of a hook. A value beside `state: absent` is usually what is left of an edit.",
+         variable, the user of a member, the URL of a hook. A value beside `state: absent` is usually what is left of an edit. A project \
+         with `state: absent` is deleted with everything in it, so its document has nothing else but its path. A group is never deleted.",
     ),
     (
         "acknowledgement",
@@ -23,6 +24,11 @@ pub static CODES: &[(&str, &str)] = &[
         "ambiguous-layers",
         "Two rules of equal rank say different things of one field, entry or parameter, and nothing above them decides. Which of them came first in a \
          file never counts. A more literal `match` outranks a less literal one, a profile outranks defaults, and the document itself outranks both.",
+    ),
+    (
+        "archived",
+        "An archived project takes no changes, and cannot be moved either. Bring it back with `archived: false`; when it has moved, it can be \
+         archived again.",
     ),
     (
         "boolean",
@@ -58,11 +64,13 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "deleting-group",
-        "The group is marked for deletion, and the service removes it on its own some days later. Whatever is changed in it is lost with it.",
+        "The group is marked for deletion, and the service removes it on its own some days later. Only an owner can restore it; an owner's run \
+         does so if the group is declared.",
     ),
     (
         "deleting-project",
-        "The project is marked for deletion, and the service removes it on its own some days later. Whatever is changed in it is lost with it.",
+        "The project is marked for deletion, and the service removes it on its own some days later. Only an owner can restore it; an owner's \
+         run does so if the project is declared.",
     ),
     (
         "deprecated",
@@ -182,8 +190,8 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "moved-group",
-        "The path leads to a group with another path: it was renamed. undrift does not follow renames, because a new group may take the old \
-         path at any time.",
+        "The path leads to a group with another path: it was renamed. undrift does not follow renames that no manifest declares, because a \
+         new group may take the old path at any time.",
     ),
     (
         "moved-project",

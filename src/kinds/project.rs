@@ -241,7 +241,9 @@ mod tests {
             Names, Target,
             testing::{collect, fields, new_target, requests},
         },
-        operation::{PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_UPDATE, Request},
+        operation::{
+            PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_TRANSFER, PROJECT_UPDATE, Request,
+        },
     };
 
     fn create_at(target: &Target, declared: &Fields) -> Vec<Request<Write>> {
@@ -333,6 +335,33 @@ mod tests {
     fn a_project_is_never_created_where_nobody_said() {
         let target = Target { namespace: None, ..new_target(NamespaceOwner::Group) };
         assert_eq!(create_at(&target, &Fields::new()), []);
+    }
+
+    #[test]
+    fn a_project_is_renamed_where_it_is_and_then_moved() {
+        let rename = edit(json!({"path": "shop"}));
+        let moved = |id: u64| {
+            PROJECT_TRANSFER
+                .request()
+                .arg("id", "acme/shop")
+                .fields(fields(json!({"namespace": id})))
+        };
+        for (renames, transfers, expected) in [
+            (true, false, vec![rename.clone()]),
+            (false, true, vec![moved(3)]),
+            (true, true, vec![rename, moved(3)]),
+        ] {
+            let former = Former { path: "old/stall".into(), renames, transfers };
+            let target = new_target(NamespaceOwner::Group);
+            let job = Job {
+                section: KIND.in_scope(Scope::Project).unwrap(),
+                target: &target,
+                names: &Names::default(),
+                is_alone: true,
+                act: Act::Itself(Turn::Move(&former)),
+            };
+            assert_eq!(requests(Project.calls(&job).unwrap()), expected);
+        }
     }
 
     #[test]

@@ -17,11 +17,14 @@ as a reference: `{env: NAME}` for an environment variable, `{file: PATH}` for a 
 This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test kinds` writes it anew.
 ";
 
-/// The page up to the documents that are about no group or project; see [`document`].
-pub fn page() -> String {
+/// The page up to the documents that are about no group or project; see [`document`]. What documents
+/// of a scope hold besides sections is in the schema that `own` gives.
+pub fn page(own: impl Fn(Scope) -> Json) -> String {
     let mut page = INTRODUCTION.to_owned();
     for scope in [Scope::Project, Scope::Group] {
         page += &format!("\n# `kind: {}`\n", scope.document());
+        page += "\n| key | value | meaning |\n|---|---|---|\n";
+        rows(&mut page, "", &own(scope));
         // A container that is never created has no key of its own.
         let written = kinds::sections(scope).filter(|section| !section.table().specs().is_empty());
         for section in written {

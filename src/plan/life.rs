@@ -193,11 +193,8 @@ pub(super) fn closed_to_moves(declared: &Container, address: &Address, from: &st
 pub(super) fn deleting(declared: &Container, address: &Address, since: Option<&str>) -> Problem {
     let since = since.map_or_else(String::new, |day| format!(" since {}", escape(day)));
     let (code, restore) = match declared.scope {
-        Scope::Group => ("deleting-group", "restore it".to_owned()),
-        Scope::Project => (
-            "deleting-project",
-            format!("restore it with `undrift call project-restore id={}`", address.path),
-        ),
+        Scope::Group => ("deleting-group", "group-restore"),
+        Scope::Project => ("deleting-project", "project-restore"),
     };
     Problem {
         address: address.clone(),
@@ -207,7 +204,10 @@ pub(super) fn deleting(declared: &Container, address: &Address, since: Option<&s
             declared.scope.noun(),
             address.path
         ),
-        help: Some(format!("{restore}, or remove its manifest")),
+        help: Some(format!(
+            "let an owner restore it (`undrift call {restore} id={}`), or remove its manifest",
+            address.path
+        )),
         origin: declared.origin.clone(),
     }
 }

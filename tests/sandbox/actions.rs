@@ -470,6 +470,48 @@ async fn small_actions_answer() {
 }
 
 #[tokio::test]
+async fn a_project_moves_only_to_where_it_may_be() {
+    let world = World::usual().await;
+    let transfer = || kept(format!("{SHOP}/transfer"));
+    let to = |namespace: &str| json!({"namespace": namespace});
+    let group = |path: &str| json!({"name": path, "path": path, "visibility": "private"});
+    world
+        .check(vec![
+            (fact("group"), "olive", "POST", "/groups", group("one"), 201, NO),
+            (fact("group"), "olive", "POST", "/groups", group("two"), 201, NO),
+            (fact("group"), "stranger", "POST", "/groups", group("foreign"), 201, NO),
+            (fact("transfer"), "mia", "PUT", transfer(), to("one"), 403, NO),
+            (fact("transfer"), "olive", "PUT", transfer(), json!({}), 400, NO),
+            (fact("transfer"), "olive", "PUT", transfer(), to("nowhere"), 404, NO),
+            (fact("transfer"), "olive", "PUT", transfer(), to("foreign"), 404, NO),
+            (fact("transfer"), "olive", "PUT", transfer(), to("acme"), 400, NO),
+            (
+                fact("transfer"),
+                "olive",
+                "PUT",
+                transfer(),
+                to("one"),
+                200,
+                json!({"path_with_namespace": "one/shop", "namespace": {"full_path": "one"}}),
+            ),
+            // The former path leads to the id, but takes no changes, and is free for another one.
+            (fact("project-moved"), "olive", "GET", SHOP, NO, 301, NO),
+            (fact("project-moved"), "olive", "PUT", transfer(), to("two"), 405, NO),
+            (
+                fact("transfer"),
+                "olive",
+                "PUT",
+                "/projects/one%2Fshop/transfer",
+                to("acme"),
+                200,
+                json!({"path_with_namespace": "acme/shop"}),
+            ),
+            (fact("project-moved"), "olive", "GET", SHOP, NO, 200, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
 async fn memberships_are_managed_for_a_whole_hierarchy() {
     let world = World::usual().await;
     let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();

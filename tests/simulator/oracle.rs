@@ -115,10 +115,17 @@ impl Evidence<'_> {
     /// What nobody declared is as it was, unless somebody else changed it.
     fn nothing_else_lost(&self, state: &State, found: &mut Vec<Violation>) {
         let documents = self.documents();
-        let before: BTreeSet<_> = self.before.undeclared(documents);
+        let as_declared = |truth: &Truth| truth.as_declared(self.before, documents);
+        let deleted = |line: &String| {
+            let gone = documents.iter().filter(|document| document["state"] == "absent");
+            let mut gone = gone.filter_map(|document| document["path"].as_str());
+            gone.any(|path| line.starts_with(&format!("{path}#")))
+        };
+        let mut before: BTreeSet<_> = as_declared(self.before).undeclared(documents);
+        before.retain(|line| !deleted(line));
         // What a replacement took away, and then could not put back, the next run makes as far as it
         // is declared; see `nothing_vanishes`.
-        let lacking = [self.after, self.settled].map(|truth| truth.lacking(documents));
+        let lacking = [self.after, self.settled].map(|truth| as_declared(truth).lacking(documents));
         let replaced: BTreeSet<_> = lacking
             .iter()
             .flatten()
@@ -128,7 +135,8 @@ impl Evidence<'_> {
         let somebody_else = state.foreign.iter().any(|(_, act)| touched(act));
         for truth in [self.after, self.settled, self.healed].into_iter().filter(|_| !somebody_else)
         {
-            let after = truth.undeclared(documents);
+            let mut after = as_declared(truth).undeclared(documents);
+            after.retain(|line| !deleted(line));
             let gone = |line: &&String| {
                 let rest = line.strip_prefix(OF_DECLARED);
                 rest.is_some_and(|rest| {
@@ -254,9 +262,11 @@ impl Evidence<'_> {
         else {
             return;
         };
-        let before = self.before.lacking(self.documents());
-        let (after, settled) =
-            (self.after.lacking(self.documents()), self.settled.lacking(self.documents()));
+        let lacking = |truth: &Truth| {
+            truth.as_declared(self.before, self.documents()).lacking(self.documents())
+        };
+        let before = lacking(self.before);
+        let (after, settled) = (lacking(self.after), lacking(self.settled));
         for (path, section, name) in after.union(&settled).filter(|lost| !before.contains(*lost)) {
             let is_it = |address: &undrift::address::Address| {
                 *address.path == **path

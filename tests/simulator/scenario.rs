@@ -500,9 +500,10 @@ pub(crate) fn all() -> Vec<Scenario> {
         of_new_groups(),
         of_parts_of_groups(),
         of_visibility(),
+        of_moves(),
     ];
     let later = later.into_iter().flatten();
-    let acknowledged = &["protection:**", "visibility:**"];
+    let acknowledged = &["protection:**", "visibility:**", "transfer:**", "deletion:acme/shop"];
     all.extend(later.map(|scenario| scenario.acknowledging(acknowledged)));
     all
 }
@@ -812,5 +813,60 @@ fn of_visibility() -> Vec<Scenario> {
     vec![
         new("group-visibility-wide", "private", "internal"),
         new("group-visibility-narrow", "public", "private"),
+    ]
+}
+
+/// Groups and projects that get another path, and a project that goes.
+fn of_moves() -> Vec<Scenario> {
+    let sections = || json!({"variables": [variable("A", "old"), variable("B", LIVE)]});
+    let moved = |path: &str, former: &str| {
+        declared_at(
+            path,
+            json!({
+                "previously": [former],
+                "settings": {"description": "new"},
+                "variables": [variable("A", "new"), variable("C", "v")],
+            }),
+        )
+    };
+    let project = |name, former: &str, path: &str| {
+        Scenario::new(name, &[with_path(former, sections())], &[moved(path, former)])
+    };
+    let group = |name, path: &str| {
+        let top = json!({"previously": ["team"], "settings": {"description": "new"}});
+        Scenario::new(
+            name,
+            &[with_path("team/app", sections()), with_path("team/sub/tool", sections())],
+            &[
+                declared_group(path, top),
+                declared_at(
+                    &format!("{path}/app"),
+                    json!({
+                        "variables": [variable("A", "new")],
+                        "shares": [{"group": format!("{path}/sub"), "group_access": "developer"}],
+                    }),
+                ),
+                moved(&format!("{path}/gear"), "team/sub/tool"),
+            ],
+        )
+        .group("team", json!([person("alice", "developer")]))
+        .group("team/sub", json!([]))
+    };
+    vec![
+        project("project-rename", "acme/old", "acme/shop"),
+        project("project-move", "beta/shop", "acme/shop"),
+        project("project-rename-and-move", "beta/old", "acme/shop"),
+        Scenario::new(
+            "project-chain",
+            &[with_path("acme/a", sections()), with_path("acme/b", sections())],
+            &[moved("acme/b", "acme/a"), moved("acme/c", "acme/b")],
+        ),
+        group("group-rename", "crew"),
+        group("group-move", "acme/team"),
+        Scenario::new(
+            "project-delete",
+            &[there(sections())],
+            &[declared(json!({"state": "absent"}))],
+        ),
     ]
 }

@@ -136,12 +136,38 @@ impl Truth {
         Self(projects)
     }
 
+    /// The same by the paths that `documents` declare, for what had other ones `before`.
+    pub(crate) fn as_declared(&self, before: &Self, documents: &[Json]) -> Self {
+        let former = |document: &Json, path: &str| {
+            let formers = document["previously"].as_array().into_iter().flatten();
+            let formers = formers.filter_map(Json::as_str);
+            let rest = formers.filter_map(|former| path.strip_prefix(former)).next()?;
+            let new = document["path"].as_str().unwrap();
+            (rest.is_empty() || rest.starts_with('/')).then(|| format!("{new}{rest}"))
+        };
+        let of_before = |id: u64, is_group: bool| {
+            let is_it = |project: &Project| project.id == id && project.is_group == is_group;
+            before.0.iter().find(|(_, project)| is_it(project)).map(|(path, _)| path)
+        };
+        let declared = |(path, project): (&String, &Project)| {
+            let old = of_before(project.id, project.is_group).unwrap_or(path);
+            let new = documents.iter().filter_map(|document| former(document, old));
+            // What is said of the thing itself counts before what is said of a group above.
+            let new = new.max_by_key(String::len).unwrap_or_else(|| path.clone());
+            (new, project.clone())
+        };
+        Self(self.0.iter().map(declared).collect())
+    }
+
     /// What of `documents` is not so, by address.
     pub(crate) fn unmet(&self, documents: &[Json]) -> BTreeSet<String> {
         let mut unmet = BTreeSet::new();
         for document in documents {
             let path = document["path"].as_str().unwrap();
             match self.0.get(path) {
+                found if document["state"] == "absent" => {
+                    unmet.extend(found.map(|_| path.to_owned()));
+                }
                 Some(project) => unmet.extend(
                     project.unmet(document).into_iter().map(|part| format!("{path}#{part}")),
                 ),

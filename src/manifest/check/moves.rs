@@ -8,9 +8,11 @@ use std::{collections::HashMap, sync::Arc};
 use super::path;
 use crate::{
     desired::{Container, Creation, Moves},
-    field::Scope,
+    field::{Named, Scope},
+    kind::forms,
     manifest::faults::{Faults, Spot},
     origin::{Origin, Sourced},
+    value::Json,
 };
 
 /// Checks the former paths of `containers`.
@@ -21,7 +23,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     }
     let at: HashMap<_, _> = containers.iter().map(|c| (c.path.to_lowercase(), c)).collect();
     let mut claimed: HashMap<String, &Origin> = HashMap::new();
-    let mut stays = false;
+    let mut is_sound = true;
     for (container, written) in former(containers) {
         let spot = || Spot::value(&written.origin);
         let noun = container.scope.noun();
@@ -32,13 +34,14 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         }
         let before = written.value.to_lowercase();
         if before == own {
-            stays = true;
+            is_sound = false;
             let message = format!("`previously` names the path that the {noun} has");
             faults.error("previously", message, spot()).help("take it away");
             continue;
         }
         let is_within = own.strip_prefix(&before).is_some_and(|rest| rest.starts_with('/'));
         if container.scope == Scope::Group && is_within {
+            is_sound = false;
             let message = "a group cannot be moved below itself";
             let below = faults.error("previously", message, spot());
             below.help("give the group that is moved another path first, in a run of its own");
@@ -63,8 +66,14 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
             ));
         }
     }
-    if !stays {
-        circle(containers, &moves, faults);
+    // What follows from a former path that cannot be true says nothing more.
+    if !is_sound {
+        return moves;
+    }
+    circle(containers, &moves, faults);
+    let formers: Vec<_> = former(containers).map(|(_, written)| &*written.value).collect();
+    for container in containers {
+        still_former(container, &moves, &formers, faults);
     }
     moves
 }
@@ -85,4 +94,56 @@ fn circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     let message = format!("{} need each other's path", crate::text::listed(&paths));
     let circle = faults.error("previously", message, Spot::value(&written.origin));
     circle.help("move one of them out of the way first, in a run of its own");
+}
+
+/// What names a former path is wrong as soon as the path is left: where groups are named for certain,
+/// in other texts probably.
+fn still_former(container: &Container, moves: &Moves, formers: &[&str], faults: &mut Faults) {
+    let write = |now: &str| format!("write `{now}`");
+    if let Some(now) = moves.now(&container.path) {
+        let message = "the path is below a group that is declared to be elsewhere";
+        faults.error("previously", message, Spot::value(&container.origin)).help(write(&now));
+    }
+    for section in &container.sections {
+        for entry in &section.entries {
+            let named = forms::named_by(section.of, &entry.values());
+            for (field, _, name) in named.iter().filter(|(_, named, _)| *named == Named::Group) {
+                if let Some((now, at)) = moves.now(name).zip(entry.fields.origin(field)) {
+                    let message = format!("the group `{name}` is declared to be `{now}`");
+                    faults.error("previously", message, Spot::value(&at)).help(write(&now));
+                }
+            }
+            for (field, Sourced { value, origin }) in entry.fields.iter() {
+                let is_name = named.iter().any(|(name, ..)| name == field);
+                let text = value.plain().filter(|_| !is_name);
+                let found = text.and_then(|text| formers.iter().find(|old| names(text, old)));
+                if let Some((former, now)) =
+                    found.and_then(|former| Some((*former, moves.now(former)?)))
+                {
+                    let message = format!("`{former}` is declared to be `{now}`");
+                    let old = faults.warning("previously", message, Spot::value(&origin));
+                    old.help(format!("if this means its path, {}", write(&now)));
+                }
+            }
+        }
+    }
+}
+
+/// Whether a text of `value` holds `path` as a path: a single word only where more of a path follows.
+fn names(value: &Json, path: &str) -> bool {
+    match value {
+        Json::String(text) => text.match_indices(path).any(|(at, _)| {
+            let before = text[..at].chars().next_back();
+            let after = text[at + path.len()..].chars().next();
+            let goes_on =
+                |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+            let is_part = !goes_on(before) && before != Some('.') && !goes_on(after);
+            let is_path =
+                path.contains('/') || (matches!(before, Some('/' | '@')) && after == Some('/'));
+            is_part && is_path
+        }),
+        Json::Array(items) => items.iter().any(|item| names(item, path)),
+        Json::Object(fields) => fields.values().any(|field| names(field, path)),
+        _ => false,
+    }
 }

@@ -22,19 +22,8 @@ pub(super) enum Use {
 /// The schema of a document about a container of `scope`. What is not written is not managed.
 pub(super) fn schema(scope: Scope, to: Use) -> Json {
     let noun = scope.noun();
-    let path = format!("The full path of the {noun}: its namespace and its own name in addresses.");
-    let example = match scope {
-        Scope::Group => "acme/team",
-        Scope::Project => "acme/shop",
-    };
-    let path = json!({"type": "string", "description": path, "examples": [example]});
-    let mut properties =
-        Object::from_iter([("kind".to_owned(), kind(scope.document())), ("path".to_owned(), path)]);
-    properties.insert("previously".into(), previously(noun));
-    properties.insert("state".into(), state(scope));
-    if scope == Scope::Group {
-        properties.insert("undeclared_projects".into(), undeclared_projects());
-    }
+    let mut properties = Object::from_iter([("kind".to_owned(), kind(scope.document()))]);
+    properties.extend(own(scope));
     properties.extend(layers::keys(to));
     properties.extend(sections(scope, to));
     json!({
@@ -65,6 +54,26 @@ pub(super) fn sections(scope: Scope, to: Use) -> Object {
             ("ignore_layers".to_owned(), layers::ignore(&names)),
         ])
         .collect()
+}
+
+/// The keys that are about the container as a whole, and no section.
+pub(super) fn own(scope: Scope) -> Object {
+    let noun = scope.noun();
+    let path = format!("The full path of the {noun}: its namespace and its own name in addresses.");
+    let example = match scope {
+        Scope::Group => "acme/team",
+        Scope::Project => "acme/shop",
+    };
+    let path = json!({"type": "string", "description": path, "examples": [example]});
+    let mut keys = Object::from_iter([
+        ("path".to_owned(), path),
+        ("previously".to_owned(), previously(noun)),
+        ("state".to_owned(), state(scope)),
+    ]);
+    if scope == Scope::Group {
+        keys.insert("undeclared_projects".to_owned(), undeclared_projects());
+    }
+    keys
 }
 
 /// `previously: [PATH]`.

@@ -197,6 +197,7 @@ pub fn manifest() -> Json {
 
 /// The reference page of everything that manifests may hold, in Markdown.
 pub fn reference() -> String {
+    let own = |scope| json!({"properties": container::own(scope)});
     let others = [
         layers::reference(),
         kinds::reference::document(
@@ -204,7 +205,7 @@ pub fn reference() -> String {
             &DocumentKind::Acknowledge.schema(),
         ),
     ];
-    std::iter::once(kinds::reference::page()).chain(others).collect()
+    std::iter::once(kinds::reference::page(own)).chain(others).collect()
 }
 
 /// What `kind` is.

@@ -173,3 +173,45 @@ fn a_rule_waits_for_access_from_a_group_above() {
     assert!(connect(&mut steps).is_empty());
     assert!(steps.iter().all(|step| step.after.is_empty()));
 }
+
+/// A step about the container at `path` itself.
+fn itself(scope: Scope, path: &str, effects: Vec<Effect>) -> Step {
+    let address = Address::container(path.into());
+    Step { effects, ..Step::new(scope, address, Action::Update, origin(1), Vec::new(), Vec::new()) }
+}
+
+#[test]
+fn what_is_below_a_group_that_moves_comes_after_it_unless_it_becomes_less_visible() {
+    let moves = || vec![Effect::Provides(Capability::InPlace)];
+    let mut steps = vec![
+        itself(Scope::Group, "a", moves()),
+        itself(Scope::Group, "a/b", moves()),
+        at("A/b/c", "variables", vec![]),
+        seen("a/b/d", "public", "private"),
+        seen("a/e", "private", "public"),
+        itself(Scope::Project, "x/y", moves()),
+        at("x/y", "variables", vec![]),
+    ];
+    assert!(connect(&mut steps).is_empty());
+    let none: Vec<&str> = vec![];
+    assert_eq!(
+        edges(&steps),
+        [none.clone(), vec!["a"], vec!["a/b"], none.clone(), vec!["a"], none.clone(), none]
+    );
+}
+
+#[test]
+fn whoever_gets_a_path_waits_for_whoever_has_it_or_does_not_get_it() {
+    let gets = |path: &str| vec![Effect::Follows(path.into())];
+    let mut steps = vec![
+        itself(Scope::Project, "x/a", gets("x/b")),
+        itself(Scope::Project, "x/b", gets("x/c")),
+        at("x/c", "variables", vec![]),
+    ];
+    let problems = connect(&mut steps);
+    assert_eq!(edges(&steps)[0], ["x/b"]);
+    assert_eq!(
+        (problems.len(), &*problems[0].message),
+        (1, "the path belongs to `x/c` until that has moved, and this run does not move it")
+    );
+}
