@@ -4,15 +4,13 @@
 pub(in crate::manifest) const PLANNED_DOCUMENTS: [&str; 2] = ["Defaults", "Profile"];
 
 /// The keys of a `Project` that are to come. One that has come is known, and not looked up here.
-pub(in crate::manifest) const PLANNED_KEYS: [&str; 27] = [
+pub(in crate::manifest) const PLANNED_KEYS: [&str; 25] = [
     "badges",
     "branches",
     "custom_attributes",
     "deploy_keys",
     "environments",
     "external_status_checks",
-    "fork",
-    "forked_from",
     "freeze_periods",
     "ignore_layers",
     "inherit",
