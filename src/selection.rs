@@ -32,6 +32,7 @@ impl Selection {
     fn container(&self, mut container: Container) -> Option<Container> {
         let address = container.address();
         let is_whole = self.holds(&address);
+        let arrives = container.arrives();
         let sections = container.sections.into_iter();
         container.sections =
             sections.filter_map(|section| self.section(section, &address)).collect();
@@ -40,7 +41,7 @@ impl Selection {
             container.life.undeclared_projects = None;
         }
         if !is_whole && matches!(container.create, Creation::Allowed(_)) {
-            container.create = Creation::Unselected;
+            container.create = Creation::Unselected { arrives };
         }
         (is_whole || !container.sections.is_empty()).then_some(container)
     }
@@ -110,7 +111,7 @@ mod tests {
             let create = match container.create {
                 Creation::Allowed(_) => " +",
                 Creation::Forbidden => "",
-                Creation::Unselected => " -",
+                Creation::Unselected { .. } => " -",
             };
             lines.push(format!("{}{create}", container.path));
             for section in &container.sections {

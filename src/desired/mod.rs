@@ -138,7 +138,10 @@ pub enum Creation {
     /// Yes, with these fields that only a create takes.
     Allowed(Declared),
     /// Yes, but this run does not look at it.
-    Unselected,
+    Unselected {
+        /// Whether its contents come from elsewhere then; see [`Container::arrives`].
+        arrives: bool,
+    },
 }
 
 impl Creation {
@@ -146,7 +149,7 @@ impl Creation {
     pub const fn fields(&self) -> Option<&Declared> {
         match self {
             Self::Allowed(fields) => Some(fields),
-            Self::Forbidden | Self::Unselected => None,
+            Self::Forbidden | Self::Unselected { .. } => None,
         }
     }
 }
@@ -222,7 +225,11 @@ impl Container {
 
     /// Whether its contents come from elsewhere, in the background, when it is created.
     pub fn arrives(&self) -> bool {
-        let Some(create) = self.create.fields() else { return false };
+        let create = match &self.create {
+            Creation::Allowed(create) => create,
+            Creation::Unselected { arrives } => return *arrives,
+            Creation::Forbidden => return false,
+        };
         let (_, itself) = kinds::container(self.scope);
         let along = self.sections.iter().filter(|section| section.of.comes_with_container());
         let mut names = create.keys().chain(along.flat_map(DeclaredSection::names));

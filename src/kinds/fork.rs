@@ -1,7 +1,6 @@
 //! Which project a project is a fork of (reference 2, 4.4).
 //!
-//! A new project comes into being with this relation: as a fork, if nothing else fills it (see
-//! [`project`](super::project)).
+//! A new project comes into being with this relation, as a fork: see [`source`](super::source).
 
 use std::sync::LazyLock;
 
@@ -22,8 +21,8 @@ use crate::{
 /// The name of the section, of its field, and of what `create` says with it.
 pub(super) const FORK_OF: &str = "fork_of";
 
-/// `fork_of: PATH` makes the project a fork of the one at `PATH`, `fork_of: null` one of its own. A
-/// missing project is created as a fork of it, unless `create` names other contents.
+/// `fork_of: PATH` makes the project a fork of the one at `PATH`, `fork_of: null` one of its own. If
+/// the project is missing and may be created, it is created as that fork.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Fork {
@@ -105,4 +104,78 @@ fn relate_again(job: &Job<'_>, live: &LiveEntry) -> Request<Write> {
     let path = live.fields.get(FORK_OF).map(plain_text).unwrap_or_default();
     let request = operation::FORK_RELATION_CREATE.request().arg("id", job.target.id());
     request.arg_of(UPSTREAM, &path, live.id())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::{
+            Names,
+            testing::{act, fields, live, object, said, section, target},
+        },
+        operation::{FORK_RELATION_CREATE, FORK_RELATION_DELETE},
+    };
+
+    fn names() -> Names {
+        let mut names = Names::default();
+        names.insert(Named::Project, "acme/up", Some(4));
+        names
+    }
+
+    fn upstream() -> Json {
+        json!({"id": 9, "path_with_namespace": "acme/old", "name": "old"})
+    }
+
+    #[test]
+    fn the_relation_is_made_replaced_and_removed() {
+        let of = section("fork_of");
+        let declared = fields(json!({"fork_of": "acme/up"}));
+        let relate = |path: &str, id| {
+            let request = FORK_RELATION_CREATE.request().arg("id", 7);
+            request.arg_of("forked_from_id", path, Some(id))
+        };
+        let end = || FORK_RELATION_DELETE.request().arg("id", 7);
+        let (target, names) = (target(), names());
+        let made = act(of, &names, Act::Create(&declared));
+        assert_eq!(said(&made), said(&[relate("acme/up", 4)]));
+        let live = live(of, upstream());
+        let job = |act| Job { section: of, target: &target, names: &names, is_alone: true, act };
+        let replaced = of.rules.calls(&job(Act::Change(&declared, &live, &["fork_of"]))).unwrap();
+        let restores: Vec<_> = replaced.iter().map(|call| call.restores).collect();
+        let requests: Vec<_> = replaced.into_iter().map(|call| call.request).collect();
+        assert_eq!(restores, [false, false, true]);
+        let expected = [end().once(), relate("acme/up", 4), relate("acme/old", 9)];
+        assert_eq!(said(&requests), said(&expected));
+        assert_eq!(said(&act(of, &names, Act::Remove(&live))), said(&[end()]));
+        let unknown =
+            of.rules.calls(&Job { names: &Names::default(), ..job(Act::Create(&declared)) });
+        assert!(matches!(unknown, Err(Unable::Because { code: "unknown-project", .. })));
+    }
+
+    #[test]
+    fn only_a_project_without_the_sign_of_a_fork_is_known_to_be_none() {
+        let read = |raw: Json| section("fork_of").read_within(&object(raw), &|_| false);
+        let found =
+            read(json!({"forked_from_project": upstream(), "mr_default_target_self": false}));
+        assert_eq!(found.unwrap()[0].fields, object(json!({"fork_of": "acme/old"})));
+        assert!(read(json!({"name": "x"})).unwrap().is_empty());
+        assert!(read(json!({"forked_from_project": null})).unwrap().is_empty());
+        assert!(read(json!({"mr_default_target_self": false})).is_none());
+        assert!(read(json!({"forked_from_project": {"id": 9}})).is_none());
+    }
+
+    #[test]
+    fn what_a_relation_that_ends_takes_along_is_said() {
+        let effects = |before: Json, after: Json| {
+            Relation.effects(None, &object(before), &object(after)).len()
+        };
+        let (one, two) = (json!({"fork_of": "acme/one"}), json!({"fork_of": "acme/two"}));
+        assert_eq!(effects(one.clone(), json!({})), 1);
+        assert_eq!(effects(one.clone(), two), 1);
+        assert_eq!(effects(json!({}), one.clone()), 0);
+        assert_eq!(effects(one.clone(), one), 0);
+    }
 }

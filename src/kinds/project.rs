@@ -332,6 +332,28 @@ mod tests {
     }
 
     #[test]
+    fn an_import_status_says_whether_the_contents_are_there() {
+        let arrival = |raw: Json| arrival(raw.as_object().unwrap());
+        for status in ["none", "finished"] {
+            assert_eq!(arrival(json!({"import_status": status})), None);
+        }
+        // What is not known is not an end.
+        for status in ["scheduled", "started", "something new"] {
+            assert_eq!(arrival(json!({"import_status": status})), Some(Arrival::Running));
+            assert_eq!(arrival(json!({"import_status": status, "mirror": true})), None);
+        }
+        let failed = |why: Json| arrival(json!({"import_status": "failed", "import_error": why}));
+        assert_eq!(failed(Json::Null), Some(Arrival::Failed(None)));
+        let Some(Arrival::Failed(Some(why))) = failed(json!("no https://u:canary@h/x\u{1b}[2J"))
+        else {
+            panic!()
+        };
+        assert!(why.starts_with("no https://"), "{why}");
+        assert!(!why.contains("canary") && !why.contains('\u{1b}'), "{why}");
+        assert_eq!(arrival(json!({})), None);
+    }
+
+    #[test]
     fn a_project_is_never_created_where_nobody_said() {
         let target = Target { namespace: None, ..new_target(NamespaceOwner::Group) };
         assert_eq!(create_at(&target, &Fields::new()), []);

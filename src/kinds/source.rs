@@ -215,3 +215,138 @@ pub(super) fn check(declared: &Fields, report: &mut dyn FnMut(Fault)) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::{
+            Created, Names, NamespaceOwner, Target,
+            calls::Act,
+            testing::{collect, fields, new_target, said},
+        },
+        operation::{
+            IMPORT_EXTGIT, IMPORT_EXTSERVER, IMPORT_MEMBERS, PROJECT_FORK, PROJECT_UPDATE,
+        },
+    };
+
+    fn names() -> Names {
+        let mut names = Names::default();
+        names.insert(Named::Project, "acme/up", Some(4));
+        names.insert(Named::Project, "acme/new", None);
+        names.with(&[(Scope::Project, Arc::from("acme/new"))].into_iter().collect::<Created>())
+    }
+
+    fn create_in(target: &Target, declared: Json) -> Result<Vec<Call>, Unable> {
+        let declared = fields(declared);
+        let section = KIND.in_scope(Scope::Project).unwrap();
+        let act = Act::Create(&declared);
+        let job = Job { section, target, names: &names(), is_alone: true, act };
+        section.rules.calls(&job)
+    }
+
+    fn create(declared: Json) -> Vec<Call> {
+        create_in(&new_target(NamespaceOwner::Group), declared).unwrap()
+    }
+
+    fn awaits(calls: &[Call]) -> Vec<bool> {
+        calls.iter().map(|call| call.awaits).collect()
+    }
+
+    fn requests(calls: Vec<Call>) -> Vec<crate::operation::Request<Write>> {
+        calls.into_iter().map(|call| call.request).collect()
+    }
+
+    fn edit(body: Json) -> crate::operation::Request<Write> {
+        PROJECT_UPDATE.request().arg("id", "acme/shop").fields(fields(body))
+    }
+
+    #[test]
+    fn a_fork_is_asked_for_with_its_visibility_and_waited_for() {
+        let calls = create(json!({
+            "fork_of": "acme/up", "visibility": "private", "description": null, "name": "Shop",
+            "merge_method": "ff", "mr_default_target_self": true, "default_branch": "trunk",
+            "members_from": "acme/new",
+        }));
+        assert_eq!(awaits(&calls), [false, true, false]);
+        let fork = PROJECT_FORK.request().arg_of("id", "acme/up", Some(4)).fields(fields(json!({
+            "name": "Shop", "path": "shop", "namespace_id": 3, "visibility": "private",
+            "description": "", "mr_default_target_self": true,
+        })));
+        let members = IMPORT_MEMBERS.request().arg("id", "acme/shop");
+        let members = members.arg_of("project_id", "acme/new", None);
+        let expected = [fork, edit(json!({"merge_method": "ff"})), members];
+        let requests = requests(calls);
+        assert_eq!(said(&requests), said(&expected));
+        assert_eq!(requests[2].waits_for().collect::<Vec<_>>(), ["acme/new"]);
+    }
+
+    #[test]
+    fn an_import_goes_where_it_is_declared_and_its_visibility_comes_right_after() {
+        let calls = create(json!({
+            "import.extgit.repo_id": 7, "import.extgit.personal_access_token": "t",
+            "visibility": "private", "name": "Shop",
+        }));
+        assert_eq!(awaits(&calls), [false, true]);
+        let import = IMPORT_EXTGIT.request().fields(fields(json!({
+            "new_name": "shop", "target_namespace": "acme", "repo_id": 7,
+            "personal_access_token": "t",
+        })));
+        let then = edit(json!({"visibility": "private", "name": "Shop"}));
+        assert_eq!(said(&requests(calls)), said(&[import, then]));
+
+        let calls = create(json!({"import.extserver.extserver_repo": "r"}));
+        assert_eq!(awaits(&calls), [true]);
+        let import = IMPORT_EXTSERVER.request().fields(fields(
+            json!({"new_name": "shop", "target_namespace": "acme", "extserver_repo": "r"}),
+        ));
+        assert_eq!(said(&requests(calls)), said(&[import]));
+    }
+
+    #[test]
+    fn an_import_comes_after_the_group_that_it_goes_to() {
+        let owner = NamespaceOwner::Group;
+        let namespace = Some(Namespace { id: Id::OfStep("acme".into()), owner });
+        let target = Target { namespace, ..new_target(owner) };
+        let calls = create_in(&target, json!({"import.extgit.repo_id": 7})).unwrap();
+        assert_eq!(calls[0].request.waits_for().collect::<Vec<_>>(), ["acme"]);
+        let fork = create_in(&target, json!({"fork_of": "acme/new"})).unwrap();
+        let waits: Vec<_> = fork[0].request.waits_for().collect();
+        assert_eq!(waits, ["acme", "acme/new"]);
+    }
+
+    #[test]
+    fn what_the_service_does_not_know_is_named() {
+        for declared in [json!({"fork_of": "acme/none"}), json!({"members_from": "acme/none"})] {
+            let unable = create_in(&new_target(NamespaceOwner::Group), declared);
+            let unknown = matches!(unable, Err(Unable::Because { code: "unknown-project", .. }));
+            assert!(unknown, "{unable:?}");
+        }
+    }
+
+    #[test]
+    fn contents_have_one_source() {
+        let import = json!({"import.extgit.repo_id": 7});
+        for (declared, expected) in [
+            (json!({"fork_of": "a/b", "initialize_with_readme": false}), vec![]),
+            (json!({"fork_of": "a/b", "members_from": "a/b"}), vec![]),
+            (json!({"fork_of": "a/b", "initialize_with_readme": true}), vec!["fork_of"]),
+            (json!({"fork_of": "a/b", "template_name": "rails"}), vec!["fork_of"]),
+            (json!({"fork_of": "a/b", "import_url": "https://h/x"}), vec!["fork_of"]),
+            (import.clone(), vec![]),
+            (
+                json!({"import.extgit.repo_id": 7, "import.extserver.extserver_repo": "r"}),
+                vec!["import.extserver.extserver_repo"],
+            ),
+            (json!({"fork_of": "a/b", "import.extgit.repo_id": 7}), vec!["import.extgit.repo_id"]),
+        ] {
+            let found = collect(|report| check(&fields(declared.clone()), report));
+            let found: Vec<_> = found.into_iter().map(|(field, _)| field).collect();
+            assert_eq!(found, expected, "{declared}");
+        }
+    }
+}

@@ -38,6 +38,8 @@ static WORDS: &[(&str, &[(&str, Meant)])] = &[
             ("project_push_rules", Field("push_rule")),
             ("push_rules", Field("push_rule")),
             ("archive", Field("archived")),
+            ("fork", Field("fork_of")),
+            ("forked_from", Field("fork_of")),
         ],
     ),
     (
@@ -71,7 +73,7 @@ static WORDS: &[(&str, &[(&str, Meant)])] = &[
             ("push_rules", Elsewhere("`push_rule` at the top of the document")),
             ("shared_with_groups", NotYet),
             ("shared_with", NotYet),
-            ("forked_from_project", NotYet),
+            ("forked_from_project", Elsewhere("`fork_of` at the top of the document")),
             ("allow_pipeline_trigger_approve_deployment", Since("17.0")),
             ("auto_duo_code_review_enabled", Since("18.0")),
             ("automatic_rebase_enabled", Since("19.4")),

@@ -453,7 +453,7 @@ impl Planning<'_> {
         match &self.declared.create {
             Creation::Allowed(create) => self.create(create, plan),
             other => {
-                let unselected = matches!(other, Creation::Unselected);
+                let unselected = matches!(other, Creation::Unselected { .. });
                 plan.close(missing(self.declared, self.address, unselected));
             }
         }

@@ -27,6 +27,7 @@ const APART: &[(&str, &str)] = &[
         "it needs a repository; see `a_default_branch_is_set_with_the_readme`",
     ),
     ("approvals.selective_code_owner_removals", "release 15.8 has it not"),
+    ("fork_of.fork_of", "it needs another project; see `sources`"),
     ("settings.file_template_project_id", "it needs a project of the group"),
     ("members.override", "only groups that follow a directory have it"),
     ("members.membership", "only top-level groups have it"),

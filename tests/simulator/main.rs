@@ -108,7 +108,8 @@ impl Simulator {
             .build()
             .unwrap();
         let prepared = Arc::clone(&self.scenarios[schedule.scenario.as_str()]);
-        let profile = self.dialects[&schedule.dialect].clone();
+        let import_delay = prepared.scenario.import_delay;
+        let profile = Profile { import_delay, ..self.dialects[&schedule.dialect].clone() };
         runtime.block_on(async {
             let world = World::new(prepared, schedule.clone(), profile);
             let before = Truth::of(&world.model);

@@ -53,6 +53,7 @@ impl Evidence<'_> {
         self.nothing_else_lost(&state, &mut found);
         self.honest(&state, &mut found);
         self.nothing_vanishes(&state, &mut found);
+        self.never_wider(&state, &mut found);
         self.only_planned(&state, &mut found);
         self.secrets_kept(&mut found);
         self.obedient(&state, &mut found);
@@ -310,6 +311,18 @@ impl Evidence<'_> {
         }
     }
 
+    /// What the run creates is at no time more visible than declared.
+    fn never_wider(&self, state: &State, found: &mut Vec<Violation>) {
+        if !state.foreign.is_empty() {
+            return;
+        }
+        for truth in [self.after, self.settled, self.healed] {
+            for path in truth.too_visible(self.documents(), self.before) {
+                found.push(Violation { rule: "never wider than declared", what: path });
+            }
+        }
+    }
+
     /// Whether nobody could have known: somebody else did it after the run had looked for the last
     /// time, or the project is left alone because somebody archived it.
     fn is_excused(&self, what: &str, who: Who, state: &State) -> bool {
@@ -460,15 +473,20 @@ impl Evidence<'_> {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (id, tail) = rest.split_at(end);
         let all = [self.before, self.after, self.settled, self.healed];
-        let path = all
-            .iter()
-            .flat_map(|truth| &truth.0)
-            .find(|(_, project)| project.is_group == is_group && project.id.to_string() == id)
-            .map(|(path, _)| path);
-        format!(
-            "{scope}{}{tail}",
+        let path_of = |id: &str, is_group: bool| {
+            let mut known = all.iter().flat_map(|truth| &truth.0);
+            let path = known
+                .find(|(_, project)| project.is_group == is_group && project.id.to_string() == id)
+                .map(|(path, _)| path);
             path.map_or_else(|| id.to_owned(), |path| path.replace('/', "%2F"))
-        )
+        };
+        // Some name a second project.
+        let tail = ["/fork/", "/import_project_members/"].iter().find_map(|part| {
+            let other = tail.strip_prefix(part)?;
+            Some(format!("{part}{}", path_of(other, false)))
+        });
+        let tail = tail.unwrap_or_else(|| rest[end..].to_owned());
+        format!("{scope}{}{tail}", path_of(id, is_group))
     }
 
     fn secrets_kept(&self, found: &mut Vec<Violation>) {

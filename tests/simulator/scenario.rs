@@ -1,7 +1,7 @@
 //! What is there and what is declared: small organisations, each for one thing that a run has to
 //! do.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::{Value as Json, json};
 use undrift::{
@@ -44,6 +44,8 @@ pub(crate) struct Scenario {
     pub(crate) acknowledged: &'static [&'static str],
     pub(crate) resend: &'static [&'static str],
     pub(crate) token: &'static str,
+    /// How long forks and imports take.
+    pub(crate) import_delay: Duration,
 }
 
 /// A scenario with everything that each of its runs starts from.
@@ -68,6 +70,7 @@ impl Scenario {
             acknowledged: &[],
             resend: &[],
             token: TOKEN,
+            import_delay: Duration::ZERO,
         }
     }
 
@@ -151,6 +154,10 @@ impl Scenario {
     fn protected(mut self, protection: Json) -> Self {
         self.protections.push(protection);
         self
+    }
+
+    fn importing_for(self, seconds: u64) -> Self {
+        Self { import_delay: Duration::from_secs(seconds), ..self }
     }
 
     fn acknowledging(self, acknowledged: &'static [&'static str]) -> Self {
@@ -501,6 +508,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         of_parts_of_groups(),
         of_visibility(),
         of_moves(),
+        of_sources(),
     ];
     let later = later.into_iter().flatten();
     let acknowledged = &["protection:**", "visibility:**", "transfer:**", "deletion:acme/shop"];
@@ -868,5 +876,54 @@ fn of_moves() -> Vec<Scenario> {
             &[there(sections())],
             &[declared(json!({"state": "absent"}))],
         ),
+    ]
+}
+
+/// Projects that are created from something, and the relation of a fork.
+fn of_sources() -> Vec<Scenario> {
+    let new = Scenario::new;
+    let public = json!({"settings": {"visibility": "public"}});
+    let upstream = || with_path("acme/up", public.clone());
+    let settings = json!({"visibility": "private", "description": "mine", "merge_method": "ff"});
+    let fork = |create: Json| {
+        declared(json!({
+            "create": create, "fork_of": "acme/up", "settings": settings,
+            "variables": [variable("A", "v")], "labels": [{"name": "bug", "color": "#ff0000"}],
+        }))
+    };
+    let import = |token: &str| {
+        let from = json!({"repo_id": 7, "personal_access_token": {"env": token}});
+        declared(json!({
+            "create": {"import": {"extgit": from}}, "settings": settings,
+            "hooks": [{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}],
+        }))
+    };
+    let team = json!({"create": true, "members": [person("alice", "developer")]});
+    vec![
+        new("fork", &[upstream()], &[fork(json!(true))]).importing_for(7),
+        new(
+            "fork-of-new",
+            &[],
+            &[
+                fork(json!({"members_from": "beta/team"})),
+                declared_at("acme/up", json!({"create": {"initialize_with_readme": true}})),
+                declared_at("beta/team", team),
+            ],
+        )
+        .importing_for(20),
+        new("import", &[], &[import("VALUE")]).importing_for(40),
+        new(
+            "fork-related",
+            &[there(json!({})), upstream()],
+            &[declared(json!({"fork_of": "acme/up", "settings": {"description": "new"}}))],
+        ),
+        new(
+            "fork-moved",
+            &[there(json!({})), upstream(), with_path("acme/old", public.clone())],
+            &[declared(json!({"fork_of": "acme/up", "variables": [variable("A", "v")]}))],
+        )
+        .added("/projects/1/fork/3", Json::Null),
+        new("fork-ended", &[there(json!({})), upstream()], &[declared(json!({"fork_of": null}))])
+            .added("/projects/1/fork/2", Json::Null),
     ]
 }

@@ -20,6 +20,7 @@ pub(crate) struct Project {
     pub(crate) is_group: bool,
     pub(crate) id: u64,
     pub(crate) archived: bool,
+    pub(crate) fork_of: Option<String>,
     pub(crate) settings: Object,
     pub(crate) variables: BTreeMap<(String, String), Object>,
     pub(crate) members: BTreeMap<String, Object>,
@@ -39,6 +40,8 @@ impl Truth {
         let text = |row: &Object, column: &str| row[column].as_str().unwrap_or_default().to_owned();
         let users: BTreeMap<_, _> =
             rows("users").map(|row| (row["id"].as_u64(), text(&row, "username"))).collect();
+        let paths: BTreeMap<_, _> =
+            rows("projects").map(|row| (row["id"].as_u64(), text(&row, "full_path"))).collect();
         let groups: BTreeMap<_, _> =
             rows("namespaces").map(|row| (row["id"].as_u64(), text(&row, "full_path"))).collect();
         let member = |row: Object| {
@@ -117,6 +120,10 @@ impl Truth {
                 is_group,
                 id: row["id"].as_u64().unwrap(),
                 archived: row.get("archived").is_some_and(|archived| *archived == 1),
+                fork_of: row
+                    .get("forked_from_id")
+                    .and_then(Json::as_u64)
+                    .map(|id| paths[&Some(id)].clone()),
                 settings,
                 variables: own("variables").map(variable).collect(),
                 members: own("members")
@@ -215,6 +222,21 @@ impl Truth {
             documents.iter().find(|document| document["path"] == path).unwrap_or(&none)
         };
         self.0.iter().flat_map(|(path, project)| project.undeclared(path, of(path))).collect()
+    }
+
+    /// The projects that are more visible than `documents` say, but for those that were there
+    /// `before`.
+    pub(crate) fn too_visible(&self, documents: &[Json], before: &Self) -> BTreeSet<String> {
+        let rank = |word: &Json| ["private", "internal", "public"].iter().position(|w| word == w);
+        let is_wider = |document: &&Json| {
+            let path = document["path"].as_str().unwrap();
+            let declared = &document["settings"]["visibility"];
+            let live = self.0.get(path).filter(|_| !before.0.contains_key(path));
+            !declared.is_null()
+                && live.is_some_and(|live| rank(&live.settings["visibility"]) > rank(declared))
+        };
+        let wider = documents.iter().filter(is_wider);
+        wider.map(|document| document["path"].as_str().unwrap().to_owned()).collect()
     }
 
     /// Declared hooks that are there more than once, as often as they are.
@@ -338,6 +360,9 @@ impl Project {
         if let Some(archived) = document["archived"].as_bool() {
             require(self.archived == archived, "archived".to_owned());
         }
+        if let Some(upstream) = document.get("fork_of") {
+            require(upstream.as_str() == self.fork_of.as_deref(), "fork_of".to_owned());
+        }
         for entry in entries(document, "variables") {
             let key = identity(entry);
             let live = self.variables.get(&key);
@@ -397,6 +422,9 @@ impl Project {
 
     fn undeclared(&self, path: &str, document: &Json) -> Vec<String> {
         let mut rest = Vec::new();
+        if document.get("fork_of").is_none() {
+            rest.push(format!("{path}#fork_of = {:?}", self.fork_of));
+        }
         let kept = |section: &str| document["unlisted"][section] != "delete";
         for (name, value) in &self.settings {
             if document["settings"].get(name).is_none() {

@@ -2,7 +2,7 @@
 
 use super::{order::access, *};
 use crate::{
-    operation::{SHARE_CREATE, id_of},
+    operation::{PROJECT_FORK, SHARE_CREATE, id_of},
     plan::connect::connect,
     value::Fields,
 };
@@ -38,6 +38,34 @@ fn what_needs_the_id_of_a_group_comes_after_its_creation() {
     let mut steps = vec![share, at("acme/new", "members", access(3, 0, 30))];
     assert!(connect(&mut steps).is_empty());
     assert_eq!(edges(&steps), [vec!["acme/new"], vec![]]);
+}
+
+/// A step that creates the project at `path` as a fork of what the run creates at `upstream`.
+fn fork(path: &str, upstream: &str) -> Step {
+    let request = PROJECT_FORK.request().arg_of("id", upstream, None);
+    let address = Address::container(path.into());
+    let sends = vec![request.into()];
+    Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), sends)
+}
+
+#[test]
+fn what_is_created_from_a_project_comes_after_it_and_never_from_itself() {
+    let reason = |steps: &[Step]| steps[0].after[0].reason;
+    let mut steps =
+        vec![fork("acme/b", "Acme/A"), fork("acme/a", "acme/up"), fork("acme/up", "x/y")];
+    assert!(connect(&mut steps).is_empty());
+    assert_eq!(edges(&steps), [vec!["acme/a"], vec!["acme/up"], vec!["x/y"]]);
+    assert_eq!(reason(&steps), "the project must exist");
+    let mut steps = vec![
+        fork("acme/a", "acme/b"),
+        fork("acme/b", "acme/A"),
+        fork("c", "acme/a"),
+        fork("d", "d"),
+    ];
+    let problems = connect(&mut steps);
+    let found: Vec<_> = problems.iter().map(|p| (p.address.to_string(), p.code)).collect();
+    let circular = |path: &str| (path.to_owned(), "circular");
+    assert_eq!(found, ["acme/a", "acme/b", "d"].map(circular));
 }
 
 /// A step that changes the visibility of the container at `path`; `""` for what is created.

@@ -556,7 +556,7 @@ fn strictly_what_nobody_could_compare_differs() {
 #[test]
 fn a_creation_that_is_not_selected_is_a_problem_that_says_how_to_select_it() {
     let mut declared = shop(&json!({"variables": []}), Unlisted::Report);
-    declared.create = Creation::Unselected;
+    declared.create = Creation::Unselected { arrives: false };
     let presence = Presence::Missing(Target { id: None, ..target(&declared) });
     let plan = container(&declared, &Live::of(presence, Duration::ZERO), &settings(&[]));
     let problem = &plan.problems[0];
@@ -564,6 +564,42 @@ fn a_creation_that_is_not_selected_is_a_problem_that_says_how_to_select_it() {
         (problem.code, problem.help.as_deref(), problem.is_missing()),
         ("missing-project", Some("select it as a whole to create it: `--only acme/shop`"), true)
     );
+}
+
+/// Whether its whole creation is selected or not.
+#[test]
+fn nothing_is_planned_where_contents_have_not_arrived() {
+    let mut declared = shop(&json!({"variables": [{"key": "A", "value": "x"}]}), Unlisted::Report);
+    let from = Creation::Allowed(fields(&json!({"fork_of": "acme/up"})));
+    let plain = Creation::Allowed(fields(&json!({"initialize_with_readme": true})));
+    let raw = |status: &str| {
+        object(json!({"id": 1, "import_status": status, "import_error": "no space"}))
+    };
+    for (create, arrives) in [
+        (from.clone(), true),
+        (Creation::Unselected { arrives: true }, true),
+        (plain, false),
+        (Creation::Forbidden, false),
+    ] {
+        declared.create = create;
+        let planned = |status: &str| {
+            let facts = declared.facts(&raw(status));
+            let mut live = here(&declared, &json!({"variables": []}));
+            live.presence = Presence::Here(target(&declared), facts);
+            container(&declared, &live, &settings(&[]))
+        };
+        assert_eq!(planned("finished").steps.len(), 1);
+        let (running, failed) = (planned("started"), planned("failed"));
+        let none = usize::from(!arrives);
+        assert_eq!((running.steps.len(), failed.steps.len()), (none, none), "{arrives}");
+        assert_eq!(running.incomplete.len() + failed.problems.len(), 2 * usize::from(arrives));
+        assert_eq!(running.arrival().is_some(), arrives);
+        if arrives {
+            let problem = &failed.problems[0];
+            assert_eq!(problem.code, "import-failed");
+            assert_eq!(problem.message, "the import of `acme/shop` failed: no space");
+        }
+    }
 }
 
 #[test]
