@@ -37,6 +37,11 @@ impl Model {
     /// When the seed contradicts itself or the rules of the service, or SQLite fails.
     pub fn new(seed: &Seed, token: &str, conditions: Conditions) -> Result<Self, StartError> {
         let store = Store::open(&Data::Memory, false)?;
+        let profile = match seed.release {
+            Some(release) => conditions.profile.at(release),
+            None => conditions.profile,
+        };
+        let conditions = Conditions { profile, ..conditions };
         let service = Service::new(store, seed.tier.unwrap_or_default(), conditions);
         plant::prepare(&service, Some(seed), token, &Data::Memory)?;
         Ok(Self { service })
