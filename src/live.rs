@@ -13,6 +13,7 @@ use crate::{
     cause::Cause,
     kind::{Facts, LiveEntry, Names, Target},
     page::Complete,
+    release::Known,
 };
 
 /// Who asks.
@@ -37,6 +38,8 @@ pub struct Live {
     pub names: Names,
     /// The answer to [`Question::Inherited`], once it was asked.
     pub inherited: Option<Inherited>,
+    /// The answer to [`Question::Release`].
+    pub release: Known,
     /// When it was read, on the client's clock.
     pub read_at: Duration,
 }
@@ -49,6 +52,7 @@ impl Live {
             sections: BTreeMap::new(),
             names: Names::default(),
             inherited: None,
+            release: Known::NotAsked,
             read_at,
         }
     }
@@ -59,6 +63,8 @@ impl Live {
 pub enum Question {
     /// Who has which level of access from the group above.
     Inherited,
+    /// Of which release the service is.
+    Release,
 }
 
 /// The levels of access that users have from the group above, by user id. What could not be read is

@@ -193,6 +193,7 @@ impl Session {
         let settings = plan::Settings {
             caller: observer.caller().clone(),
             secrets,
+            release: config.service.release,
             created: desired.created(),
             resend: changes.resend.clone(),
             limits: limits(&config),

@@ -38,7 +38,7 @@ pub use effect::{Capability, Effect};
 pub use forms::{plain_text, same};
 pub use live::{Facts, LiveEntry, Namespace, NamespaceOwner, Target};
 pub use names::{Created, Id, Names};
-pub use table::{Spec, Table};
+pub use table::{Spec, Table, Unfit};
 
 use std::sync::LazyLock;
 
@@ -396,6 +396,9 @@ impl Section {
 pub struct Identity {
     /// In addresses, without a credential.
     pub name: String,
+    /// On the service: what it is called there, if the service keeps such a name. It goes before the
+    /// keys.
+    pub called: Option<String>,
     /// On the service: texts that are the same for two entries that it cannot tell apart. A live
     /// entry has one; a declared one may have others that it had before, the current one first.
     pub keys: Vec<String>,

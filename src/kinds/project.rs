@@ -178,6 +178,7 @@ mod tests {
             testing::{collect, fields, new_target, requests},
         },
         operation::{PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_UPDATE, Request, Write},
+        release::Known,
     };
 
     fn create_at(target: &Target, declared: &Fields) -> Vec<Request<Write>> {
@@ -186,6 +187,7 @@ mod tests {
             section,
             target,
             names: &Names::default(),
+            release: Known::NotAsked,
             is_alone: true,
             act: Act::Create(declared),
         };

@@ -15,6 +15,7 @@ use super::{Surroundings, faults::Findings, mask, read::files, schema, surroundi
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::Tier,
+    release::Release,
     yaml,
 };
 
@@ -52,6 +53,9 @@ pub struct Service {
     pub url: Option<String>,
     /// Its tier; fields that need a higher one are errors.
     pub tier: Option<Tier>,
+    /// Its release, as text: `'18.2'`. Fields that it does not have are errors, and old spellings
+    /// that it does not replace yet are no warnings. A run that needs to know asks the service.
+    pub release: Option<Release>,
     /// What it calls the hosts that projects are imported from.
     pub import_hosts: ImportHosts,
 }

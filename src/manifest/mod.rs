@@ -66,6 +66,7 @@ pub fn load(named: &Path, around: &Surroundings) -> Loaded {
     let config = config::load(&root, &mut diagnostics);
     let context = Context {
         tier: config.service.tier,
+        release: config.service.release,
         today: around.today,
         files: Secrets::new(&root.folder, []),
     };

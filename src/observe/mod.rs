@@ -33,6 +33,7 @@ use crate::{
     live::{Caller, Collection, Inherited, Live, Presence, Question},
     operation::{self, Op, Read},
     page::{Complete, Rows},
+    release::Known,
     value::Object,
 };
 
@@ -51,6 +52,7 @@ pub struct Observer {
     ids: LookUps<Option<u64>>,
     namespaces: LookUps<Option<Namespace>>,
     inherited: LookUps<Inherited>,
+    release: LookUps<Known>,
     /// Declared fields that single answers lack as well as list answers, so that asking again
     /// brings nothing.
     in_no_answer: Mutex<BTreeSet<String>>,
@@ -78,6 +80,7 @@ impl Observer {
             ids: LookUps::default(),
             namespaces: LookUps::default(),
             inherited: LookUps::default(),
+            release: LookUps::default(),
             in_no_answer: Mutex::default(),
         })
     }
@@ -201,6 +204,7 @@ impl Observer {
         for question in questions {
             match question {
                 Question::Inherited => live.inherited = Some(self.above(&container.path).await?),
+                Question::Release => live.release = self.release().await?,
             }
         }
         Ok(())
@@ -425,6 +429,20 @@ impl Observer {
         match named {
             Named::User => self.user(name).await,
             Named::Group => self.group(name).await,
+        }
+    }
+
+    /// The release of the service, read once; it tells only whom it knows, and not on every
+    /// installation.
+    async fn release(&self) -> Result<Known, ApiError> {
+        let look_up = async || {
+            let answer = self.client.get(operation::VERSION_GET.request()).await?;
+            let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());
+            Ok(version.map_or(Known::Hidden, Known::Is))
+        };
+        match self.release.of("", look_up).await {
+            Err(error) if !ends_everything(&error) => Ok(Known::Hidden),
+            found => found,
         }
     }
 

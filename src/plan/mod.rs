@@ -36,6 +36,7 @@ use crate::{
     kind::Created,
     live::{Caller, Live},
     planted::Bug,
+    release::Release,
     secret::Secrets,
     text,
     value::Json,
@@ -48,6 +49,8 @@ pub struct Settings {
     pub caller: Caller,
     /// What secret references stand for, as far as it is known here.
     pub secrets: Arc<Secrets>,
+    /// The release of the service, where it does not tell itself.
+    pub release: Option<Release>,
     /// The groups that the run creates where they are missing.
     pub created: Created,
     /// The objects whose write-only fields are sent again.

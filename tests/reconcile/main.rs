@@ -12,4 +12,5 @@ mod faults;
 mod groups;
 mod observe;
 mod random;
+mod releases;
 mod world;

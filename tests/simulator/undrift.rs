@@ -97,6 +97,7 @@ async fn all(
     let settings = Settings {
         caller: observer.caller().clone(),
         secrets: Arc::clone(&secrets),
+        release: None,
         created: prepared.desired.created(),
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
         limits: plan::Limits::default(),

@@ -19,6 +19,7 @@ use crate::{
     kind::{self, Fault, Shape},
     kinds,
     origin::Sourced,
+    release::Release,
     secret::Secrets,
 };
 
@@ -34,6 +35,8 @@ pub(super) use named::is_below;
 pub(super) struct Context {
     /// The tier of the service, if `undrift.yaml` says it.
     pub(super) tier: Option<Tier>,
+    /// Its release, if `undrift.yaml` says it.
+    pub(super) release: Option<Release>,
     pub(super) today: Date,
     /// The files of the root.
     pub(super) files: Secrets,

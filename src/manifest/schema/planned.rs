@@ -38,8 +38,7 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 27] = [
 pub(in crate::manifest) const PLANNED_FIELD: &str = "inherit";
 
 /// The keys of `undrift.yaml` that are to come, each with the part that it belongs to.
-pub(in crate::manifest) const PLANNED_CONFIG: [(&str, &str); 2] =
-    [("", "manages"), ("service", "release")];
+pub(in crate::manifest) const PLANNED_CONFIG: [(&str, &str); 1] = [("", "manages")];
 
 /// Words of a field that are to come.
 pub(in crate::manifest) const PLANNED_WORDS: [(&str, &str); 1] = [("state", "unmanaged")];

@@ -35,6 +35,7 @@ pub(super) fn settings(secrets: &[(&str, &str)]) -> Settings {
         ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
     found.resolve(&references);
     Settings {
+        release: None,
         created: Created::default(),
         caller: caller(),
         secrets: Arc::new(found),
