@@ -133,11 +133,31 @@ fn stays_hidden(field: &str) -> Unable {
     }
 }
 
+fn may_be_shown() -> Unable {
+    Unable::Because {
+        code: "release",
+        message: format!(
+            "`{HIDDEN}` needs release 17.4 or later, and the service does not tell its own"
+        ),
+        help: "set `service.release` in undrift.yaml".into(),
+        field: HIDDEN.into(),
+    }
+}
+
 struct Variables;
 
 impl Rules for Variables {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
-        let Act::Change(declared, live, changed) = job.act else { return job.plain() };
+        let is_hidden =
+            |fields: &Fields| fields.get(HIDDEN).and_then(Value::plain) == Some(&Json::Bool(true));
+        let (declared, live, changed) = match job.act {
+            Act::Change(declared, live, changed) => (declared, live, changed),
+            // A service that is too old would keep the value for all to see.
+            Act::Create(declared) if is_hidden(declared) && job.release == Known::Hidden => {
+                return Err(may_be_shown());
+            }
+            Act::Create(_) | Act::Remove(_) => return job.plain(),
+        };
         // Only a create hides a variable, and nothing shows it again.
         if live.fields.get(HIDDEN) == Some(&Json::Bool(true)) {
             if let Some(field) = [HIDDEN, "masked"].iter().find(|field| changed.contains(field)) {

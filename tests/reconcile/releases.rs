@@ -105,8 +105,12 @@ async fn where_the_service_does_not_tell_what_is_not_saved_is_explained() {
         world.sandbox.add_fault(Fault { method, path_contains: "/version".into(), nth: 0, what });
     };
     let shop = json!({"variables": [{"key": "A", "value": "x", "description": "y"}]});
+    let hidden =
+        json!({"variables": [{"key": "A", "value": "a-long-value", "masked_and_hidden": true}]});
     let world = at(LATER).await;
     hide(&world);
+    world.declare(&[project("acme/shop", hidden)]);
+    assert_eq!(world.plan().await.problems[0].code, "release", "an old service would show it");
     world.declare(&[project("acme/shop", shop.clone())]);
     world.converge("sent and saved").await;
     let world = at(REFERENCE).await;
