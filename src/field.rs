@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, transform::Transform};
 use serde::{Deserialize, Serialize};
 
-use crate::value::Json;
+use crate::{release::Release, value::Json};
 
 /// The schema keyword that carries a [`Field`].
 pub const KEYWORD: &str = "x-undrift";
@@ -42,12 +42,21 @@ pub struct Field {
     /// The lowest tier of the service that has it.
     #[serde(skip_serializing_if = "is_default")]
     pub tier: Tier,
-    /// The release of the service that brought it, for example `15.4`.
+    /// The release of the service that brought it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<Cow<'static, str>>,
+    pub since: Option<Release>,
+    /// The release of the service from which on it is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Release>,
+    /// Whether it steers undrift alone where the service is older than `since`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub local_before: bool,
     /// The field to use instead, for a deprecated spelling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<Cow<'static, str>>,
+    /// Whether the field to use instead says the opposite.
+    #[serde(skip_serializing_if = "is_default")]
+    pub opposite: bool,
     /// Whether `null` clears it.
     #[serde(skip_serializing_if = "is_default")]
     pub nullable: bool,
@@ -76,6 +85,9 @@ pub struct Field {
     /// Whether it is a mapping whose keys are fields of their own, called `mapping.key`.
     #[serde(skip_serializing_if = "is_default")]
     pub spread: bool,
+    /// The field whose `true` makes the service show `null` in the place of this one's value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden_by: Option<Cow<'static, str>>,
     /// The only scope that has it, if not all scopes of its kind do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<Scope>,
@@ -287,7 +299,10 @@ pub const FIELD: Field = Field {
     send_as: None,
     tier: Tier::Free,
     since: None,
+    until: None,
+    local_before: false,
     replaced_by: None,
+    opposite: false,
     nullable: false,
     secrecy: Secrecy::Open,
     administrators: false,
@@ -297,6 +312,7 @@ pub const FIELD: Field = Field {
     with_every_edit: false,
     forgotten_with: None,
     spread: false,
+    hidden_by: None,
     only: None,
 };
 
@@ -361,16 +377,34 @@ impl Field {
         Self { tier: Tier::Ultimate, ..self }
     }
 
-    /// Since a release of the service.
+    /// Since the release `major.minor` of the service.
     #[must_use]
-    pub fn since(self, release: &'static str) -> Self {
-        Self { since: Some(release.into()), ..self }
+    pub fn since(self, major: u16, minor: u16) -> Self {
+        Self { since: Some(Release::new(major, minor)), ..self }
+    }
+
+    /// Gone from the release `major.minor` of the service on.
+    #[must_use]
+    pub fn until(self, major: u16, minor: u16) -> Self {
+        Self { until: Some(Release::new(major, minor)), ..self }
+    }
+
+    /// Steers undrift alone where the service is older than its release.
+    #[must_use]
+    pub fn local_before(self, major: u16, minor: u16) -> Self {
+        Self { local_before: true, ..self.since(major, minor) }
     }
 
     /// A deprecated spelling of `name`.
     #[must_use]
     pub fn use_instead(self, name: &'static str) -> Self {
         Self { replaced_by: Some(name.into()), ..self }
+    }
+
+    /// A deprecated spelling of the opposite of `name`.
+    #[must_use]
+    pub fn use_opposite(self, name: &'static str) -> Self {
+        Self { opposite: true, ..self.use_instead(name) }
     }
 
     /// Cleared by `null`.
@@ -421,6 +455,12 @@ impl Field {
         Self { forgotten_with: Some(other.into()), ..self }
     }
 
+    /// Shown as `null` by the service where `flag` is on.
+    #[must_use]
+    pub fn hidden_by(self, flag: &'static str) -> Self {
+        Self { hidden_by: Some(flag.into()), ..self }
+    }
+
     /// Compared without regard to upper and lower case.
     #[must_use]
     pub fn in_any_case(self) -> Self {
@@ -458,6 +498,18 @@ impl Field {
             Readback::As(name) => Some(name),
             Readback::Never => None,
         }
+    }
+
+    /// Whether a service of the reference's release need not have it.
+    pub fn is_late(&self) -> bool {
+        self.since.is_some_and(Release::is_late)
+    }
+
+    /// What to write in the place of a deprecated spelling of `other`, which may be the other way
+    /// round where the service is older.
+    pub fn instead(&self, other: &str) -> String {
+        let opposite = if self.opposite { " with the opposite value" } else { "" };
+        format!("use `{other}`{opposite}")
     }
 
     /// The name under which requests carry this field.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::value::Json;
+use crate::{release::Release, value::Json};
 
 /// A level of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +14,8 @@ pub struct Level {
     pub number: u8,
     /// The word that manifests and plans carry.
     pub word: &'static str,
+    /// The release of the service that brought it, if that is not as old as levels are.
+    pub since: Option<Release>,
     description: &'static str,
 }
 
@@ -23,33 +25,27 @@ pub const MAINTAINER: u8 = 40;
 pub const OWNER: u8 = 50;
 
 /// The levels that a member can have. Whoever has no access (0) is not one.
-pub const LEVELS: [Level; 6] = [
+pub const LEVELS: [Level; 7] = [
+    level(5, "minimal_access", "Is a member, and sees nothing by that alone."),
+    level(10, "guest", "Sees and writes issues."),
     Level {
-        number: 5,
-        word: "minimal_access",
-        description: "Is a member, and sees nothing by that alone.",
+        since: Some(Release::new(17, 7)),
+        ..level(15, "planner", "Plans with issues, milestones and the like (from release 17.7).")
     },
-    Level { number: 10, word: "guest", description: "Sees and writes issues." },
-    Level { number: 20, word: "reporter", description: "Reads the repository too." },
-    Level {
-        number: 30,
-        word: "developer",
-        description: "Pushes to branches that are not protected, and runs pipelines too.",
-    },
-    Level {
-        number: MAINTAINER,
-        word: "maintainer",
-        description: "Manages settings, variables, hooks and members too.",
-    },
-    Level { number: OWNER, word: "owner", description: "Does everything." },
+    level(20, "reporter", "Reads the repository too."),
+    level(30, "developer", "Pushes to branches that are not protected, and runs pipelines too."),
+    level(MAINTAINER, "maintainer", "Manages settings, variables, hooks and members too."),
+    level(OWNER, "owner", "Does everything."),
 ];
 
 /// The levels that a rule may require of whoever pushes or merges: those that exist besides are
 /// the levels of members.
-const OF_RULES: [Level; 2] = [
-    Level { number: 0, word: "no_access", description: "Nobody." },
-    Level { number: 60, word: "admin", description: "Administrators of the service." },
-];
+const OF_RULES: [Level; 2] =
+    [level(0, "no_access", "Nobody."), level(60, "admin", "Administrators of the service.")];
+
+const fn level(number: u8, word: &'static str, description: &'static str) -> Level {
+    Level { number, word, since: None, description }
+}
 
 impl Level {
     /// The level that `written` means: its number, or its word in any case.
@@ -137,6 +133,7 @@ mod tests {
             (json!(0), json!("no_access")),
             (json!(5), json!("minimal_access")),
             (json!(10), json!("guest")),
+            (json!(15), json!("planner")),
             (json!(20), json!("reporter")),
             (json!(30), json!("developer")),
             (json!(40), json!("maintainer")),

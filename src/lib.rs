@@ -12,7 +12,7 @@
 //!
 //! | layer | modules | what they are |
 //! |---|---|---|
-//! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`level`], [`operation`], [`page`], [`cause`], [`origin`], [`address`], [`yaml`], [`diagnostic`], [`planted`] | words that every layer speaks |
+//! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`level`], [`operation`], [`page`], [`release`], [`cause`], [`origin`], [`address`], [`yaml`], [`diagnostic`], [`planted`] | words that every layer speaks |
 //! | kinds | [`schema`], [`kind`], [`kinds`] | one file for one sort of thing |
 //! | declarations | [`desired`], [`selection`] | what is declared, whoever read it, and the part of it that a run looks at |
 //! | manifest | [`manifest`] | what people write: read, layered and checked, up to [`desired::Desired`]; of what is below, only the frontends import it |
@@ -43,6 +43,7 @@ pub mod origin;
 pub mod page;
 pub mod plan;
 pub mod planted;
+pub mod release;
 pub mod report;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;

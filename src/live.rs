@@ -13,6 +13,7 @@ use crate::{
     cause::Cause,
     kind::{Facts, LiveEntry, Names, Target},
     page::Complete,
+    release::Known,
 };
 
 /// Who asks.
@@ -41,6 +42,8 @@ pub struct Live {
     pub inherited_before: Option<Inherited>,
     /// The projects below a group, if what nobody declares of them matters.
     pub projects: Option<Result<Vec<Project>, Cause>>,
+    /// The answer to [`Question::Release`].
+    pub release: Known,
     /// When it was read, on the client's clock.
     pub read_at: Duration,
 }
@@ -55,6 +58,7 @@ impl Live {
             inherited: None,
             inherited_before: None,
             projects: None,
+            release: Known::NotAsked,
             read_at,
         }
     }
@@ -76,6 +80,8 @@ pub enum Question {
     Inherited,
     /// Who has which level of access from the group above that the container leaves.
     InheritedBefore,
+    /// Of which release the service is.
+    Release,
 }
 
 /// The levels of access that users have from the group above, by user id. What could not be read is

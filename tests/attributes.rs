@@ -21,7 +21,7 @@ const NO_FIELD: [(&str, &str); 3] = [
     ("namespace_id", "follows from the first part of the manifest's own path"),
 ];
 
-/// The fields of `settings:`.
+/// The fields of `settings:`, those of later releases too.
 fn settings() -> &'static Table {
     kinds::section(Scope::Project, "settings").unwrap().table()
 }
@@ -47,12 +47,14 @@ fn attributes_of_create() -> impl Iterator<Item = &'static Spec> {
     create().specs().iter().filter(|spec| spec.field.accepted != Accepted::Never)
 }
 
-/// Every field by the name that requests use, and whether it is one of `create:`.
+/// Every field of the reference's release by the name that requests use, and whether it is one of
+/// `create:`.
 fn fields() -> BTreeMap<String, (&'static Spec, bool)> {
     let of_settings = settings().specs().iter().map(|spec| (spec, false));
     let of_create = attributes_of_create().map(|spec| (spec, true));
     of_settings
         .chain(of_create)
+        .filter(|(spec, _)| !spec.field.is_late())
         .map(|(spec, create)| (spec.field.sent_name(&spec.name).to_owned(), (spec, create)))
         .collect()
 }
@@ -80,7 +82,8 @@ fn every_attribute_is_a_field_and_every_field_an_attribute() {
         .collect();
     let fields = fields();
     assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), expected);
-    assert_eq!(fields.len(), settings().specs().len() + attributes_of_create().count());
+    let specs = settings().specs().iter().chain(attributes_of_create());
+    assert_eq!(fields.len(), specs.filter(|spec| !spec.field.is_late()).count());
 }
 
 #[test]
@@ -109,10 +112,18 @@ fn every_field_is_treated_as_the_reference_says() {
             Readback::As(other) => other.to_string(),
         };
         assert_eq!(read, row["read"], "{name}");
-        assert_eq!(field.since.as_deref().unwrap_or_default(), row["since"], "{name}");
-        let deprecated = spec.schema["deprecated"] == true;
+        let since = field.since.map(|release| release.to_string()).unwrap_or_default();
+        assert_eq!(since, row["since"], "{name}");
+        // What a later release replaces is not deprecated in this one.
+        let modern = field.replaced_by.as_deref().and_then(|modern| settings().get(modern));
+        let replaced_later = modern.is_some_and(|modern| modern.field.is_late());
+        let deprecated = spec.schema["deprecated"] == true && !replaced_later;
         assert_eq!(
-            field.replaced_by.as_deref().unwrap_or(if deprecated { "yes" } else { "" }),
+            field.replaced_by.as_deref().filter(|_| deprecated).unwrap_or(if deprecated {
+                "yes"
+            } else {
+                ""
+            }),
             row["deprecated"],
             "{name}"
         );
@@ -143,6 +154,7 @@ fn what_cannot_be_verified_is_known_by_name() {
             "monitor_access_level",
             "operations_access_level",
             "emails_disabled",
+            "show_diff_preview_in_email",
         ]
     );
     assert_eq!(named(create().specs(), Readback::Never).len(), create().specs().len());
@@ -153,7 +165,10 @@ fn what_only_some_may_see_or_set_is_known_by_name() {
     let named = |has: fn(&Spec) -> bool| {
         settings().specs().iter().filter(|s| has(s)).map(|s| s.name.as_str()).collect::<Vec<_>>()
     };
-    assert_eq!(named(|spec| spec.field.administrators), ["repository_storage", "mirror_user_id"]);
+    assert_eq!(
+        named(|spec| spec.field.administrators),
+        ["max_artifacts_size", "repository_storage", "mirror_user_id"]
+    );
     assert_eq!(named(|spec| spec.field.secrecy != Secrecy::Open), ["import_url"]);
     assert_eq!(named(|spec| spec.field.upload), ["avatar"]);
     assert_eq!(named(|spec| spec.field.accepted == Accepted::Never), [""; 0]);

@@ -261,7 +261,7 @@ fn limits_are_in_the_schema() {
         ("settings", json!({"pages_access_level": "public"}), true),
         ("settings", json!({"avatar": "a.png"}), false),
         ("settings", json!({"avatar": {"file": "a.png"}}), true),
-        ("settings", json!({"public_jobs": true}), false),
+        ("settings", json!({"pages_enabled": true}), false),
         ("settings", json!({"initialize_with_readme": true}), false),
         ("members", json!({"user": "a", "expires_at": "2099-1-1"}), false),
         ("members", json!({"access_level": "guest"}), false),

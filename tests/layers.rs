@@ -12,10 +12,11 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("text", 0, &[]),
     ("value", 0, &["secret"]),
     ("secret", 0, &["text"]),
-    ("operation", 0, &["field", "planted", "text", "value"]),
+    ("operation", 0, &["field", "planted", "release", "text", "value"]),
     ("yaml", 0, &["value"]),
-    ("field", 0, &["value"]),
-    ("level", 0, &["value"]),
+    ("release", 0, &[]),
+    ("field", 0, &["release", "value"]),
+    ("level", 0, &["release", "value"]),
     ("origin", 0, &[]),
     ("cause", 0, &["text"]),
     ("planted", 0, &[]),
@@ -50,7 +51,7 @@ const NO_BUSINESS: &[(&str, &[&str])] = &[
 ];
 
 /// What the sandbox may know of the rest: nothing of what the client believes about the service.
-const SANDBOX_MAY_IMPORT: &[&str] = &["yaml", "text", "sandbox"];
+const SANDBOX_MAY_IMPORT: &[&str] = &["release", "yaml", "text", "sandbox"];
 
 /// Crates that must not reach what decides: planning is pure and synchronous.
 const PURE: &[&str] = &[
@@ -65,6 +66,7 @@ const PURE: &[&str] = &[
     "page",
     "field",
     "level",
+    "release",
     "value",
     "operation",
 ];

@@ -97,6 +97,9 @@ pub struct Mismatch {
     pub fields: Vec<String>,
     /// Why one knows: accepted and not kept, changed by somebody else meanwhile, or not readable.
     pub reason: MismatchReason,
+    /// What may explain it, or what to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
 }
 
 /// Why a difference is there after apply.

@@ -117,12 +117,14 @@ pub async fn plan(
     live: &mut Live,
     settings: &Settings,
 ) -> Result<ContainerPlan, ApiError> {
-    let plan = plan::container(container, live, settings);
-    if plan.questions.is_empty() {
-        return Ok(plan);
+    loop {
+        let plan = plan::container(container, live, settings);
+        if plan.questions.is_empty() {
+            return Ok(plan);
+        }
+        // What was answered is not asked again.
+        observer.answer(container, live, &plan.questions).await?;
     }
-    observer.answer(container, live, &plan.questions).await?;
-    Ok(plan::container(container, live, settings))
 }
 
 /// Hands events from many places to one reader.

@@ -516,8 +516,23 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             None if self.was_possible(left) => MismatchReason::NotPlanned,
             None => MismatchReason::ChangedMeanwhile,
         };
-        let fields = left.changes.iter().map(|change| change.field.clone()).collect();
-        Some(Mismatch { address: left.address.clone(), fields, reason })
+        let fields: Vec<_> = left.changes.iter().map(|change| change.field.clone()).collect();
+        let help = match reason {
+            MismatchReason::NotSaved => self.late(left, &fields),
+            _ => None,
+        };
+        Some(Mismatch { address: left.address.clone(), fields, reason, help })
+    }
+
+    /// Which of `fields` a service may be too old for.
+    fn late(&self, left: &Step, fields: &[String]) -> Option<String> {
+        let table = self.container.section(left.address.section?)?.of.table();
+        let late = fields.iter().filter_map(|name| {
+            let since = table.get(name)?.field.since.filter(|since| since.is_late())?;
+            Some(format!("`{name}` needs release {since} of the service or later"))
+        });
+        let late: Vec<_> = late.collect();
+        (!late.is_empty()).then(|| late.join("; "))
     }
 }
 
@@ -530,5 +545,6 @@ fn closes(step: &Step) -> bool {
 const UNREAD: &str = "it could not be read again";
 
 fn unread(address: Address, cause: Cause) -> Mismatch {
-    Mismatch { address, fields: Vec::new(), reason: MismatchReason::Unreadable(cause) }
+    let reason = MismatchReason::Unreadable(cause);
+    Mismatch { address, fields: Vec::new(), reason, help: None }
 }

@@ -9,6 +9,7 @@ use std::{
 use super::{Context, embedded, exit::Outcome, signal};
 use crate::{
     cli::exit::Exit,
+    release::{REFERENCE, Release},
     sandbox::{Config, Data, Profile, RateLimits, Tier, facts_table},
 };
 
@@ -44,6 +45,9 @@ pub(super) struct Args {
     /// Licence tier: free, premium or ultimate [default: from the seed, else premium]
     #[arg(long, value_name = "TIER", value_parser = tier)]
     tier: Option<Tier>,
+    /// Release that it serves, such as 18.2 [default: from the seed, else 15.8]
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
+    release: Option<Release>,
     /// Delay every answer by so many milliseconds
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     latency: u64,
@@ -92,6 +96,13 @@ fn tier(text: &str) -> Result<Tier, String> {
         .ok_or_else(|| "must be free, premium or ultimate".into())
 }
 
+fn release(text: &str) -> Result<Release, String> {
+    match text.parse::<Release>()? {
+        release if release < REFERENCE => Err(format!("must be {REFERENCE} or later")),
+        release => Ok(release),
+    }
+}
+
 fn host(text: &str) -> Result<String, String> {
     let is_name =
         !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
@@ -116,6 +127,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         data: args.data.map_or(Data::Memory, Data::File),
         seed: args.seed.as_deref().map(|path| embedded::read_seed(path, &cx.output)).transpose()?,
         tier: args.tier,
+        release: args.release,
         latency: Duration::from_millis(args.latency),
         request_log: args.request_log,
         rate_limits: RateLimits { user: args.rate_limit, operation: args.operation_rate_limit },

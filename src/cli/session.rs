@@ -193,6 +193,7 @@ impl Session {
         let settings = plan::Settings {
             caller: observer.caller().clone(),
             secrets,
+            release: config.service.release,
             created: desired.created(),
             moves: Arc::clone(&desired.moves),
             resend: changes.resend.clone(),

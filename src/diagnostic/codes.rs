@@ -123,6 +123,11 @@ pub static CODES: &[(&str, &str)] = &[
          all of them off.",
     ),
     (
+        "hidden-variable",
+        "A hidden variable is masked, and the service never shows its value again, nor takes back that it is hidden. To have one that is \
+         not, remove it with `state: absent`, apply, and declare it anew.",
+    ),
+    (
         "hook-url",
         "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others.",
     ),
@@ -264,6 +269,11 @@ pub static CODES: &[(&str, &str)] = &[
         "reference",
         "A secret is written as where it comes from: `{env: NAME}` for an environment variable, or `{file: PATH}` for a file inside the \
          manifest folder. Exactly one of the two, and for some fields nothing else, because a literal secret in Git is known to everybody.",
+    ),
+    (
+        "release",
+        "The field, or the level, is not in the release of the service: it came later, or is gone. The service would ignore it without a \
+         word. `service.release` in `undrift.yaml` says the release where nothing is asked; a run that has to know asks the service.",
     ),
     (
         "reserved-variable",

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Shown, Step, problem,
-    removal, shown_live, shown_plain, user_of,
+    Action, Change, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Shown, Step, fit,
+    problem, removal, shown_live, shown_plain, user_of,
 };
 use crate::{
     address::Address,
@@ -30,7 +30,8 @@ pub(super) struct Comparing<'a> {
     entry: &'a Entry,
     context: Context<'a>,
     address: Address,
-    /// The fields as declared.
+    /// The fields as declared, without those that the service is too old to have and that steer
+    /// undrift alone there.
     values: Fields,
     /// The same with every secret that is known here in place, for comparing only.
     known: Fields,
@@ -50,7 +51,7 @@ impl<'a> Comparing<'a> {
         entry: &'a Entry,
         context: Context<'a>,
         address: Address,
-        values: Fields,
+        mut values: Fields,
     ) -> Self {
         let known = values.iter().map(|(name, value)| {
             let known = match value {
@@ -62,6 +63,7 @@ impl<'a> Comparing<'a> {
             (name.clone(), known.unwrap_or_else(|| value.clone()))
         });
         let known = known.collect();
+        values.retain(|name, value| fit(section, name, value, context.release) != Fit::Local);
         Self { section, entry, context, address, values, known, is_alone: true }
     }
 
@@ -149,6 +151,27 @@ impl<'a> Comparing<'a> {
         Problem { address: self.address.clone(), code, message, help, origin: self.origin(field) }
     }
 
+    /// Whether the service has what a field declares and can be compared by it. If it depends on
+    /// what nobody knows yet, that is asked; if it has not, that is a problem.
+    fn fits(&self, name: &str, value: &Value, findings: &mut Findings) -> bool {
+        match fit(self.section, name, value, self.context.release) {
+            Fit::Fits => return true,
+            Fit::Local => {}
+            Fit::Depends => findings.ask(Question::Release),
+            Fit::Unfit(misfit) => {
+                let problem = misfit.problem(self.address.clone(), self.origin(name));
+                findings.problems.push(problem);
+            }
+        }
+        false
+    }
+
+    /// Whether the service lacks something that is declared.
+    fn is_unfit(&self, findings: &Findings) -> bool {
+        let is_own = |p: &Problem| p.code == "release" && p.address == self.address;
+        findings.problems.iter().any(is_own)
+    }
+
     /// Whether a field steers undrift, or is what tells entries apart, and is neither compared nor
     /// shown as a change.
     fn steers(&self, name: &str) -> bool {
@@ -203,13 +226,15 @@ impl<'a> Comparing<'a> {
 
     fn job<'j>(&'j self, act: Act<'j>) -> Job<'j> {
         let (target, names) = (self.context.target, self.context.names);
-        Job { section: self.section, target, names, is_alone: self.is_alone, act }
+        let release = self.context.release;
+        Job { section: self.section, target, names, release, is_alone: self.is_alone, act }
     }
 
     /// There are no calls.
     fn unable(&self, unable: Unable, findings: &mut Findings) {
         match unable {
             Unable::Unseen(cause) => self.incomplete(cause, findings),
+            Unable::DependsOnRelease => findings.ask(Question::Release),
             other => {
                 let problem = problem(other, &self.address, |field| self.origin(field));
                 findings.problems.extend(problem);
@@ -238,7 +263,7 @@ impl<'a> Comparing<'a> {
     /// What becoming as declared takes.
     fn change_to(&self, live: &LiveEntry, findings: &mut Findings) {
         let mut changes = self.changes(live, findings);
-        if changes.is_empty() {
+        if changes.is_empty() || self.is_unfit(findings) {
             return;
         }
         let changed: Vec<&str> = changes.iter().map(|change| change.field.as_str()).collect();
@@ -279,7 +304,12 @@ impl<'a> Comparing<'a> {
                 waiting.entry(why).or_default().push(name.clone());
                 continue;
             }
-            match self.compare(name, value, live) {
+            let compared = self.compare(name, value, live);
+            let is_open = !matches!(compared, Compared::Same | Compared::Local);
+            if is_open && !self.fits(name, value, findings) {
+                continue;
+            }
+            match compared {
                 Compared::Same | Compared::Local | Compared::SecretMissing => {}
                 Compared::Differs => changes.push(self.change(name, Some(live))),
                 Compared::NotReadable if resend => changes.push(self.change(name, Some(live))),
@@ -333,6 +363,12 @@ impl<'a> Comparing<'a> {
     fn creation(&self, findings: &mut Findings) -> Option<Step> {
         if let Some(met) = self.meeting(&Object::new()) {
             return met.creation(findings);
+        }
+        for (name, value) in &self.known {
+            self.fits(name, value, findings);
+        }
+        if self.is_unfit(findings) {
+            return None;
         }
         let sends = match self.section.rules.calls(&self.job(Act::Create(&self.values))) {
             Ok(sends) => sends,
@@ -408,7 +444,7 @@ impl<'a> Comparing<'a> {
         if self.steers(name) {
             return Compared::Local;
         }
-        if !is_readable(field) {
+        if !is_readable(field) || forms::is_hidden(field, live) {
             return Compared::NotReadable;
         }
         let declared = match value {

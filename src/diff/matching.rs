@@ -37,6 +37,8 @@ pub(super) struct Matching<'l> {
     section: Section,
     live: &'l [LiveEntry],
     by_key: HashMap<String, Vec<usize>>,
+    /// Those that the service keeps a name of.
+    by_name: HashMap<String, Vec<usize>>,
     taken: Vec<bool>,
     count: usize,
 }
@@ -44,11 +46,16 @@ pub(super) struct Matching<'l> {
 impl<'l> Matching<'l> {
     pub(super) fn new(section: Section, live: &'l [LiveEntry]) -> Self {
         let mut by_key: HashMap<String, Vec<usize>> = HashMap::with_capacity(live.len());
+        let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, entry) in live.iter().enumerate() {
-            let keys = section.rules.identify(section, &entry.fields).keys;
-            by_key.entry(keys.into_iter().next().unwrap_or_default()).or_default().push(at);
+            let identity = section.rules.identify(section, &entry.fields);
+            let key = identity.keys.into_iter().next().unwrap_or_default();
+            by_key.entry(key).or_default().push(at);
+            if let Some(name) = identity.called {
+                by_name.entry(name).or_default().push(at);
+            }
         }
-        Self { section, live, by_key, taken: vec![false; live.len()], count: 0 }
+        Self { section, live, by_key, by_name, taken: vec![false; live.len()], count: 0 }
     }
 
     /// How many live entries a declared one stands for.
@@ -59,7 +66,7 @@ impl<'l> Matching<'l> {
     /// What the declared entry with this identity stands for; `is_unknown` says that a part of it
     /// is a secret that is not set here.
     pub(super) fn find(&mut self, identity: &Identity, is_unknown: bool) -> Match<'l> {
-        let found = identity.keys.iter().find_map(|key| self.by_key.get(key));
+        let found = self.called(identity).or_else(|| self.keyed(identity));
         let near = || {
             let near = identity.near.iter().filter_map(|key| self.by_key.get(key)).flatten();
             near.copied().find(|at| !self.taken[*at])
@@ -81,12 +88,30 @@ impl<'l> Matching<'l> {
             return Match::Taken;
         }
         let copies: Vec<_> = copies.iter().map(|(_, copy)| *copy).collect();
-        let (first, all) = (*first, found.clone());
+        let (first, all) = (*first, found);
         self.count += all.len();
         for at in all {
             self.taken[at] = true;
         }
         Match::One(first, copies)
+    }
+
+    /// The live entries that are called like it; of several, those that have its key too.
+    fn called(&self, identity: &Identity) -> Option<Vec<usize>> {
+        let called = self.by_name.get(identity.called.as_ref()?)?;
+        let free: Vec<_> = called.iter().copied().filter(|at| !self.taken[*at]).collect();
+        let keyed = identity.keys.first().and_then(|key| self.by_key.get(key));
+        let both: Vec<_> =
+            free.iter().copied().filter(|at| keyed.is_some_and(|k| k.contains(at))).collect();
+        [both, free].into_iter().find(|found| !found.is_empty())
+    }
+
+    /// The live entries with its key, or one that it had before: those that no other one stands
+    /// for, if there are any.
+    fn keyed(&self, identity: &Identity) -> Option<Vec<usize>> {
+        let found = identity.keys.iter().find_map(|key| self.by_key.get(key))?;
+        let free: Vec<_> = found.iter().copied().filter(|at| !self.taken[*at]).collect();
+        Some(if free.is_empty() { found.clone() } else { free })
     }
 
     /// The live entries that no declared one stands for.

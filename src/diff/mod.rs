@@ -9,11 +9,13 @@
 mod entry;
 mod findings;
 mod matching;
+mod released;
 mod step;
 #[cfg(test)]
 mod tests;
 
 pub use findings::{Findings, Incomplete, Note, Problem, Reason, Refusal};
+pub use released::{Fit, fit};
 pub use step::{Action, Change, Edge, Shown, ShownCall, Step};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +32,7 @@ use crate::{
     live::{Caller, Collection, Inherited},
     origin::{Origin, Sourced},
     planted::Bug,
+    release::Known,
     secret::Secrets,
     text,
     value::{Json, Object, Value},
@@ -50,6 +53,8 @@ pub struct Context<'a> {
     pub names: &'a Names,
     /// The levels of access from the group above, once they were asked for.
     pub inherited: Option<&'a Inherited>,
+    /// The release of the service, once it was asked for.
+    pub release: Known,
     /// What secret references stand for, as far as it is known here.
     pub secrets: &'a Secrets,
     /// The objects whose write-only fields are sent again.
@@ -231,7 +236,7 @@ fn removal(
     context: Context<'_>,
 ) -> Option<Step> {
     let (target, names, act) = (context.target, context.names, Act::Remove(live));
-    let job = Job { section, target, names, is_alone: true, act };
+    let job = Job { section, target, names, release: context.release, is_alone: true, act };
     let sends = section.rules.calls(&job).ok()?;
     let changes = live.fields.iter().filter(|(name, _)| {
         !section.identity.contains(&name.as_str()) && section.table().get(name).is_some()
@@ -295,7 +300,7 @@ pub fn problem(
     origin: impl Fn(&str) -> Origin,
 ) -> Option<Problem> {
     match unable {
-        Unable::Needless | Unable::Unseen(_) => None,
+        Unable::Needless | Unable::Unseen(_) | Unable::DependsOnRelease => None,
         Unable::Because { code, message, help, field } => Some(Problem {
             address: address.clone(),
             code,

@@ -11,6 +11,7 @@ use crate::{
     kind::HandlePlace,
     operation::{Op, Request, Write},
     planted::Bug,
+    release::Known,
     text,
     value::{Fields, Object, Value},
 };
@@ -41,6 +42,8 @@ pub enum Unable {
     Needless,
     /// Too little is known of what is there: it would be reset, or lost.
     Unseen(Cause),
+    /// It depends on the release of the service, for which nobody asked yet.
+    DependsOnRelease,
     /// It cannot be done.
     Because {
         /// The code of the problem.
@@ -86,6 +89,8 @@ pub struct Job<'a> {
     pub target: &'a Target,
     /// The ids of what entries name.
     pub names: &'a Names,
+    /// The release of the service.
+    pub release: Known,
     /// Whether no other entry, live or declared, has the same handle in paths.
     pub is_alone: bool,
     /// What is to be done.
@@ -214,6 +219,11 @@ impl Job<'_> {
         let is_created = |spec: &&Spec| spec.field.accepted.on(Route::Create);
         if let Some(lacking) = forms::lacking(self.section, live, is_created) {
             return Err(Unable::Unseen(Cause::new(format!("{lacking}, which cannot be put back"))));
+        }
+        let mut specs = self.section.table().specs().iter();
+        if let Some(hidden) = specs.find(|spec| forms::is_hidden(&spec.field, live)) {
+            let cause = format!("the service hides `{}`, which cannot be put back", hidden.name);
+            return Err(Unable::Unseen(Cause::new(cause)));
         }
         let handles = self.section.home.handle.iter().zip(&live.handle);
         let mut body = Fields::new();

@@ -56,7 +56,7 @@ pub fn identify(section: Section, fields: &Object) -> Identity {
     };
     let parts: Vec<_> = section.identity.iter().filter_map(part).collect();
     let name = parts.join("@");
-    Identity { keys: vec![name.clone()], name, near: Vec::new() }
+    Identity { keys: vec![name.clone()], name, ..Identity::default() }
 }
 
 /// Declared to declared: what the manifest wrote, in the one spelling that is compared and shown.
@@ -229,9 +229,10 @@ pub fn edit_body(
 ) -> Result<Fields, Unable> {
     let sent_fields = declared.iter().filter(|(name, _)| {
         let field = section.field(name);
+        // What cannot be compared is not changed along with something else.
         field.accepted.on(Route::Edit)
             && (changed.contains(&name.as_str())
-                || field.with_every_edit
+                || (field.with_every_edit && !is_hidden(field, live))
                 || is_forgotten(field, changed))
     });
     let mut body = Fields::new();
@@ -251,6 +252,12 @@ pub fn edit_body(
 pub fn is_forgotten(field: &Field, changed: &[&str]) -> bool {
     field.forgotten_with.as_deref().is_some_and(|other| changed.contains(&other))
         && !Bug::ForgetToken.is_planted()
+}
+
+/// Whether the service shows `null` in the place of the value that a field of `live` has.
+pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
+    let hides = |flag| live.fields.get(flag) == Some(&Json::Bool(true));
+    field.hidden_by.as_deref().is_some_and(hides)
 }
 
 /// What an edit has to repeat of `live`, because the service would reset it.
@@ -281,8 +288,8 @@ pub fn repeated(
 }
 
 /// Which of the fields that `has_to_be_known` the service has and the answer lacks all the same, if
-/// there are any. What may be null is null where it is left out; see also
-/// [`LiveEntry::tier`].
+/// there are any. What may be null is null where it is left out; what came after the reference's
+/// release is not there where it is left out. See also [`LiveEntry::tier`].
 pub fn lacking(
     section: Section,
     live: &LiveEntry,
@@ -291,6 +298,7 @@ pub fn lacking(
     let is_shown = |spec: &&Spec| {
         matches!(spec.field.read, Readback::Same | Readback::As(_))
             && !spec.field.nullable
+            && !spec.field.is_late()
             && spec.field.tier <= live.tier
     };
     let specs = section.table().specs().iter().filter(is_shown).filter(has_to_be_known);

@@ -38,7 +38,7 @@ pub use effect::{Capability, Effect};
 pub use forms::{plain_text, same};
 pub use live::{Arrival, Facts, Former, LiveEntry, Namespace, NamespaceOwner, Target};
 pub use names::{Created, Id, Names};
-pub use table::{Spec, Table, is_list};
+pub use table::{Spec, Table, Unfit, is_list};
 
 use std::sync::LazyLock;
 
@@ -424,6 +424,9 @@ impl Section {
 pub struct Identity {
     /// In addresses, without a credential.
     pub name: String,
+    /// On the service: what it is called there, if the service keeps such a name. It goes before the
+    /// keys.
+    pub called: Option<String>,
     /// On the service: texts that are the same for two entries that it cannot tell apart. A live
     /// entry has one; a declared one may have others that it had before, the current one first.
     pub keys: Vec<String>,

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use schemars::Schema;
 
 use crate::{
-    field::{FIELD, Field, KEYWORD, Scope},
-    value::Json,
+    field::{Codec, FIELD, Field, KEYWORD, Scope},
+    level::Level,
+    release::Release,
+    value::{Json, Value},
 };
 
 /// One field of a kind: its name, its treatment and its schema.
@@ -18,6 +20,32 @@ pub struct Spec {
     pub field: Field,
     /// The schema of the property.
     pub schema: Json,
+}
+
+impl Spec {
+    /// What needs a release of its own in the declared `value`, and that release: the level that it
+    /// names, or else the field itself.
+    pub fn needs(&self, value: &Value) -> Option<(&str, Release)> {
+        let level = value.plain().filter(|_| self.field.codec == Codec::Level);
+        let level = level.and_then(Level::parse);
+        let of_level = level.and_then(|level| Some((level.word, level.since?)));
+        of_level.or_else(|| Some((&*self.name, self.field.since?)))
+    }
+
+    /// Whether a service of the reference's release need not have what `value` declares, or a later
+    /// one has it no more.
+    pub fn depends_on_release(&self, value: &Value) -> bool {
+        self.field.until.is_some() || self.needs(value).is_some_and(|(_, since)| since.is_late())
+    }
+}
+
+/// Why a service cannot do what is declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// What is wrong, to be followed by what the service has.
+    pub message: String,
+    /// What to do about it.
+    pub help: String,
 }
 
 /// Whether `schema` is that of a list.
@@ -79,6 +107,23 @@ impl Table {
         let below = format!("{name}.");
         let next = self.by_name.range(below.clone()..).next();
         next.is_some_and(|(next, _)| next.starts_with(&below))
+    }
+
+    /// Why a service of `release` cannot do what `spec` and `value` declare, if so.
+    pub fn unfit(&self, spec: &Spec, value: &Value, release: Release) -> Option<Unfit> {
+        let name = &spec.name;
+        if let Some(until) = spec.field.until.filter(|until| release >= *until) {
+            let message = format!("`{name}` is gone from release {until} on");
+            return Some(Unfit { message, help: "leave it out".into() });
+        }
+        let (what, since) = spec.needs(value).filter(|_| !spec.field.local_before)?;
+        let older = self
+            .specs
+            .iter()
+            .find(|older| older.field.replaced_by.as_ref().is_some_and(|modern| modern == name));
+        let help = older.map_or_else(|| "leave it out".into(), |o| o.field.instead(&o.name));
+        let message = format!("`{what}` needs release {since} or later");
+        (release < since).then_some(Unfit { message, help })
     }
 
     /// The treatment of `name`; one that is not in the table was written below `extra:`.

@@ -10,6 +10,7 @@ use crate::{
     field::{Scope, Tier},
     kinds,
     operation::{Request, Write},
+    release::{self, Known},
     value::{Fields, Json, Object, Value},
 };
 
@@ -68,7 +69,8 @@ pub(crate) fn requests(calls: Vec<Call>) -> Vec<Request<Write>> {
 
 /// The requests that do `act` in the project with the id 7; none if it is needless.
 pub(crate) fn act(section: Section, names: &Names, act: Act<'_>) -> Vec<Request<Write>> {
-    let job = Job { section, target: &target(), names, is_alone: true, act };
+    let release = Known::Is(release::REFERENCE);
+    let job = Job { section, target: &target(), names, release, is_alone: true, act };
     requests(section.rules.calls(&job).unwrap_or_default())
 }
 

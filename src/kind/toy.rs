@@ -218,6 +218,7 @@ mod tests {
             PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE,
             PUSH_RULE_CREATE, PUSH_RULE_DELETE, PUSH_RULE_UPDATE, SHARE_CREATE, SHARE_DELETE,
         },
+        release::Known,
         value::Value,
     };
 
@@ -312,6 +313,7 @@ mod tests {
             section: toys(),
             target: &target,
             names: &names,
+            release: Known::NotAsked,
             is_alone: true,
             act: Act::Create(declared),
         };
@@ -360,7 +362,14 @@ mod tests {
         let act = Act::Change(declared, &live, changed);
         section
             .rules
-            .calls(&Job { section, target: &target, names: &names, is_alone: true, act })
+            .calls(&Job {
+                section,
+                target: &target,
+                names: &names,
+                release: Known::NotAsked,
+                is_alone: true,
+                act,
+            })
             .unwrap()
     }
 
@@ -453,6 +462,7 @@ mod tests {
             section,
             target: &target,
             names: &names,
+            release: Known::NotAsked,
             is_alone: true,
             act,
         }) {
@@ -501,6 +511,7 @@ mod tests {
             section,
             target: &target,
             names: &names,
+            release: Known::NotAsked,
             is_alone: true,
             act: Act::Remove(&live),
         };

@@ -42,7 +42,7 @@ pub struct ApprovalRule {
     pub groups: Option<Vec<String>>,
     /// Whether it is for all protected branches and for no other branch.
     // An edit that leaves it out switches it off.
-    #[schemars(transform = FIELD.since("15.3").with_every_edit())]
+    #[schemars(transform = FIELD.since(15, 3).with_every_edit())]
     pub applies_to_all_protected_branches: Option<bool>,
 }
 

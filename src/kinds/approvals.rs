@@ -25,7 +25,7 @@ pub struct Approvals {
     pub reset_approvals_on_push: Option<bool>,
     /// Whether a push takes back only the approvals of the owners of changed files. Not together
     /// with `reset_approvals_on_push`.
-    #[schemars(transform = FIELD.premium().since("16.3").read_if_present())]
+    #[schemars(transform = FIELD.premium().since(16, 3).read_if_present())]
     pub selective_code_owner_removals: Option<bool>,
     /// Whether the rules cannot be changed in a merge request.
     #[schemars(transform = FIELD.premium())]

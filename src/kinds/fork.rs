@@ -142,7 +142,9 @@ mod tests {
         let made = act(of, &names, Act::Create(&declared));
         assert_eq!(said(&made), said(&[relate("acme/up", 4)]));
         let live = live(of, upstream());
-        let job = |act| Job { section: of, target: &target, names: &names, is_alone: true, act };
+        let release = crate::release::Known::NotAsked;
+        let job =
+            |act| Job { section: of, target: &target, names: &names, release, is_alone: true, act };
         let replaced = of.rules.calls(&job(Act::Change(&declared, &live, &["fork_of"]))).unwrap();
         let restores: Vec<_> = replaced.iter().map(|call| call.restores).collect();
         let requests: Vec<_> = replaced.into_iter().map(|call| call.request).collect();

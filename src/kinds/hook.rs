@@ -1,8 +1,8 @@
 //! Webhooks of a project (reference 1, 2.9; reference 2, 4.5).
 //!
 //! The service knows a hook by an id that no manifest can know, and takes two with one URL. So a
-//! manifest may give it a name of its own; on the service it is found by its URL, or by one that it
-//! had before. Its URL may hold a credential and is never shown whole.
+//! manifest may give it a name, which newer releases keep; where they do not, the hook is found by
+//! its URL, or by one that it had before. Its URL may hold a credential and is never shown whole.
 
 use std::sync::LazyLock;
 
@@ -29,10 +29,14 @@ use crate::{
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Hook {
-    /// Name for manifests and plans; the service does not store it. When `url` changes, list the
-    /// old URL in `previously`: without it the old hook stays, and a new one is created.
-    #[schemars(transform = FIELD.local(), length(min = 1, max = 255), example = &"ci")]
+    /// Name, by which the hook is found before its URL. A service before release 17.1 does not store
+    /// it: there it is for manifests and plans alone, and when `url` changes, list the old URL in
+    /// `previously`: without it the old hook stays, and a new one is created.
+    #[schemars(transform = FIELD.nullable().with_every_edit().local_before(17, 1), length(min = 1, max = 255), example = &"ci")]
     pub name: Option<String>,
+    /// What it is for, for people.
+    #[schemars(transform = FIELD.nullable().with_every_edit().since(17, 1), length(max = 2048))]
+    pub description: Option<String>,
     /// URL to call: text, or a reference to a secret if it holds a credential.
     #[schemars(transform = FIELD.secrecy(Secrecy::Address).as_url().with_every_edit(), example = &"https://ci.example.org/events")]
     pub url: TextOrSecret,
@@ -86,9 +90,30 @@ pub struct Hook {
     /// Whether it is called for releases.
     #[schemars(transform = FIELD.with_every_edit())]
     pub releases_events: Option<bool>,
+    /// Whether it is called for emoji reactions.
+    #[schemars(transform = FIELD.with_every_edit().since(16, 2))]
+    pub emoji_events: Option<bool>,
+    /// Whether it is called for access tokens that are about to expire.
+    #[schemars(transform = FIELD.with_every_edit().since(16, 11))]
+    pub resource_access_token_events: Option<bool>,
+    /// Whether it is called for feature flags.
+    #[schemars(transform = FIELD.with_every_edit().since(17, 5))]
+    pub feature_flag_events: Option<bool>,
+    /// Whether it is called for vulnerabilities.
+    #[schemars(transform = FIELD.ultimate().with_every_edit().since(17, 7))]
+    pub vulnerability_events: Option<bool>,
+    /// Whether it is called for milestones.
+    #[schemars(transform = FIELD.with_every_edit().since(18, 2))]
+    pub milestone_events: Option<bool>,
+    /// The body of its calls, as JSON with fields such as `{{object_kind}}`. `null` is the usual one.
+    #[schemars(transform = FIELD.nullable().with_every_edit().since(16, 10), length(max = 4096))]
+    pub custom_webhook_template: Option<String>,
     /// Whether it is called for subgroups that come or go.
     #[schemars(transform = FIELD.only(Scope::Group).with_every_edit())]
     pub subgroup_events: Option<bool>,
+    /// Whether it is called for projects that come or go.
+    #[schemars(transform = FIELD.only(Scope::Group).with_every_edit().since(18, 2))]
+    pub project_events: Option<bool>,
 }
 
 static OF_PROJECT: LazyLock<Table> =
@@ -138,12 +163,12 @@ pub static KIND: Kind = Kind {
 struct Hooks;
 
 impl Rules for Hooks {
-    // Its name is of no help on the service: of two hooks with one URL nobody could say which is
-    // which.
+    // A service that keeps no names cannot say which is which of two hooks with one URL, so that
+    // manifests have each URL once.
     fn identify(&self, _section: Section, fields: &Object) -> Identity {
         let text = |name| fields.get(name).and_then(Json::as_str);
         let url = text("url");
-        let name = text("name").map(str::to_owned);
+        let name = text("name").filter(|name| !name.is_empty()).map(str::to_owned);
         let masked = || url.map(|url| text::mask_url(url).into_owned());
         let previously = fields.get("previously").and_then(Json::as_array).into_iter().flatten();
         let urls: Vec<_> = url
@@ -152,7 +177,8 @@ impl Rules for Hooks {
             .map(text::normal_url)
             .collect();
         Identity {
-            name: name.or_else(masked).unwrap_or_default(),
+            name: name.clone().or_else(masked).unwrap_or_default(),
+            called: name,
             near: urls.iter().map(|url| with_other_end(url)).collect(),
             keys: urls,
         }
@@ -222,11 +248,11 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_is_created_without_what_only_manifests_know() {
+    fn a_hook_is_created_without_the_urls_that_it_had() {
         let mut declared =
             fields(json!({"name": "ci", "url": URL, "previously": [], "push_events": false}));
         declared.insert("token".into(), secret());
-        let mut body = fields(json!({"url": URL, "push_events": false}));
+        let mut body = fields(json!({"name": "ci", "url": URL, "push_events": false}));
         body.insert("token".into(), secret());
         assert_eq!(
             said(&create(section("hooks"), &declared)),
@@ -249,6 +275,7 @@ mod tests {
             !["id", "confidential_note_events", "created_at"].contains(&name.as_str())
         });
         body.insert("push_events".into(), Json::from(false).into());
+        body.insert("name".into(), "ci".into());
         let edit = update(section("hooks"), &declared, raw.clone(), &["push_events"]);
         assert_eq!(said(&edit), said(&[put(body.clone())]));
         let repeated: Vec<_> = edit[0].repeated().map(|(name, _)| name).collect();
@@ -286,8 +313,8 @@ mod tests {
             .map(|spec| &*spec.name)
             .filter(|name| !OF_PROJECT.field(name).with_every_edit)
             .collect();
-        assert_eq!(carried.len(), 13 + 2, "{carried:?}");
-        assert_eq!(rest, ["name", "previously", "token"]);
+        assert_eq!(carried.len(), 18 + 5, "{carried:?}");
+        assert_eq!(rest, ["previously", "token"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::{
     field::{Codec, Field, Readback, Route, Scope, Secrecy, Tier},
     kind::{Section, Spec},
     operation::{self, Answer, OPERATIONS, Op, Operation, Parameter, Place, Read, Type},
+    release::Release,
     value::Json,
 };
 
@@ -53,9 +54,17 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
         .flat_map(|section| section.table().specs().iter().map(move |spec| (section, spec)));
     specs
         .filter(|(_, spec)| spec.field.accepted.on(route))
-        .map(|(section, spec)| Parameter {
-            required: is_required(section, spec, route),
-            ..parameter(&spec.name, &spec.schema, &spec.field)
+        .map(|(section, spec)| {
+            let all = parameter(&spec.name, &spec.schema, &spec.field);
+            // What replaces it may be none of this request.
+            let modern = all.replaced_by.and_then(|name| section.table().get(name));
+            let is_replaced = modern.is_none_or(|modern| modern.field.accepted.on(route));
+            Parameter {
+                required: is_required(section, spec, route),
+                deprecated: all.deprecated && is_replaced,
+                replaced_by: all.replaced_by.filter(|_| is_replaced),
+                ..all
+            }
         })
         .collect()
 }
@@ -75,7 +84,7 @@ fn parameter(name: &'static str, schema: &'static Json, field: &'static Field) -
     let about = schema["description"].as_str().unwrap_or_default();
     Parameter {
         tier: field.tier,
-        since: field.since.as_deref(),
+        since: field.since,
         administrators: field.administrators,
         deprecated: schema["deprecated"] == true,
         replaced_by: field.replaced_by.as_deref(),
@@ -148,8 +157,9 @@ impl std::fmt::Display for Reach {
 }
 
 /// What is read to find containers, and whom and what they name.
-const LOOKED_UP: [Op<Read>; 11] = [
+const LOOKED_UP: [Op<Read>; 12] = [
     operation::CURRENT_USER,
+    operation::VERSION_GET,
     operation::USER_FIND,
     operation::NAMESPACE_GET,
     operation::NAMESPACE_FIND,
@@ -257,7 +267,11 @@ pub fn remarks(parameter: &Parameter) -> Vec<String> {
     remarks
 }
 
-fn limits(tier: Tier, since: Option<&str>, administrators: bool) -> impl Iterator<Item = String> {
+fn limits(
+    tier: Tier,
+    since: Option<Release>,
+    administrators: bool,
+) -> impl Iterator<Item = String> {
     let tier = (tier > Tier::Free).then(|| format!("{tier} tier"));
     let since = since.map(|release| format!("from release {release}"));
     tier.into_iter().chain(since).chain(administrators.then(|| "administrators only".to_owned()))

@@ -244,6 +244,7 @@ mod tests {
         operation::{
             PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_TRANSFER, PROJECT_UPDATE, Request,
         },
+        release::Known,
     };
 
     fn create_at(target: &Target, declared: &Fields) -> Vec<Request<Write>> {
@@ -252,6 +253,7 @@ mod tests {
             section,
             target,
             names: &Names::default(),
+            release: Known::NotAsked,
             is_alone: true,
             act: Act::Create(declared),
         };
@@ -379,6 +381,7 @@ mod tests {
                 section: KIND.in_scope(Scope::Project).unwrap(),
                 target: &target,
                 names: &Names::default(),
+                release: Known::NotAsked,
                 is_alone: true,
                 act: Act::Itself(Turn::Move(&former)),
             };

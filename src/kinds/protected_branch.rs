@@ -219,6 +219,7 @@ mod tests {
             testing::{act, fields, live, object, remove, said, section, target},
         },
         operation::{PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE},
+        release::Known,
     };
 
     fn free() -> Json {
@@ -333,6 +334,7 @@ mod tests {
             let entry = live(section("protected_branches"), raw.into());
             let declared = fields(json!({"name": "main", "allow_force_push": true}));
             let job = Job {
+                release: Known::NotAsked,
                 is_alone: true,
                 section: section("protected_branches"),
                 target: &target(),

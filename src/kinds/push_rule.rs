@@ -28,8 +28,11 @@ pub struct Rule {
     /// Whether the committer's e-mail address must be a verified one of whoever pushes.
     #[schemars(transform = FIELD.premium())]
     pub commit_committer_check: Option<bool>,
-    /// What no commit message may match.
-    #[schemars(transform = FIELD.premium().nullable(), length(max = 511), example = &"^WIP")]
+    /// Whether every author must have the name that the service knows.
+    #[schemars(transform = FIELD.premium().since(16, 7))]
+    pub commit_committer_name_check: Option<bool>,
+    /// What no commit message may match. Before release 16.4 at most 511 characters.
+    #[schemars(transform = FIELD.premium().nullable(), length(max = 2047), example = &"^WIP")]
     pub commit_message_negative_regex: Option<String>,
     /// What every commit message has to match.
     #[schemars(transform = FIELD.premium().nullable(), length(max = 511), example = &"^(feat|fix): ")]
@@ -49,6 +52,11 @@ pub struct Rule {
     /// Whether files that are likely to hold secrets are refused.
     #[schemars(transform = FIELD.premium())]
     pub prevent_secrets: Option<bool>,
+    /// Whether every commit must carry the line `Signed-off-by` of the Developer Certificate of
+    /// Origin.
+    // One that is off is null, which some answers leave out.
+    #[schemars(transform = FIELD.premium().read_if_present().since(17, 1))]
+    pub reject_non_dco_commits: Option<bool>,
     /// Whether every commit must be signed.
     #[schemars(transform = FIELD.premium())]
     pub reject_unsigned_commits: Option<bool>,

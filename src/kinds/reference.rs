@@ -4,7 +4,9 @@
 use crate::{
     field::{Accepted, Field, Readback, Route, Scope, Secrecy, Tier},
     kind::Section,
-    kinds, text,
+    kinds,
+    release::Release,
+    text,
     value::Json,
 };
 
@@ -62,7 +64,12 @@ fn of_section(page: &mut String, section: Section) {
 fn rows(page: &mut String, prefix: &str, schema: &Json) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let meaning = property["description"].as_str().unwrap_or_default();
-        let remarks = remarks(&Field::of(property), property);
+        let field = Field::of(property);
+        // What replaces it may have come later than the reference's release.
+        let modern =
+            field.replaced_by.as_deref().map(|name| Field::of(&schema["properties"][name]));
+        let replaced = modern.and_then(|modern| modern.since).filter(|since| since.is_late());
+        let remarks = remarks(&field, property, replaced);
         let remarks =
             if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
         let cells = [format!("`{prefix}{name}`"), value(property), format!("{meaning}{remarks}")];
@@ -106,7 +113,7 @@ fn value(schema: &Json) -> String {
 }
 
 /// How the field differs from the common case, in a few words each.
-fn remarks(field: &Field, schema: &Json) -> Vec<String> {
+fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut remark = |applies: bool, text: &str| {
         if applies {
@@ -117,11 +124,16 @@ fn remarks(field: &Field, schema: &Json) -> Vec<String> {
         .get("default")
         .map(|default| format!("`{}` if left out", crate::kind::plain_text(default)));
     remark(default.is_some(), default.as_deref().unwrap_or_default());
-    let instead = field.replaced_by.as_deref().map(|other| format!("deprecated: use `{other}`"));
+    let instead = field.replaced_by.as_deref();
+    let from = replaced.map(|release| format!(" from release {release} on")).unwrap_or_default();
+    let instead = instead.map(|other| format!("deprecated{from}: {}", field.instead(other)));
     remark(schema["deprecated"] == true, instead.as_deref().unwrap_or("deprecated"));
     remark(field.tier > Tier::Free, &format!("{} tier", field.tier));
-    let since = field.since.as_deref().map(|release| format!("from release {release}"));
+    let since = field.since.filter(|_| !field.local_before);
+    let since = since.map(|release| format!("from release {release}"));
     remark(since.is_some(), since.as_deref().unwrap_or_default());
+    let until = field.until.map(|release| format!("gone from release {release} on"));
+    remark(until.is_some(), until.as_deref().unwrap_or_default());
     remark(field.administrators, "administrators only");
     remark(field.accepted == Accepted::OnEdit, "set right after creation");
     remark(field.secrecy == Secrecy::Sensitive, "its live value is never shown");

@@ -69,14 +69,16 @@ impl Rules for Settings {
         if spec.name == "container_expiration_policy" {
             return live.as_ref().map(policy);
         }
-        live.or_else(|| {
-            let twin = raw.get(spec.field.replaced_by.as_deref()?)?;
-            if spec.schema["type"] == "boolean" {
-                enabled(twin).map(Json::from)
-            } else {
-                Some(twin.clone())
+        let modern = spec.field.replaced_by.as_deref();
+        let twin = modern.and_then(|name| Some((name, raw.get(name)?)));
+        match twin {
+            // It may show what the groups above say, and what replaces it the own value.
+            Some((_, Json::Bool(on))) if spec.field.opposite => {
+                Some(if *on && spec.field.nullable { Json::Null } else { (!on).into() })
             }
-        })
+            Some((name, twin)) if live.is_none() => old_form(spec, name, twin),
+            _ => live,
+        }
     }
 
     // The service refuses a default branch that is not there, and an empty repository has none.
@@ -140,6 +142,17 @@ impl Rules for Settings {
     }
 }
 
+/// What the deprecated field of `spec` is where `modern`, which replaces it, is `twin`.
+fn old_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
+    if spec.schema["type"] != "boolean" || twin.is_boolean() {
+        Some(twin.clone())
+    } else if modern.ends_with("_access_level") {
+        enabled(twin).map(Json::from)
+    } else {
+        twin.as_str().map(|role| (role != "developer").into())
+    }
+}
+
 /// Whether CI/CD is on, without which the service neither shows nor changes variables; `None` if
 /// nothing says so.
 fn has_ci(fields: &Object) -> Option<bool> {
@@ -183,6 +196,7 @@ mod tests {
             same,
             testing::{faults, fields, live, said, section, update},
         },
+        kinds,
         operation::PROJECT_UPDATE,
     };
 
@@ -252,6 +266,36 @@ mod tests {
         .fields;
         assert_eq!(read["jobs_enabled"], json!(false));
         assert!(!live(section("settings"), json!({})).fields.contains_key("jobs_enabled"));
+    }
+
+    #[test]
+    fn what_a_new_flag_says_is_the_own_value_of_its_old_opposite() {
+        let of = |scope| kinds::section(scope, "settings").unwrap();
+        let disabled = |scope, raw| live(of(scope), raw).fields.get("emails_disabled").cloned();
+        let both = |enabled: bool| json!({"emails_disabled": true, "emails_enabled": enabled});
+        for (scope, enabled, expected) in [
+            // Off by a group above.
+            (Scope::Project, true, json!(false)),
+            (Scope::Project, false, json!(true)),
+            // `null` is `false` there.
+            (Scope::Group, true, json!(null)),
+            (Scope::Group, false, json!(true)),
+        ] {
+            assert_eq!(disabled(scope, both(enabled)), Some(expected), "{scope:?} {enabled}");
+        }
+        assert_eq!(disabled(Scope::Project, json!({"emails_disabled": true})), Some(json!(true)));
+        assert_eq!(disabled(Scope::Project, json!({})), None);
+    }
+
+    #[test]
+    fn a_role_tells_what_it_replaced_where_an_answer_leaves_that_out() {
+        let role = "ci_pipeline_variables_minimum_override_role";
+        for (word, restricted) in [("developer", false), ("maintainer", true), ("owner", true)] {
+            let read = live(section("settings"), json!({role: word})).fields;
+            assert_eq!(read["restrict_user_defined_variables"], restricted, "{word}");
+        }
+        let read = live(section("settings"), json!({"public_jobs": false})).fields;
+        assert_eq!(read["public_builds"], json!(false));
     }
 
     #[test]

@@ -103,6 +103,7 @@ mod tests {
             testing::{act, fields, live, object, remove, said, section, target},
         },
         operation::{SHARE_CREATE, SHARE_DELETE},
+        release::Known,
         value::Json,
     };
 
@@ -156,6 +157,7 @@ mod tests {
             }),
         );
         let job = Job {
+            release: Known::NotAsked,
             is_alone: true,
             section: section("shares"),
             target: &target(),

@@ -245,7 +245,8 @@ mod tests {
         let declared = fields(declared);
         let section = KIND.in_scope(Scope::Project).unwrap();
         let act = Act::Create(&declared);
-        let job = Job { section, target, names: &names(), is_alone: true, act };
+        let release = crate::release::Known::NotAsked;
+        let job = Job { section, target, names: &names(), release, is_alone: true, act };
         section.rules.calls(&job)
     }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 
 use crate::{
     diagnostic::Severity,
-    field::{FIELD, Scope, Secrecy},
+    field::{Accepted, FIELD, Scope, Secrecy},
     kind::{
         Call, Capability, Change, Create, Fault, Handle, Home, Job, Kind, Place, Rules, Shape,
         Table, Unable, calls::Act,
@@ -14,6 +14,7 @@ use crate::{
     level::OWNER,
     operation,
     page::Rows,
+    release::{Known, Release},
     schema::{self, TextOrSecret},
     value::{Fields, Json, Value},
 };
@@ -32,7 +33,7 @@ pub struct Variable {
     #[schemars(default = "everywhere", length(min = 1, max = 255))]
     pub environment_scope: String,
     /// The value: text, or a reference to a secret.
-    #[schemars(transform = FIELD.secrecy(Secrecy::Sensitive).with_every_edit())]
+    #[schemars(transform = FIELD.secrecy(Secrecy::Sensitive).with_every_edit().hidden_by("masked_and_hidden"))]
     pub value: Option<TextOrSecret>,
     /// Whether jobs see the value in the environment or in a file.
     #[schemars(transform = FIELD.with_every_edit())]
@@ -47,6 +48,14 @@ pub struct Variable {
     /// Whether `$` in the value is kept as it is instead of being expanded.
     #[schemars(transform = FIELD.with_every_edit())]
     pub raw: Option<bool>,
+    /// What it is for, for people.
+    #[schemars(transform = FIELD.nullable().with_every_edit().since(16, 2), length(max = 255))]
+    pub description: Option<String>,
+    /// Whether it is masked and nobody ever sees its value again, not even with `undrift`, which
+    /// sends it once. A variable that is there is removed and added anew to be hidden; one that is
+    /// hidden stays so.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("hidden").since(17, 4))]
+    pub masked_and_hidden: Option<bool>,
 }
 
 /// How jobs see a variable.
@@ -81,7 +90,7 @@ pub static KIND: Kind = Kind {
             fields: &TABLE,
             place: Place::List(operation::VARIABLE_LIST),
             create: Create::With(operation::VARIABLE_CREATE),
-            change: Change::Edit(operation::VARIABLE_UPDATE),
+            change: Change::EditOrReplace(operation::VARIABLE_UPDATE),
             delete: Some(operation::VARIABLE_DELETE),
             handle: HANDLE,
             rows: Rows { keys: &["key", "environment_scope"], also: &[] },
@@ -109,19 +118,64 @@ pub static KIND: Kind = Kind {
 const HANDLE: &[Handle] =
     &[Handle::path("key", "key"), Handle::query("environment_scope", "filter[environment_scope]")];
 
+/// The release from which on an edit of a group's variable heeds the filter.
+const HEEDS_FILTER: Release = Release::new(16, 9);
+
+/// The field that says that a variable is hidden. A service that shows it heeds the filter.
+const HIDDEN: &str = "masked_and_hidden";
+
+fn stays_hidden(field: &str) -> Unable {
+    Unable::Because {
+        code: "hidden-variable",
+        message: "the variable is hidden, which the service never takes back".into(),
+        help: "declare it as hidden, or remove it with `state: absent` and add it anew".into(),
+        field: field.into(),
+    }
+}
+
+fn may_be_shown() -> Unable {
+    Unable::Because {
+        code: "release",
+        message: format!(
+            "`{HIDDEN}` needs release 17.4 or later, and the service does not tell its own"
+        ),
+        help: "set `service.release` in undrift.yaml".into(),
+        field: HIDDEN.into(),
+    }
+}
+
 struct Variables;
 
 impl Rules for Variables {
-    // Before release 16.9 an edit of a group's variable takes any one of those with its key, whatever
-    // the filter says.
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
-        match job.act {
-            Act::Change(declared, live, _)
-                if !job.is_alone && job.section.home.scope == Scope::Group =>
-            {
-                job.replace(declared, live)
+        let is_hidden =
+            |fields: &Fields| fields.get(HIDDEN).and_then(Value::plain) == Some(&Json::Bool(true));
+        let (declared, live, changed) = match job.act {
+            Act::Change(declared, live, changed) => (declared, live, changed),
+            // A service that is too old would keep the value for all to see.
+            Act::Create(declared) if is_hidden(declared) && job.release == Known::Hidden => {
+                return Err(may_be_shown());
             }
-            _ => job.plain(),
+            Act::Create(_) | Act::Remove(_) | Act::Itself(_) => return job.plain(),
+        };
+        // Only a create hides a variable, and nothing shows it again.
+        if live.fields.get(HIDDEN) == Some(&Json::Bool(true)) {
+            if let Some(field) = [HIDDEN, "masked"].iter().find(|field| changed.contains(field)) {
+                return Err(stays_hidden(field));
+            }
+        } else if changed.contains(&HIDDEN) {
+            return job.replace(declared, live);
+        }
+        if job.is_alone || job.section.home.scope == Scope::Project {
+            return job.plain();
+        }
+        // An older edit of a group's variable takes any one of those with its key, whatever the
+        // filter says.
+        let says_so = live.fields.contains_key(HIDDEN);
+        match job.release {
+            _ if says_so || job.release.has(HEEDS_FILTER) => job.plain(),
+            Known::NotAsked => Err(Unable::DependsOnRelease),
+            Known::Hidden | Known::Is(_) => job.replace(declared, live),
         }
     }
 
@@ -130,7 +184,7 @@ impl Rules for Variables {
             declared.get(name).and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false)
         };
         let value = declared.get("value").and_then(Value::text);
-        if let Some(value) = value.filter(|_| flag("masked"))
+        if let Some(value) = value.filter(|_| flag("masked") || flag(HIDDEN))
             && let Err(why) = maskable(value, flag("raw"))
         {
             report(Fault {
@@ -143,8 +197,18 @@ impl Rules for Variables {
                 ),
             });
         }
+        let is_off = |name| declared.get(name).and_then(Value::plain) == Some(&Json::Bool(false));
+        if flag(HIDDEN) && is_off("masked") {
+            report(Fault {
+                severity: Severity::Error,
+                code: "hidden-variable",
+                field: Some("masked"),
+                message: "a hidden variable is masked too".into(),
+                help: Some("leave out `masked`".into()),
+            });
+        }
         let is_written = written && value.is_some_and(|value| !value.is_empty());
-        let named = ["masked", "protected"].into_iter().find(|name| flag(name));
+        let named = ["masked", HIDDEN, "protected"].into_iter().find(|name| flag(name));
         if let Some(flag) = named.filter(|_| is_written) {
             report(Fault {
                 severity: Severity::Warning,
@@ -189,7 +253,11 @@ mod tests {
 
     use super::*;
     use crate::{
-        kind::testing::{create, faults, fields, remove, said, section, update},
+        kind::{
+            Names,
+            testing::{create, faults, fields, live, remove, said, section, target, update},
+        },
+        kinds,
         operation::{Op, VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_UPDATE, Write},
     };
 
@@ -219,6 +287,62 @@ mod tests {
         );
         assert!(edit[0].is_sensitive("value"));
         assert_eq!(remove(section("variables"), raw), [one(VARIABLE_DELETE)]);
+    }
+
+    /// The calls that change a group's variable whose key another one has too, where so much is
+    /// known of the release; or why there are none.
+    fn crowded(raw: Json, changed: &str, release: Known) -> Result<usize, Unable> {
+        let section = kinds::section(Scope::Group, "variables").unwrap();
+        let declared = fields(json!({"key": "A", "environment_scope": "*", "value": "new"}));
+        let entry = live(section, raw);
+        let job = Job {
+            section,
+            target: &target(),
+            names: &Names::default(),
+            release,
+            is_alone: false,
+            act: Act::Change(&declared, &entry, &[changed]),
+        };
+        section.rules.calls(&job).map(|calls| calls.len())
+    }
+
+    #[test]
+    fn a_group_variable_of_several_scopes_is_edited_if_the_service_heeds_the_filter() {
+        let raw = json!({"key": "A", "environment_scope": "*", "value": "old", "protected": false, "masked": false, "raw": false, "variable_type": "env_var"});
+        let is = |text: &str| Known::Is(text.parse().unwrap());
+        assert_eq!(crowded(raw.clone(), "value", Known::NotAsked), Err(Unable::DependsOnRelease));
+        for (release, calls) in [(Known::Hidden, 3), (is("16.8"), 3), (is("16.9"), 1)] {
+            assert_eq!(crowded(raw.clone(), "value", release), Ok(calls), "{release:?}");
+        }
+        let mut shown = raw;
+        shown["hidden"] = false.into();
+        assert_eq!(
+            crowded(shown.clone(), "value", Known::NotAsked),
+            Ok(1),
+            "only newer ones show it"
+        );
+        shown["hidden"] = true.into();
+        let unable = crowded(shown, "masked", Known::NotAsked);
+        assert!(
+            matches!(unable, Err(Unable::Because { code: "hidden-variable", .. })),
+            "{unable:?}"
+        );
+    }
+
+    #[test]
+    fn a_hidden_variable_is_masked() {
+        let hidden = |masked: Json| {
+            fields(
+                json!({"key": "A", "value": "long-enough", "masked_and_hidden": true, "masked": masked}),
+            )
+        };
+        assert_eq!(
+            faults(section("variables"), &hidden(false.into())),
+            [("masked", "hidden-variable")]
+        );
+        assert_eq!(faults(section("variables"), &hidden(true.into())), []);
+        let short = fields(json!({"key": "A", "value": "short", "masked_and_hidden": true}));
+        assert_eq!(faults(section("variables"), &short), [("value", "masked-value")]);
     }
 
     #[test]

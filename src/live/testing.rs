@@ -7,6 +7,7 @@ use crate::{
     desired::{Container, DeclaredSection},
     kind::{Facts, Place, Target, testing::with_flags},
     page,
+    release::{self, Known},
     value::{Json, Object},
 };
 
@@ -68,6 +69,7 @@ pub(crate) fn here_reading(
     });
     Live {
         sections: sections.collect(),
+        release: Known::Is(release::REFERENCE),
         ..Live::of(Presence::Here(target(container), facts), Duration::ZERO)
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::Tier,
     kinds,
+    release::Release,
     text::nearest,
     yaml::{self, Node},
 };
@@ -88,6 +89,9 @@ pub struct Service {
     pub url: Option<String>,
     /// Its tier; fields that need a higher one are errors.
     pub tier: Option<Tier>,
+    /// Its release, as text: `'18.2'`. Fields that it does not have are errors, and old spellings
+    /// that it does not replace yet are no warnings. A run that needs to know asks the service.
+    pub release: Option<Release>,
     /// What it calls the hosts that projects are imported from.
     pub import_hosts: ImportHosts,
 }

@@ -67,6 +67,7 @@ pub fn load(named: &Path, around: &Surroundings) -> Loaded {
     let context = Context {
         tier: config.service.tier,
         manages: config.manages.clone(),
+        release: config.service.release,
         today: around.today,
         files: Secrets::new(&root.folder, []),
     };

@@ -34,6 +34,7 @@ use crate::{
     live::{Caller, Collection, Inherited, Live, Presence, Question},
     operation::{self, Op, Read},
     page::{Complete, Rows},
+    release::Known,
     text,
     value::Object,
 };
@@ -57,6 +58,7 @@ pub struct Observer {
     moves: Arc<Moves>,
     /// Where the groups among that are.
     places: LookUps<String>,
+    release: LookUps<Known>,
     /// Declared fields that single answers lack as well as list answers, so that asking again
     /// brings nothing.
     in_no_answer: Mutex<BTreeSet<String>>,
@@ -86,6 +88,7 @@ impl Observer {
             inherited: LookUps::default(),
             moves: Arc::default(),
             places: LookUps::default(),
+            release: LookUps::default(),
             in_no_answer: Mutex::default(),
         })
     }
@@ -226,6 +229,7 @@ impl Observer {
                         live.inherited_before = Some(self.above(&former.path).await?);
                     }
                 }
+                Question::Release => live.release = self.release().await?,
             }
         }
         Ok(())
@@ -476,6 +480,20 @@ impl Observer {
             Named::User => self.user(name).await,
             Named::Group => self.group(name).await,
             Named::Project => self.project(name).await,
+        }
+    }
+
+    /// The release of the service, read once; it tells only whom it knows, and not on every
+    /// installation.
+    async fn release(&self) -> Result<Known, ApiError> {
+        let look_up = async || {
+            let answer = self.client.get(operation::VERSION_GET.request()).await?;
+            let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());
+            Ok(version.map_or(Known::Hidden, Known::Is))
+        };
+        match self.release.of("", look_up).await {
+            Err(error) if !ends_everything(&error) => Ok(Known::Hidden),
+            found => found,
         }
     }
 

@@ -60,7 +60,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::value::Object;
+    use crate::{field::Scope, value::Object};
 
     /// Whatever field is declared, a kind reads the same from what is kept as from everything.
     #[test]
@@ -87,7 +87,9 @@ mod tests {
                 cases.map(move |(empty, deprecated, tier)| (name, empty, deprecated, tier))
             }) {
                 let mut raw = live(deprecated, tier);
-                raw.insert("empty_repo".into(), empty.into());
+                if section.home.scope == Scope::Project {
+                    raw.insert("empty_repo".into(), empty.into());
+                }
                 let (_, itself) = kinds::container(section.home.scope);
                 let mut keys: BTreeSet<&str> = itself.looked_at.iter().copied().collect();
                 add(section, &BTreeSet::from([name]), &mut keys);

@@ -22,6 +22,7 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 use crate::{
     field::{Route, Scope, Tier},
     planted::Bug,
+    release::Release,
     text::encode,
     value::{Fields, Json, Object, Value},
 };
@@ -90,8 +91,8 @@ pub struct Operation {
     pub one_of: &'static [&'static str],
     /// The lowest tier of the service that has it.
     pub tier: Tier,
-    /// The release of the service that brought it, for example `15.4`.
-    pub since: Option<&'static str>,
+    /// The release of the service that brought it.
+    pub since: Option<Release>,
     /// Whether it is for administrators only.
     pub administrators: bool,
     /// What another sending of it would do.
@@ -226,8 +227,8 @@ impl Operation {
         Self { tier: Tier::Premium, ..self }
     }
 
-    const fn since(self, release: &'static str) -> Self {
-        Self { since: Some(release), ..self }
+    const fn since(self, major: u16, minor: u16) -> Self {
+        Self { since: Some(Release::new(major, minor)), ..self }
     }
 
     const fn administrators(self) -> Self {

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::field::Tier;
+use crate::{field::Tier, release::Release};
 
 /// Something that a request may say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub struct Parameter {
     pub required: bool,
     /// The lowest tier of the service that has it.
     pub tier: Tier,
-    /// The release of the service that brought it, for example `15.4`.
-    pub since: Option<&'static str>,
+    /// The release of the service that brought it.
+    pub since: Option<Release>,
     /// Whether only administrators may say it.
     pub administrators: bool,
     /// Whether it is deprecated.

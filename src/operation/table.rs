@@ -118,7 +118,7 @@ operations! {
     Read PROJECT_LANGUAGES = "project-languages" Get "/projects/:id/languages", "get the share of each programming language", "2, 4.2", Map,
         [PROJECT];
     Read TRANSFER_LOCATIONS = "project-transfer-location-list" Get "/projects/:id/transfer_locations",
-        "list the groups that a project can be transferred to", "2, 4.2", List, [PROJECT, LOCATIONS, PAGING].since("15.4");
+        "list the groups that a project can be transferred to", "2, 4.2", List, [PROJECT, LOCATIONS, PAGING].since(15, 4);
 
     Write PROJECT_CREATE = "project-create" Post "/projects", "create a project", "2, 4.3", One,
         [PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::Create).one_of(&["name", "path"]).again(Again::Refused).shows();
@@ -177,7 +177,7 @@ operations! {
     // A grant that is there already is refused, and so is an id that has gone.
     Write PROTECTED_BRANCH_UPDATE = "protected-branch-edit" Patch "/projects/:id/protected_branches/:name",
         "edit a protected branch or wildcard", "supporting", One,
-        [PROJECT, PROTECTED_BRANCH, CHANGED_PROTECTION].since("15.6").again(Again::Refused).shows();
+        [PROJECT, PROTECTED_BRANCH, CHANGED_PROTECTION].since(15, 6).again(Again::Refused).shows();
     Write PROTECTED_BRANCH_DELETE = "protected-branch-delete" Delete "/projects/:id/protected_branches/:name",
         "unprotect a branch or wildcard", "supporting", Nothing, [PROJECT, PROTECTED_BRANCH];
 
@@ -221,6 +221,7 @@ operations! {
         [GROUP, LABEL];
 
     Read CURRENT_USER = "current-user" Get "/user", "get the user that the token belongs to", "supporting", One, [];
+    Read VERSION_GET = "version" Get "/version", "get the release of the service", "supporting", One, [];
     Read USER_FIND = "user-find" Get "/users", "find a user by name", "supporting", List, [USERNAME, PAGING];
     Read NAMESPACE_GET = "namespace-get" Get "/namespaces/:id", "get a namespace", "supporting", One, [NAMESPACE];
     Read NAMESPACE_FIND = "namespace-find" Get "/namespaces", "find namespaces by a part of their path", "supporting", List,

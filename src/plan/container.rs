@@ -11,7 +11,7 @@ use crate::{
     address::Address,
     cause::Cause,
     desired::{Container, Creation, Declared, DeclaredSection, Entry, State, Unlisted},
-    diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Step},
+    diff::{self, Action, Change, Context, Fit, Incomplete, Note, Problem, Reason, Step},
     field::{Compare, Named, Scope},
     kind::{
         Arrival, Capability, Effect, Facts, Job, LiveEntry, Namespace, NamespaceOwner, Section,
@@ -19,8 +19,9 @@ use crate::{
     },
     kinds,
     level::OWNER,
-    live::{Collection, Live, Presence},
+    live::{Collection, Live, Presence, Question},
     origin::{Origin, Sourced},
+    release::Known,
     text::escape,
     value::{Fields, Object},
 };
@@ -43,6 +44,10 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             personal_owner,
             names: &names,
             inherited: live.inherited.as_ref(),
+            release: match live.release {
+                Known::Hidden => settings.release.map_or(Known::Hidden, Known::Is),
+                told => told,
+            },
             secrets: &settings.secrets,
             resend: &settings.resend,
         },
@@ -515,6 +520,17 @@ impl Planning<'_> {
             .collect();
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
+            match diff::fit(*section, name, &field.value, self.context.release) {
+                Fit::Depends => plan.findings.ask(Question::Release),
+                Fit::Unfit(unfit) => {
+                    let address = match section.shape {
+                        Shape::Container => self.address.clone(),
+                        _ => self.address.section(section.section),
+                    };
+                    return Err(Box::new(unfit.problem(address, field.origin.clone())));
+                }
+                Fit::Fits | Fit::Local => {}
+            }
             match section.rules.waits(*section, name, &values, None) {
                 Some(why) => {
                     let note = self.note(Reason::Waits { why: why.into() }, &field.origin);
@@ -532,6 +548,7 @@ impl Planning<'_> {
             section: own,
             target: self.context.target,
             names: self.context.names,
+            release: self.context.release,
             act: Act::Create(&values),
         };
         let origin = self.declared.origin.clone();

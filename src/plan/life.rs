@@ -127,7 +127,8 @@ impl Planning<'_> {
     ) -> Result<Step, Box<Problem>> {
         let (section, _) = kinds::container(self.declared.scope);
         let names = self.context.names;
-        let job = Job { is_alone: true, section, target, names, act: Act::Itself(turn) };
+        let release = self.context.release;
+        let job = Job { is_alone: true, section, target, names, release, act: Act::Itself(turn) };
         let sends = section.rules.calls(&job).map_err(|unable| {
             let problem = diff::problem(unable, self.address, |_| origin.clone());
             Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))

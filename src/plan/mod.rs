@@ -37,6 +37,7 @@ use crate::{
     kind::{Arrival, Created},
     live::{Caller, Live},
     planted::Bug,
+    release::Release,
     secret::Secrets,
     text,
     value::Json,
@@ -49,6 +50,8 @@ pub struct Settings {
     pub caller: Caller,
     /// What secret references stand for, as far as it is known here.
     pub secrets: Arc<Secrets>,
+    /// The release of the service, where it does not tell itself.
+    pub release: Option<Release>,
     /// The groups that the run creates where they are missing.
     pub created: Created,
     /// What is declared, and where that was before.

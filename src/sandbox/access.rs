@@ -18,15 +18,18 @@ use super::store::{namespace::Namespace, project::Project, user::User};
 
 /// The roles (reference 1, 2.1).
 pub(crate) const GUEST: i64 = 10;
+/// From release 17.7 on.
+pub(crate) const PLANNER: i64 = 15;
 pub(crate) const REPORTER: i64 = 20;
 pub(crate) const DEVELOPER: i64 = 30;
 pub(crate) const MAINTAINER: i64 = 40;
 pub(crate) const OWNER: i64 = 50;
 
 /// The values that a member's or invitation's level may have, with their names.
-pub(crate) const LEVELS: [(i64, &str); 6] = [
+pub(crate) const LEVELS: [(i64, &str); 7] = [
     (5, "Minimal Access"),
     (GUEST, "Guest"),
+    (PLANNER, "Planner"),
     (REPORTER, "Reporter"),
     (DEVELOPER, "Developer"),
     (MAINTAINER, "Maintainer"),

@@ -7,6 +7,8 @@
 
 use serde_json::{Value, json};
 
+use crate::release::{REFERENCE, Release};
+
 /// What the service is licensed for. A higher tier includes the lower ones.
 #[derive(
     Clone,
@@ -44,6 +46,13 @@ impl Tier {
     }
 }
 
+/// What decides on the attributes that a service has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edition {
+    pub(crate) tier: Tier,
+    pub(crate) release: Release,
+}
+
 /// The three routes that take attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
@@ -66,6 +75,8 @@ pub(crate) enum Kind {
     Name(usize),
     /// An integer within these bounds, and the service's complaint about others.
     Number(i64, i64, &'static str),
+    /// The same, and null clears it.
+    Count(i64, i64, &'static str),
     OneOf(&'static [&'static str]),
     /// One of these integers.
     Choice(&'static [i64]),
@@ -73,8 +84,14 @@ pub(crate) enum Kind {
     Topics,
     /// The object of the container registry's cleanup.
     CleanupPolicy,
+    /// What the subject of a token consists of: an array of these words, `project_path` first.
+    Claims(&'static [&'static str]),
     /// The deprecated boolean of an access level: false is `disabled`.
     TwinOf(&'static str),
+    /// Another name of an attribute.
+    AliasOf(&'static str),
+    /// The opposite of a flag.
+    OppositeOf(&'static str),
     /// A column of the project, or a parameter of one route: its handler deals with it.
     Elsewhere,
 }
@@ -105,6 +122,8 @@ pub(crate) enum Preset {
     Nothing,
     /// The disabled cleanup policy.
     Policy,
+    /// The usual subject of a token.
+    Claims,
 }
 
 /// One attribute.
@@ -119,6 +138,13 @@ pub(crate) struct Attribute {
     preset: Preset,
     /// Dropped without a word when anybody but an administrator sends it.
     pub(crate) administrators: bool,
+    /// The same for anybody but an owner.
+    pub(crate) owners: bool,
+    /// The first release that has it, and the first that has it no more.
+    since: Release,
+    until: Option<Release>,
+    /// The first release that reads it back, if that is a later one.
+    shown_since: Release,
 }
 
 impl Attribute {
@@ -128,6 +154,18 @@ impl Attribute {
             Route::CreateForUser => 'U',
             Route::Edit => 'E',
         })
+    }
+
+    /// Whether there is such an attribute.
+    pub(crate) fn is_of(&self, edition: Edition) -> bool {
+        self.tier <= edition.tier
+            && (!self.since.is_late() || self.since <= edition.release)
+            && self.until.is_none_or(|until| edition.release < until)
+    }
+
+    /// Whether it is read back at a release that has it.
+    pub(crate) fn is_shown_at(&self, release: Release) -> bool {
+        self.reads != Reads::Never && self.shown_since <= release
     }
 
     /// The value in a new project.
@@ -142,6 +180,7 @@ impl Attribute {
                 "cadence": "1d", "enabled": false, "keep_n": 10, "older_than": "90d",
                 "name_regex": ".*", "name_regex_delete": ".*", "name_regex_keep": null,
             }),
+            Preset::Claims => json!(["project_path", "ref_type", "ref"]),
         }
     }
 
@@ -169,6 +208,26 @@ impl Attribute {
         self.reads(Reads::Unlisted)
     }
 
+    pub(super) const fn since(mut self, major: u16, minor: u16) -> Self {
+        self.since = Release::new(major, minor);
+        self
+    }
+
+    const fn until(mut self, major: u16, minor: u16) -> Self {
+        self.until = Some(Release::new(major, minor));
+        self
+    }
+
+    const fn shown_since(mut self, major: u16, minor: u16) -> Self {
+        self.shown_since = Release::new(major, minor);
+        self
+    }
+
+    const fn owners(mut self) -> Self {
+        self.owners = true;
+        self
+    }
+
     pub(super) const fn administrators(mut self) -> Self {
         self.administrators = true;
         self
@@ -184,6 +243,10 @@ pub(super) const fn row(name: &'static str, kind: Kind, preset: Preset) -> Attri
         reads: Reads::Same,
         preset,
         administrators: false,
+        owners: false,
+        since: REFERENCE,
+        until: None,
+        shown_since: REFERENCE,
     }
 }
 
@@ -229,8 +292,8 @@ const TEMPLATE: usize = 500;
 const DOCUMENT: usize = 1_000_000;
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
-/// All attributes, in the order of the reference.
-pub(crate) const ATTRIBUTES: &[Attribute] = &[
+/// All attributes of the reference, in its order.
+const ATTRIBUTES: &[Attribute] = &[
     elsewhere("name"),
     elsewhere("path"),
     elsewhere("id").on("E"),
@@ -311,7 +374,7 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
     level("feature_flags_access_level").unlisted(),
     level("infrastructure_access_level").unlisted(),
     level("monitor_access_level").unlisted(),
-    level("operations_access_level").unlisted(),
+    level("operations_access_level").unlisted().until(16, 0),
     one_of("pages_access_level", PUBLIC_LEVELS, "private"),
     // The descriptions differ on `public` (reference 2, 4.3), so both readings are accepted.
     one_of("requirements_access_level", PUBLIC_LEVELS, "enabled"),
@@ -322,7 +385,7 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
     twin("merge_requests_enabled", "merge_requests_access_level"),
     twin("snippets_enabled", "snippets_access_level"),
     twin("wiki_enabled", "wiki_access_level"),
-    row("emails_disabled", Kind::Flag, Preset::Null).unlisted(),
+    row("emails_disabled", Kind::Flag, Preset::Null).unlisted().owners(),
     flag("enforce_auth_checks_on_uploads", true).on("UE"),
     text("external_authorization_classification_label", SHORT).premium(),
     flag("lfs_enabled", true),
@@ -342,6 +405,81 @@ pub(crate) const ATTRIBUTES: &[Attribute] = &[
     text("merge_requests_template", DOCUMENT).on("E").premium(),
 ];
 
+/// What later releases brought (beyond: releases), as far as it does not depend on a flag that is
+/// off, on a hosted service, or on what nobody could confirm.
+const LATER: &[Attribute] = &[
+    row("emails_enabled", Kind::OppositeOf("emails_disabled"), Preset::Null).owners().since(16, 3),
+    row("public_jobs", Kind::AliasOf("public_builds"), Preset::Null)
+        .reads(Reads::Never)
+        .since(16, 5),
+    flag("group_runners_enabled", true).since(15, 9),
+    flag("show_diff_preview_in_email", true).since(16, 3).shown_since(18, 4),
+    flag("warn_about_potentially_unwanted_characters", true).since(16, 3),
+    level("model_experiments_access_level").since(16, 7),
+    level("model_registry_access_level").since(16, 7),
+    // Without a level of its own it follows the old flag and the visibility.
+    row(PACKAGES_LEVEL, Kind::OneOf(PUBLIC_LEVELS), Preset::Null).since(18, 4),
+    one_of("repository_object_format", &["sha1", "sha256"], "sha1").on("CU").since(16, 9),
+    one_of(
+        "resource_group_default_process_mode",
+        &["unordered", "oldest_first", "newest_first", "newest_ready_first"],
+        "unordered",
+    )
+    .since(18, 4),
+    flag("ci_forward_deployment_rollback_allowed", true).on("E").since(16, 9),
+    row(
+        "ci_id_token_sub_claim_components",
+        Kind::Claims(&["project_path", "ref_type", "ref"]),
+        Preset::Claims,
+    )
+    .on("E")
+    .since(17, 10),
+    one_of(OVERRIDE_ROLE, &["owner", "maintainer", "developer", "no_one_allowed"], "developer")
+        .on("E")
+        .since(17, 1),
+    flag("ci_push_repository_for_job_token_allowed", false).on("E").since(17, 2),
+    row(
+        PIPELINES_REMOVED,
+        // A day to a year, in seconds.
+        Kind::Count(86_400, 31_536_000, "must be between one day and one year"),
+        Preset::Null,
+    )
+    .on("E")
+    .since(17, 11),
+    row("max_artifacts_size", Kind::Count(1, i64::MAX, "must be greater than 0"), Preset::Null)
+        .on("E")
+        .administrators()
+        .since(17, 9),
+    flag("allow_pipeline_trigger_approve_deployment", false).on("E").premium().since(17, 0),
+    one_of(
+        "ci_restrict_pipeline_cancellation_role",
+        &["developer", "maintainer", "no_one"],
+        "developer",
+    )
+    .on("E")
+    .premium()
+    .since(16, 8),
+    flag("prevent_merge_without_jira_issue", false).ultimate().since(16, 7),
+];
+
+/// Attributes of later releases that have rules of their own, with those of the reference that they
+/// replace.
+pub(super) const PACKAGES_LEVEL: &str = "package_registry_access_level";
+pub(super) const PACKAGES: &str = "packages_enabled";
+pub(super) const OVERRIDE_ROLE: &str = "ci_pipeline_variables_minimum_override_role";
+pub(super) const RESTRICTED: &str = "restrict_user_defined_variables";
+pub(super) const PIPELINES_REMOVED: &str = "ci_delete_pipelines_in_seconds";
+
+/// The attributes of every release and licence.
+pub(crate) fn all() -> impl Iterator<Item = &'static Attribute> {
+    ATTRIBUTES.iter().chain(LATER)
+}
+
+/// The attributes that a service has.
+pub(crate) fn of(edition: Edition) -> impl Iterator<Item = &'static Attribute> {
+    all().filter(move |row| row.is_of(edition))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,6 +495,19 @@ mod tests {
         assert_eq!([Route::Create, Route::CreateForUser, Route::Edit].map(accepted), [69, 70, 82]);
         let above = |tier| ATTRIBUTES.iter().filter(|row| row.tier == tier).count();
         assert_eq!([Tier::Premium, Tier::Ultimate].map(above), [12, 1]);
+    }
+
+    #[test]
+    fn what_came_later_is_not_there_before() {
+        let of = |release| {
+            let edition = Edition { tier: Tier::Ultimate, release };
+            of(edition).map(|row| row.name).collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!(of(REFERENCE).len(), 88);
+        let (earlier, later) = (of(Release::new(16, 2)), of(Release::new(18, 9)));
+        assert!(earlier.contains("group_runners_enabled") && !earlier.contains("emails_enabled"));
+        assert!(!earlier.contains("operations_access_level"));
+        assert_eq!(later.len(), 88 - 1 + LATER.len());
     }
 
     #[test]

@@ -10,13 +10,14 @@ use rusqlite::Connection;
 
 use super::access::{self, OWNER, Standing, Token};
 use super::answer::{Answer, Failure};
-use super::attributes::Tier;
+use super::attributes::{Edition, Tier};
 use super::clock;
 use super::params::Params;
 use super::store::namespace::Namespace;
 use super::store::project::Project;
 use super::store::user::User;
 use super::{Service, settings::Rights};
+use crate::release::Release;
 
 /// What carries out one operation.
 pub(crate) type Handler = fn(&Call<'_>) -> Result<Answer, Failure>;
@@ -98,6 +99,20 @@ impl Call<'_> {
         self.service.tier
     }
 
+    pub(crate) fn release(&self) -> Release {
+        self.service.profile.release
+    }
+
+    /// Whether the release is `major.minor` or a later one.
+    pub(crate) fn is_from(&self, major: u16, minor: u16) -> bool {
+        self.release() >= Release::new(major, minor)
+    }
+
+    /// What decides on the attributes that there are.
+    pub(crate) fn edition(&self) -> Edition {
+        Edition { tier: self.tier(), release: self.release() }
+    }
+
     /// A segment of the path by its name in the route.
     pub(crate) fn segment(&self, name: &str) -> &str {
         self.segments.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
@@ -142,11 +157,13 @@ impl Call<'_> {
     }
 
     /// For whom attributes are set.
-    pub(crate) fn rights(&self, fork: bool) -> Rights<'_> {
+    pub(crate) fn rights<'a>(&'a self, level: i64, fork: bool, visibility: &'a str) -> Rights<'a> {
         Rights {
-            tier: self.tier(),
+            edition: self.edition(),
             administrator: self.is_administrator(),
+            owner: level >= OWNER,
             fork,
+            visibility,
             profile: &self.service.profile,
             time: self.time,
         }

@@ -5,8 +5,8 @@ use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::answer::Failure;
-use super::attributes::{Attribute, Kind, Preset, Reads, Route, Tier, flag, one_of, row, text};
-use super::params::Params;
+use super::attributes::{Attribute, Edition, Kind, Preset, Reads, Route, flag, one_of, row, text};
+use super::params::{Params, flag as flag_of};
 use super::settings;
 
 /// The settings of one sort of thing.
@@ -31,6 +31,38 @@ const GROUP: &[Attribute] = &[
     one_of("subgroup_creation_level", &["owner", "maintainer"], "maintainer"),
     row("auto_devops_enabled", Kind::Flag, Preset::Null),
     row("emails_disabled", Kind::Flag, Preset::Null),
+    // What it reads depends on the old one, and on the groups above: see `group_settings`.
+    row("emails_enabled", Kind::OppositeOf("emails_disabled"), Preset::Null).since(16, 6),
+    flag("show_diff_preview_in_email", true).since(18, 4),
+    row("default_branch", Kind::Text(255), Preset::Null).since(16, 11),
+    one_of("enabled_git_access_protocol", &["all", "ssh", "http"], "all")
+        .reads(Reads::Detail)
+        .since(16, 9),
+    flag("math_rendering_limits_enabled", true).on("E").since(16, 9),
+    flag("lock_math_rendering_limits_enabled", false).on("E").since(16, 9),
+    one_of("wiki_access_level", &["disabled", "private", "enabled"], "enabled")
+        .premium()
+        .since(15, 10),
+    flag("only_allow_merge_if_pipeline_succeeds", false)
+        .on("E")
+        .premium()
+        .reads(Reads::Detail)
+        .since(18, 7),
+    flag("allow_merge_on_skipped_pipeline", false)
+        .on("E")
+        .premium()
+        .reads(Reads::Detail)
+        .since(18, 7),
+    flag("only_allow_merge_if_all_discussions_are_resolved", false)
+        .on("E")
+        .premium()
+        .reads(Reads::Detail)
+        .since(18, 7),
+    row("allowed_email_domains_list", Kind::Text(1_000), Preset::Null)
+        .on("E")
+        .premium()
+        .reads(Reads::Detail)
+        .since(17, 4),
     row("mentions_disabled", Kind::Flag, Preset::Null),
     flag("lfs_enabled", true),
     row("default_branch_protection", Kind::Choice(&[0, 1, 2, 3, 4]), Preset::Number(2)),
@@ -95,30 +127,32 @@ const USER: &[Attribute] = &[
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taking<'a> {
     pub(crate) route: Route,
-    pub(crate) tier: Tier,
+    pub(crate) edition: Edition,
     pub(crate) administrator: bool,
     /// Settings that this call cannot change.
     pub(crate) dropped: &'a [&'a str],
 }
 
 impl Kept {
-    /// The settings of `id` that the tier has, set or not. Lists leave some out.
+    /// The settings of `id` that there are, set or not. Lists leave some out.
     pub(crate) fn shown(
         &self,
         db: &Connection,
         id: i64,
-        tier: Tier,
+        edition: Edition,
         in_list: bool,
     ) -> Result<Map<String, Value>, Failure> {
-        let mut set = self.set(db, id)?;
+        let set = self.set(db, id)?;
         let rows = self.rows.iter().filter(|row| {
-            row.tier <= tier
-                && row.reads != Reads::Never
+            row.is_of(edition)
+                && row.is_shown_at(edition.release)
                 && !(in_list && row.reads == Reads::Detail)
         });
-        Ok(rows
-            .map(|row| (row.name.to_owned(), set.remove(row.name).unwrap_or_else(|| row.preset())))
-            .collect())
+        let value = |row: &Attribute| match row.kind {
+            Kind::OppositeOf(target) => (set.get(target) != Some(&Value::Bool(true))).into(),
+            _ => set.get(row.name).cloned().unwrap_or_else(|| row.preset()),
+        };
+        Ok(rows.map(|row| (row.name.to_owned(), value(row))).collect())
     }
 
     /// The settings of `id` that were ever set.
@@ -157,13 +191,19 @@ impl Kept {
         let mut set = self.set(db, id)?;
         let accepted = self.rows.iter().filter(|row| {
             row.accepted_on(how.route)
-                && row.tier <= how.tier
+                && row.is_of(how.edition)
                 && (how.administrator || !row.administrators)
                 && !how.dropped.contains(&row.name)
                 && !matches!(row.kind, Kind::Elsewhere)
         });
         for row in accepted {
             let Some(value) = params.get(row.name) else { continue };
+            if let Kind::OppositeOf(target) = row.kind {
+                if let Some(on) = flag_of(row.name, value)? {
+                    set.insert(target.to_owned(), (!on).into());
+                }
+                continue;
+            }
             match settings::plain(row, row.name, value)? {
                 Some(new) => drop(set.insert(row.name.to_owned(), new)),
                 None if row.preset().is_null() => drop(set.remove(row.name)),

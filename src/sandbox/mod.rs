@@ -67,6 +67,7 @@ pub use profile::{AbsentDelete, AbsentPushRule, Fault, Misfortune, Profile};
 pub use seed::{Seed, SeedError};
 pub use store::Data;
 
+use crate::release::Release;
 use answer::Failure;
 use host::Hosts;
 use intake::Intake;
@@ -93,6 +94,8 @@ pub struct Config {
     /// The licence; it wins over the seed's. When neither says, that of the last start with this
     /// data, and [`Tier::Premium`] for new data.
     pub tier: Option<Tier>,
+    /// The release; it wins over the seed's. When neither says, it is that of the profile.
+    pub release: Option<Release>,
     /// Delay every answer by so many milliseconds.
     pub latency: Duration,
     /// Append one JSON line per request to this file.
@@ -134,6 +137,7 @@ impl Default for Config {
             data: Data::Memory,
             seed: None,
             tier: None,
+            release: None,
             latency: Duration::ZERO,
             request_log: None,
             token: None,
@@ -312,6 +316,10 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     };
     let faults = Arc::new(Faults::new(config.profile.faults.clone()));
     let Config { rate_limits, profile, clock, chance, .. } = config;
+    let profile = match config.release.or(seed.and_then(|seed| seed.release)) {
+        Some(release) => profile.at(release),
+        None => profile,
+    };
     let service =
         Arc::new(Service::new(store, tier, Conditions { rate_limits, profile, clock, chance }));
     let token_was_generated = config.token.is_none();

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::store::{Store, dump, image};
 use super::{Conditions, Data, Seed, Service, StartError, Tier, dispatch, plant};
+use crate::release::Release;
 
 /// A service in memory that is called directly.
 #[derive(Debug)]
@@ -22,7 +23,17 @@ pub struct Model {
 #[derive(Clone, Debug)]
 pub struct Image {
     tier: Tier,
+    release: Release,
     stored: image::Image,
+}
+
+impl Image {
+    /// The conditions of another start: the service is never older than it was.
+    fn under(&self, conditions: Conditions) -> Conditions {
+        let profile = conditions.profile;
+        let release = self.release.max(profile.release);
+        Conditions { profile: profile.at(release), ..conditions }
+    }
 }
 
 impl Model {
@@ -37,6 +48,11 @@ impl Model {
     /// When the seed contradicts itself or the rules of the service, or SQLite fails.
     pub fn new(seed: &Seed, token: &str, conditions: Conditions) -> Result<Self, StartError> {
         let store = Store::open(&Data::Memory, false)?;
+        let profile = match seed.release {
+            Some(release) => conditions.profile.at(release),
+            None => conditions.profile,
+        };
+        let conditions = Conditions { profile, ..conditions };
         let service = Service::new(store, seed.tier.unwrap_or_default(), conditions);
         plant::prepare(&service, Some(seed), token, &Data::Memory)?;
         Ok(Self { service })
@@ -49,7 +65,7 @@ impl Model {
     /// When SQLite fails.
     pub fn from_image(image: &Image, conditions: Conditions) -> Result<Self, rusqlite::Error> {
         let store = Store::from_image(&image.stored)?;
-        Ok(Self { service: Service::new(store, image.tier, conditions) })
+        Ok(Self { service: Service::new(store, image.tier, image.under(conditions)) })
     }
 
     /// Goes back to an image, as if the service had just been started on that data. That takes
@@ -61,7 +77,7 @@ impl Model {
     /// When SQLite fails.
     pub fn reset(&mut self, image: &Image, conditions: Conditions) -> Result<(), rusqlite::Error> {
         self.service.store.restore(&image.stored)?;
-        self.service.restart(image.tier, conditions);
+        self.service.restart(image.tier, image.under(conditions));
         Ok(())
     }
 
@@ -71,7 +87,8 @@ impl Model {
     ///
     /// When SQLite fails.
     pub fn image(&mut self) -> Result<Image, rusqlite::Error> {
-        Ok(Image { tier: self.service.tier, stored: self.service.store.image()? })
+        let Service { tier, profile, store, .. } = &mut self.service;
+        Ok(Image { tier: *tier, release: profile.release, stored: store.image()? })
     }
 
     /// Answers a request as a service that listens would. Its path begins with `/api/v4`; links in

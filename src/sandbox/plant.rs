@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Map, Value};
 
 use super::answer::Failure;
-use super::attributes::{Route, Tier};
+use super::attributes::{Edition, Route, Tier};
 use super::call::Call;
 use super::params::Params;
 use super::routes::{groups, hooks, members, projects, protected_branches, push_rules, variables};
@@ -70,7 +70,7 @@ fn prepare_in(
     }
     let root = User::by_username(db, "root")?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     plant_token(db, root.id, token, &now)?;
-    follow_tier(db, service.tier)?;
+    follow_edition(db, Edition { tier: service.tier, release: service.profile.release })?;
     let Some(seed) = seed else {
         return Ok(Vec::new());
     };
@@ -113,10 +113,11 @@ fn set_meta(db: &Connection, key: &str, value: &str) -> Result<(), rusqlite::Err
 /// What the prepared answers of projects have in them. To be counted up when that changes.
 const PREPARED: u32 = 2;
 
-/// The prepared answers of projects depend on the tier, so another tier makes them anew, and so
-/// does another release.
-fn follow_tier(db: &Connection, tier: Tier) -> Result<(), rusqlite::Error> {
-    let prepared = format!("{PREPARED} {}", tier.name());
+/// The prepared answers of projects depend on the tier and the release, so others make them anew,
+/// and so does another version of the sandbox.
+fn follow_edition(db: &Connection, edition: Edition) -> Result<(), rusqlite::Error> {
+    let tier = edition.tier.name();
+    let prepared = format!("{PREPARED} {tier} {}", edition.release);
     if meta(db, "prepared")?.as_deref() == Some(&prepared) {
         return Ok(());
     }
@@ -130,10 +131,10 @@ fn follow_tier(db: &Connection, tier: Tier) -> Result<(), rusqlite::Error> {
                 db.query_row("SELECT updated_at FROM projects WHERE id = ?1", [id], |row| {
                     row.get(0)
                 })?;
-            project.save_attributes(db, &project.attributes(db)?, tier, &updated)?;
+            project.save_attributes(db, &project.attributes(db)?, edition, &updated)?;
         }
     }
-    set_meta(db, "tier", tier.name())?;
+    set_meta(db, "tier", tier)?;
     set_meta(db, "prepared", &prepared)
 }
 

@@ -9,9 +9,13 @@ use std::time::Duration;
 
 use http::Method;
 
+use crate::release::Release;
+
 /// What the service does that the faithful one does not. The default is the faithful one.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
+    /// The release, by itself: [`Profile::at`] also turns on the dialects that came with it.
+    pub release: Release,
     /// No page is longer than this, whatever `per_page` asks for.
     pub page_cap: Option<usize>,
     /// Every object carries a key that no reference names.
@@ -113,6 +117,23 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// The same at a release, with the dialects that this release has for certain.
+    #[must_use]
+    pub fn at(self, release: Release) -> Self {
+        let from = |major, minor| release >= Release::new(major, minor);
+        Self {
+            release,
+            developers_read_protections: self.developers_read_protections || from(16, 0),
+            runners_setting_shown: self.runners_setting_shown || from(16, 2),
+            group_variable_filter: self.group_variable_filter || from(16, 9),
+            later_errors: self.later_errors || from(17, 0),
+            // A hidden variable has no value that could be repeated.
+            optional_variable_value: self.optional_variable_value || from(17, 4),
+            archive_twice_refused: self.archive_twice_refused || from(18, 0),
+            ..self
+        }
+    }
+
     /// Each way to answer a question that neither the reference nor the real service settles, or on
     /// which they disagree: the name of the switch, and a profile with that switch alone.
     #[must_use]

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::access;
 use super::attributes::Tier;
+use crate::release::Release;
 
 /// The content of `sandbox.yaml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +17,8 @@ use super::attributes::Tier;
 pub struct Seed {
     /// What the service is licensed for.
     pub tier: Option<Tier>,
+    /// Its release, as text: `'18.2'`. Without one it is that of the reference, 15.8.
+    pub release: Option<Release>,
     /// Users besides `root`, who always exists and is an administrator.
     pub users: Vec<SeedUser>,
     /// Groups. Those above a group and above a project are created as needed.
@@ -252,7 +255,7 @@ mod tests {
                 fields += 1;
             }
         }
-        assert_eq!(fields, 25);
+        assert_eq!(fields, 26);
     }
 
     #[test]

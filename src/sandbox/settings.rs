@@ -1,23 +1,32 @@
 //! Taking a project's attributes from a call and turning them into what is read back.
 //!
-//! Everything here walks [`ATTRIBUTES`]; the rules of single attributes are in its rows.
+//! Everything here walks the rows of [`attributes`]; the rules of single attributes are in them,
+//! but for those that tie two together.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::answer::Failure;
-use super::attributes::{ATTRIBUTES, Attribute, Kind, Reads, Route, Tier};
+use super::attributes::{
+    self, Attribute, Edition, Kind, OVERRIDE_ROLE, PACKAGES, PACKAGES_LEVEL, PIPELINES_REMOVED,
+    RESTRICTED, Reads, Route,
+};
 use super::clock;
 use super::params::{Params, flag, integer, text};
 use super::profile::Profile;
+use crate::release::Release;
 
 /// On whose behalf attributes are set, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rights<'a> {
-    pub(crate) tier: Tier,
+    pub(crate) edition: Edition,
     pub(crate) administrator: bool,
+    /// Whether the caller owns the project.
+    pub(crate) owner: bool,
     /// Whether the project is a fork.
     pub(crate) fork: bool,
+    /// Who can see the project after the call.
+    pub(crate) visibility: &'a str,
     /// The dialect: it may drop attributes, or refuse values.
     pub(crate) profile: &'a Profile,
     pub(crate) time: Timestamp,
@@ -39,11 +48,15 @@ pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
         Kind::CleanupPolicy => scheduled(row.preset(), time),
         _ => row.preset(),
     };
-    ATTRIBUTES
-        .iter()
-        .filter(|row| !matches!(row.kind, Kind::Elsewhere | Kind::TwinOf(_)))
+    attributes::all()
+        .filter(|row| is_stored(row))
         .map(|row| (row.name.to_owned(), preset(row)))
         .collect()
+}
+
+/// Whether an attribute has a value of its own.
+const fn is_stored(row: &Attribute) -> bool {
+    !matches!(row.kind, Kind::Elsewhere | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_))
 }
 
 /// Sets in `stored` what the call says. Attributes above the tier, or for administrators only, are
@@ -54,11 +67,12 @@ pub(crate) fn apply(
     rights: Rights<'_>,
     stored: &mut Map<String, Value>,
 ) -> Result<(), Failure> {
+    let (edition, former) = (rights.edition, stored.clone());
     let accepted = || {
-        ATTRIBUTES.iter().filter(|row| {
+        attributes::of(edition).filter(|row| {
             row.accepted_on(route)
-                && row.tier <= rights.tier
                 && (rights.administrator || !row.administrators)
+                && (rights.owner || !row.owners)
                 && rights.profile.drop_attribute.as_deref() != Some(row.name)
         })
     };
@@ -80,7 +94,92 @@ pub(crate) fn apply(
             set(row, name, value, params, rights, stored)?;
         }
     }
+    // So do new names before old ones.
+    for row in accepted() {
+        let (target, is_opposite) = match row.kind {
+            Kind::AliasOf(target) => (target, false),
+            Kind::OppositeOf(target) => (target, true),
+            _ => continue,
+        };
+        if let Some(on) = params.flag(row.name)? {
+            stored.insert(target.to_owned(), (on != is_opposite).into());
+        }
+    }
+    check_owner(params, rights, &former, stored)?;
+    tie(route, params, rights, stored)
+}
+
+/// Some of it takes an owner; that a call merely names it may be refused.
+fn check_owner(
+    params: &Params,
+    rights: Rights<'_>,
+    former: &Map<String, Value>,
+    stored: &Map<String, Value>,
+) -> Result<(), Failure> {
+    let has = |name| attributes::of(rights.edition).any(|row| row.name == name);
+    if rights.owner {
+        return Ok(());
+    }
+    if has(PIPELINES_REMOVED) && params.has(PIPELINES_REMOVED) {
+        return Err(Failure::forbidden());
+    }
+    let owner = |stored: &Map<String, Value>| stored.get(OVERRIDE_ROLE) == Some(&"owner".into());
+    if owner(former) != owner(stored) {
+        return Err(Failure::model(OVERRIDE_ROLE, "can only be changed by an owner"));
+    }
     Ok(())
+}
+
+/// Where a new attribute and the old one that it replaces say the same, each write of one sets the
+/// other; the new one wins.
+fn tie(
+    route: Route,
+    params: &Params,
+    rights: Rights<'_>,
+    stored: &mut Map<String, Value>,
+) -> Result<(), Failure> {
+    if rights.edition.release >= ROLE_ALONE {
+        let developer = stored.get(OVERRIDE_ROLE) == Some(&"developer".into());
+        let role = match params.flag(RESTRICTED)?.filter(|_| !params.has(OVERRIDE_ROLE)) {
+            Some(true) if developer => Some("maintainer"),
+            Some(false) => Some("developer"),
+            _ => None,
+        };
+        if let Some(role) = role {
+            stored.insert(OVERRIDE_ROLE.to_owned(), role.into());
+        }
+    }
+    if attributes::of(rights.edition).any(|row| row.name == PACKAGES_LEVEL) {
+        let on = params.flag(PACKAGES)?;
+        let level = params.text(PACKAGES_LEVEL)?;
+        // A create with the level alone leaves the registry on.
+        let ignored =
+            route != Route::Edit && level.as_deref() == Some("disabled") && on != Some(false);
+        match (level, on) {
+            (Some(level), _) if !ignored => {
+                stored.insert(PACKAGES.to_owned(), (level != "disabled").into());
+            }
+            (None, None) => {}
+            (_, on) => {
+                let level =
+                    if on == Some(false) { "disabled" } else { level_of(rights.visibility) };
+                stored.insert(PACKAGES_LEVEL.to_owned(), level.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The release from which on the role alone says who may pass variables to pipelines.
+const ROLE_ALONE: Release = Release::new(17, 7);
+
+/// The level of a package registry that is on, by the visibility of the project.
+fn level_of(visibility: &str) -> &'static str {
+    match visibility {
+        "private" => "private",
+        "internal" => "enabled",
+        _ => "public",
+    }
 }
 
 /// Sets one attribute.
@@ -93,11 +192,14 @@ fn set(
     stored: &mut Map<String, Value>,
 ) -> Result<(), Failure> {
     let new = match row.kind {
-        Kind::Elsewhere | Kind::TwinOf(_) => return Ok(()),
+        Kind::Elsewhere | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_) => {
+            return Ok(());
+        }
         Kind::Flag
         | Kind::Text(_)
         | Kind::Name(_)
         | Kind::Number(..)
+        | Kind::Count(..)
         | Kind::OneOf(_)
         | Kind::Choice(_) => match plain(row, name, value)? {
             Some(_) if name == "mr_default_target_self" && !rights.fork => {
@@ -111,6 +213,10 @@ fn set(
                 return Err(Failure::no_valid_value(name));
             }
             Some(new) => new,
+            None => return Ok(()),
+        },
+        Kind::Claims(known) => match params.texts(name)? {
+            Some(words) => claims(name, words, known)?,
             None => return Ok(()),
         },
         Kind::Topics => match params.texts(name)? {
@@ -145,6 +251,12 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
             }
             number => number.map(Value::from),
         },
+        Kind::Count(least, most, complaint) => match integer(name, value)? {
+            Some(number) if !(least..=most).contains(&number) => {
+                return Err(Failure::model(name, complaint));
+            }
+            number => Some(number.into()),
+        },
         Kind::OneOf(values) => match text(name, value)? {
             Some(text) if !values.contains(&text.as_str()) => {
                 return Err(Failure::no_valid_value(name));
@@ -155,7 +267,13 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
             Some(number) if !values.contains(&number) => return Err(Failure::no_valid_value(name)),
             number => number.map(Value::from),
         },
-        Kind::Topics | Kind::CleanupPolicy | Kind::TwinOf(_) | Kind::Elsewhere => None,
+        Kind::Topics
+        | Kind::CleanupPolicy
+        | Kind::Claims(_)
+        | Kind::TwinOf(_)
+        | Kind::AliasOf(_)
+        | Kind::OppositeOf(_)
+        | Kind::Elsewhere => None,
     })
 }
 
@@ -165,6 +283,17 @@ fn bounded(name: &str, text: String, most: usize) -> Result<Value, Failure> {
         return Err(Failure::model(name, format!("is too long (maximum is {most} characters)")));
     }
     Ok(text.into())
+}
+
+/// What a token's subject consists of: at least the path of the project, which comes first.
+fn claims(name: &str, words: Vec<String>, known: &[&str]) -> Result<Value, Failure> {
+    if words.first().is_none_or(|first| first != "project_path") {
+        return Err(Failure::model(name, "must start with project_path"));
+    }
+    if !words.iter().all(|word| known.contains(&word.as_str())) {
+        return Err(Failure::no_valid_value(name));
+    }
+    Ok(words.into())
 }
 
 /// Topics are a set: sorted, each once.
@@ -243,9 +372,11 @@ fn scheduled(mut policy: Value, time: Timestamp) -> Value {
     policy
 }
 
-/// What is read back of the attributes at this tier.
-pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Shown {
+/// What is read back of the attributes that there are.
+pub(crate) fn shown(stored: &Map<String, Value>, edition: Edition, fork: bool) -> Shown {
     let value = |name: &str| stored.get(name).cloned().unwrap_or(Value::Null);
+    // What was stored before there was such an attribute has its preset.
+    let kept = |row: &Attribute| stored.get(row.name).cloned().unwrap_or_else(|| row.preset());
     let is_on = |name: &str| stored.get(name).is_some_and(|level| level != "disabled");
     let mut brief = Map::new();
     for key in ["description", "default_branch", "topics"] {
@@ -254,7 +385,7 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
     brief.insert("tag_list".to_owned(), value("topics"));
 
     let mut full = Map::new();
-    for row in ATTRIBUTES.iter().filter(|row| row.tier <= tier) {
+    for row in attributes::of(edition).filter(|row| row.is_shown_at(edition.release)) {
         let key = match row.reads {
             Reads::Same | Reads::Unlisted | Reads::Detail => row.name,
             Reads::As(key) => key,
@@ -262,8 +393,16 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
         };
         let here = match row.kind {
             Kind::TwinOf(target) => is_on(target).into(),
+            Kind::OppositeOf(target) => (value(target) != true).into(),
+            _ if row.name == RESTRICTED && edition.release >= ROLE_ALONE => {
+                (value(OVERRIDE_ROLE) != "developer").into()
+            }
             _ if row.name == "mr_default_target_self" && !fork => continue,
-            _ => value(row.name),
+            // From then on it depends on the groups above.
+            _ if row.name == "emails_disabled" && edition.release >= Release::new(16, 3) => {
+                continue;
+            }
+            _ => kept(row),
         };
         if !brief.contains_key(key) {
             full.insert(key.to_owned(), here);
@@ -290,7 +429,7 @@ pub(crate) fn shown(stored: &Map<String, Value>, tier: Tier, fork: bool) -> Show
 pub(crate) fn hide_unlisted(text: &mut Vec<u8>, start: usize) -> Result<(), serde_json::Error> {
     let mut object: Map<String, Value> = serde_json::from_slice(&text[start..])?;
     object.retain(|key, _| {
-        !ATTRIBUTES.iter().any(|row| row.reads == Reads::Unlisted && row.name == key)
+        !attributes::all().any(|row| row.reads == Reads::Unlisted && row.name == key)
     });
     text.truncate(start);
     serde_json::to_writer(text, &object)
@@ -307,16 +446,26 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
+    use crate::release::REFERENCE;
+    use crate::sandbox::Tier;
 
     fn anybody() -> Rights<'static> {
         static FAITHFUL: LazyLock<Profile> = LazyLock::new(Profile::default);
         Rights {
-            tier: Tier::Ultimate,
+            edition: Edition { tier: Tier::Ultimate, release: REFERENCE },
             administrator: true,
+            owner: true,
+            visibility: "private",
             fork: true,
             profile: &FAITHFUL,
             time: Timestamp::UNIX_EPOCH,
         }
+    }
+
+    /// The same where the service is of release 18.9.
+    fn later() -> Rights<'static> {
+        let edition = Edition { tier: Tier::Ultimate, release: Release::new(18, 9) };
+        Rights { edition, ..anybody() }
     }
 
     fn edited(body: &Value, rights: Rights<'_>) -> Result<Map<String, Value>, Failure> {
@@ -324,7 +473,7 @@ mod tests {
         params.add_json(body.to_string().as_bytes())?;
         let mut stored = presets(rights.time);
         apply(Route::Edit, &params, rights, &mut stored)?;
-        let shown = shown(&stored, rights.tier, rights.fork);
+        let shown = shown(&stored, rights.edition, rights.fork);
         let text = format!("{{{},{}}}", shown.brief, shown.full);
         Ok(serde_json::from_str(&text).expect("JSON"))
     }
@@ -335,6 +484,9 @@ mod tests {
             Kind::Flag => json!(row.preset() != json!(true)),
             Kind::Text(_) | Kind::Name(_) => json!("other"),
             Kind::Number(least, _, _) => json!(least.max(700)),
+            Kind::Count(least, ..) => json!(least),
+            Kind::Claims(_) => json!(["project_path", "ref"]),
+            Kind::AliasOf(_) | Kind::OppositeOf(_) => json!(false),
             Kind::OneOf(values) => {
                 let preset = row.preset();
                 json!(values.iter().find(|value| preset != **value))
@@ -348,14 +500,20 @@ mod tests {
 
     #[test]
     fn what_is_set_is_read_back() {
-        for row in ATTRIBUTES {
+        let releases = [anybody(), later()].into_iter();
+        let rows = releases
+            .flat_map(|rights| attributes::of(rights.edition).map(move |row| (row, rights)));
+        for (row, rights) in rows {
             let value = other(row);
-            if value.is_null() || !row.accepted_on(Route::Edit) {
+            // Of e-mails a later release shows what holds together with the groups above.
+            let is_elsewhere = row.name == "emails_disabled" && rights.edition.release > REFERENCE;
+            if value.is_null() || !row.accepted_on(Route::Edit) || is_elsewhere {
                 continue;
             }
-            let answer = edited(&json!({ row.name: value }), anybody()).expect(row.name);
-            let key = match row.reads {
-                Reads::As(key) => key,
+            let answer = edited(&json!({ row.name: value }), rights).expect(row.name);
+            let key = match (row.reads, row.name) {
+                (_, "public_jobs") => "public_jobs",
+                (Reads::As(key), _) => key,
                 _ => row.name,
             };
             match row.kind {
@@ -382,6 +540,53 @@ mod tests {
     }
 
     #[test]
+    fn old_names_follow_new_ones_and_the_new_ones_win() {
+        let (level, packages) = ("package_registry_access_level", "packages_enabled");
+        let (role, restricted) = (OVERRIDE_ROLE, RESTRICTED);
+        for (body, expected) in [
+            (json!({"public_builds": false}), json!({"public_jobs": false})),
+            (json!({"public_builds": true, "public_jobs": false}), json!({"public_jobs": false})),
+            (json!({"emails_disabled": true}), json!({"emails_enabled": false})),
+            (
+                json!({"emails_disabled": true, "emails_enabled": true}),
+                json!({"emails_enabled": true}),
+            ),
+            (json!({packages: false}), json!({level: "disabled", packages: false})),
+            (json!({packages: true}), json!({level: "private", packages: true})),
+            (json!({level: "disabled"}), json!({level: "disabled", packages: false})),
+            (json!({level: "public"}), json!({level: "public", packages: true})),
+            (json!({restricted: true}), json!({role: "maintainer", restricted: true})),
+            (json!({restricted: false}), json!({role: "developer", restricted: false})),
+            (json!({role: "owner"}), json!({role: "owner", restricted: true})),
+            (
+                json!({role: "developer", restricted: true}),
+                json!({role: "developer", restricted: false}),
+            ),
+        ] {
+            let answer = edited(&body, later()).expect("valid");
+            for (name, value) in expected.as_object().expect("an object") {
+                assert_eq!(answer[name], *value, "{body}");
+            }
+            let earlier = edited(&body, anybody()).expect("valid");
+            assert!(
+                ![level, role, "emails_enabled"].iter().any(|name| earlier.contains_key(*name))
+            );
+        }
+    }
+
+    #[test]
+    fn some_of_it_takes_an_owner() {
+        let maintainer = Rights { owner: false, ..later() };
+        let answer = edited(&json!({"emails_enabled": false}), maintainer).expect("accepted");
+        assert_eq!(answer["emails_enabled"], true);
+        for body in [json!({OVERRIDE_ROLE: "owner"}), json!({PIPELINES_REMOVED: null})] {
+            assert!(edited(&body, maintainer).is_err(), "{body}");
+            assert!(edited(&body, later()).is_ok(), "{body}");
+        }
+        assert!(edited(&json!({OVERRIDE_ROLE: "maintainer"}), maintainer).is_ok());
+    }
+
+    #[test]
     fn wrong_values_are_refused_in_the_words_of_the_service() {
         for (body, expected) in [
             (
@@ -405,7 +610,8 @@ mod tests {
 
     #[test]
     fn what_the_tier_or_the_role_does_not_cover_is_dropped() {
-        let free = Rights { tier: Tier::Free, ..anybody() };
+        let edition = Edition { tier: Tier::Free, ..anybody().edition };
+        let free = Rights { edition, ..anybody() };
         let answer =
             edited(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
         assert!(!answer.contains_key("mirror") && !answer.contains_key("approvals_before_merge"));

@@ -12,7 +12,7 @@ use super::access::{MAINTAINER, REPORTER};
 use super::answer::Failure;
 use super::attributes::Tier;
 use super::call::Call;
-use super::routes::{custom_attributes, shares};
+use super::routes::{custom_attributes, group_settings, shares};
 use super::settings;
 use super::store::holder::Holder;
 use super::store::namespace::Namespace;
@@ -142,6 +142,9 @@ pub(crate) fn full(
         permissions(call, user, project, object.object("permissions"))?;
     }
     object.prepared(&project.shown);
+    if call.is_from(16, 3) {
+        object.value("emails_disabled", are_emails_off(call, project)?)?;
+    }
     optional_members(call, project, &mut object)?;
     wanted_members(call, project, wanted, &mut object)?;
     object.close();
@@ -149,6 +152,18 @@ pub(crate) fn full(
         settings::hide_unlisted(text, start).map_err(|error| Failure::internal(&error))?;
     }
     Ok(())
+}
+
+/// Whether a project sends no e-mails: it says so itself, or a group above it does.
+fn are_emails_off(call: &Call<'_>, project: &Project) -> Result<bool, Failure> {
+    let own: Option<bool> = call
+        .db
+        .prepare_cached(
+            "SELECT json_extract(attributes, '$.emails_disabled') FROM projects WHERE id = ?1",
+        )?
+        .query_row([project.id], |row| row.get(0))?;
+    let above = || group_settings::is_set_above(call, &project.namespace, "emails_disabled", true);
+    Ok(own == Some(true) || above()?)
 }
 
 /// The members of the simple form.

@@ -14,6 +14,7 @@ use undrift::{
     },
     operation::{OPERATIONS, Operation},
     plan::Plan,
+    release::{REFERENCE, Release},
     sandbox::{AbsentDelete, AbsentPushRule, Profile},
 };
 
@@ -26,7 +27,7 @@ const APART: &[(&str, &str)] = &[
         "settings.default_branch",
         "it needs a repository; see `a_default_branch_is_set_with_the_readme`",
     ),
-    ("approvals.selective_code_owner_removals", "release 15.8 has it not"),
+    ("approvals.selective_code_owner_removals", "the sandbox has it in no release"),
     ("fork_of.fork_of", "it needs another project; see `sources`"),
     ("settings.file_template_project_id", "it needs a project of the group"),
     ("members.override", "only groups that follow a directory have it"),
@@ -39,11 +40,14 @@ const TOP_LEVEL: &[&str] = &[
     "prevent_forking_outside_group",
     "ip_restriction_ranges",
     "allowed_email_domains_list",
+    "enabled_git_access_protocol",
 ];
 
+/// A release that is later than what any field needs.
+const LATER: Release = Release::new(18, 9);
+
 /// Fields that never come back; they are sent and not compared.
-const NEVER_READ: &[&str] =
-    &["hooks.name", "hooks.previously", "hooks.token", "settings.import_url"];
+const NEVER_READ: &[&str] = &["hooks.previously", "hooks.token", "settings.import_url"];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
@@ -76,6 +80,14 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         ("settings", "import_url") => return json!({"env": "IMPORT_URL"}),
         ("settings", "repository_storage") => return "default".into(),
         ("settings", "mirror_user_id") => return 1.into(),
+        ("settings", "ci_id_token_sub_claim_components") => {
+            return pick(json!(["project_path", "ref"]), json!(["project_path"]));
+        }
+        ("settings", "ci_delete_pipelines_in_seconds") => {
+            return pick(86_400.into(), 604_800.into());
+        }
+        // What is hidden stays so.
+        ("variables", "masked_and_hidden") => return pick(false.into(), true.into()),
         // The real service takes 10 minutes to 1 month.
         ("settings", "build_timeout") => return pick(3600.into(), 7200.into()),
         ("hooks", "token") => return json!({"env": "HOOK_TOKEN"}),
@@ -164,27 +176,34 @@ impl Case {
 }
 
 /// A group or project for each field of each kind, named after both.
-fn cases(form: Form) -> Vec<Case> {
+fn cases(form: Form, release: Release) -> Vec<Case> {
     let mut cases = Vec::new();
     for section in sections() {
         for spec in section.table().specs() {
             let name = format!("{}.{}", section.section, spec.name);
+            let of_group = section.home.scope == Scope::Group;
+            let apart = APART.iter().any(|(apart, _)| *apart == name)
+                && !(of_group && name == "settings.default_branch");
             let identity = section.identity.contains(&spec.name.as_str()) && spec.name != "url";
             if identity
-                || APART.iter().any(|(apart, _)| *apart == name)
+                || apart
+                || spec.field.since.is_some_and(|since| since.is_late() && since > release)
+                || spec.field.until.is_some_and(|until| until <= release)
                 || (form == Form::Clear && !spec.field.nullable)
             {
                 continue;
             }
             let mut entry = base(section);
             entry[&spec.name] = sample(section, spec, form);
+            if of_group && name == "settings.allow_merge_on_skipped_pipeline" {
+                entry["only_allow_merge_if_pipeline_succeeds"] = true.into();
+            }
             let value = match section.shape {
                 Shape::List => json!([entry]),
                 Shape::Switch => entry[&spec.name].clone(),
                 Shape::Mapping | Shape::Container => entry,
             };
             let noun = section.home.scope.noun();
-            let of_group = section.home.scope == Scope::Group;
             let above = if of_group && TOP_LEVEL.contains(&&*spec.name) { "" } else { "acme/" };
             let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
             let mut document = project(&path, json!({"create": true, section.section: value}));
@@ -206,6 +225,7 @@ fn cases(form: Form) -> Vec<Case> {
 }
 
 async fn converges(profile: Profile, name: &str) {
+    let release = profile.release;
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
     let mut world = World::new(profile, seed).await;
@@ -217,7 +237,7 @@ async fn converges(profile: Profile, name: &str) {
     std::fs::write(world.root().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10])
         .unwrap();
     for form in [Form::Create, Form::Change, Form::Clear] {
-        let cases = cases(form);
+        let cases = cases(form, release);
         world.declare(&cases.iter().map(|case| case.document.clone()).collect::<Vec<_>>());
         let plan = world.converge(&format!("{name}, {form:?}")).await;
         sends_what_is_known(&world);
@@ -228,7 +248,10 @@ async fn converges(profile: Profile, name: &str) {
             let single = spec.schema["enum"].as_array().is_some_and(|options| options.len() < 2);
             // Of a picture the service only shows that there is one.
             let unseen = spec.name == "avatar" && form == Form::Change;
-            let same = matches!(&*spec.name, "repository_storage" | "mirror_user_id" | "rule_type")
+            // To clear it is `false` to later releases.
+            let is_false = spec.name == "emails_disabled" && form == Form::Clear;
+            let same = (is_false && release > REFERENCE)
+                || matches!(&*spec.name, "repository_storage" | "mirror_user_id" | "rule_type")
                 || single
                 || unseen;
             if form == Form::Create || (readable && !same && spec.field.read != Readback::IfPresent)
@@ -273,6 +296,15 @@ fn profiles() -> Vec<(&'static str, Profile)> {
         ("unknown extra keys", Profile { unknown_extra_keys: true, ..faithful() }),
         ("nullable keys missing", Profile { drop_null_keys: true, ..faithful() }),
         ("topics in another order", Profile { shuffle_topics: true, ..faithful() }),
+        ("release 18.9", faithful().at(LATER)),
+        (
+            "release 18.9, nullable keys missing, flags reset",
+            Profile {
+                drop_null_keys: true,
+                put_resets_omitted_flags: true,
+                ..faithful().at(LATER)
+            },
+        ),
         ("bots among the members", Profile { bots_among_members: true, ..faithful() }),
         (
             "all of it",
@@ -307,6 +339,15 @@ fn every_field_of_every_kind_converges_in_every_form() {
             });
         }
     });
+}
+
+/// The later of the releases that are tried has every field, and lacks what is gone.
+#[test]
+fn every_field_is_tried_in_some_release() {
+    let specs = || sections().flat_map(|section| section.table().specs());
+    assert!(specs().all(|spec| spec.field.since.is_none_or(|since| since <= LATER)));
+    assert!(specs().any(|spec| spec.field.since > Some(REFERENCE)));
+    assert!(specs().any(|spec| spec.field.until.is_some_and(|until| until <= LATER)));
 }
 
 #[test]

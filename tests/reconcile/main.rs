@@ -14,5 +14,6 @@ mod life;
 mod moves;
 mod observe;
 mod random;
+mod releases;
 mod sources;
 mod world;

@@ -146,6 +146,7 @@ impl World {
         let mut settings = Settings {
             caller: observer.caller().clone(),
             secrets,
+            release: None,
             created: desired.created(),
             moves: Arc::clone(&desired.moves),
             resend: Vec::new(),

@@ -25,6 +25,7 @@ mod paging;
 mod projects;
 mod protected_branches;
 mod protected_tags;
+mod releases;
 mod robustness;
 mod running;
 mod shares;

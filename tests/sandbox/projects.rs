@@ -483,7 +483,7 @@ async fn what_the_list_of_the_reference_leaves_out_is_shown_too() {
     world
         .check(vec![(
             fact("project-unlisted"),
-            "mia",
+            "olive",
             "PUT",
             SHOP,
             json!({"monitor_access_level": "private", "emails_disabled": true}),

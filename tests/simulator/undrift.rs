@@ -98,6 +98,7 @@ async fn all(
     let settings = Settings {
         caller: observer.caller().clone(),
         secrets: Arc::clone(&secrets),
+        release: None,
         created: prepared.desired.created(),
         moves: Arc::clone(&prepared.desired.moves),
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),

@@ -295,7 +295,7 @@ fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
         ),
         (
             list("min_access_level=35"),
-            "`min_access_level` is a level, `no_access`, `minimal_access`, `guest`, `reporter`, `developer`, `maintainer` or `owner`, not `35`",
+            "`min_access_level` is a level, `no_access`, `minimal_access`, `guest`, `planner`, `reporter`, `developer`, `maintainer` or `owner`, not `35`",
         ),
         (
             built(MEMBER_UPDATE, &["id=7", "user_id=9", "access_level=5", "expires_at=2024-02-30"]),

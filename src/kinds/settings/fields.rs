@@ -49,7 +49,7 @@ pub struct ProjectSettings {
     pub allow_merge_on_skipped_pipeline: Option<bool>,
     /// Whether merging waits for every external status check. The service hides this behind a
     /// feature flag.
-    #[schemars(transform = FIELD.ultimate().since("15.5"))]
+    #[schemars(transform = FIELD.ultimate().since(15, 5))]
     pub only_allow_merge_if_all_status_checks_passed: Option<bool>,
     /// Whether merging waits until every discussion is resolved.
     pub only_allow_merge_if_all_discussions_are_resolved: Option<bool>,
@@ -62,12 +62,12 @@ pub struct ProjectSettings {
     pub merge_method: Option<MergeMethod>,
     /// The text of merge commits; placeholders such as `%{title}` are filled in.
     #[schemars(
-        transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since("14.5").nullable(),
+        transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(14, 5).nullable(),
         example = &"%{title} (%{reference})"
     )]
     pub merge_commit_template: Option<String>,
     /// The text of squash commits; placeholders such as `%{title}` are filled in.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since("14.6").nullable(), example = &"%{title}")]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(14, 6).nullable(), example = &"%{title}")]
     pub squash_commit_template: Option<String>,
     /// Whether the commits of a merge request are squashed into one.
     pub squash_option: Option<SquashOption>,
@@ -77,7 +77,7 @@ pub struct ProjectSettings {
     pub suggestion_commit_message: Option<String>,
     /// The name of branches that are created from issues; placeholders such as `%{id}` are filled
     /// in.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since("15.6").nullable(), example = &"%{id}-%{title}")]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(15, 6).nullable(), example = &"%{id}-%{title}")]
     pub issue_branch_template: Option<String>,
     /// Whether pipelines run on the result of a merge instead of on the branch.
     #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreateAndEdit).read_if_present())]
@@ -85,6 +85,9 @@ pub struct ProjectSettings {
     /// Whether merge requests queue up so that each is tested on top of those before it.
     #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreateAndEdit).read_if_present())]
     pub merge_trains_enabled: Option<bool>,
+    /// Whether only what names an issue of Jira is merged.
+    #[schemars(transform = FIELD.ultimate().since(16, 7))]
+    pub prevent_merge_without_jira_issue: Option<bool>,
     /// Whether new merge requests are set to delete their branch once they are merged.
     pub remove_source_branch_after_merge: Option<bool>,
     /// Whether a push resolves the discussions about the lines that it changes.
@@ -120,9 +123,12 @@ pub struct ProjectSettings {
     /// Whether a deployment job that is older than the latest deployment is refused.
     #[schemars(transform = FIELD.on_edit())]
     pub ci_forward_deployment_enabled: Option<bool>,
+    /// Whether a deployment job may be run again although the latest deployment is newer.
+    #[schemars(transform = FIELD.on_edit().since(16, 9))]
+    pub ci_forward_deployment_rollback_allowed: Option<bool>,
     /// Whether members may run pipelines in this project for merge requests that come from forks.
     /// Such pipelines see its variables.
-    #[schemars(transform = FIELD.on_edit().since("15.3"))]
+    #[schemars(transform = FIELD.on_edit().since(15, 3))]
     pub ci_allow_fork_pipelines_to_run_in_parent_project: Option<bool>,
     /// Whether protected branches have caches of their own.
     #[schemars(transform = FIELD.on_edit())]
@@ -130,14 +136,47 @@ pub struct ProjectSettings {
     /// Whether the artifacts of the latest successful pipeline are kept past their expiry.
     #[schemars(transform = FIELD.on_edit())]
     pub keep_latest_artifact: Option<bool>,
+    /// After how many seconds pipelines are removed. `null` is never. Owners only.
+    #[schemars(transform = FIELD.on_edit().nullable().since(17, 11), range(min = 86_400), example = &2_592_000)]
+    pub ci_delete_pipelines_in_seconds: Option<u64>,
+    /// What the subject of ID tokens consists of, in this order; `project_path` comes first.
+    #[schemars(transform = FIELD.on_edit().since(17, 10), length(min = 1), example = &["project_path", "ref_type", "ref"])]
+    pub ci_id_token_sub_claim_components: Option<Vec<String>>,
+    /// From which level on somebody may pass variables to a pipeline that they start. Only owners may
+    /// choose, or leave, `owner`. Releases 17.1 to 17.6 heed it only beside
+    /// `restrict_user_defined_variables`.
+    #[schemars(transform = FIELD.on_edit().since(17, 7))]
+    pub ci_pipeline_variables_minimum_override_role: Option<OverrideRole>,
+    /// Whether the token of a job may push to the repository.
+    #[schemars(transform = FIELD.on_edit().since(17, 2))]
+    pub ci_push_repository_for_job_token_allowed: Option<bool>,
+    /// From which level on somebody may cancel pipelines and jobs.
+    #[schemars(transform = FIELD.premium().on_edit().since(16, 8))]
+    pub ci_restrict_pipeline_cancellation_role: Option<CancellationRole>,
+    /// Whether pipelines that others trigger may approve deployments.
+    #[schemars(transform = FIELD.premium().on_edit().since(17, 0))]
+    pub allow_pipeline_trigger_approve_deployment: Option<bool>,
+    /// The largest size of the artifacts of a job, in megabytes. `null` leaves it to the group.
+    #[schemars(transform = FIELD.on_edit().administrators().nullable().since(17, 9), range(min = 1))]
+    pub max_artifacts_size: Option<u32>,
+    /// In which order jobs of one resource group run.
+    #[schemars(transform = FIELD.since(18, 4))]
+    pub resource_group_default_process_mode: Option<ProcessMode>,
     /// Whether people who are not members may see pipelines and jobs.
-    #[schemars(transform = FIELD.read_as("public_jobs"))]
+    #[schemars(transform = FIELD.since(16, 5))]
+    pub public_jobs: Option<bool>,
+    /// The old name of `public_jobs`.
+    #[schemars(transform = FIELD.read_as("public_jobs").use_instead("public_jobs"))]
     pub public_builds: Option<bool>,
-    /// Whether only maintainers may pass variables to a pipeline that they start.
-    #[schemars(transform = FIELD.on_edit())]
+    /// Whether only maintainers may pass variables to a pipeline that they start. From release 17.7
+    /// on the old form of `ci_pipeline_variables_minimum_override_role`: `false` is `developer`.
+    #[schemars(transform = FIELD.on_edit().use_instead("ci_pipeline_variables_minimum_override_role"))]
     pub restrict_user_defined_variables: Option<bool>,
     /// Whether the runners of the whole installation take jobs of this project.
     pub shared_runners_enabled: Option<bool>,
+    /// Whether the runners of the group take jobs of this project.
+    #[schemars(transform = FIELD.since(15, 9))]
+    pub group_runners_enabled: Option<bool>,
     /// How old images are removed from the container registry. Only the keys that are written are
     /// managed.
     #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreateAndEdit).send_as("container_expiration_policy_attributes"))]
@@ -176,18 +215,28 @@ pub struct ProjectSettings {
     /// Who can see monitoring.
     #[schemars(transform = FIELD.read_if_present())]
     pub monitor_access_level: Option<AccessLevel>,
+    /// Who can see machine learning experiments.
+    #[schemars(transform = FIELD.since(16, 7))]
+    pub model_experiments_access_level: Option<AccessLevel>,
+    /// Who can see the registry of machine learning models.
+    #[schemars(transform = FIELD.since(16, 7))]
+    pub model_registry_access_level: Option<AccessLevel>,
+    /// Who can use the package registry.
+    // A create may leave it on in spite of `disabled`.
+    #[schemars(transform = FIELD.on_edit().since(18, 4))]
+    pub package_registry_access_level: Option<PublicAccessLevel>,
     /// Who can see what is now divided into releases, environments, feature flags, infrastructure
     /// and monitoring. Deprecated in release 15.8: use their levels instead.
     #[deprecated]
-    #[schemars(transform = FIELD.read_if_present())]
+    #[schemars(transform = FIELD.read_if_present().until(16, 0))]
     pub operations_access_level: Option<AccessLevel>,
     /// Who can see the published pages.
-    pub pages_access_level: Option<PagesAccessLevel>,
+    pub pages_access_level: Option<PublicAccessLevel>,
     /// Who can use requirements. Unlike pages they cannot be `public`.
     // The reference contradicts itself on `public`; what both of its descriptions allow is safe.
     pub requirements_access_level: Option<AccessLevel>,
     /// Who can use the pages about security and compliance.
-    #[schemars(transform = FIELD.since("14.9"))]
+    #[schemars(transform = FIELD.since(14, 9))]
     pub security_and_compliance_access_level: Option<AccessLevel>,
 
     /// The old form of `container_registry_access_level`: `true` is `private` or `enabled`.
@@ -209,8 +258,11 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.use_instead("wiki_access_level"))]
     pub wiki_enabled: Option<bool>,
 
-    /// Whether the project sends no notifications by e-mail.
-    #[schemars(transform = FIELD.read_if_present())]
+    /// Whether the project sends notifications by e-mail. Owners only.
+    #[schemars(transform = FIELD.since(16, 3))]
+    pub emails_enabled: Option<bool>,
+    /// The old form of `emails_enabled`, and the opposite.
+    #[schemars(transform = FIELD.read_if_present().use_opposite("emails_enabled"))]
     pub emails_disabled: Option<bool>,
     /// Whether uploaded files are shown only to people who may see the project.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit))]
@@ -220,10 +272,19 @@ pub struct ProjectSettings {
     pub external_authorization_classification_label: Option<String>,
     /// Whether large files are stored outside the repository (Git LFS).
     pub lfs_enabled: Option<bool>,
-    /// Whether the package registry is on.
+    /// Whether the package registry is on. From release 18.4 on the old form of
+    /// `package_registry_access_level`: `true` follows the visibility.
+    #[schemars(transform = FIELD.use_instead("package_registry_access_level"))]
     pub packages_enabled: Option<bool>,
     /// Whether users may ask to become members.
     pub request_access_enabled: Option<bool>,
+    /// Whether e-mails about pushes and merge requests show what changed. It is shown from release
+    /// 18.4 on, together with what the group says.
+    #[schemars(transform = FIELD.read_if_present().since(16, 3))]
+    pub show_diff_preview_in_email: Option<bool>,
+    /// Whether characters that may hide something in source code are marked.
+    #[schemars(transform = FIELD.since(16, 3))]
+    pub warn_about_potentially_unwanted_characters: Option<bool>,
     /// Whether e-mails to the project's service desk become issues.
     #[schemars(transform = FIELD.on_edit())]
     pub service_desk_enabled: Option<bool>,
@@ -248,10 +309,10 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.premium().on_edit())]
     pub only_mirror_protected_branches: Option<bool>,
     /// What a new issue's description starts with, in Markdown.
-    #[schemars(transform = FIELD.premium().on_edit().since("13.10").nullable())]
+    #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable())]
     pub issues_template: Option<String>,
     /// What a new merge request's description starts with, in Markdown.
-    #[schemars(transform = FIELD.premium().on_edit().since("13.10").nullable())]
+    #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable())]
     pub merge_requests_template: Option<String>,
 }
 
@@ -264,6 +325,9 @@ pub struct Create {
     /// another source of contents.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only())]
     pub initialize_with_readme: Option<bool>,
+    /// The format of the repository's objects.
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().since(16, 9))]
+    pub repository_object_format: Option<ObjectFormat>,
     /// The template to start from: a built-in one or, with `use_custom_template`, one of the
     /// installation or of a group.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only(), length(min = 1), example = &"rails")]
@@ -371,10 +435,10 @@ pub enum AccessLevel {
     Enabled,
 }
 
-/// Who can see the published pages.
+/// Who can use something that may be open to everybody.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
-pub enum PagesAccessLevel {
+pub enum PublicAccessLevel {
     /// Nobody: they are off.
     Disabled,
     /// Members only.
@@ -441,4 +505,54 @@ pub enum GitStrategy {
     Fetch,
     /// They clone it each time.
     Clone,
+}
+
+/// From which level on somebody may pass variables to pipelines.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum OverrideRole {
+    /// Owners.
+    Owner,
+    /// Maintainers.
+    Maintainer,
+    /// Developers.
+    Developer,
+    /// Nobody.
+    NoOneAllowed,
+}
+
+/// From which level on somebody may cancel pipelines.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum CancellationRole {
+    /// Developers.
+    Developer,
+    /// Maintainers.
+    Maintainer,
+    /// Nobody.
+    NoOne,
+}
+
+/// In which order jobs of one resource group run.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum ProcessMode {
+    /// In any.
+    Unordered,
+    /// The oldest first.
+    OldestFirst,
+    /// The newest first.
+    NewestFirst,
+    /// The newest of those that are ready first.
+    NewestReadyFirst,
+}
+
+/// The format of a repository's objects.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum ObjectFormat {
+    /// The one that every Git reads.
+    Sha1,
+    /// The one with longer names.
+    Sha256,
 }

@@ -32,6 +32,9 @@ pub struct GroupSettings {
     pub project_creation_level: Option<ProjectCreation>,
     /// From which level on members may create subgroups.
     pub subgroup_creation_level: Option<SubgroupCreation>,
+    /// The first branch of new projects. `null` is what the installation says.
+    #[schemars(transform = FIELD.nullable().since(16, 11), length(max = 255), example = &"main")]
+    pub default_branch: Option<String>,
     /// How the default branch of a new project is protected: 0 not at all, 1 partly, 2 fully, 3
     /// against pushes, 4 fully after the first push. Who owns a group may set it only if the
     /// installation allows that.
@@ -39,11 +42,24 @@ pub struct GroupSettings {
     pub default_branch_protection: Option<u8>,
     /// Whether users may ask for access.
     pub request_access_enabled: Option<bool>,
+    /// By which protocols Git reaches the repositories of the group. Of top-level groups only.
+    #[schemars(transform = FIELD.read_if_present().since(16, 9))]
+    pub enabled_git_access_protocol: Option<GitProtocol>,
+    /// Whether merging waits for a successful pipeline in every project of the group.
+    #[schemars(transform = FIELD.premium().on_edit().since(18, 7))]
+    pub only_allow_merge_if_pipeline_succeeds: Option<bool>,
+    /// Whether a skipped pipeline counts as a successful one. Only together with
+    /// `only_allow_merge_if_pipeline_succeeds`.
+    #[schemars(transform = FIELD.premium().on_edit().since(18, 7))]
+    pub allow_merge_on_skipped_pipeline: Option<bool>,
+    /// Whether merging waits until every discussion is resolved in every project of the group.
+    #[schemars(transform = FIELD.premium().on_edit().since(18, 7))]
+    pub only_allow_merge_if_all_discussions_are_resolved: Option<bool>,
     /// Whether the projects of this group can no longer be shared with other groups.
     pub share_with_group_lock: Option<bool>,
     /// Whether the groups that this one and those below it may be shared with are below it too. Of
     /// top-level groups only.
-    #[schemars(transform = FIELD.on_edit().read_if_present().since("14.1"))]
+    #[schemars(transform = FIELD.on_edit().read_if_present().since(14, 1))]
     pub prevent_sharing_groups_outside_hierarchy: Option<bool>,
     /// Whether members of the projects of this group all come from the group.
     #[schemars(transform = FIELD.premium())]
@@ -58,11 +74,11 @@ pub struct GroupSettings {
     pub two_factor_grace_period: Option<u32>,
     /// The addresses from which the group can be reached, with commas in between: addresses, or
     /// ranges such as `192.0.2.0/24`. Empty: all. Of top-level groups only.
-    #[schemars(transform = FIELD.premium().on_edit().since("15.4").nullable(), example = &"192.0.2.0/24,198.51.100.7")]
+    #[schemars(transform = FIELD.premium().on_edit().since(15, 4).nullable(), example = &"192.0.2.0/24,198.51.100.7")]
     pub ip_restriction_ranges: Option<String>,
     /// The domains that members' e-mail addresses have to be of, with commas in between. Empty: any.
     /// Of top-level groups only.
-    #[schemars(transform = FIELD.premium().on_edit().read_if_present().since("17.4").nullable(), example = &"example.com")]
+    #[schemars(transform = FIELD.premium().on_edit().read_if_present().since(17, 4).nullable(), example = &"example.com")]
     pub allowed_email_domains_list: Option<String>,
 
     /// Whether projects of the group without a pipeline file are built and deployed automatically.
@@ -71,14 +87,28 @@ pub struct GroupSettings {
     pub auto_devops_enabled: Option<bool>,
     /// Whether projects may keep large files. The service shows what holds in the end.
     pub lfs_enabled: Option<bool>,
-    /// Whether nobody is sent e-mails about the group. `null` leaves it to the group above.
-    #[schemars(transform = FIELD.nullable())]
+    /// Whether members are sent e-mails about the group. Owners only.
+    #[schemars(transform = FIELD.since(16, 6))]
+    pub emails_enabled: Option<bool>,
+    /// The old form of `emails_enabled`, and the opposite. `null` leaves it to the group above.
+    #[schemars(transform = FIELD.nullable().use_opposite("emails_enabled"))]
     pub emails_disabled: Option<bool>,
     /// Whether the group as a whole cannot be mentioned.
     #[schemars(transform = FIELD.nullable())]
     pub mentions_disabled: Option<bool>,
+    /// Whether e-mails about pushes and merge requests show what changed. The service shows what
+    /// holds together with the groups above. Owners only.
+    #[schemars(transform = FIELD.since(18, 4))]
+    pub show_diff_preview_in_email: Option<bool>,
+    /// Whether the service limits how much time the formulas of a page may take. Owners only.
+    #[schemars(transform = FIELD.on_edit().since(16, 9))]
+    pub math_rendering_limits_enabled: Option<bool>,
+    /// Whether nothing below the group may say otherwise about `math_rendering_limits_enabled`. Owners
+    /// only.
+    #[schemars(transform = FIELD.on_edit().since(16, 9))]
+    pub lock_math_rendering_limits_enabled: Option<bool>,
     /// Whether the group has a wiki.
-    #[schemars(transform = FIELD.premium().read_if_present().since("15.10"))]
+    #[schemars(transform = FIELD.premium().read_if_present().since(15, 10))]
     pub wiki_access_level: Option<WikiAccess>,
     /// Whether runners of the whole installation take jobs of the group, and whether subgroups and
     /// projects may say otherwise. A change is carried to everything below at once. The service
@@ -147,4 +177,16 @@ pub enum SharedRunners {
     DisabledAndUnoverridable,
     /// The old name of `disabled_and_overridable`.
     DisabledWithOverride,
+}
+
+/// By which protocols Git reaches repositories.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum GitProtocol {
+    /// Both.
+    All,
+    /// SSH.
+    Ssh,
+    /// HTTP(S).
+    Http,
 }

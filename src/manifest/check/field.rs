@@ -23,10 +23,11 @@ impl Check<'_> {
             let Some(spec) = of.table().get(name) else { continue };
             let field = &field;
             self.tier(of, spec, field);
+            self.release(of, spec, field);
             let modern = spec.field.replaced_by.as_deref();
             match modern.and_then(|modern| Some((modern, fields.get(modern)?))) {
                 Some((modern, twin)) => self.both_spellings(spec, field, modern, &twin),
-                None => self.deprecated(spec, field),
+                None => self.deprecated(of, spec, field),
             }
             self.reference(spec, field);
             self.dollar(spec, field);
@@ -53,6 +54,16 @@ impl Check<'_> {
         fault.help(format!("leave it out, or correct `service.tier` in {}", config::FILE));
     }
 
+    /// A field must exist in the release that the service is said to have.
+    fn release(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
+        let Some(release) = self.context.release else { return };
+        if let Some(unfit) = of.table().unfit(spec, &field.value, release) {
+            let message = format!("{}; `service.release` is `{release}`", unfit.message);
+            let fault = self.faults.error("release", message, Spot::key(&field.origin));
+            fault.help(format!("{}, or correct `service.release` in {}", unfit.help, config::FILE));
+        }
+    }
+
     /// Two spellings of one thing must not stand beside each other.
     fn both_spellings(
         &mut self,
@@ -68,8 +79,24 @@ impl Check<'_> {
             .help(format!("leave out `{name}`, the deprecated one"));
     }
 
-    /// Warns of a deprecated field, and of those within its value.
-    fn deprecated(&mut self, spec: &Spec, field: &Sourced<Value>) {
+    /// Warns of a deprecated field, and of those within its value. What replaces it must be there.
+    fn deprecated(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
+        let modern = spec.field.replaced_by.as_deref().and_then(|name| of.table().get(name));
+        let since = modern.and_then(|modern| modern.field.since).filter(|since| since.is_late());
+        if let (Some(modern), Some(since)) = (modern, since) {
+            if self.context.release.is_none_or(|release| release >= since) {
+                let message = format!("`{}` is deprecated from release {since} on", spec.name);
+                let warning = self.faults.warning("deprecated", message, Spot::key(&field.origin));
+                let older = match self.context.release {
+                    Some(_) => String::new(),
+                    None => {
+                        format!("; for an older service, set `service.release` in {}", config::FILE)
+                    }
+                };
+                warning.help(format!("{}{older}", spec.field.instead(&modern.name)));
+            }
+            return;
+        }
         let mut found = Vec::new();
         deprecated_in(&spec.name, &spec.schema, field.value.plain(), &mut Vec::new(), &mut found);
         for (name, modern, inner) in found {

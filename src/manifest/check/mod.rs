@@ -22,6 +22,7 @@ use crate::{
     kind::{self, Fault, Shape},
     kinds,
     origin::{Layer, Sourced},
+    release::Release,
     secret::Secrets,
 };
 
@@ -40,6 +41,8 @@ pub(super) struct Context {
     pub(super) tier: Option<Tier>,
     /// The groups and projects that may be declared; all of them if nothing is said.
     pub(super) manages: Option<Vec<Managed>>,
+    /// Its release, if `undrift.yaml` says it.
+    pub(super) release: Option<Release>,
     pub(super) today: Date,
     /// The files of the root.
     pub(super) files: Secrets,

@@ -17,7 +17,7 @@ use crate::{
         self,
         words::{self, Meant},
     },
-    manifest::schema::{PLANNED_CONFIG, PLANNED_FIELD, PLANNED_KEYS},
+    manifest::schema::{PLANNED_FIELD, PLANNED_KEYS},
     text::{alternatives, is_name, nearest},
     value::Json,
     yaml::{Data, Node},
@@ -146,7 +146,7 @@ impl Located<'_> {
     fn meant(&self, name: &str) -> Option<Meant> {
         let is_config = self.root["properties"].get("kind").is_none();
         let is_planned = match self.depth {
-            _ if is_config => PLANNED_CONFIG.contains(&(self.section.as_str(), name)),
+            _ if is_config => false,
             // What one scope has, the other may get.
             0 => {
                 let is_section = |section: Section| section.section == name;

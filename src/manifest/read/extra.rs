@@ -211,7 +211,7 @@ mod tests {
             help("settings", "container_expiration_policy_attributes"),
             "write `container_expiration_policy` directly in `settings`"
         );
-        assert_eq!(help("settings", "public_jobs"), "write `public_builds` directly in `settings`");
+        assert_eq!(help("settings", "avatar_url"), "write `avatar` directly in `settings`");
         assert_eq!(help("members", "username"), "write `user` directly in `members`");
         assert_eq!(help("settings", "visibility_level"), "write `visibility` in `settings`");
     }

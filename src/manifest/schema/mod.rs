@@ -24,7 +24,7 @@ mod layers;
 mod planned;
 
 pub(super) use acknowledge::Acknowledge;
-pub(super) use planned::{PLANNED_CONFIG, PLANNED_FIELD, PLANNED_KEYS};
+pub(super) use planned::{PLANNED_FIELD, PLANNED_KEYS};
 
 use container::Use;
 

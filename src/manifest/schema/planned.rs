@@ -24,6 +24,3 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 18] = [
 
 /// The key of any section that is to come.
 pub(in crate::manifest) const PLANNED_FIELD: &str = "inherit";
-
-/// The keys of `undrift.yaml` that are to come, each with the part that it belongs to.
-pub(in crate::manifest) const PLANNED_CONFIG: [(&str, &str); 1] = [("service", "release")];

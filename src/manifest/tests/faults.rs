@@ -24,6 +24,74 @@ fn a_fault_hides_no_other() {
     assert_eq!(found, expected);
 }
 
+/// The code and the message of every diagnostic about `text`, with `service` in `undrift.yaml`.
+fn said(service: &str, text: &str) -> Vec<String> {
+    let config = format!("version: 1\nservice: {{{service}}}\n");
+    let text = format!("kind: Project\npath: a/b\n{text}");
+    let found = load_files(&[("undrift.yaml", &config), ("a.yaml", &text)]).diagnostics;
+    let found = found.sorted().into_iter();
+    found
+        .map(|d| format!("{}: {}; {}", d.code, d.message, d.help.clone().unwrap_or_default()))
+        .collect()
+}
+
+#[test]
+fn a_field_must_be_in_the_release_of_the_service_if_that_is_given() {
+    let of = |release: &str| format!("release: '{release}'");
+    let variable = "variables: [{key: A, value: b, description: c}]\n";
+    let too_old = "release: `description` needs release 16.2 or later; `service.release` is `15.8`; \
+                   leave it out, or correct `service.release` in undrift.yaml";
+    assert_eq!(said(&of("15.8"), variable), [too_old]);
+    assert_eq!(said(&of("16.1.9-ee"), variable).len(), 1);
+    for service in ["", &of("16.2"), &of("18.2.0-pre")] {
+        assert_eq!(said(service, variable), [""; 0], "{service}");
+    }
+    let planner =
+        "members: [{user: a, access_level: Planner}]\nshares: [{group: g, group_access: 15}]\n";
+    let found = said(&of("17.6"), planner);
+    assert!(
+        found.len() == 2 && found.iter().all(|f| f.contains("`planner` needs release 17.7")),
+        "{found:?}"
+    );
+    assert_eq!(said(&of("17.7"), planner), [""; 0]);
+    let gone = "settings: {operations_access_level: enabled}\n";
+    assert!(
+        said(&of("16.0"), gone)[0]
+            .starts_with("release: `operations_access_level` is gone from release 16.0 on")
+    );
+    assert!(said(&of("15.11"), gone)[0].starts_with("deprecated"));
+    // What a service is too old to keep is for manifests alone.
+    let hook = "hooks: [{name: ci, url: 'https://h'}]\n";
+    assert_eq!(said(&of("15.8"), hook), [""; 0]);
+}
+
+#[test]
+fn an_old_spelling_is_right_until_the_service_has_the_new_one() {
+    let (old, new) = ("settings: {emails_disabled: true}\n", "settings: {emails_enabled: true}\n");
+    assert_eq!(said("release: '15.8'", old), [""; 0]);
+    assert_eq!(
+        said("release: '16.3'", old),
+        [
+            "deprecated: `emails_disabled` is deprecated from release 16.3 on; use `emails_enabled` with the opposite value"
+        ]
+    );
+    assert!(
+        said("", old)[0].ends_with("; for an older service, set `service.release` in undrift.yaml")
+    );
+    assert_eq!(
+        said("release: '15.8'", new),
+        ["release: `emails_enabled` needs release 16.3 or later; `service.release` is `15.8`; \
+          use `emails_disabled` with the opposite value, or correct `service.release` in undrift.yaml"]
+    );
+    let both = "settings: {emails_disabled: true, emails_enabled: false}\n";
+    assert!(said("", both)[0].starts_with("both-spellings"));
+    let number = faults(&[
+        ("undrift.yaml", "version: 1\nservice: {release: 16.10}\n"),
+        ("a.yaml", "kind: Project\npath: a/b\n"),
+    ]);
+    assert_eq!(number, [("quote", 2)], "16.10 is another number than 16.1");
+}
+
 #[test]
 fn several_errors_at_one_place_are_told_once() {
     assert_eq!(
@@ -120,6 +188,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
     let context = Context {
         manages: None,
         tier: None,
+        release: None,
         today: jiff::civil::date(2030, 1, 1),
         files: Secrets::new(folder.path(), []),
     };

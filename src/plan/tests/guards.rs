@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     desired::testing, diff::Context, field::Scope, kind::Names, live::Inherited, plan::guard,
+    release::Known,
 };
 
 #[test]
@@ -138,6 +139,7 @@ fn weaker_protection_is_refused() {
         personal_owner: None,
         names: &Names::default(),
         inherited: None,
+        release: Known::NotAsked,
         secrets: &settings.secrets,
         resend: &[],
     };

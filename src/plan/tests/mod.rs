@@ -36,6 +36,7 @@ pub(super) fn settings(secrets: &[(&str, &str)]) -> Settings {
         ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
     found.resolve(&references);
     Settings {
+        release: None,
         created: Created::default(),
         moves: Arc::default(),
         caller: caller(),

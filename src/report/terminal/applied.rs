@@ -118,8 +118,9 @@ fn helps(canvas: &mut Canvas, applied: &Applied) {
         | MismatchReason::ChangedMeanwhile
         | MismatchReason::NotPlanned => None,
     });
-    let helps: BTreeSet<_> =
-        of_steps.chain(unread).filter_map(|cause| cause.help.as_deref()).collect();
+    let causes = of_steps.chain(unread).filter_map(|cause| cause.help.as_deref());
+    let mismatches = applied.mismatches.iter().filter_map(|mismatch| mismatch.help.as_deref());
+    let helps: BTreeSet<_> = causes.chain(mismatches).collect();
     if !helps.is_empty() {
         canvas.gap();
     }

@@ -23,6 +23,7 @@ use crate::{
     manifest,
     origin::{Layer, Origin},
     plan::{self, Limits},
+    release::{self, Known},
     secret::Secrets,
     text::is_unsafe,
     value::Json,
@@ -93,11 +94,13 @@ fn live(project: &Container, sections: &Json) -> Live {
 
 fn missing(project: &Container) -> Live {
     let namespace = Some(Namespace { id: Id::Known(2), owner: NamespaceOwner::Group });
-    Live::of(Presence::Missing(Target { namespace, ..target(project) }), Duration::ZERO)
+    let missing = Presence::Missing(Target { namespace, ..target(project) });
+    Live { release: Known::Is(release::REFERENCE), ..Live::of(missing, Duration::ZERO) }
 }
 
 fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
     let settings = plan::Settings {
+        release: None,
         created: Created::default(),
         moves: Arc::default(),
         caller: Caller { id: 7, username: "alice".into(), administrator: false },
@@ -284,9 +287,14 @@ pub(in crate::report) fn applied_somehow() -> Applied {
         address: address.section("settings"),
         fields: fields.iter().map(|field| (*field).to_owned()).collect(),
         reason,
+        help: None,
     };
+    let late = Some("`emails_enabled` needs release 16.3 of the service or later".to_owned());
     let mismatches = vec![
-        mismatch(&["topics"], MismatchReason::NotSaved),
+        Mismatch {
+            help: late,
+            ..mismatch(&["emails_enabled", "topics"], MismatchReason::NotSaved)
+        },
         mismatch(&["visibility"], MismatchReason::ChangedMeanwhile),
         mismatch(&[], MismatchReason::Unreadable("answered 500".into())),
     ];

@@ -150,6 +150,6 @@ fn set_upstream(call: &Call<'_>, project: &Project, upstream: Option<i64>) -> Re
     // What is shown of the attributes depends on whether the project is a fork.
     let mut changed = project.clone();
     changed.forked_from_id = upstream;
-    changed.save_attributes(call.db, &attributes, call.tier(), call.now())?;
+    changed.save_attributes(call.db, &attributes, call.edition(), call.now())?;
     Ok(())
 }

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
+use super::super::access::{DEVELOPER, MAINTAINER, OWNER, ids};
 use super::super::answer::Failure;
 use super::super::attributes::{Route as Accepts, Tier};
 use super::super::call::Call;
@@ -24,6 +25,13 @@ const RUNNERS: &str = "shared_runners_setting";
 const OF_HIERARCHIES: [&str; 2] =
     ["prevent_sharing_groups_outside_hierarchy", "prevent_forking_outside_group"];
 
+/// Settings of later releases that show what holds together with the groups above.
+const NO_EMAILS: &str = "emails_disabled";
+const DIFFS: &str = "show_diff_preview_in_email";
+/// Settings that only the group at the top shows.
+const OF_TOPS: [&str; 3] =
+    [OF_HIERARCHIES[0], "enabled_git_access_protocol", "allowed_email_domains_list"];
+
 /// Adds what a group has to an answer. Unset settings show what holds instead.
 pub(super) fn show(
     call: &Call<'_>,
@@ -32,7 +40,7 @@ pub(super) fn show(
     body: &mut Value,
 ) -> Result<(), Failure> {
     let set = OF_GROUPS.set(call.db, group.id)?;
-    for (name, value) in OF_GROUPS.shown(call.db, group.id, call.tier(), in_list)? {
+    for (name, value) in OF_GROUPS.shown(call.db, group.id, call.edition(), in_list)? {
         body[name] = value;
     }
     if !set.contains_key(BRANCH_PROTECTION) {
@@ -40,6 +48,12 @@ pub(super) fn show(
     }
     if !set.contains_key(PROJECT_CREATION) {
         body[PROJECT_CREATION] = who_creates_projects(call)?.into();
+    }
+    if call.is_from(16, 6) {
+        body[NO_EMAILS] = is_set_above(call, group, NO_EMAILS, true)?.into();
+    }
+    if call.is_from(18, 4) && is_set_above(call, group, DIFFS, false)? {
+        body[DIFFS] = false.into();
     }
     if call.service.profile.runners_setting_shown {
         body[RUNNERS] = runners(call, group.id)?.into();
@@ -64,10 +78,25 @@ pub(super) fn show(
         }
         // The top of a hierarchy says this for all of it.
         if group.parent_id.is_some() {
-            members.remove(OF_HIERARCHIES[0]);
+            members.retain(|name, _| !OF_TOPS.contains(&name.as_str()));
         }
     }
     Ok(())
+}
+
+/// Whether a group, or one above it, says so.
+pub(crate) fn is_set_above(
+    call: &Call<'_>,
+    group: &Namespace,
+    name: &str,
+    value: bool,
+) -> Result<bool, Failure> {
+    let above: Vec<i64> = ids(&group.traversal).collect();
+    let sql =
+        "SELECT EXISTS (SELECT 1 FROM namespaces WHERE id IN (SELECT value FROM json_each(?1))
+                              AND json_extract(settings, '$.' || ?2) = ?3)";
+    let mut statement = call.db.prepare_cached(sql)?;
+    Ok(statement.query_row(params![json!(above).to_string(), name, value], |row| row.get(0))?)
 }
 
 /// Who creates projects in groups that do not say so: a word here, a number in the settings of the
@@ -103,6 +132,7 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
     let mut dropped = Vec::new();
     if group.parent_id.is_some() {
         dropped.extend(OF_HIERARCHIES);
+        dropped.extend(OF_TOPS);
     }
     if call.tier() >= Tier::Premium && !call.is_administrator() {
         let owners =
@@ -116,10 +146,11 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
             return Err(Failure::model(TEMPLATES, "is invalid"));
         }
     }
+    check_skipped(call, group)?;
     let was_locked = is_share_locked(call, group.id)?;
     let how = Taking {
         route,
-        tier: call.tier(),
+        edition: call.edition(),
         administrator: call.is_administrator(),
         dropped: &dropped,
     };
@@ -134,6 +165,22 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
         lock_shares(call, group)?;
     }
     avatars::take(call, Holder::Group(group.id), &call.params).map(drop)
+}
+
+/// That a skipped pipeline counts says something only where pipelines have to succeed.
+fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+    let succeeds = "only_allow_merge_if_pipeline_succeeds";
+    let skipped = "allow_merge_on_skipped_pipeline";
+    let must = match call.params.flag(succeeds)? {
+        Some(sent) => sent,
+        None => OF_GROUPS.is_on(call.db, group.id, succeeds)?,
+    };
+    match call.params.flag(skipped)? {
+        Some(true) if call.is_from(18, 7) && !must => {
+            Err(Failure::model(skipped, format!("requires {succeeds}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The addresses from which a group can be reached: a text with commas. A blank one clears them,
@@ -267,7 +314,7 @@ fn spread_runners(call: &Call<'_>, group: &Namespace, wanted: &str) -> Result<()
         let Some(project) = Project::by_id(call.db, id)? else { continue };
         let mut attributes = project.attributes(call.db)?;
         attributes.insert("shared_runners_enabled".to_owned(), (wanted == ENABLED).into());
-        project.save_attributes(call.db, &attributes, call.tier(), call.now())?;
+        project.save_attributes(call.db, &attributes, call.edition(), call.now())?;
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ use super::super::params::Params;
 use super::super::profile::AbsentDelete;
 use super::super::scope::Scope;
 use super::{Route, delete, get, post, put};
+use crate::release::Release;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/hooks", |call| list(call, &project(call, false)?)),
@@ -54,6 +55,24 @@ const FLAGS: [(&str, bool); 14] = [
     ("repository_update_events", false),
 ];
 
+/// The flags of later releases, off unless a call says otherwise: the release, the licence, and
+/// whether only hooks of groups have it.
+const LATER: [(&str, Release, Tier, bool); 6] = [
+    ("emoji_events", Release::new(16, 2), Tier::Free, false),
+    ("resource_access_token_events", Release::new(16, 11), Tier::Free, false),
+    ("feature_flag_events", Release::new(17, 5), Tier::Free, false),
+    ("vulnerability_events", Release::new(17, 7), Tier::Ultimate, false),
+    ("milestone_events", Release::new(18, 2), Tier::Free, false),
+    ("project_events", Release::new(18, 2), Tier::Premium, true),
+];
+
+/// The texts of later releases: the release, and the greatest length.
+const TEXTS: [(&str, Release, usize); 3] = [
+    ("name", Release::new(17, 1), 255),
+    ("description", Release::new(17, 1), 2_048),
+    ("custom_webhook_template", Release::new(16, 10), 4_096),
+];
+
 /// What only hooks of groups are for, off unless a call says otherwise.
 const OF_GROUPS: &str = "subgroup_events";
 /// What hooks of groups do not say until a call does.
@@ -77,7 +96,7 @@ fn group(call: &Call<'_>) -> Result<Scope, Failure> {
 }
 
 /// The flags of the hooks of a project or group, with what a new one has.
-fn flags(scope: &Scope) -> Vec<(&'static str, Value)> {
+fn flags(call: &Call<'_>, scope: &Scope) -> Vec<(&'static str, Value)> {
     let mut flags: Vec<_> =
         FLAGS.iter().map(|(name, preset)| (*name, Value::Bool(*preset))).collect();
     if matches!(scope, Scope::Group(_)) {
@@ -85,7 +104,21 @@ fn flags(scope: &Scope) -> Vec<(&'static str, Value)> {
         let unsaid = flags.iter_mut().filter(|(name, _)| *name == UNSAID_OF_GROUPS);
         unsaid.for_each(|(_, preset)| *preset = Value::Null);
     }
+    let edition = call.edition();
+    let later = LATER.iter().filter(|(_, since, tier, of_groups)| {
+        *since <= edition.release
+            && *tier <= edition.tier
+            && (!of_groups || matches!(scope, Scope::Group(_)))
+    });
+    flags.extend(later.map(|(name, ..)| (*name, false.into())));
     flags
+}
+
+/// The texts that a hook has.
+fn texts(call: &Call<'_>) -> impl Iterator<Item = (&'static str, usize)> {
+    let release = call.release();
+    let known = TEXTS.iter().filter(move |(_, since, _)| *since <= release);
+    known.map(|(name, _, most)| (*name, *most))
 }
 
 struct Hook {
@@ -96,10 +129,11 @@ struct Hook {
 }
 
 impl Hook {
-    fn new(scope: &Scope, now: String) -> Self {
-        let mut hook = Self { id: 0, settings: Map::new(), token: None, created_at: now };
+    fn new(call: &Call<'_>, scope: &Scope) -> Self {
+        let created_at = call.now().to_owned();
+        let mut hook = Self { id: 0, settings: Map::new(), token: None, created_at };
         hook.settings.insert(FILTER.to_owned(), "".into());
-        hook.reset_flags(scope);
+        hook.reset_flags(call, scope);
         hook
     }
 
@@ -113,23 +147,26 @@ impl Hook {
         })
     }
 
-    fn reset_flags(&mut self, scope: &Scope) {
-        for (name, preset) in flags(scope) {
+    fn reset_flags(&mut self, call: &Call<'_>, scope: &Scope) {
+        for (name, preset) in flags(call, scope) {
             self.settings.insert(name.to_owned(), preset);
         }
     }
 
-    fn json(&self, scope: &Scope) -> Value {
+    fn json(&self, call: &Call<'_>, scope: &Scope) -> Value {
         let mut body =
             json!({ "id": self.id, scope.column(): scope.id(), "created_at": self.created_at });
         if let Value::Object(body) = &mut body {
+            // A hook that an older release made says nothing of what came later.
+            body.extend(flags(call, scope).into_iter().map(|(name, preset)| (name.into(), preset)));
+            body.extend(texts(call).map(|(name, _)| (name.to_owned(), Value::Null)));
             body.extend(self.settings.clone());
         }
         body
     }
 
     /// Takes what the call says. A changed URL resets the stored token, unless the call brings one.
-    fn take(&mut self, scope: &Scope, params: &Params) -> Result<(), Failure> {
+    fn take(&mut self, call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(), Failure> {
         let url = params.text("url")?;
         if url.is_some() || !self.settings.contains_key("url") {
             let url = url.unwrap_or_default();
@@ -148,10 +185,18 @@ impl Hook {
             }
             self.token = (!token.is_empty()).then_some(token);
         }
-        for (name, _) in flags(scope) {
+        for (name, _) in flags(call, scope) {
             if let Some(on) = params.flag(name)? {
                 self.settings.insert(name.to_owned(), on.into());
             }
+        }
+        for (name, most) in texts(call).filter(|(name, _)| params.has(name)) {
+            let text = params.text(name)?.filter(|text| !text.is_empty());
+            if text.as_ref().is_some_and(|text| text.chars().count() > most) {
+                let why = format!("is too long (maximum is {most} characters)");
+                return Err(Failure::model(name, why));
+            }
+            self.settings.insert(name.to_owned(), text.into());
         }
         if params.has(FILTER) {
             let filter = params.text(FILTER)?.unwrap_or_default();
@@ -225,8 +270,8 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(
     if call.db.prepare_cached(&sql)?.exists(params![scope.id(), url])? {
         return Ok(());
     }
-    let mut hook = Hook::new(scope, call.now().to_owned());
-    hook.take(scope, params)?;
+    let mut hook = Hook::new(call, scope);
+    hook.take(call, scope, params)?;
     hook.save(call, scope)
 }
 
@@ -256,20 +301,20 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let all: Vec<Value> = call
         .db
         .prepare_cached(&sql)?
-        .query_map([scope.id()], |row| Ok(Hook::from_row(row)?.json(scope)))?
+        .query_map([scope.id()], |row| Ok(Hook::from_row(row)?.json(call, scope)))?
         .collect::<Result<_, _>>()?;
     page::list(call, &all)
 }
 
 fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let hook = find(call, scope)?.ok_or_else(Failure::no_record)?;
-    Answer::ok(&hook.json(scope))
+    Answer::ok(&hook.json(call, scope))
 }
 
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     call.params.require(&["url"])?;
-    let mut hook = Hook::new(scope, call.now().to_owned());
-    hook.take(scope, &call.params)?;
+    let mut hook = Hook::new(call, scope);
+    hook.take(call, scope, &call.params)?;
     let count: i64 = call
         .db
         .prepare_cached(&format!("SELECT count(*) FROM hooks WHERE {} = ?1", scope.column()))?
@@ -286,7 +331,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         });
     }
     hook.save(call, scope)?;
-    Answer::created(&hook.json(scope))
+    Answer::created(&hook.json(call, scope))
 }
 
 /// A project's needs the URL; a group's needs anything.
@@ -296,7 +341,11 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         Scope::Project(_) => call.params.require(&["url"])?,
         Scope::Group(_) => {
             let others = ["url", "token", FILTER];
-            let mut known = others.into_iter().chain(flags(scope).into_iter().map(|flag| flag.0));
+            let texts = texts(call).map(|text| text.0);
+            let mut known = others
+                .into_iter()
+                .chain(texts)
+                .chain(flags(call, scope).into_iter().map(|flag| flag.0));
             if !known.any(|name| call.params.has(name)) {
                 let text = "No parameters provided";
                 return Err(Failure::error(StatusCode::BAD_REQUEST, text));
@@ -304,11 +353,11 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         }
     }
     if call.service.profile.put_resets_omitted_flags {
-        hook.reset_flags(scope);
+        hook.reset_flags(call, scope);
     }
-    hook.take(scope, &call.params)?;
+    hook.take(call, scope, &call.params)?;
     hook.save(call, scope)?;
-    Answer::ok(&hook.json(scope))
+    Answer::ok(&hook.json(call, scope))
 }
 
 /// Idempotent for a project (reference 2, 4.5), unless a dialect says otherwise.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Row, ToSql, params};
 use serde_json::{Map, Value, json};
 
-use super::super::access::{GUEST, LEVELS, MAINTAINER, OWNER, ids, level_name};
+use super::super::access::{GUEST, LEVELS, MAINTAINER, OWNER, PLANNER, ids, level_name};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::Tier;
 use super::super::call::Call;
@@ -196,14 +196,15 @@ pub(crate) fn insert(
 }
 
 /// A level that a member may have here.
-pub(crate) fn valid_level(level: i64, group: bool) -> bool {
-    LEVELS.iter().any(|(value, _)| *value == level && (group || *value >= GUEST))
+pub(crate) fn valid_level(call: &Call<'_>, level: i64, group: bool) -> bool {
+    let is_known = level != PLANNER || call.is_from(17, 7);
+    is_known && LEVELS.iter().any(|(value, _)| *value == level && (group || *value >= GUEST))
 }
 
 /// The role that a parameter asks for, one of those of the reference (1, 2.1).
 pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>, Failure> {
     match call.params.integer(name)? {
-        Some(level) if level != 0 && !valid_level(level, true) => {
+        Some(level) if level != 0 && !valid_level(call, level, true) => {
             Err(Failure::no_valid_value(name))
         }
         level => Ok(level),
@@ -265,14 +266,15 @@ fn show_any(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 /// The wanted level, checked against what the caller may grant.
 pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64, Failure> {
     let level = call.params.integer("access_level")?.unwrap_or(0);
-    if !valid_level(level, matches!(scope, Scope::Group(_))) {
+    if !valid_level(call, level, matches!(scope, Scope::Group(_))) {
         return Err(Failure::model("access_level", "is not included in the list"));
     }
     let own = scope.level(call)?;
     let grants_owner = call.service.profile.maintainer_grants_owner
         && own >= MAINTAINER
         && matches!(scope, Scope::Project(_));
-    if level > own && !grants_owner {
+    // Planners are not on the ladder: only owners make them.
+    if (level > own && !grants_owner) || (level == PLANNER && own < OWNER) {
         return Err(Failure::forbidden());
     }
     Ok(level)

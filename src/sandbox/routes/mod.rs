@@ -11,7 +11,7 @@ pub(crate) mod forks;
 mod grants;
 mod group_moves;
 mod group_rules;
-mod group_settings;
+pub(crate) mod group_settings;
 pub(crate) mod groups;
 pub(crate) mod hooks;
 pub(crate) mod imports;

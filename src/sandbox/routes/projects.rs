@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::access::{MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
-use super::super::attributes::{ATTRIBUTES, Route as Accepts, Tier, VISIBILITIES};
+use super::super::attributes::{self, Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Params;
@@ -160,7 +160,8 @@ pub(crate) fn insert(
     }
     check_import_url(import_url.as_deref())?;
     let mut attributes = settings::presets(call.time);
-    settings::apply(accepts, params, call.rights(false), &mut attributes)?;
+    let rights = call.rights(call.level_in_group(namespace)?, false, &visibility);
+    settings::apply(accepts, params, rights, &mut attributes)?;
     let fails = call.service.profile.import_failure.as_deref();
     let has_contents = import_url.as_ref().map_or(readme || from_template, |_| fails.is_none());
     let empty_repo = !has_contents;
@@ -210,7 +211,7 @@ fn from_template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<b
 
 /// Inserts the project with its first members, and protects its default branch if it has one.
 pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure> {
-    let id = Project::insert(call.db, new, call.tier(), &call.random_hex(), call.now())?;
+    let id = Project::insert(call.db, new, call.edition(), &call.random_hex(), call.now())?;
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     let scope = Scope::Project(Box::new(project));
     if let Some(owner) = new.namespace.owner_id {
@@ -397,8 +398,7 @@ fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Fai
 /// reference names only `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let known: Vec<&str> = ATTRIBUTES
-        .iter()
+    let known: Vec<&str> = attributes::of(call.edition())
         .filter(|row| row.accepted_on(Accepts::Edit) && row.name != "id")
         .map(|row| row.name)
         .collect();
@@ -440,7 +440,8 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
         visibility
     ])?;
     let mut attributes = project.attributes(call.db)?;
-    let rights = call.rights(project.forked_from_id.is_some());
+    let is_fork = project.forked_from_id.is_some();
+    let rights = call.rights(call.level_in(project)?, is_fork, &visibility);
     let former = attributes.get("default_branch").cloned().unwrap_or_default();
     settings::apply(Accepts::Edit, params, rights, &mut attributes)?;
     if let (false, Some(former), Some(wanted)) =
@@ -448,7 +449,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     {
         repository::change_head(call, project.id, former, wanted)?;
     }
-    project.save_attributes(call.db, &attributes, call.tier(), call.now())?;
+    project.save_attributes(call.db, &attributes, call.edition(), call.now())?;
     take_avatar(call, project.id, params)?;
     Ok(())
 }

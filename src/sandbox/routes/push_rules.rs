@@ -15,6 +15,7 @@ use super::super::scope::Scope;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
 use super::{Route, delete, get, post, put};
+use crate::release::Release;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/push_rule", |call| show(call, &project(call, false)?)),
@@ -41,8 +42,28 @@ const FLAGS: [&str; 5] = [
     "commit_committer_check",
     "reject_unsigned_commits",
 ];
+/// The flags of later releases.
+const LATER: [(&str, Release); 2] =
+    [("commit_committer_name_check", Release::new(16, 7)), (NO_DCO, Release::new(17, 1))];
+/// Null while it is off.
+const NO_DCO: &str = "reject_non_dco_commits";
 const SIZE: &str = "max_file_size";
 const LONGEST_REGEX: usize = 511;
+/// What the negative one may have, from release 16.4 on.
+const LONGEST_NEGATIVE: usize = 2_047;
+
+/// The flags that a rule has.
+fn flags(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
+    let release = call.release();
+    let later = LATER.iter().filter(move |(_, since)| *since <= release);
+    FLAGS.into_iter().chain(later.map(|(name, _)| *name))
+}
+
+/// The greatest length of an expression.
+fn longest(call: &Call<'_>, name: &str) -> usize {
+    let is_long = name == "commit_message_negative_regex" && call.is_from(16, 4);
+    if is_long { LONGEST_NEGATIVE } else { LONGEST_REGEX }
+}
 
 struct PushRule {
     id: i64,
@@ -63,8 +84,12 @@ impl PushRule {
     }
 
     /// That of a group does not say whose it is.
-    fn json(&self, scope: &Scope) -> Value {
+    fn json(&self, call: &Call<'_>, scope: &Scope) -> Value {
         let mut body = json!({ "id": self.id, "created_at": self.created_at });
+        // A rule that an older release made says nothing of what came later.
+        for name in flags(call) {
+            body[name] = if name == NO_DCO { Value::Null } else { false.into() };
+        }
         if let Scope::Project(project) = scope {
             body["project_id"] = project.id.into();
         }
@@ -75,23 +100,25 @@ impl PushRule {
     }
 
     /// Takes what the call says; it has to say something. A null boolean is false.
-    fn take(&mut self, params: &Params) -> Result<(), Failure> {
-        let names: Vec<&str> = REGEXES.iter().chain(&FLAGS).copied().chain([SIZE]).collect();
+    fn take(&mut self, call: &Call<'_>, params: &Params) -> Result<(), Failure> {
+        let names: Vec<&str> = REGEXES.into_iter().chain(flags(call)).chain([SIZE]).collect();
         if !names.iter().any(|name| params.has(name)) {
             let text = "are missing, at least one parameter must be provided";
             return Err(Failure::parameter(&names.join(", "), text));
         }
         for name in REGEXES.iter().filter(|name| params.has(name)) {
             let regex = params.text(name)?;
-            if regex.as_deref().is_some_and(|regex| regex.chars().count() > LONGEST_REGEX) {
-                let text = format!("is too long (maximum is {LONGEST_REGEX} characters)");
+            let most = longest(call, name);
+            if regex.as_deref().is_some_and(|regex| regex.chars().count() > most) {
+                let text = format!("is too long (maximum is {most} characters)");
                 return Err(Failure::model(name, text));
             }
             self.settings.insert((*name).to_owned(), regex.into());
         }
-        for name in FLAGS.iter().filter(|name| params.has(name)) {
+        for name in flags(call).filter(|name| params.has(name)) {
             let on = params.flag(name)?.unwrap_or(false);
-            self.settings.insert((*name).to_owned(), on.into());
+            let kept = if name == NO_DCO && !on { Value::Null } else { on.into() };
+            self.settings.insert(name.to_owned(), kept);
         }
         match params.integer(SIZE)? {
             Some(size) if size < 0 => {
@@ -126,7 +153,7 @@ pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()
         return Ok(());
     }
     let mut rule = PushRule::new(call.now().to_owned());
-    rule.take(params)?;
+    rule.take(call, params)?;
     rule.save(call, holder)
 }
 
@@ -187,7 +214,7 @@ fn absent(call: &Call<'_>) -> Failure {
 
 fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     match (find(call, scope.key())?, scope) {
-        (Some(rule), _) => Answer::ok(&rule.json(scope)),
+        (Some(rule), _) => Answer::ok(&rule.json(call, scope)),
         (None, Scope::Group(_)) => Err(Failure::hidden()),
         (None, _) if call.service.profile.absent_push_rule == AbsentPushRule::NotFound => {
             Err(absent(call))
@@ -198,7 +225,7 @@ fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let mut rule = PushRule::new(call.now().to_owned());
-    rule.take(&call.params)?;
+    rule.take(call, &call.params)?;
     if find(call, scope.key())?.is_some() {
         let text = match scope {
             Scope::Project(_) => "Project push rule exists",
@@ -210,14 +237,14 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         });
     }
     rule.save(call, scope.key())?;
-    Answer::created(&rule.json(scope))
+    Answer::created(&rule.json(call, scope))
 }
 
 fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let mut rule = find(call, scope.key())?.ok_or_else(|| absent(call))?;
-    rule.take(&call.params)?;
+    rule.take(call, &call.params)?;
     rule.save(call, scope.key())?;
-    Answer::ok(&rule.json(scope))
+    Answer::ok(&rule.json(call, scope))
 }
 
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {

@@ -33,7 +33,7 @@ fn commit_file(call: &Call<'_>) -> Result<Answer, Failure> {
         call.db.execute("UPDATE projects SET empty_repo = 0 WHERE id = ?1", [project.id])?;
         let mut attributes = project.attributes(call.db)?;
         attributes.insert("default_branch".to_owned(), branch.as_str().into());
-        project.save_attributes(call.db, &attributes, call.tier(), call.now())?;
+        project.save_attributes(call.db, &attributes, call.edition(), call.now())?;
         let due_at = call.protection_due_at();
         protected_branches::protect_default(call, project.id, due_at.as_deref())?;
     }

@@ -58,7 +58,7 @@ impl Invitation {
     fn of(call: &Call<'_>) -> Result<Self, Failure> {
         call.params.require(&["group_id", "group_access"])?;
         let level = call.params.integer("group_access")?.unwrap_or(0);
-        if !members::valid_level(level, false) {
+        if !members::valid_level(call, level, false) {
             return Err(Failure::no_valid_value("group_access"));
         }
         Ok(Self {

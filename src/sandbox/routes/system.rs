@@ -22,13 +22,11 @@ pub(super) const ROUTES: &[Route] = &[
     get("/search", search),
 ];
 
-/// The release that the reference describes.
-const RELEASE: &str = "15.8.0";
-
 fn version(call: &Call<'_>) -> Result<Answer, Failure> {
     call.user()?;
+    let release = call.release();
     Answer::ok(&json!({
-        "version": format!("{RELEASE}-{}", if call.tier() == super::super::Tier::Free { "ce" } else { "ee" }),
+        "version": format!("{release}.0-{}", if call.tier() == super::super::Tier::Free { "ce" } else { "ee" }),
         "revision": "undrift",
         "enterprise": call.tier() != super::super::Tier::Free,
     }))

@@ -176,7 +176,8 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn take_settings(call: &Call<'_>, user: i64) -> Result<(), Failure> {
-    let how = Taking { route: Accepts::Edit, tier: call.tier(), administrator: true, dropped: &[] };
+    let how =
+        Taking { route: Accepts::Edit, edition: call.edition(), administrator: true, dropped: &[] };
     OF_USERS.take(call.db, user, how, &call.params)
 }
 

@@ -44,11 +44,15 @@ pub(crate) struct Variable {
     masked: bool,
     raw: bool,
     environment_scope: String,
+    /// From release 16.2 on.
+    description: Option<String>,
+    /// Whether no answer has its value; from release 17.4 on.
+    hidden: bool,
 }
 
 impl Variable {
-    const COLUMNS: &str =
-        "id, key, value, variable_type, protected, masked, raw, environment_scope";
+    const COLUMNS: &str = "id, key, value, variable_type, protected, masked, raw, environment_scope, \
+         description, hidden";
 
     fn new(key: String) -> Self {
         Self {
@@ -60,6 +64,8 @@ impl Variable {
             masked: false,
             raw: false,
             environment_scope: "*".to_owned(),
+            description: None,
+            hidden: false,
         }
     }
 
@@ -73,23 +79,41 @@ impl Variable {
             masked: row.get(5)?,
             raw: row.get(6)?,
             environment_scope: row.get(7)?,
+            description: row.get(8)?,
+            hidden: row.get(9)?,
         })
     }
 
-    fn json(&self) -> Value {
-        json!({
+    fn json(&self, call: &Call<'_>) -> Value {
+        let mut body = json!({
             "variable_type": self.variable_type,
             "key": self.key,
-            "value": self.value,
+            "value": (!self.hidden).then_some(&self.value),
             "protected": self.protected,
             "masked": self.masked,
             "raw": self.raw,
             "environment_scope": self.environment_scope,
-        })
+        });
+        if call.is_from(16, 2) {
+            body["description"] = self.description.clone().into();
+        }
+        if call.is_from(17, 4) {
+            body["hidden"] = self.hidden.into();
+        }
+        body
+    }
+
+    /// Hides a new variable, and masks it, if the call says so. Older releases do neither.
+    fn hide(&mut self, call: &Call<'_>) -> Result<(), Failure> {
+        if call.is_from(17, 4) && call.params.is_set("masked_and_hidden")? {
+            self.hidden = true;
+            self.masked = true;
+        }
+        self.check(&call.service.profile)
     }
 
     /// Takes what the call says. Where scopes are not licensed, one is dropped without a word.
-    fn take(&mut self, params: &Params, profile: &Profile, scoped: bool) -> Result<(), Failure> {
+    fn take(&mut self, call: &Call<'_>, params: &Params, scoped: bool) -> Result<(), Failure> {
         if let Some(value) = params.text("value")? {
             self.value = value;
         }
@@ -108,7 +132,16 @@ impl Variable {
         if let Some(scope) = params.text("environment_scope")?.filter(|_| scoped) {
             self.environment_scope = scope;
         }
-        self.check(profile)
+        if call.is_from(16, 2) && params.has("description") {
+            self.description = params.text("description")?.filter(|text| !text.is_empty());
+            if self.description.as_ref().is_some_and(|text| text.chars().count() > 255) {
+                return Err(Failure::model(
+                    "description",
+                    "is too long (maximum is 255 characters)",
+                ));
+            }
+        }
+        self.check(&call.service.profile)
     }
 
     fn check(&self, profile: &Profile) -> Result<(), Failure> {
@@ -155,11 +188,12 @@ impl Variable {
             return Err(Failure::model("key", format!("({}) has already been taken", self.key)));
         }
         let sql = format!(
-            "INSERT INTO variables (id, {column}, key, value, variable_type, protected, masked, raw, environment_scope)
-             VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+            "INSERT INTO variables (id, {column}, key, value, variable_type, protected, masked, raw, environment_scope,
+                                    description, hidden)
+             VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
              ON CONFLICT (id) DO UPDATE SET value = excluded.value, variable_type = excluded.variable_type,
                  protected = excluded.protected, masked = excluded.masked, raw = excluded.raw,
-                 environment_scope = excluded.environment_scope
+                 environment_scope = excluded.environment_scope, description = excluded.description
              RETURNING id"
         );
         self.id = call.db.prepare_cached(&sql)?.query_row(
@@ -172,7 +206,9 @@ impl Variable {
                 self.protected,
                 self.masked,
                 self.raw,
-                self.environment_scope
+                self.environment_scope,
+                self.description,
+                self.hidden
             ],
             |row| row.get(0),
         )?;
@@ -183,7 +219,7 @@ impl Variable {
 /// Adds a variable as a call with these parameters would; one that exists stays as it is.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(), Failure> {
     let mut variable = Variable::new(params.text("key")?.unwrap_or_default());
-    variable.take(params, &call.service.profile, is_scoped(call, scope))?;
+    variable.take(call, params, is_scoped(call, scope))?;
     let sql = format!(
         "SELECT 1 FROM variables WHERE {} = ?1 AND key = ?2 AND environment_scope = ?3",
         scope.column()
@@ -288,19 +324,20 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let all: Vec<Value> = call
         .db
         .prepare_cached(&sql)?
-        .query_map([scope.id()], |row| Ok(Variable::from_row(row)?.json()))?
+        .query_map([scope.id()], |row| Ok(Variable::from_row(row)?.json(call)))?
         .collect::<Result<_, _>>()?;
     page::list(call, &all)
 }
 
 fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
-    Answer::ok(&find(call, scope)?.json())
+    Answer::ok(&find(call, scope)?.json(call))
 }
 
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     call.params.require(&["key", "value"])?;
     let mut variable = Variable::new(call.params.text("key")?.unwrap_or_default());
-    variable.take(&call.params, &call.service.profile, is_scoped(call, scope))?;
+    variable.take(call, &call.params, is_scoped(call, scope))?;
+    variable.hide(call)?;
     let count: i64 = call
         .db
         .prepare_cached(&format!("SELECT count(*) FROM variables WHERE {} = ?1", scope.column()))?
@@ -316,7 +353,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         ));
     }
     variable.save(call, scope)?;
-    Answer::created(&variable.json())
+    Answer::created(&variable.json(call))
 }
 
 fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
@@ -332,9 +369,16 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         variable.raw = fresh.raw;
         variable.variable_type = fresh.variable_type;
     }
-    variable.take(&call.params, profile, is_scoped(call, scope))?;
+    let masked = variable.masked;
+    variable.take(call, &call.params, is_scoped(call, scope))?;
+    if variable.hidden && variable.masked != masked {
+        return Err(Failure::model(
+            "base",
+            "The visibility setting cannot be changed for masked and hidden variables.",
+        ));
+    }
     variable.save(call, scope)?;
-    Answer::ok(&variable.json())
+    Answer::ok(&variable.json(call))
 }
 
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {

@@ -30,7 +30,7 @@ use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
 /// has seen.
-const SCHEMA: [&str; 11] = [
+const SCHEMA: [&str; 12] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -42,6 +42,7 @@ const SCHEMA: [&str; 11] = [
     include_str!("schema-9.sql"),
     include_str!("schema-10.sql"),
     include_str!("schema-11.sql"),
+    include_str!("schema-12.sql"),
 ];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use serde_json::{Map, Value};
 
-use super::super::attributes::Tier;
+use super::super::attributes::Edition;
 use super::super::settings;
 use super::namespace::Namespace;
 
@@ -171,11 +171,11 @@ impl Project {
     pub(crate) fn insert(
         db: &Connection,
         new: NewProject<'_>,
-        tier: Tier,
+        edition: Edition,
         runners_token: &str,
         now: &str,
     ) -> Result<i64, rusqlite::Error> {
-        let shown = settings::shown(new.attributes, tier, new.forked_from_id.is_some());
+        let shown = settings::shown(new.attributes, edition, new.forked_from_id.is_some());
         let (status, source, done_at, fails) = match new.import {
             Import::None => ("none", None, None, None),
             Import::Until { source, done_at, fails } => ("scheduled", source, Some(done_at), fails),
@@ -240,10 +240,10 @@ impl Project {
         &self,
         db: &Connection,
         attributes: &Map<String, Value>,
-        tier: Tier,
+        edition: Edition,
         now: &str,
     ) -> Result<(), rusqlite::Error> {
-        let shown = settings::shown(attributes, tier, self.forked_from_id.is_some());
+        let shown = settings::shown(attributes, edition, self.forked_from_id.is_some());
         db.prepare_cached("UPDATE projects SET attributes = ?2, brief = ?3, shown = ?4, updated_at = ?5 WHERE id = ?1")?
             .execute(params![self.id, serde_json::to_string(attributes).unwrap_or_default(), shown.brief, shown.full, now])?;
         Ok(())

@@ -1,0 +1,54 @@
+//! What is declared, against the release of the service.
+
+use super::Problem;
+use crate::{
+    address::Address,
+    kind::{Section, Unfit},
+    origin::Origin,
+    release::{Known, Release},
+    value::Value,
+};
+
+/// Whether the service can do what a field declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It can, as far as anybody knows.
+    Fits,
+    /// It has no such field, which then steers undrift alone.
+    Local,
+    /// That depends on its release, for which nobody asked yet.
+    Depends,
+    /// It cannot.
+    Unfit(Misfit),
+}
+
+/// Why a service cannot do it, and its release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit(Unfit, Release);
+
+impl Misfit {
+    /// What has to be put right, at `address`.
+    pub fn problem(self, address: Address, origin: Origin) -> Problem {
+        let Self(unfit, release) = self;
+        let message = format!("{}; the service has release {release}", unfit.message);
+        Problem { address, code: "release", message, help: Some(unfit.help), origin }
+    }
+}
+
+/// Whether a service of this release can do what the field `name` declares.
+pub fn fit(section: Section, name: &str, declared: &Value, release: Known) -> Fit {
+    let table = section.table();
+    let Some(spec) = table.get(name).filter(|spec| spec.depends_on_release(declared)) else {
+        return Fit::Fits;
+    };
+    let is_there = spec.field.since.is_some_and(|since| release.has(since));
+    match release {
+        Known::NotAsked => Fit::Depends,
+        _ if spec.field.local_before && !is_there => Fit::Local,
+        Known::Hidden => Fit::Fits,
+        Known::Is(release) => match table.unfit(spec, declared, release) {
+            Some(unfit) => Fit::Unfit(Misfit(unfit, release)),
+            None => Fit::Fits,
+        },
+    }
+}
