@@ -175,12 +175,12 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "missing-group",
-        "The group does not exist, or the token cannot see it. undrift does not create groups yet.",
+        "The group does not exist, or the token cannot see it. With `create: true` undrift creates it, the outer ones first.",
     ),
     (
         "missing-namespace",
         "The group or user that the project would be in does not exist, or the token may not see it; the service answers the same in \
-         both cases. undrift creates projects, not groups.",
+         both cases. A group that is declared with `create: true` is created before what is in it.",
     ),
     (
         "missing-project",
