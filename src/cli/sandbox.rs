@@ -155,3 +155,16 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     running.stop().await;
     Ok(Exit::Success)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_that_of_the_reference_or_a_later_one() {
+        assert_eq!(release("15.8"), Ok(REFERENCE));
+        assert_eq!(release("18.2.1-ee"), Ok(Release::new(18, 2)));
+        assert_eq!(release("15.7"), Err("must be 15.8 or later".to_owned()));
+        assert!(release("18").is_err());
+    }
+}
