@@ -15,7 +15,7 @@ use crate::{
     operation,
     page::Rows,
     schema::{self, TextOrSecret},
-    value::{Fields, Json, Value},
+    value::{Fields, Json, Object, Value},
 };
 
 /// A CI/CD variable. Its key and its environment scope together tell it from others.
@@ -125,6 +125,17 @@ impl Rules for Variables {
         }
     }
 
+    // Files hold what is too long for a value: keys, certificates, configuration with passwords.
+    fn confidential(&self, live: &Object) -> Option<&'static str> {
+        let is = |name: &str, value: Json| live.get(name) == Some(&value);
+        let why = [
+            (is("masked", true.into()), "masked"),
+            (is("protected", true.into()), "protected"),
+            (is("variable_type", "file".into()), "a file"),
+        ];
+        why.into_iter().find_map(|(holds, why)| holds.then_some(why))
+    }
+
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         let flag = |name| {
             declared.get(name).and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false)
@@ -219,6 +230,19 @@ mod tests {
         );
         assert!(edit[0].is_sensitive("value"));
         assert_eq!(remove(section("variables"), raw), [one(VARIABLE_DELETE)]);
+    }
+
+    #[test]
+    fn a_value_is_confidential_if_the_service_guards_it_or_it_is_a_file() {
+        let rules = section("variables").rules;
+        for (fields, why) in [
+            (json!({"masked": true, "protected": true}), Some("masked")),
+            (json!({"masked": false, "protected": true}), Some("protected")),
+            (json!({"variable_type": "file"}), Some("a file")),
+            (json!({"variable_type": "env_var", "masked": false, "raw": true}), None),
+        ] {
+            assert_eq!(rules.confidential(fields.as_object().unwrap()), why, "{fields}");
+        }
     }
 
     #[test]

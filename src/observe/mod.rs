@@ -7,6 +7,7 @@
 //! section and never looks like absence; only what makes every further read pointless (the token,
 //! the address, a budget) ends a run.
 
+mod exist;
 mod find;
 mod lookups;
 mod wanted;
@@ -20,6 +21,7 @@ use std::{
 use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use tokio::sync::mpsc;
 
+pub use exist::Existing;
 use find::{Found, Seen};
 use lookups::LookUps;
 
@@ -51,6 +53,7 @@ pub struct Observer {
     ids: LookUps<Option<u64>>,
     namespaces: LookUps<Option<Namespace>>,
     inherited: LookUps<Inherited>,
+    called: LookUps<Option<String>>,
     /// Declared fields that single answers lack as well as list answers, so that asking again
     /// brings nothing.
     in_no_answer: Mutex<BTreeSet<String>>,
@@ -78,6 +81,7 @@ impl Observer {
             ids: LookUps::default(),
             namespaces: LookUps::default(),
             inherited: LookUps::default(),
+            called: LookUps::default(),
             in_no_answer: Mutex::default(),
         })
     }
