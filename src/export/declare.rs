@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{
     Settings, Values,
-    document::{Document, Entry, Part, Reference, reference},
+    document::{Document, Entry, Part, Reference, UNMANAGED, reference},
     secret,
 };
 use crate::{
@@ -201,7 +201,10 @@ impl Declaring<'_> {
         if of.is_removable() && entry.fields.is_empty() {
             let known = of.table().specs().iter();
             let known = known.filter_map(|spec| Some((spec, live.fields.get(&spec.name)?)));
-            let first = known.clone().find(|(spec, value)| is_sayable(of, &spec.name, value));
+            let is_good = |spec: &Spec, value: &Json| {
+                !is_nothing(value) && is_sayable(of, &spec.name, value)
+            };
+            let first = known.clone().find(|(spec, value)| is_good(spec, value));
             entry.fields.extend(first.map(|(spec, value)| (spec.name.clone(), value.clone())));
         }
         if of.shape == Shape::List {
@@ -242,7 +245,7 @@ impl Declaring<'_> {
                 entry.fields.push((name, value));
                 continue;
             }
-            if !value.is_null() {
+            if !is_nothing(&value) {
                 let names_somebody = value.is_array() || value.is_object();
                 let why = if names_somebody { "it names what the token does not see" } else { "no manifest can say it" };
                 left_out.push(format!("{name} not exported: {why}"));
@@ -310,7 +313,7 @@ fn unmanaged(entry: Entry, spec: &Spec, value: &Json, why: &str) -> Entry {
     let glob = format!("*{}*", host.unwrap_or_default());
     let fields = vec![(spec.name.clone(), glob.into())];
     let about = Some(format!("{} not exported: {why}", spec.name));
-    Entry { key: entry.key, fields, about, state: Some("unmanaged"), unknown: Vec::new() }
+    Entry { key: entry.key, fields, about, state: Some(UNMANAGED), unknown: Vec::new() }
 }
 
 /// The name of the environment variable for what is at `address`.
@@ -340,8 +343,16 @@ fn closes(of: Section, entries: &[LiveEntry]) -> bool {
 /// Whether a value is what the service gives by itself, or nothing.
 fn is_preset(of: Section, name: &str, value: &Json, path: &str) -> bool {
     let preset = preset::of(of, name, path);
-    forms::same(Compare::Exact, &preset, value)
-        || (preset.is_null() && value.as_array().is_some_and(Vec::is_empty))
+    forms::same(Compare::Exact, &preset, value) || (preset.is_null() && is_nothing(value))
+}
+
+fn is_nothing(value: &Json) -> bool {
+    match value {
+        Json::Null => true,
+        Json::String(text) => text.is_empty(),
+        Json::Array(items) => items.is_empty(),
+        _ => false,
+    }
 }
 
 /// Whether a document may say `value` of the field `name`.

@@ -14,13 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     declare::is_sayable,
-    document::{Document, Entry, Part},
+    document::{ABSENT, Document, Entry, Part},
     yaml::{self, Item, Node},
 };
 use crate::{
     field::Scope,
     kind::{Section, Shape},
-    kinds::{self, preset},
+    kinds::preset,
     value::{Json, Object},
 };
 
@@ -112,7 +112,7 @@ pub(super) fn factor(documents: &mut [Document]) -> Vec<Defaults> {
             add(&mut parts, claim.of, claim.entry.clone());
         }
         parts.iter_mut().for_each(arrange);
-        parts.sort_by_key(|part| place_of(part.of));
+        parts.sort_by_key(Part::place);
         if !parts.is_empty() {
             defaults.push(Defaults { group: group.path.clone(), parts });
         }
@@ -392,7 +392,7 @@ fn settle(document: &mut Document, claims: &[&Claim]) {
     document.ignored.extend(ignored);
     document.parts.iter_mut().for_each(arrange);
     document.parts.retain(|part| !part.entries.is_empty() || !part.about.is_empty());
-    document.parts.sort_by_key(|part| place_of(part.of));
+    document.parts.sort_by_key(Part::place);
 }
 
 /// The entry that says that there is none.
@@ -401,7 +401,7 @@ fn absent(of: Section, above: &Entry) -> Entry {
     Entry {
         key: above.key.clone(),
         fields: identity.cloned().collect(),
-        state: Some("absent"),
+        state: Some(ABSENT),
         ..Entry::default()
     }
 }
@@ -445,9 +445,4 @@ fn sort(of: Section, fields: &mut [(String, Json)]) {
         let keys = at.and_then(|at| specs[at].schema["properties"].as_object());
         (at, keys.and_then(|keys| keys.keys().position(|key| key == inner)))
     });
-}
-
-/// Where a section stands in a document.
-fn place_of(of: Section) -> Option<usize> {
-    kinds::sections(of.home.scope).position(|other| other.section == of.section)
 }

@@ -8,9 +8,15 @@ use super::yaml::{Item, Node};
 use crate::{
     field::Scope,
     kind::{Section, Shape},
+    kinds,
     secret::Secret,
     value::{Json, Object},
 };
+
+/// The state of an entry that must not be there.
+pub(super) const ABSENT: &str = "absent";
+/// The state of an entry that is somebody else's.
+pub(super) const UNMANAGED: &str = "unmanaged";
 
 /// What one group or project will say.
 #[derive(Clone, Debug)]
@@ -100,6 +106,11 @@ fn mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
 }
 
 impl Part {
+    /// Where the section stands in a document.
+    pub(super) fn place(&self) -> Option<usize> {
+        kinds::sections(self.of.home.scope).position(|of| of.section == self.of.section)
+    }
+
     /// The section as an item of its document, if it says something.
     pub(super) fn item(&self) -> Option<Item> {
         let first = || self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
@@ -108,10 +119,10 @@ impl Part {
                 let entry = |entry: &Entry| (entry.items(), entry.about.clone());
                 Node::List(self.entries.iter().map(entry).collect())
             }
-            Shape::Mapping if self.entries.iter().any(|entry| entry.state == Some("absent")) => {
+            Shape::Mapping if self.entries.iter().any(|entry| entry.state == Some(ABSENT)) => {
                 Node::Value(Json::Null)
             }
-            Shape::Mapping if first().is_empty() => return None,
+            Shape::Container | Shape::Mapping | Shape::Switch if first().is_empty() => return None,
             Shape::Mapping => Node::Map(mapping(first().iter().cloned())),
             Shape::Container | Shape::Switch => {
                 Node::Value(first().first().map(|(_, value)| value.clone()).unwrap_or_default())
@@ -125,6 +136,16 @@ impl Document {
     /// The part that is the section `name`.
     pub(super) fn part(&self, name: &str) -> Option<&Part> {
         self.parts.iter().find(|part| part.of.section == name)
+    }
+
+    /// Says that there is none of `of`, unless there is one or nobody knows.
+    pub(super) fn say_none(&mut self, of: Section) {
+        let is_known = self.part(of.section).is_some() || self.unread.contains(&of.section);
+        if !is_known {
+            let none = Entry { state: Some(ABSENT), ..Entry::default() };
+            self.parts.push(Part { of, about: Vec::new(), entries: vec![none] });
+            self.parts.sort_by_key(Part::place);
+        }
     }
 
     /// What it says, key by key.

@@ -21,13 +21,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use declare::Found;
 use defaults::Defaults;
-use document::Document;
+use document::{Document, Part};
 pub use wish::wish;
 
 use crate::{
     cause::Cause,
-    field::{Named, Readback, Scope},
-    kind::{Names, Section, Shape},
+    field::{Accepted, Named, Readback, Scope},
+    kind::{Names, Section, Shape, Spec},
     kinds,
     live::{Caller, Live},
     secret::Secret,
@@ -158,6 +158,7 @@ impl Estate {
     pub fn finish(mut self) -> Written {
         self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
         self.tell_missing();
+        self.say_none();
         let secrets = self.secrets();
         let mut written = Written { secrets, ..Written::default() };
         for scope in Scope::ALL {
@@ -191,6 +192,29 @@ impl Estate {
             let document = self.documents.iter_mut().find(|document| &*document.path == path);
             if let Some(document) = document {
                 document.about.push(format!("Missing: {section} ({cause})"));
+            }
+        }
+    }
+
+    /// Says of each project that it has none of what a group above it has, where there is at most
+    /// one and the service gives a new project that of its group.
+    fn say_none(&mut self) {
+        let removable: Vec<Section> = kinds::sections(Scope::Project)
+            .filter(|of| of.is_removable() && of.kind.in_scope(Scope::Group).is_some())
+            .collect();
+        for of in removable {
+            let groups = self.documents.iter().filter(|document| {
+                document.scope == Scope::Group && document.part(of.section).is_some()
+            });
+            let groups: Vec<_> =
+                groups.map(|group| format!("{}/", group.path.to_lowercase())).collect();
+            for document in &mut self.documents {
+                let path = document.path.to_lowercase();
+                let is_below = document.scope == Scope::Project
+                    && groups.iter().any(|group| path.starts_with(group));
+                if is_below && !document.is_archived {
+                    document.say_none(of);
+                }
             }
         }
     }
@@ -247,13 +271,19 @@ impl Estate {
                 // No path of the service has a `~`.
                 number => format!("{stem}~{}.yaml", number + 1),
             };
-            let text = self.head(&path, stem, documents) + &text;
+            let text = self.head(&path, stem, defaults, documents) + &text;
             files.push(File { path, text });
         }
     }
 
     /// What stands at the top of a file.
-    fn head(&self, name: &str, stem: &str, documents: &[&Document]) -> String {
+    fn head(
+        &self,
+        name: &str,
+        stem: &str,
+        defaults: &[&Defaults],
+        documents: &[&Document],
+    ) -> String {
         let up = "../".repeat(name.matches('/').count());
         let mut head =
             format!("# yaml-language-server: $schema={up}schemas/manifest.schema.json\n{MARK}\n");
@@ -264,7 +294,8 @@ impl Estate {
         if !deleting.is_empty() {
             say(format!("Left out, because they are marked for deletion: {}", listed(&deleting)));
         }
-        let never = never_shown(documents);
+        let parts = documents.iter().flat_map(|document| &document.parts);
+        let never = never_shown(parts.chain(defaults.iter().flat_map(|defaults| &defaults.parts)));
         if !never.is_empty() {
             let never: Vec<_> = never.iter().map(String::as_str).collect();
             say(format!("The service never shows, so it is not here: {}", listed(&never)));
@@ -278,20 +309,16 @@ impl Estate {
     }
 }
 
-/// What people may declare in the sections that `documents` have, and no answer shows.
-fn never_shown(documents: &[&Document]) -> Vec<String> {
-    let parts = || documents.iter().flat_map(|document| &document.parts);
-    let mut never = Vec::new();
-    for of in kinds::everywhere().filter(|of| of.shape != Shape::Container) {
-        if !parts().any(|part| std::ptr::eq(part.of.home, of.home)) {
-            continue;
-        }
-        let specs = of.table().specs().iter().filter(|spec| {
-            spec.field.read == Readback::Never && spec.field.accepted != crate::field::Accepted::Never
-        });
-        never.extend(specs.map(|spec| format!("{}.{}", of.section, spec.name)));
-    }
-    never.sort();
-    never.dedup();
-    never
+/// What people may declare in the sections of `parts`, and no answer shows.
+fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
+    let never = |spec: &&Spec| {
+        spec.field.read == Readback::Never && spec.field.accepted != Accepted::Never
+    };
+    let of = |part: &Part| {
+        // What something is created from is nobody's concern any more.
+        let specs = part.of.table().specs().iter().filter(|_| part.of.shape != Shape::Container);
+        let section = part.of.section;
+        specs.filter(never).map(move |spec| format!("{section}.{}", spec.name)).collect::<Vec<_>>()
+    };
+    parts.flat_map(of).collect()
 }

@@ -108,7 +108,11 @@ const PRESETS: &[Rows] = &[
     (
         Scope::Project,
         "protected_branches",
-        &[("allow_force_push", "false"), ("code_owner_approval_required", "false")],
+        &[
+            ("allowed_to_unprotect", r#"[{"access_level": "maintainer"}]"#),
+            ("allow_force_push", "false"),
+            ("code_owner_approval_required", "false"),
+        ],
     ),
     (
         Scope::Project,

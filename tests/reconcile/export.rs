@@ -209,8 +209,9 @@ async fn round_trip(world: &mut World, seed: Json) {
     let failed: Vec<_> = applied.steps.iter().filter(|step| !step.outcome.is_success()).collect();
     assert!(failed.is_empty(), "{failed:#?}\n{}", text(&written));
     let again = other.export(Values::Env).await;
-    assert_eq!(text(&again), text(&written));
-    assert_eq!(again, written);
+    let (again_text, text) = (text(&again), text(&written));
+    let diff = similar::TextDiff::from_lines(&text, &again_text);
+    assert!(again == written, "{}{}", diff.unified_diff(), text);
 }
 
 /// Forty projects with one policy, as organisations have them: most follow it in everything, each has
@@ -290,7 +291,7 @@ fn whatever_exists_its_export_plans_to_nothing_and_builds_the_same() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let config = ProptestConfig {
         cases: 16,
-        max_shrink_iters: 100,
+        max_shrink_iters: 20,
         failure_persistence: None,
         ..ProptestConfig::default()
     };
