@@ -70,6 +70,10 @@ pub(super) struct Args {
     /// With `--values env`, write the values into this file, which only its owner can read
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
+    /// With `--values env`, write also what the sandbox needs to be given the same: users, branches
+    /// and stand-ins for secrets
+    #[arg(long)]
+    rehearse: bool,
     /// Include only these sections, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Selection")]
     sections: Vec<String>,
@@ -103,8 +107,12 @@ impl Args {
                 None => failure.help("`undrift schema` and schemas/fields.md list all sections"),
             });
         }
-        if self.secrets.is_some() && !matches!(self.values, How::Env) {
-            let failure = Failure::usage("`--secrets` has no meaning without `--values env`");
+        let without_values =
+            [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];
+        if let Some((option, _)) = without_values.into_iter().find(|(_, is_given)| *is_given)
+            && !matches!(self.values, How::Env)
+        {
+            let failure = Failure::usage(format!("`{option}` has no meaning without `--values env`"));
             return Err(failure.help("add `--values env`: references stand for the values then"));
         }
         Ok(())
@@ -121,6 +129,7 @@ impl Args {
             all: self.all,
             defaults: !self.no_defaults,
             watch: self.watch,
+            rehearse: self.rehearse,
             sections: self.sections.clone(),
             selection: Selection { only: self.only.clone(), exclude: self.exclude.clone() },
         }

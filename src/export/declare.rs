@@ -11,7 +11,7 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
-    field::{Compare, Named, Readback, Scope, Secrecy},
+    field::{Compare, Named, Readback, Scope, Secrecy, Tier},
     kind::{
         Capability, Effect, Facts, LiveEntry, Names, Place, Section, Shape, Spec, forms,
         is_readable, plain_text,
@@ -81,6 +81,7 @@ pub(super) fn declare(
         parts: Vec::new(),
         unread: Vec::new(),
         is_archived: facts.archived,
+        tier: Tier::Free,
         hidden: Vec::new(),
         ignored: Vec::new(),
         secrets: Vec::new(),
@@ -115,7 +116,9 @@ impl Declaring<'_> {
             (_, None) => return self.unread(of, &Cause::new("it was not read")),
         };
         let mut part = Part { of, about: Vec::new(), entries: Vec::new() };
+        self.document.tier = self.document.tier.max(of.tier());
         for live in entries {
+            self.document.tier = self.document.tier.max(live.tier);
             if self.is_left_out(of, live) {
                 continue;
             }
@@ -177,12 +180,6 @@ impl Declaring<'_> {
                 entry.unknown.push(spec.name.clone());
                 continue;
             };
-            if spec.field.upload {
-                if !value.is_null() {
-                    about.push(format!("`{}` is set, and the service gives no file", spec.name));
-                }
-                continue;
-            }
             match self.confidential(of, spec, live, value) {
                 None => self.field(of, spec, value, &mut entry, &mut left_out),
                 Some(_) if self.settings.values == Values::Env && value.is_string() => {
@@ -285,7 +282,12 @@ impl Declaring<'_> {
     /// A reference in the place of a value.
     fn reference(&mut self, of: Section, spec: &Spec, value: &Json, entry: &mut Entry) {
         let address = Address::container(self.path.into()).section(of.section);
-        let name = variable(&address.entry(entry.key.as_str()));
+        // The path of an address may be what is secret of it.
+        let called = match spec.field.secrecy {
+            Secrecy::Address => host(value),
+            _ => entry.key.clone(),
+        };
+        let name = variable(&address.entry(called));
         entry.fields.push((spec.name.clone(), reference(&name)));
         self.document.secrets.push(Reference {
             section: of.section,
@@ -301,6 +303,7 @@ impl Declaring<'_> {
 /// administrators.
 fn is_exported(spec: &Spec, is_administrator: bool) -> bool {
     is_readable(&spec.field)
+        && !spec.field.upload
         && spec.field.replaced_by.is_none()
         && !is_deprecated(&spec.schema)
         && (is_administrator || !spec.field.administrators)
@@ -308,12 +311,16 @@ fn is_exported(spec: &Spec, is_administrator: bool) -> bool {
 
 /// An entry that is told by a secret: somebody else's, whose name is given without it.
 fn unmanaged(entry: Entry, spec: &Spec, value: &Json, why: &str) -> Entry {
-    let text = plain_text(value);
-    let host = url::Url::parse(&text).ok().and_then(|url| url.host_str().map(str::to_owned));
-    let glob = format!("*{}*", host.unwrap_or_default());
+    let glob = format!("*{}*", host(value));
     let fields = vec![(spec.name.clone(), glob.into())];
     let about = Some(format!("{} not exported: {why}", spec.name));
     Entry { key: entry.key, fields, about, state: Some(UNMANAGED), unknown: Vec::new() }
+}
+
+/// The host of an address.
+fn host(value: &Json) -> String {
+    let url = value.as_str().and_then(|text| url::Url::parse(text).ok());
+    url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// The name of the environment variable for what is at `address`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::yaml::{Item, Node};
 use crate::{
-    field::Scope,
+    field::{Scope, Tier},
     kind::{Section, Shape},
     kinds,
     secret::Secret,
@@ -31,6 +31,8 @@ pub(super) struct Document {
     pub(super) unread: Vec<&'static str>,
     /// Whether it is archived, so that nothing else of it is known.
     pub(super) is_archived: bool,
+    /// The highest tier that the service showed something of.
+    pub(super) tier: Tier,
     /// What the service does not show of it, as `section.field`.
     pub(super) hidden: Vec<String>,
     /// The sections from which it takes nothing that rules say.

@@ -13,6 +13,7 @@ mod declare;
 mod defaults;
 mod document;
 mod layout;
+mod rehearse;
 mod secret;
 mod wish;
 mod yaml;
@@ -66,6 +67,8 @@ pub struct Settings {
     pub defaults: bool,
     /// Whether what is written is only compared and reported.
     pub watch: bool,
+    /// Whether what the embedded service needs to be given the same is written too.
+    pub rehearse: bool,
     /// The sections; all of them, if there are none.
     pub sections: Vec<String>,
     /// The part of what exists.
@@ -164,6 +167,9 @@ impl Estate {
         for scope in Scope::ALL {
             let count = self.documents.iter().filter(|document| document.scope == scope).count();
             written.count.insert(scope, count);
+        }
+        if self.settings.rehearse {
+            written.files.extend(rehearse::files(&self.documents, &written.secrets));
         }
         let defaults = match self.settings.defaults {
             true => defaults::factor(&mut self.documents),
@@ -312,7 +318,8 @@ impl Estate {
 /// What people may declare in the sections of `parts`, and no answer shows.
 fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
     let never = |spec: &&Spec| {
-        spec.field.read == Readback::Never && spec.field.accepted != Accepted::Never
+        let is_never = spec.field.read == Readback::Never || spec.field.upload;
+        is_never && spec.field.accepted != Accepted::Never
     };
     let of = |part: &Part| {
         // What something is created from is nobody's concern any more.

@@ -184,6 +184,10 @@ pub struct SeedProject {
     /// Protected branches, in the service's own field names.
     #[serde(default)]
     pub protected_branches: Vec<Map<String, Value>>,
+    /// Branches of the repository, the first of which is the default one. None of them is protected
+    /// by that.
+    #[serde(default)]
+    pub branches: Vec<String>,
     /// Whether the project is archived.
     #[serde(default)]
     pub archived: bool,
@@ -252,7 +256,7 @@ mod tests {
                 fields += 1;
             }
         }
-        assert_eq!(fields, 25);
+        assert_eq!(fields, 26);
     }
 
     #[test]

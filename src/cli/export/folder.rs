@@ -85,7 +85,7 @@ impl Folder {
     pub(super) fn write(self, written: &Written, secrets: Option<&Path>) -> Result<usize, Failure> {
         let mut files: Vec<(String, String)> =
             written.files.iter().map(|file| (file.path.clone(), file.text.clone())).collect();
-        let count = files.len();
+        let count = files.iter().filter(|(path, _)| path.ends_with(".yaml")).count();
         if !written.secrets.is_empty() {
             files.push(("secrets.env.example".to_owned(), example(written)));
         }
