@@ -107,12 +107,12 @@ impl Args {
                 None => failure.help("`undrift schema` and schemas/fields.md list all sections"),
             });
         }
-        let without_values =
-            [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];
+        let without_values = [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];
         if let Some((option, _)) = without_values.into_iter().find(|(_, is_given)| *is_given)
             && !matches!(self.values, How::Env)
         {
-            let failure = Failure::usage(format!("`{option}` has no meaning without `--values env`"));
+            let failure =
+                Failure::usage(format!("`{option}` has no meaning without `--values env`"));
             return Err(failure.help("add `--values env`: references stand for the values then"));
         }
         Ok(())

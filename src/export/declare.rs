@@ -22,6 +22,7 @@ use crate::{
     secret::{Secret, is_reserved},
     text::mask_url,
     value::{Json, Object},
+    yaml::is_forbidden,
 };
 
 /// Why a section is not read for this caller; another one might see it.
@@ -86,8 +87,7 @@ pub(super) fn declare(
         ignored: Vec::new(),
         secrets: Vec::new(),
     };
-    let mut declaring =
-        Declaring { settings, path, facts, names, document, failed: Vec::new() };
+    let mut declaring = Declaring { settings, path, facts, names, document, failed: Vec::new() };
     for of in kinds::sections(scope) {
         if settings.takes(path, of) {
             declaring.section(of, live.sections.get(of.section));
@@ -130,9 +130,8 @@ impl Declaring<'_> {
         }
         let address = Address::container(self.path.into()).section(of.section);
         if of.shape == Shape::List {
-            part.entries.retain(|entry| {
-                self.settings.selection.holds(&address.entry(entry.key.as_str()))
-            });
+            part.entries
+                .retain(|entry| self.settings.selection.holds(&address.entry(entry.key.as_str())));
             part.entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
         if !part.entries.is_empty() || !part.about.is_empty() {
@@ -148,9 +147,10 @@ impl Declaring<'_> {
             (None, operation) => operation.is_none() && !cause.transient,
         };
         if is_hidden {
-            let why = cause.status.map_or_else(|| cause.to_string(), |status| {
-                format!("the service answers {status}: tier, role or a switch")
-            });
+            let why = cause.status.map_or_else(
+                || cause.to_string(),
+                |status| format!("the service answers {status}: tier, role or a switch"),
+            );
             self.document.about.push(format!("Not exported: {} ({why})", of.section));
         } else {
             self.failed.push((of.section, cause.clone()));
@@ -198,9 +198,8 @@ impl Declaring<'_> {
         if of.is_removable() && entry.fields.is_empty() {
             let known = of.table().specs().iter();
             let known = known.filter_map(|spec| Some((spec, live.fields.get(&spec.name)?)));
-            let is_good = |spec: &Spec, value: &Json| {
-                !is_nothing(value) && is_sayable(of, &spec.name, value)
-            };
+            let is_good =
+                |spec: &Spec, value: &Json| !is_nothing(value) && is_sayable(of, &spec.name, value);
             let first = known.clone().find(|(spec, value)| is_good(spec, value));
             entry.fields.extend(first.map(|(spec, value)| (spec.name.clone(), value.clone())));
         }
@@ -244,7 +243,11 @@ impl Declaring<'_> {
             }
             if !is_nothing(&value) {
                 let names_somebody = value.is_array() || value.is_object();
-                let why = if names_somebody { "it names what the token does not see" } else { "no manifest can say it" };
+                let why = if names_somebody {
+                    "it names what the token does not see"
+                } else {
+                    "no manifest can say it"
+                };
                 left_out.push(format!("{name} not exported: {why}"));
             }
             entry.unknown.push(name);
@@ -364,6 +367,9 @@ fn is_nothing(value: &Json) -> bool {
 
 /// Whether a document may say `value` of the field `name`.
 pub(super) fn is_sayable(of: Section, name: &str, value: &Json) -> bool {
+    if has_forbidden(value) {
+        return false;
+    }
     match name.split_once('.') {
         None => refused(of, name, value).is_none(),
         Some((outer, inner)) => {
@@ -373,14 +379,24 @@ pub(super) fn is_sayable(of: Section, name: &str, value: &Json) -> bool {
     }
 }
 
+/// Whether a text in `value` has a character that no manifest may hold.
+fn has_forbidden(value: &Json) -> bool {
+    match value {
+        Json::String(text) => text.contains(is_forbidden),
+        Json::Array(items) => items.iter().any(has_forbidden),
+        Json::Object(object) => object.values().any(has_forbidden),
+        _ => false,
+    }
+}
+
 fn is_deprecated(schema: &Json) -> bool {
     schema.get("deprecated").is_some()
 }
 
 /// A list of which the order means nothing, in an order of its own: levels, users and groups.
 fn sorted(spec: &Spec, mut value: Json) -> Json {
-    let has_no_order = spec.field.names.is_some()
-        || matches!(spec.field.compare, Compare::Set | Compare::Rows);
+    let has_no_order =
+        spec.field.names.is_some() || matches!(spec.field.compare, Compare::Set | Compare::Rows);
     if let Some(items) = value.as_array_mut().filter(|_| has_no_order) {
         let rows = spec.schema["items"]["properties"].as_object();
         let place = |item: &Json| {

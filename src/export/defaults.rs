@@ -150,7 +150,8 @@ fn groups(documents: &[Document]) -> Vec<Group> {
     for at in (0..groups.len()).rev() {
         groups[at].count += groups[at].projects.len();
         let count = groups[at].count;
-        groups[at].may_claim = count >= FEWEST && !groups[at].path.contains(['*', '?', '[', '{', '\\']);
+        groups[at].may_claim =
+            count >= FEWEST && !groups[at].path.contains(['*', '?', '[', '{', '\\']);
         if let Some(above) = groups[at].above {
             groups[above].count += count;
         }
@@ -192,9 +193,13 @@ fn is_whole(of: Section) -> bool {
 
 /// The claims of one field or entry.
 fn claims_of(key: &Key, of: Section, documents: &[Document], groups: &[Group]) -> Vec<Claim> {
-    let single: Vec<Option<Entry>> = documents.iter().map(|document| single(document, key, of)).collect();
-    let cells: Vec<Cell<'_>> =
-        documents.iter().zip(&single).map(|(document, own)| cell(document, key, of, own.as_ref())).collect();
+    let single: Vec<Option<Entry>> =
+        documents.iter().map(|document| single(document, key, of)).collect();
+    let cells: Vec<Cell<'_>> = documents
+        .iter()
+        .zip(&single)
+        .map(|(document, own)| cell(document, key, of, own.as_ref()))
+        .collect();
     let tried = tried(&cells);
     let lines: Vec<u64> = tried.iter().map(|entry| lines(of, entry)).collect();
     // By group and by what holds there from above: nothing, or one of what is tried.
@@ -220,7 +225,8 @@ fn claims_of(key: &Key, of: Section, documents: &[Document], groups: &[Group]) -
         let mut best = inner[at].clone();
         for state in 0..states {
             choice[at][state] = state;
-            let may = |claimed: &usize| groups[at].may_claim && held[at].1[*claimed] * 2 > held[at].0;
+            let may =
+                |claimed: &usize| groups[at].may_claim && held[at].1[*claimed] * 2 > held[at].0;
             for claimed in (1..states).filter(|claimed| *claimed != state).filter(may) {
                 let cost = lines[claimed - 1] + inner[at][claimed];
                 // One line less is not worth looking in two places.
@@ -306,7 +312,9 @@ fn cost(of: Section, cell: &Cell<'_>, above: Option<&Entry>) -> u64 {
         (Cell::Free, _) | (Cell::Unknown | Cell::Unsaid(_), None) => 0,
         (Cell::Said(own), None) => lines(of, own),
         (Cell::Said(own), Some(above)) if *own == above => 0,
-        (Cell::Said(own), Some(above)) => otherwise(of, own, above).map_or(NEVER, |own| lines(of, &own)),
+        (Cell::Said(own), Some(above)) => {
+            otherwise(of, own, above).map_or(NEVER, |own| lines(of, &own))
+        }
         (Cell::Unknown, Some(_)) => NEVER,
         (Cell::Unsaid(None), Some(_)) => 1,
         (Cell::Unsaid(Some(preset)), Some(above)) => {
@@ -344,7 +352,9 @@ fn lines(of: Section, entry: &Entry) -> u64 {
     let text = part.item().map(|item| match item.node {
         // The line of the section's own key is there anyway.
         Node::Map(items) if !is_whole(of) => yaml::document(&items),
-        Node::List(_) => yaml::document(&[item]).split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned()),
+        Node::List(_) => yaml::document(&[item])
+            .split_once('\n')
+            .map_or(String::new(), |(_, rest)| rest.to_owned()),
         _ => yaml::document(&[item]),
     });
     text.map_or(0, |text| text.lines().count() as u64)
@@ -411,7 +421,9 @@ fn remove(document: &mut Document, key: &Key, of: Section) {
         if is_whole(of) {
             part.entries.retain(|entry| entry.key != key.1);
         } else {
-            part.entries.iter_mut().for_each(|entry| entry.fields.retain(|(name, _)| *name != key.1));
+            part.entries
+                .iter_mut()
+                .for_each(|entry| entry.fields.retain(|(name, _)| *name != key.1));
         }
     }
 }

@@ -27,7 +27,9 @@ fn file_name(segment: &str, is_first: bool) -> String {
     let lower = segment.to_lowercase();
     let device = lower.split('.').next().unwrap_or_default();
     let is_port = |port: &str| {
-        device.strip_prefix(port).is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|byte| byte.is_ascii_digit()))
+        device
+            .strip_prefix(port)
+            .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let is_special = segment.is_empty()
         || segment.starts_with('.')
@@ -59,9 +61,7 @@ fn file_name(segment: &str, is_first: bool) -> String {
 
 /// A number that is the same for the same text in every release (FNV-1a).
 pub(super) fn hash(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    })
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]

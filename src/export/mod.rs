@@ -15,6 +15,8 @@ mod document;
 mod layout;
 mod rehearse;
 mod secret;
+#[cfg(test)]
+mod tests;
 mod wish;
 mod yaml;
 
@@ -76,12 +78,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether the section `of` of the container at `path` is looked at.
+    /// Whether the section `of` of the container at `path` is looked at. What the container is, and
+    /// whether it is closed, always is.
     fn takes(&self, path: &str, of: Section) -> bool {
         let address = crate::address::Address::container(path.into()).section(of.section);
         let Selection { only, exclude } = &self.selection;
-        let is_wanted = self.sections.is_empty() || self.sections.iter().any(|name| name == of.section);
-        of.shape == Shape::Container
+        let is_wanted =
+            self.sections.is_empty() || self.sections.iter().any(|name| name == of.section);
+        matches!(of.shape, Shape::Container | Shape::Switch)
             || (is_wanted
                 && (only.is_empty() || only.iter().any(|glob| glob.touches_section(&address)))
                 && !exclude.iter().any(|glob| glob.matches(&address)))
@@ -145,10 +149,11 @@ impl Estate {
             Found::Deleting => drop(self.deleting.insert(path.to_owned())),
             Found::Unread(cause) => self.missing.push(Missing { what: path.to_owned(), cause }),
         }
-        self.missing.extend(failed.into_iter().map(|(section, cause)| Missing {
-            what: format!("{path}#{section}"),
-            cause,
-        }));
+        self.missing.extend(
+            failed
+                .into_iter()
+                .map(|(section, cause)| Missing { what: format!("{path}#{section}"), cause }),
+        );
     }
 
     /// What could not be read although somebody who asks again may be able to.

@@ -41,7 +41,7 @@ fn seed(documents: &[Document]) -> Vec<Item> {
     }
     let users = named.remove(&Named::User).unwrap_or_default().into_values();
     let users = users.map(|name| (vec![Item::value("username", name)], None));
-    let projects: Vec<_> = documents.iter().filter_map(with_branch).collect();
+    let projects: Vec<_> = documents.iter().filter_map(project).collect();
     // What is above a project that is there has to be there too, and no less visible.
     let above: BTreeSet<String> = projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
     let known = documents.iter().filter(|document| document.scope == Scope::Group);
@@ -64,26 +64,35 @@ fn seed(documents: &[Document]) -> Vec<Item> {
     };
     let groups = groups.into_values().map(|items| (items, None)).collect();
     let projects = projects.into_iter().map(|(_, items)| (items, None)).collect();
-    let lists = [list("users", users.collect()), list("groups", groups), list("projects", projects)];
-    std::iter::once(Item::value("tier", tier.to_string())).chain(lists.into_iter().flatten()).collect()
+    let lists =
+        [list("users", users.collect()), list("groups", groups), list("projects", projects)];
+    std::iter::once(Item::value("tier", tier.to_string()))
+        .chain(lists.into_iter().flatten())
+        .collect()
 }
 
-/// A project of which a field waits for a branch, with that branch.
-fn with_branch(document: &Document) -> Option<(String, Vec<Item>)> {
-    let waits = |part: &Part| {
-        let fields = part.entries.first().map(plain).unwrap_or_default();
-        let waits = |name: &&String| part.of.rules.waits(part.of, name, &fields, None).is_some();
-        let name = fields.keys().find(waits)?;
-        fields.get(name)?.plain().cloned()
-    };
-    let branch = document.parts.iter().find_map(waits)?;
+/// A project that apply alone cannot bring about, with its path: one that is archived, since groups
+/// for those often let nobody create projects, or one of which a field waits for a branch.
+fn project(document: &Document) -> Option<(String, Vec<Item>)> {
+    let branch = document.parts.iter().find_map(branch);
+    if document.scope != Scope::Project || (branch.is_none() && !document.is_archived) {
+        return None;
+    }
     let mut items = vec![Item::value("path", &*document.path)];
     if let Some(word) = visibility(document) {
         let settings = Object::from_iter([("visibility".to_owned(), word.into())]);
         items.push(Item::value("settings", Json::Object(settings)));
     }
-    items.push(Item::value("branches", vec![branch]));
+    items.extend(branch.map(|branch| Item::value("branches", vec![branch])));
+    items.extend(document.is_archived.then(|| Item::value("archived", true)));
     Some((document.path.to_string(), items))
+}
+
+/// The branch that a field of a section waits for.
+fn branch(part: &Part) -> Option<Json> {
+    let fields = part.entries.first().map(plain)?;
+    let waits = |name: &&String| part.of.rules.waits(part.of, name, &fields, None).is_some();
+    fields.get(fields.keys().find(waits)?)?.plain().cloned()
 }
 
 /// How visible it is to be.

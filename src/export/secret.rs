@@ -5,14 +5,49 @@ use crate::text::mask_url;
 
 /// Words of names that stand for secrets, in upper case.
 const WORDS: [&str; 26] = [
-    "APIKEY", "AUTH", "BEARER", "CERT", "CERTIFICATE", "COOKIE", "CRED", "CREDENTIAL",
-    "CREDENTIALS", "CREDS", "DSN", "JWT", "KEY", "KEYS", "LICENSE", "PASS", "PASSPHRASE",
-    "PASSWD", "PASSWORD", "PAT", "PRIVATE", "PWD", "SALT", "SECRET", "SECRETS", "TOKEN",
+    "APIKEY",
+    "AUTH",
+    "BEARER",
+    "CERT",
+    "CERTIFICATE",
+    "COOKIE",
+    "CRED",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "CREDS",
+    "DSN",
+    "JWT",
+    "KEY",
+    "KEYS",
+    "LICENSE",
+    "PASS",
+    "PASSPHRASE",
+    "PASSWD",
+    "PASSWORD",
+    "PAT",
+    "PRIVATE",
+    "PWD",
+    "SALT",
+    "SECRET",
+    "SECRETS",
+    "TOKEN",
 ];
 /// How tokens of well-known services begin.
 const BEGINNINGS: [&str; 14] = [
-    "-----BEGIN", "AKIA", "AIza", "dop_v1_", "eyJ", "ghp_", "gho_", "ghs_", "github_pat_", "glp",
-    "gldt-", "sk-", "sk_", "xox",
+    "-----BEGIN",
+    "AKIA",
+    "AIza",
+    "dop_v1_",
+    "eyJ",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glp",
+    "gldt-",
+    "sk-",
+    "sk_",
+    "xox",
 ];
 /// How long a run of letters and digits is that may be a secret.
 const LONG: usize = 20;
@@ -78,8 +113,17 @@ mod tests {
     #[test]
     fn names_of_secrets_are_known_by_their_words() {
         for name in [
-            "DEPLOY_TOKEN", "deploy_token", "API_KEY", "APIKEY", "MYAPIKEY", "DB_PASSWORD", "PGPASSWORD",
-            "AWS_SECRET_ACCESS_KEY", "SENTRY_DSN", "SSH_PRIVATE_KEY", "GITHUBTOKEN",
+            "DEPLOY_TOKEN",
+            "deploy_token",
+            "API_KEY",
+            "APIKEY",
+            "MYAPIKEY",
+            "DB_PASSWORD",
+            "PGPASSWORD",
+            "AWS_SECRET_ACCESS_KEY",
+            "SENTRY_DSN",
+            "SSH_PRIVATE_KEY",
+            "GITHUBTOKEN",
         ] {
             assert!(is_named_so(name), "{name}");
         }
@@ -107,10 +151,19 @@ mod tests {
             assert!(looks_so(value), "{value}");
         }
         for value in [
-            "", "debug", "production", "registry.example.org", "https://payments.example.org/api/v2",
-            "DE,FR,NL", "1.2.3-rc.1", "a sentence with many words of 2 sorts in it", "key-2099",
-            "--release --features sandbox-and-something-else-2", "acme/platform/gateway-service-v2",
-            "-Xmx2048m -XX:+UseG1GC", "2099-01-31T00:00:00Z",
+            "",
+            "debug",
+            "production",
+            "registry.example.org",
+            "https://payments.example.org/api/v2",
+            "DE,FR,NL",
+            "1.2.3-rc.1",
+            "a sentence with many words of 2 sorts in it",
+            "key-2099",
+            "--release --features sandbox-and-something-else-2",
+            "acme/platform/gateway-service-v2",
+            "-Xmx2048m -XX:+UseG1GC",
+            "2099-01-31T00:00:00Z",
         ] {
             assert!(!looks_so(value), "{value}");
         }

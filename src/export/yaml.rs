@@ -1,10 +1,7 @@
 //! YAML as a person would write it: short things on one line, long ones on many, and quotes only
 //! where a reader of YAML 1.1 or 1.2 would else take a text for something else.
 
-use crate::{
-    text::is_unsafe,
-    value::Json,
-};
+use crate::{text::is_unsafe, value::Json};
 
 /// How wide a line may be.
 const WIDTH: usize = 100;
@@ -267,9 +264,8 @@ fn is_plain(text: &str, within: bool) -> bool {
 
 /// Whether some reader takes a plain `text` for something else than a text.
 fn is_other(text: &str) -> bool {
-    const WORDS: [&str; 13] = [
-        "y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "=", "<<", ".nan",
-    ];
+    const WORDS: [&str; 13] =
+        ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "=", "<<", ".nan"];
     let lower = text.to_ascii_lowercase();
     WORDS.contains(&&*lower) || is_number(&lower)
 }
@@ -303,23 +299,81 @@ mod tests {
     #[test]
     fn texts_are_quoted_only_where_some_reader_needs_it() {
         for plain in [
-            "main", "Signs people in", "release/*", "https://ci.example.org/x?a=b", "^(feat|fix): x$x",
-            "v1", "90d", "it's", "a#b", "a:b", "%", "-Xmx", "größe", "acme/shop", "10 people", "1abc",
+            "main",
+            "Signs people in",
+            "release/*",
+            "https://ci.example.org/x?a=b",
+            "^(feat|fix): x$x",
+            "v1",
+            "90d",
+            "it's",
+            "a#b",
+            "a:b",
+            "%",
+            "-Xmx",
+            "größe",
+            "acme/shop",
+            "10 people",
+            "1abc",
         ] {
             let expected = ["%", "^(feat|fix): x$x"].contains(&plain);
             assert_eq!(scalar(plain, false).starts_with('\''), expected, "{plain}");
         }
         for quoted in [
-            "", "yes", "No", "on", "OFF", "y", "~", "null", "True", "12", "1_000", "12:30:45", "0x1F",
-            "0o17", "017", "1.5", "1e3", ".inf", "-.INF", ".NaN", "2099-01-31", "2001-12-14t21:59:43Z",
-            "=", "<<", "*", "&a", "!t", "@x", "`x", "- a", "a: b", "a #b", "a:", " a", "a ", "#a", "'a",
-            "?", "[a", "{a", "...", "---", "|", ">",
+            "",
+            "yes",
+            "No",
+            "on",
+            "OFF",
+            "y",
+            "~",
+            "null",
+            "True",
+            "12",
+            "1_000",
+            "12:30:45",
+            "0x1F",
+            "0o17",
+            "017",
+            "1.5",
+            "1e3",
+            ".inf",
+            "-.INF",
+            ".NaN",
+            "2099-01-31",
+            "2001-12-14t21:59:43Z",
+            "=",
+            "<<",
+            "*",
+            "&a",
+            "!t",
+            "@x",
+            "`x",
+            "- a",
+            "a: b",
+            "a #b",
+            "a:",
+            " a",
+            "a ",
+            "#a",
+            "'a",
+            "?",
+            "[a",
+            "{a",
+            "...",
+            "---",
+            "|",
+            ">",
         ] {
-            assert_eq!(scalar(quoted, false), format!("'{}'", quoted.replace('\'', "''")), "{quoted}");
+            assert_eq!(
+                scalar(quoted, false),
+                format!("'{}'", quoted.replace('\'', "''")),
+                "{quoted}"
+            );
         }
         assert_eq!(scalar("a, b", false), "a, b");
         assert_eq!(scalar("a, b", true), "'a, b'");
-        assert_eq!(scalar("a\tb\u{7}\u{2028}", true), "\"a\\tb\\x07\\u2028\"");
+        assert_eq!(scalar("a\tb\r\u{ad}\u{2028}", true), "\"a\\tb\\r\\xad\\u2028\"");
     }
 
     #[test]
@@ -334,8 +388,21 @@ mod tests {
             Item::new(
                 "hooks",
                 Node::List(vec![
-                    (entry(&[("url", json!("https://a.example")), ("token", json!({"env": "A"}))]), Some("said".into())),
-                    (entry(&[("url", json!(long)), ("b", json!(long)), ("list", json!(["a", "b, c"]))]), Some("long".into())),
+                    (
+                        entry(&[
+                            ("url", json!("https://a.example")),
+                            ("token", json!({"env": "A"})),
+                        ]),
+                        Some("said".into()),
+                    ),
+                    (
+                        entry(&[
+                            ("url", json!(long)),
+                            ("b", json!(long)),
+                            ("list", json!(["a", "b, c"])),
+                        ]),
+                        Some("long".into()),
+                    ),
                 ]),
             ),
             Item::value("text", "one\n\ntwo\n"),
@@ -357,7 +424,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_value_reads_back(text in r"(\PC|[\n\t :#'-]|\p{Cc}){0,30}", number in -5..5i32) {
+        fn any_value_reads_back(text in r"(\PC|[\r\n\t :#'-]|\p{Cf}|[\u{2028}\u{feff}]){0,30}", number in -5..5i32) {
             let value = json!({"a": text, "b": [text, number], "c": {"d": text}});
             let items: Vec<_> = value.as_object().unwrap().iter()
                 .map(|(key, value)| Item::value(key, value.clone())).collect();

@@ -207,7 +207,8 @@ mod tests {
                 let value: Json = serde_json::from_str(text).unwrap();
                 let (field, within) = name.split_once('.').unwrap_or((name, ""));
                 // What only one scope has stands in the rows of both.
-                let known = Scope::ALL.into_iter().filter_map(|scope| kinds::section(scope, section));
+                let known =
+                    Scope::ALL.into_iter().filter_map(|scope| kinds::section(scope, section));
                 assert!(known.into_iter().any(|of| of.table().get(field).is_some()), "{name}");
                 let Some(spec) = of.table().get(field) else { continue };
                 let schema = match within {

@@ -76,7 +76,8 @@ impl Observer {
         let roots: BTreeSet<String> = globs.iter().map(|glob| literal(glob.written())).collect();
         for root in &roots {
             let is_inside = |other: &&String| {
-                other.is_empty() || root.strip_prefix(*other).is_some_and(|rest| rest.starts_with('/'))
+                other.is_empty()
+                    || root.strip_prefix(*other).is_some_and(|rest| rest.starts_with('/'))
             };
             if !roots.iter().filter(|other| *other != root).any(|other| is_inside(&other)) {
                 self.at(root, &mut below).await?;
@@ -131,11 +132,7 @@ impl Observer {
         Ok(())
     }
 
-    async fn group_and_below(
-        &self,
-        group: &Object,
-        below: &mut Below<'_>,
-    ) -> Result<(), ApiError> {
+    async fn group_and_below(&self, group: &Object, below: &mut Below<'_>) -> Result<(), ApiError> {
         let id = group.get("id").and_then(Json::as_u64).unwrap_or_default();
         if !below.read.insert(id.to_string()) {
             return Ok(());
@@ -189,7 +186,8 @@ impl Observer {
                         (group.query("with_projects", false), "full_path")
                     }
                 };
-                match self.client.get_known(request.keeping(Wanted::keys([field])), &[field]).await {
+                match self.client.get_known(request.keeping(Wanted::keys([field])), &[field]).await
+                {
                     Ok(answer) => Ok(answer.body[field].as_str().map(str::to_owned)),
                     Err(error) if error.is_not_found() || error.is_forbidden() => Ok(None),
                     Err(error) => Err(error),
@@ -211,7 +209,8 @@ fn known_by(itself: &Itself) -> Wanted {
 
 /// The part of a glob before the first segment in which something may stand for something else.
 fn literal(glob: &str) -> String {
-    let segments = glob.split('/').take_while(|segment| !segment.contains(['*', '?', '[', '{', '\\']));
+    let segments =
+        glob.split('/').take_while(|segment| !segment.contains(['*', '?', '[', '{', '\\']));
     segments.collect::<Vec<_>>().join("/").to_lowercase()
 }
 

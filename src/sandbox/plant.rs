@@ -260,7 +260,8 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
         Project::by_path(call.db, &seed.path)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     let id = project.id;
     for branch in &seed.branches {
-        repository::plant(call, &project, branch).map_err(refused(&format!("{place}, branch {branch}")))?;
+        repository::plant(call, &project, branch)
+            .map_err(refused(&format!("{place}, branch {branch}")))?;
     }
     let scope = Scope::Project(Box::new(project.clone()));
     for (number, fields) in seed.variables.iter().enumerate() {

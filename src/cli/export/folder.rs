@@ -46,13 +46,15 @@ impl Folder {
             Ok(entries) => {
                 let names = entries.map(|entry| Ok(entry?.file_name()));
                 let names: Vec<_> = names.collect::<io::Result<_>>().map_err(failed)?;
-                let mut visible = names.iter().filter(|name| !name.as_encoded_bytes().starts_with(b"."));
+                let mut visible =
+                    names.iter().filter(|name| !name.as_encoded_bytes().starts_with(b"."));
                 if update {
                     folder.look(Path::new("")).map_err(failed)?;
                 } else if visible.next().is_some() {
                     let failure = Failure::usage(format!("`{}` is not empty", root.display()));
-                    return Err(failure
-                        .help("choose another folder, or pass `--update` to write over an export"));
+                    return Err(failure.help(
+                        "choose another folder, or pass `--update` to write over an export",
+                    ));
                 }
             }
         }
@@ -145,7 +147,8 @@ impl Folder {
     ) -> io::Result<()> {
         let new: BTreeSet<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
         let gone = self.earlier.iter().filter(|path| !new.contains(path.as_str()));
-        let moves = files.iter().map(|(path, _)| (path, true)).chain(gone.map(|path| (path, false)));
+        let moves =
+            files.iter().map(|(path, _)| (path, true)).chain(gone.map(|path| (path, false)));
         let result = moves.enumerate().try_for_each(|(number, (path, is_new))| {
             let to = self.root.join(path);
             fs::create_dir_all(to.parent().unwrap_or(&self.root))?;
@@ -180,9 +183,8 @@ fn is_exported(path: &Path) -> io::Result<bool> {
 
 /// The outermost folder of `path` that is not there yet.
 fn first_missing(path: &Path) -> PathBuf {
-    let missing = path.ancestors().take_while(|path| {
-        !path.as_os_str().is_empty() && !path.exists()
-    });
+    let missing =
+        path.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
     missing.last().unwrap_or(path).to_owned()
 }
 
@@ -194,7 +196,10 @@ fn slashed(path: &Path) -> String {
 /// What somebody who applies has to set.
 fn example(written: &Written) -> String {
     let names = written.secrets.keys().map(|name| format!("{name}=''\n"));
-    format!("{MARK}\n# What the references in the manifests stand for.\n{}", names.collect::<String>())
+    format!(
+        "{MARK}\n# What the references in the manifests stand for.\n{}",
+        names.collect::<String>()
+    )
 }
 
 /// Refuses a file for secrets that is among the manifests, or is there already.
@@ -221,7 +226,8 @@ pub(super) fn check_secrets(file: &Path, folder: &Path, update: bool) -> Result<
 /// Writes the values as assignments that a shell reads, for the owner alone.
 fn write_secrets(file: &Path, written: &Written) -> io::Result<()> {
     let quoted = |value: &str| format!("'{}'", value.replace('\'', r"'\''"));
-    let lines = written.secrets.iter().map(|(name, value)| format!("{name}={}\n", quoted(value.expose())));
+    let lines =
+        written.secrets.iter().map(|(name, value)| format!("{name}={}\n", quoted(value.expose())));
     let text: String = lines.collect();
     let beside = file.with_extension("undrift-new");
     let mut options = fs::OpenOptions::new();
