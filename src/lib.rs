@@ -19,6 +19,7 @@
 //! | reconcile, pure | [`live`], [`diff`], [`plan`] | what is there, what differs, what to do, what of it may run |
 //! | api | [`api`] | the one place that sends requests |
 //! | reconcile, with IO | [`observe`], [`apply`] | reading what is there, doing what was planned |
+//! | export, pure | [`export`] | what is there, as manifests |
 //! | frontends | `sandbox`, [`report`], [`cli`] | the embedded service, and what people see |
 //!
 //! A newcomer reads [`plan`] first, then [`kind`] and one of the [`kinds`], then [`apply`].
@@ -31,6 +32,7 @@ pub mod cli;
 pub mod desired;
 pub mod diagnostic;
 pub mod diff;
+pub mod export;
 pub mod field;
 pub mod kind;
 pub mod kinds;

@@ -139,8 +139,9 @@ pub fn parse(text: &str) -> Parsed {
     parsed
 }
 
-/// Control characters other than tab, line feed and carriage return.
-fn is_forbidden(c: char) -> bool {
+/// Whether no text of a manifest may hold `c`: control characters other than tab, line feed and
+/// carriage return.
+pub fn is_forbidden(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r')
 }
 

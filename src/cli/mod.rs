@@ -15,6 +15,7 @@ mod drift;
 mod embedded;
 mod environment;
 mod exit;
+mod export;
 mod output;
 mod pages;
 mod plan;
@@ -81,6 +82,8 @@ enum Command {
     Apply(apply::Args),
     /// Check that the service matches the manifests
     Drift(drift::Args),
+    /// Write what exists as manifests
+    Export(export::Args),
     /// Call any API operation by name
     Call(call::Args),
     /// Run the embedded service until interrupted
@@ -165,6 +168,7 @@ fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
         Command::Plan(args) => runtime.block_on(plan::run(args, reports, cx)).map(Done::exit),
         Command::Apply(args) => runtime.block_on(apply::run(args, reports, cx)).map(Done::exit),
         Command::Drift(args) => runtime.block_on(drift::run(args, reports, cx)).map(Done::exit),
+        Command::Export(args) => runtime.block_on(export::run(args, cx)),
         Command::Call(args) => runtime.block_on(call::run(args, cx)),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args, cx)),

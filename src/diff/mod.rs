@@ -168,14 +168,14 @@ fn unlisted(
     }
     let address = unlisted_address(section, live, doubt.secret, context.container);
     let user = user_of(section, live);
-    let spared = live
+    let never = live
         .protected
         .or_else(|| (user == Some(context.caller.id)).then_some("the token's own access"))
         .or_else(|| {
             (user.is_some() && user == context.personal_owner)
                 .then_some("the owner of the personal namespace")
-        })
-        .or_else(|| doubt.unmatched.then_some(UNMATCHED));
+        });
+    let spared = never.or_else(|| doubt.unmatched.then_some(UNMATCHED));
     let note = |reason| Note {
         address: address.clone(),
         reason,
@@ -192,8 +192,9 @@ fn unlisted(
         (Unlisted::Delete, Some(why)) => {
             findings.notes.push(note(Reason::Protected { why: why.into() }));
         }
-        // Bots come and go with the tokens that they belong to; a report of them would never end.
-        _ if live.protected.is_some() => {}
+        // Bots come and go with the tokens that they belong to, and nobody is asked to declare the
+        // access that the run itself needs: a report of them would never end.
+        _ if never.is_some() => {}
         _ if doubt.unmatched => {
             findings.notes.push(note(Reason::Protected { why: UNMATCHED.into() }));
         }

@@ -200,6 +200,24 @@ pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
     rows.iter().map(row).collect()
 }
 
+/// The ids by which `comparable` fields name users and groups, in their lists and in the rows of
+/// their lists: what [`shown`] needs the names of.
+pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
+    let mut ids = Vec::new();
+    for (name, value) in comparable {
+        let (Some(spec), Json::Array(items)) = (section.table().get(name), value) else { continue };
+        if let Some(named) = spec.field.names {
+            ids.extend(items.iter().filter_map(|id| Some((named, id.as_u64()?))));
+        }
+        for row in items.iter().filter(|_| spec.field.compare == Compare::Rows) {
+            ids.extend(row_fields(spec).filter_map(|(part, field)| {
+                Some((field.names?, row.get(field.sent_name(part))?.as_u64()?))
+            }));
+        }
+    }
+    ids
+}
+
 /// Declared to sent: the fields that `route` accepts, under the names and in the form that requests
 /// use.
 ///

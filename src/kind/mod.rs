@@ -466,6 +466,12 @@ pub trait Rules: Sync {
         None
     }
 
+    /// Why what is secret of this live entry must not be written into a file, for example `masked`.
+    /// What only looks like a secret is somebody else's to find.
+    fn confidential(&self, _live: &Object) -> Option<&'static str> {
+        None
+    }
+
     /// Why a declared field is neither sent nor compared yet: what has to come first is not
     /// undrift's to do. `live` is the entry as it is there, `None` if it is about to be created.
     /// The end of a sentence that starts with "waits".

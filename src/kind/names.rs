@@ -13,6 +13,8 @@ use crate::{
 pub struct Names {
     /// What the service said; `None` where it knows no such thing.
     found: BTreeMap<(Named, String), Option<u64>>,
+    /// What things are called that were looked up by their ids.
+    called: BTreeMap<(Named, u64), String>,
     /// What the run itself creates.
     created: Created,
 }
@@ -96,15 +98,21 @@ impl Names {
         self.found.insert((named, name.to_lowercase()), id);
     }
 
+    /// Takes in what the thing with `id` is called.
+    pub fn call(&mut self, named: Named, id: u64, name: &str) {
+        self.called.insert((named, id), name.to_owned());
+    }
+
     /// Takes in what others found.
     pub fn extend(&mut self, others: Self) {
         self.found.extend(others.found);
+        self.called.extend(others.called);
     }
 
     /// With what the run creates.
     #[must_use]
     pub fn with(&self, created: &Created) -> Self {
-        Self { found: self.found.clone(), created: created.clone() }
+        Self { created: created.clone(), ..self.clone() }
     }
 
     /// The id of what is called `name`, if there is or will be such a thing.
@@ -118,8 +126,11 @@ impl Names {
         self.id(named, name)?.known()
     }
 
-    /// What the thing with `id` is called, if an entry named it.
+    /// What the thing with `id` is called, if an entry named it or it was looked up.
     pub(super) fn name(&self, named: Named, id: u64) -> Option<&str> {
+        if let Some(name) = self.called.get(&(named, id)) {
+            return Some(name);
+        }
         let known =
             |(key, found): (&(Named, String), &Option<u64>)| key.0 == named && *found == Some(id);
         self.found.iter().find(|pair| known(*pair)).map(|((_, name), _)| name.as_str())

@@ -2,6 +2,7 @@
 
 mod creation;
 pub mod operations;
+pub mod preset;
 pub mod reference;
 pub mod source;
 pub mod words;

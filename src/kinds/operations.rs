@@ -157,12 +157,15 @@ impl std::fmt::Display for Reach {
 }
 
 /// What is read to find containers, and whom and what they name.
-const LOOKED_UP: [Op<Read>; 12] = [
+const LOOKED_UP: [Op<Read>; 15] = [
     operation::CURRENT_USER,
     operation::VERSION_GET,
     operation::USER_FIND,
+    operation::USER_GET,
     operation::NAMESPACE_GET,
     operation::NAMESPACE_FIND,
+    operation::GROUP_LIST,
+    operation::GROUP_DESCENDANTS,
     operation::GROUP_GET,
     operation::GROUP_PROJECTS,
     operation::GROUP_MEMBER_GET_ALL,

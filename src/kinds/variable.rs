@@ -16,7 +16,7 @@ use crate::{
     page::Rows,
     release::{Known, Release},
     schema::{self, TextOrSecret},
-    value::{Fields, Json, Value},
+    value::{Fields, Json, Object, Value},
 };
 
 /// A CI/CD variable. Its key and its environment scope together tell it from others.
@@ -177,6 +177,17 @@ impl Rules for Variables {
             Known::NotAsked => Err(Unable::DependsOnRelease),
             Known::Hidden | Known::Is(_) => job.replace(declared, live),
         }
+    }
+
+    // Files hold what is too long for a value: keys, certificates, configuration with passwords.
+    fn confidential(&self, live: &Object) -> Option<&'static str> {
+        let is = |name: &str, value: Json| live.get(name) == Some(&value);
+        let why = [
+            (is("masked", true.into()), "masked"),
+            (is("protected", true.into()), "protected"),
+            (is("variable_type", "file".into()), "a file"),
+        ];
+        why.into_iter().find_map(|(holds, why)| holds.then_some(why))
     }
 
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
@@ -343,6 +354,19 @@ mod tests {
         assert_eq!(faults(section("variables"), &hidden(true.into())), []);
         let short = fields(json!({"key": "A", "value": "short", "masked_and_hidden": true}));
         assert_eq!(faults(section("variables"), &short), [("value", "masked-value")]);
+    }
+
+    #[test]
+    fn a_value_is_confidential_if_the_service_guards_it_or_it_is_a_file() {
+        let rules = section("variables").rules;
+        for (fields, why) in [
+            (json!({"masked": true, "protected": true}), Some("masked")),
+            (json!({"masked": false, "protected": true}), Some("protected")),
+            (json!({"variable_type": "file"}), Some("a file")),
+            (json!({"variable_type": "env_var", "masked": false, "raw": true}), None),
+        ] {
+            assert_eq!(rules.confidential(fields.as_object().unwrap()), why, "{fields}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! section and never looks like absence; only what makes every further read pointless (the token,
 //! the address, a budget) ends a run.
 
+mod exist;
 mod find;
 mod lookups;
 mod place;
@@ -21,6 +22,7 @@ use std::{
 use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use tokio::sync::mpsc;
 
+pub use exist::Existing;
 use find::{Found, Seen};
 use lookups::LookUps;
 
@@ -59,6 +61,7 @@ pub struct Observer {
     /// Where the groups among that are.
     places: LookUps<String>,
     release: LookUps<Known>,
+    called: LookUps<Option<String>>,
     /// Declared fields that single answers lack as well as list answers, so that asking again
     /// brings nothing.
     in_no_answer: Mutex<BTreeSet<String>>,
@@ -89,6 +92,7 @@ impl Observer {
             moves: Arc::default(),
             places: LookUps::default(),
             release: LookUps::default(),
+            called: LookUps::default(),
             in_no_answer: Mutex::default(),
         })
     }

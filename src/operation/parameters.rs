@@ -240,7 +240,7 @@ pub(super) const OF_ALL: List = &[
 ];
 pub(super) const OF_SUBGROUPS: List = &[
     query("include_subgroups", Boolean, "Projects of subgroups too."),
-    query("with_shared", Boolean, "Projects that are shared with the group too; true if left out."),
+    query("with_shared", Boolean, "Also projects shared with the group; true if left out."),
 ];
 pub(super) const USERNAME: List =
     &[query("username", Text, "The username, in any case.").required()];
@@ -302,6 +302,20 @@ pub(super) const FORK: List = &[
 pub(super) const UPLOAD: List = &[body("file", File, "The file.").required()];
 // Groups (not in the reference).
 
+pub(super) const OF_GROUPS: List = &[
+    query(
+        "all_available",
+        Boolean,
+        "Also groups that the caller sees and is no member of; true if left out by an administrator.",
+    ),
+    query("min_access_level", Level, "Only groups in which the caller has at least this level."),
+    query("order_by", Word(&["id", "name", "path", "similarity"]), "What the order goes by."),
+    query("owned", Boolean, "Only groups that the caller owns."),
+    query("search", Text, "Only groups that match this."),
+    query("sort", Word(&["asc", "desc"]), "The direction of the order; `asc` if left out."),
+];
+pub(super) const TOP_LEVEL: List =
+    &[query("top_level_only", Boolean, "Only groups that are in no other.")];
 pub(super) const WITH_PROJECTS: List = &[query(
     "with_projects",
     Boolean,

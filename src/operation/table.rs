@@ -223,9 +223,13 @@ operations! {
     Read CURRENT_USER = "current-user" Get "/user", "get the user that the token belongs to", "supporting", One, [];
     Read VERSION_GET = "version" Get "/version", "get the release of the service", "supporting", One, [];
     Read USER_FIND = "user-find" Get "/users", "find a user by name", "supporting", List, [USERNAME, PAGING];
+    Read USER_GET = "user-get" Get "/users/:user_id", "get a user", "supporting", One, [USER];
     Read NAMESPACE_GET = "namespace-get" Get "/namespaces/:id", "get a namespace", "supporting", One, [NAMESPACE];
     Read NAMESPACE_FIND = "namespace-find" Get "/namespaces", "find namespaces by a part of their path", "supporting", List,
         [SEARCHED_NAMESPACE, PAGING];
+    Read GROUP_LIST = "group-list" Get "/groups", "list groups", "supporting", List, [OF_GROUPS, TOP_LEVEL, PAGING];
+    Read GROUP_DESCENDANTS = "group-descendant-list" Get "/groups/:id/descendant_groups", "list all groups below a group", "supporting",
+        List, [GROUP, OF_GROUPS, PAGING];
     Read GROUP_GET = "group-get" Get "/groups/:id", "get a group", "supporting", One, [GROUP, WITH_PROJECTS];
     Write GROUP_CREATE = "group-create" Post "/groups", "create a group, in another one or by itself", "supporting", One,
         [GROUP_PATH, PARENT].fields_of(Scope::Group, "settings", Route::Create).again(Again::Refused).shows();

@@ -13,7 +13,9 @@ use super::answer::Failure;
 use super::attributes::{Edition, Route, Tier};
 use super::call::Call;
 use super::params::Params;
-use super::routes::{groups, hooks, members, projects, protected_branches, push_rules, variables};
+use super::routes::{
+    groups, hooks, members, projects, protected_branches, push_rules, repository, variables,
+};
 use super::scope::Scope;
 use super::seed::{
     Seed, SeedError, SeedGroup, SeedMember, SeedProject, SeedState, SeedUser, SeedVisibility,
@@ -258,6 +260,10 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     let project =
         Project::by_path(call.db, &seed.path)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     let id = project.id;
+    for branch in &seed.branches {
+        repository::plant(call, &project, branch)
+            .map_err(refused(&format!("{place}, branch {branch}")))?;
+    }
     let scope = Scope::Project(Box::new(project.clone()));
     for (number, fields) in seed.variables.iter().enumerate() {
         let add = parameters(fields).and_then(|fields| variables::plant(call, &scope, &fields));

@@ -187,6 +187,10 @@ pub struct SeedProject {
     /// Protected branches, in the service's own field names.
     #[serde(default)]
     pub protected_branches: Vec<Map<String, Value>>,
+    /// Branches of the repository, the first of which is the default one. None of them is protected
+    /// by that.
+    #[serde(default)]
+    pub branches: Vec<String>,
     /// Whether the project is archived.
     #[serde(default)]
     pub archived: bool,

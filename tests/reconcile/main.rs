@@ -8,6 +8,7 @@
 mod apply;
 mod convergence;
 mod economy;
+mod export;
 mod faults;
 mod groups;
 mod life;

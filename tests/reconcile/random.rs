@@ -8,7 +8,7 @@ use undrift::sandbox::Profile;
 use crate::world::{World, project, seed};
 
 const USERS: [&str; 4] = ["alice", "bob", "carol", "dave"];
-const GROUPS: [&str; 2] = ["acme/leads", "acme/security"];
+pub(crate) const GROUPS: [&str; 2] = ["acme/leads", "acme/security"];
 
 /// One of several values, or none.
 fn maybe(values: &[Json]) -> impl Strategy<Value = Option<Json>> + use<> {
@@ -212,7 +212,7 @@ fn label(name: &'static str) -> impl Strategy<Value = Json> {
 }
 
 /// What is declared of a group, and the visibility of a project in it.
-fn group() -> impl Strategy<Value = (Json, &'static str)> {
+pub(crate) fn group() -> impl Strategy<Value = (Json, &'static str)> {
     let settings = (
         prop::sample::select(vec!["private", "internal", "public"]),
         prop::sample::select(vec!["private", "internal", "public"]),
@@ -259,7 +259,7 @@ fn group() -> impl Strategy<Value = (Json, &'static str)> {
 }
 
 /// What is declared of a project.
-fn declared() -> impl Strategy<Value = Json> {
+pub(crate) fn declared() -> impl Strategy<Value = Json> {
     let people = (entries(&USERS, member), entries(&GROUPS, share));
     let with_branches = people.prop_flat_map(|(members, shares)| {
         let of_branches = (members.clone(), shares.clone());
@@ -301,7 +301,7 @@ fn declared() -> impl Strategy<Value = Json> {
 }
 
 /// The documents of a group with a project in it, and of another project.
-fn documents((group, inner): (Json, &str), sections: Json) -> Vec<Json> {
+pub(crate) fn documents((group, inner): (Json, &str), sections: Json) -> Vec<Json> {
     let mut group = project("acme/team", group);
     group["kind"] = "Group".into();
     let site = project("acme/team/site", json!({"settings": {"visibility": inner}}));

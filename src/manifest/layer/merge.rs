@@ -27,7 +27,7 @@ use crate::{
             document::{Body, Part, Section, State, identity},
             instead::CHANGE,
         },
-        schema::DocumentKind,
+        schema::refused,
     },
     origin::{Layer, Origin, Sourced},
     text,
@@ -368,7 +368,7 @@ fn fill(
     }
     let (code, message, help) = match words.fill_field(of, name, &mut field.value) {
         Err(unfilled) => ("template", unfilled.message, Some(unfilled.help)),
-        Ok(()) => match refused(of, name, &field.value) {
+        Ok(()) => match field.value.plain().and_then(|json| refused(of, name, json)) {
             None => return true,
             Some(why) => ("value", format!("`{name}` is wrong once it is filled in: {why}"), None),
         },
@@ -376,22 +376,6 @@ fn fill(
     let wrong = faults.error(code, message, Spot::key(&field.origin));
     wrong.help_if(help).label(format!("for `{}`", words.path()));
     false
-}
-
-/// Why the schema refuses `value` for the field `name`.
-fn refused(of: kind::Section, name: &str, value: &Value) -> Option<String> {
-    let scope = of.home.scope;
-    let fields = Object::from_iter([(name.to_owned(), value.plain()?.clone())]);
-    let section = match of.shape {
-        Shape::List => Json::Array(vec![fields.into()]),
-        Shape::Container | Shape::Mapping | Shape::Switch => fields.into(),
-    };
-    let document = json!({
-        "kind": scope.document(), "path": "acme/shop", of.section: section,
-    });
-    let checker = DocumentKind::Container(scope).checker();
-    let refused = checker.validator.iter_errors(&document).next();
-    refused.map(|error| error.masked_with("the value").to_string())
 }
 
 /// The leaves of `fields`.

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::Config;
 use crate::{
     field::Scope,
+    kind::{Section, Shape},
     kinds, schema,
     value::{Json, Object},
     yaml::Node,
@@ -166,6 +167,20 @@ impl DocumentKind {
             }
         }
     }
+}
+
+/// Why no document may say `value` of the field `name` of the section `of`.
+pub fn refused(of: Section, name: &str, value: &Json) -> Option<String> {
+    let scope = of.home.scope;
+    let fields = Object::from_iter([(name.to_owned(), value.clone())]);
+    let section = match of.shape {
+        Shape::List => Json::Array(vec![fields.into()]),
+        Shape::Switch => value.clone(),
+        Shape::Container | Shape::Mapping => fields.into(),
+    };
+    let document = json!({"kind": scope.document(), "path": "acme/shop", of.section: section});
+    let refused = DocumentKind::Container(scope).checker().validator.iter_errors(&document).next();
+    refused.map(|error| error.masked_with("the value").to_string())
 }
 
 /// The schema of any manifest, for editors.

@@ -40,6 +40,29 @@ fn commit_file(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&json!({ "file_path": path, "branch": branch }))
 }
 
+/// Makes a branch, which is the default one if there was none. Nothing is protected by that.
+pub(in crate::sandbox) fn plant(
+    call: &Call<'_>,
+    project: &Project,
+    branch: &str,
+) -> Result<(), Failure> {
+    let mut files = call.db.prepare_cached(
+        "SELECT 1 FROM files WHERE project_id = ?1 AND purpose = 'repository' AND secret LIKE ?2",
+    )?;
+    if files.exists(params![project.id, branch])? {
+        return Ok(());
+    }
+    let is_first = project.empty_repo && !files.exists(params![project.id, "%"])?;
+    keep_file(call, project.id, branch, "README.md", "")?;
+    if is_first {
+        call.db.execute("UPDATE projects SET empty_repo = 0 WHERE id = ?1", [project.id])?;
+        let mut attributes = project.attributes(call.db)?;
+        attributes.insert("default_branch".to_owned(), branch.into());
+        project.save_attributes(call.db, &attributes, call.edition(), call.now())?;
+    }
+    Ok(())
+}
+
 fn keep_file(
     call: &Call<'_>,
     project: i64,

@@ -1,0 +1,256 @@
+//! `undrift export`: what exists, as manifests that plan to nothing.
+//!
+//! It finds what exists below the given paths, reads it as a plan would, and writes nothing before
+//! everything was read. What the files say is decided in [`crate::export`]; `folder` puts them in
+//! place, all of them or none.
+
+mod folder;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    Context,
+    connect::{self, ConnectArgs, Endpoint},
+    exit::{Exit, Failure, Outcome},
+};
+use crate::{
+    address::{Glob, Selector},
+    desired::Container,
+    diagnostic::Diagnostics,
+    export::{self, Estate, Settings, Values, Written},
+    field::Scope,
+    kinds,
+    live::Live,
+    manifest::{Config, Surroundings, config},
+    observe::{Existing, Observer},
+    report::progress::Progress,
+    secret::Secrets,
+    selection::Selection,
+    text::{alternatives, count, escape, joined, nearest},
+};
+
+const EXAMPLES: &str = "Examples:
+  undrift export acme -d manifests              the group acme and everything below it
+  undrift export 'acme/web*' -d manifests       the groups and projects whose paths match
+  undrift export acme -d manifests --update     write over what was exported before
+  undrift export acme -d manifests --sections members,protected_branches --watch";
+
+/// The options of `export`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Group or project to export, with all that is in it: a path, or a glob over paths
+    #[arg(value_name = "PATHGLOB", required = true, value_parser = Glob::over_paths)]
+    paths: Vec<Glob>,
+    /// Folder to write into; must be empty
+    #[arg(short, long, value_name = "DIR")]
+    dir: PathBuf,
+    /// Write over what an earlier export wrote into the folder, and remove what is gone
+    #[arg(long)]
+    update: bool,
+    /// Write what could be read if something could not, and say what is missing
+    #[arg(long)]
+    partial: bool,
+    /// Write also what the service does by itself
+    #[arg(long)]
+    all: bool,
+    /// Write each project in full instead of moving what many have in common into `Defaults`
+    #[arg(long)]
+    no_defaults: bool,
+    /// Mark everything as only compared and reported, never written (`watch: true`)
+    #[arg(long)]
+    watch: bool,
+    /// What to do about secret values: leave them out (plain), leave out all values of variables
+    /// (none), or refer to environment variables (env)
+    #[arg(long, value_name = "HOW", default_value = "plain", hide_possible_values = true)]
+    values: How,
+    /// With `--values env`, write the values into this file, which only its owner can read
+    #[arg(long, value_name = "FILE")]
+    secrets: Option<PathBuf>,
+    /// With `--values env`, write also what the sandbox needs to be given the same: users, branches
+    /// and stand-ins for secrets
+    #[arg(long)]
+    rehearse: bool,
+    /// Include only these sections, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Selection")]
+    sections: Vec<String>,
+    /// Include only matching objects: a glob over PATH, PATH#SECTION or PATH#SECTION/ENTRY; may be
+    /// repeated
+    #[arg(long, value_name = "GLOB", value_parser = Selector::parse, help_heading = "Selection")]
+    only: Vec<Selector>,
+    /// Exclude matching objects; may be repeated
+    #[arg(long, value_name = "GLOB", value_parser = Selector::parse, help_heading = "Selection")]
+    exclude: Vec<Selector>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// What to do about secret values, as the option has it.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum How {
+    Plain,
+    None,
+    Env,
+}
+
+impl Args {
+    /// Refuses what makes no sense, before anything is read.
+    fn check(&self) -> Result<(), Failure> {
+        let names: Vec<_> = kinds::everywhere().map(|section| section.section).collect();
+        if let Some(name) = self.sections.iter().find(|name| !names.contains(&name.as_str())) {
+            let failure = Failure::usage(format!("there is no section `{}`", escape(name)));
+            return Err(match nearest(name, names.iter().copied()) {
+                Some(near) => failure.help(format!("did you mean `{near}`?")),
+                None => failure.help("`undrift schema` and schemas/fields.md list all sections"),
+            });
+        }
+        let without_values = [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];
+        if let Some((option, _)) = without_values.into_iter().find(|(_, is_given)| *is_given)
+            && !matches!(self.values, How::Env)
+        {
+            let failure =
+                Failure::usage(format!("`{option}` has no meaning without `--values env`"));
+            return Err(failure.help("add `--values env`: references stand for the values then"));
+        }
+        Ok(())
+    }
+
+    fn settings(&self, observer: &Observer) -> Settings {
+        Settings {
+            caller: observer.caller().clone(),
+            values: match self.values {
+                How::Plain => Values::Plain,
+                How::None => Values::None,
+                How::Env => Values::Env,
+            },
+            all: self.all,
+            defaults: !self.no_defaults,
+            watch: self.watch,
+            rehearse: self.rehearse,
+            sections: self.sections.clone(),
+            selection: Selection { only: self.only.clone(), exclude: self.exclude.clone() },
+        }
+    }
+}
+
+/// Runs it.
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+    args.check()?;
+    let folder = folder::Folder::open(&args.dir, args.update)?;
+    if let Some(file) = &args.secrets {
+        folder::check_secrets(file, &args.dir, args.update)?;
+    }
+    let mut diagnostics = Diagnostics::default();
+    let around = Surroundings::of_process();
+    let (root, config) = config::find(".".as_ref(), &around, &mut diagnostics);
+    cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
+    if diagnostics.has_errors() {
+        return Err(Failure::said(Exit::Usage));
+    }
+    let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
+    args.connect.tell_sandbox(&root, &cx.output);
+    let written = read(&args, &endpoint, &config, cx).await;
+    if let Some(embedded) = endpoint.embedded {
+        connect::stop(embedded).await;
+    }
+    let (written, exit) = written?;
+    let files = folder.write(&written, args.secrets.as_deref())?;
+    cx.output.print(&summary(&args, &written, files))?;
+    Ok(exit)
+}
+
+/// Reads everything. What comes of it is whole, or says what is missing.
+async fn read(
+    args: &Args,
+    endpoint: &Endpoint,
+    config: &Config,
+    cx: &Context,
+) -> Result<(Written, Exit), Failure> {
+    let secrets = Secrets::of_command_line(endpoint.environment.clone())
+        .with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
+    let secrets = Arc::new(secrets);
+    cx.output.redactor().learn(Arc::clone(&secrets));
+    let client = args.connect.client(endpoint, config, Arc::clone(&secrets))?;
+    let observer = Observer::connect(client).await?;
+    let settings = args.settings(&observer);
+    let existing = found(args, &observer).await?;
+    let selected = |path: &str| {
+        let Selection { only, exclude } = &settings.selection;
+        let address = crate::address::Address::container(path.into());
+        (only.is_empty() || only.iter().any(|glob| glob.touches(path)))
+            && !exclude.iter().any(|glob| glob.matches(&address))
+    };
+    let containers = existing.containers.into_values().filter(|(_, path)| selected(path));
+    let containers: Vec<Container> =
+        containers.map(|(scope, path)| export::wish(scope, path, &settings)).collect();
+    if containers.is_empty() {
+        return Err(Failure::usage("`--only` and `--exclude` leave nothing to export"));
+    }
+    let progress = Progress::new(cx.output.progress, "reading", containers.len(), secrets);
+    let estate = Mutex::new(Estate::new(settings, existing.deleting));
+    let each = async |container: &Container, live: Live| {
+        let names = observer.called(Estate::ids(container.scope, &live)).await?;
+        let mut estate = estate.lock().unwrap_or_else(PoisonError::into_inner);
+        estate.add(container.scope, &container.path, &live, &names);
+        progress.step(&container.path);
+        Ok(())
+    };
+    let containers: Vec<&Container> = containers.iter().collect();
+    let ahead = args.connect.in_flight(config).most();
+    observer.all(&containers, ahead, each).await?;
+    drop(progress);
+    let mut estate = estate.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let exit = tell_missing(args, &mut estate, cx)?;
+    Ok((estate.finish(), exit))
+}
+
+/// What exists of what was asked for.
+async fn found(args: &Args, observer: &Observer) -> Result<Existing, Failure> {
+    let existing = observer.existing(&args.paths).await?;
+    if let Some(path) = existing.unmatched.first() {
+        let failure = Failure::usage(format!("there is nothing at `{}`", escape(path)));
+        return Err(failure.help("correct the path, or use a token that sees it"));
+    }
+    if existing.containers.is_empty() {
+        return Err(Failure::usage("everything there is marked for deletion"));
+    }
+    Ok(existing)
+}
+
+/// Says what could not be read, and whether to go on without it.
+fn tell_missing(args: &Args, estate: &mut Estate, cx: &Context) -> Result<Exit, Failure> {
+    let missing = estate.missing();
+    if missing.is_empty() {
+        return Ok(Exit::Success);
+    }
+    for export::Missing { what, cause } in missing {
+        cx.output.tell(&format!("warning: could not read {}: {cause}\n", escape(what)));
+    }
+    if args.partial {
+        return Ok(Exit::Incomplete);
+    }
+    let failure = Failure::new(
+        Exit::Incomplete,
+        anyhow::anyhow!("nothing was written: {} could not be read", count(missing.len(), "part")),
+    );
+    Err(failure.help("run it again, or pass `--partial` to write what could be read"))
+}
+
+fn summary(args: &Args, written: &Written, files: usize) -> String {
+    let counted = |scope: &Scope| {
+        let number = written.count.get(scope).copied().unwrap_or_default();
+        (number > 0).then(|| count(number, scope.noun()))
+    };
+    let counted: Vec<_> = Scope::ALL.iter().filter_map(counted).collect();
+    let dir = args.dir.display();
+    let next = format!("undrift check {dir}");
+    format!(
+        "exported {} into {} in `{dir}`\nnext: {}\n",
+        joined(&counted),
+        count(files, "file"),
+        alternatives(&[next])
+    )
+}

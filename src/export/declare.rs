@@ -1,0 +1,414 @@
+//! What is there, in the words of a manifest: names for ids, nothing that the service does by itself,
+//! and no secret.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Settings, Values,
+    document::{Document, Entry, Part, Reference, UNMANAGED, reference},
+    secret,
+};
+use crate::{
+    address::Address,
+    cause::Cause,
+    field::{Compare, Named, Readback, Scope, Secrecy, Tier},
+    kind::{
+        Capability, Effect, Facts, LiveEntry, Names, Place, Section, Shape, Spec, forms,
+        is_readable, plain_text,
+    },
+    kinds::{self, preset},
+    live::{Collection, Live, Presence},
+    manifest::schema::refused,
+    secret::{Secret, is_reserved},
+    text::mask_url,
+    value::{Json, Object},
+    yaml::is_forbidden,
+};
+
+/// Why a section is not read for this caller; another one might see it.
+const HIDDEN: [u16; 2] = [403, 404];
+
+/// What was found at the path of a group or project.
+pub(super) enum Found {
+    /// What it will say.
+    Document(Box<Document>),
+    /// It is marked for deletion, and goes away by itself.
+    Deleting,
+    /// It could not be read.
+    Unread(Cause),
+}
+
+/// A group or project under way.
+struct Declaring<'a> {
+    settings: &'a Settings,
+    path: &'a str,
+    facts: &'a Facts,
+    names: &'a Names,
+    document: Document,
+    failed: Vec<(&'static str, Cause)>,
+}
+
+/// The ids that `live` names things by.
+pub(super) fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
+    let entries = kinds::sections(scope).filter_map(|of| {
+        let entries = live.sections.get(of.section)?.entries().ok()?;
+        Some(entries.iter().flat_map(move |entry| forms::ids_in(of, &entry.fields)))
+    });
+    entries.flatten().collect()
+}
+
+/// What the group or project at `path` will say, and the sections of it that could not be read
+/// although the caller may see them.
+pub(super) fn declare(
+    scope: Scope,
+    path: &str,
+    live: &Live,
+    names: &Names,
+    settings: &Settings,
+) -> (Found, Vec<(&'static str, Cause)>) {
+    let gone = |why: &str| (Found::Unread(Cause::new(why.to_owned()).transient()), Vec::new());
+    let facts = match &live.presence {
+        Presence::Here(_, facts) if facts.deleting.is_some() => {
+            return (Found::Deleting, Vec::new());
+        }
+        Presence::Here(_, facts) => facts,
+        Presence::Moved { to: Some(to) } => return gone(&format!("it is now `{to}`")),
+        Presence::Moved { to: None } => return gone("it was renamed"),
+        Presence::Missing(_)
+        | Presence::NoNamespace(_)
+        | Presence::Twice { .. }
+        | Presence::Halfway { .. } => return gone("it is gone"),
+        Presence::Unreadable(cause) => return (Found::Unread(cause.clone()), Vec::new()),
+    };
+    let document = Document {
+        scope,
+        path: path.into(),
+        about: Vec::new(),
+        parts: Vec::new(),
+        unread: Vec::new(),
+        is_archived: facts.archived,
+        tier: Tier::Free,
+        hidden: Vec::new(),
+        ignored: Vec::new(),
+        secrets: Vec::new(),
+    };
+    let mut declaring = Declaring { settings, path, facts, names, document, failed: Vec::new() };
+    for of in kinds::sections(scope) {
+        if settings.takes(path, of) {
+            declaring.section(of, live.sections.get(of.section));
+        } else {
+            declaring.document.unread.push(of.section);
+        }
+    }
+    let Declaring { document, failed, .. } = declaring;
+    (Found::Document(Box::new(document)), failed)
+}
+
+impl Declaring<'_> {
+    fn section(&mut self, of: Section, live: Option<&Collection>) {
+        let entries = match (of.shape, live.map(Collection::entries)) {
+            (Shape::Container, _) => {
+                let fields = vec![(of.section.to_owned(), true.into())];
+                let entry = Entry { fields, ..Entry::default() };
+                self.document.parts.push(Part { of, about: Vec::new(), entries: vec![entry] });
+                return;
+            }
+            // Of what is archived nothing else can be changed.
+            (_, Some(Ok(entries))) if self.facts.archived && !closes(of, entries) => return,
+            (_, Some(Ok(entries))) => entries,
+            (_, _) if self.facts.archived => return,
+            (_, Some(Err(cause))) => return self.unread(of, cause),
+            (_, None) => return self.unread(of, &Cause::new("it was not read")),
+        };
+        let mut part = Part { of, about: Vec::new(), entries: Vec::new() };
+        self.document.tier = self.document.tier.max(of.tier());
+        for live in entries {
+            self.document.tier = self.document.tier.max(live.tier);
+            if self.is_left_out(of, live) {
+                continue;
+            }
+            let entry = self.entry(of, live, &mut part.about);
+            // What is no list is there whatever it says.
+            if of.shape == Shape::List || !entry.fields.is_empty() || !entry.unknown.is_empty() {
+                part.entries.push(entry);
+            }
+        }
+        let address = Address::container(self.path.into()).section(of.section);
+        if of.shape == Shape::List {
+            part.entries
+                .retain(|entry| self.settings.selection.holds(&address.entry(entry.key.as_str())));
+            part.entries.sort_by(|a, b| a.key.cmp(&b.key));
+        }
+        if !part.entries.is_empty() || !part.about.is_empty() {
+            self.document.parts.push(part);
+        }
+    }
+
+    /// A section of which nothing is known.
+    fn unread(&mut self, of: Section, cause: &Cause) {
+        self.document.unread.push(of.section);
+        let is_hidden = match (cause.status, cause.operation) {
+            (Some(status), _) => HIDDEN.contains(&status),
+            (None, operation) => operation.is_none() && !cause.transient,
+        };
+        if is_hidden {
+            let why = cause.status.map_or_else(
+                || cause.to_string(),
+                |status| format!("the service answers {status}: tier, role or a switch"),
+            );
+            self.document.about.push(format!("Not exported: {} ({why})", of.section));
+        } else {
+            self.failed.push((of.section, cause.clone()));
+        }
+    }
+
+    /// Whether an entry is nobody's decision: a bot, the caller's own access, and that of whose the
+    /// personal namespace is.
+    fn is_left_out(&self, of: Section, live: &LiveEntry) -> bool {
+        let is_user = |name: &&str| of.field(name).names == Some(Named::User);
+        let user = live.id().filter(|_| of.identity.iter().any(|name| is_user(name)));
+        let own = [Some(self.settings.caller.id), self.facts.personal_owner];
+        live.protected.is_some() || (user.is_some() && own.contains(&user))
+    }
+
+    fn entry(&mut self, of: Section, live: &LiveEntry, about: &mut Vec<String>) -> Entry {
+        let key = of.name(&live.fields);
+        let mut entry = Entry { key, ..Entry::default() };
+        let mut left_out = Vec::new();
+        let is_administrator = self.settings.caller.administrator;
+        for spec in of.table().specs().iter().filter(|spec| is_exported(spec, is_administrator)) {
+            let Some(value) = live.fields.get(&spec.name) else {
+                // What only some installations show is not missed.
+                if spec.field.read != Readback::IfPresent {
+                    self.document.hidden.push(format!("{}.{}", of.section, spec.name));
+                }
+                entry.unknown.push(spec.name.clone());
+                continue;
+            };
+            match self.confidential(of, spec, live, value) {
+                None => self.field(of, spec, value, &mut entry, &mut left_out),
+                Some(_) if self.settings.values == Values::Env && value.is_string() => {
+                    self.reference(of, spec, value, &mut entry);
+                }
+                Some(why) if of.identity.contains(&spec.name.as_str()) => {
+                    return unmanaged(entry, spec, value, &why);
+                }
+                Some(why) => {
+                    left_out.push(format!("{} not exported: {why}", spec.name));
+                    entry.unknown.push(spec.name.clone());
+                }
+            }
+        }
+        // What can be removed is there even if it says nothing.
+        if of.is_removable() && entry.fields.is_empty() {
+            let known = of.table().specs().iter();
+            let known = known.filter_map(|spec| Some((spec, live.fields.get(&spec.name)?)));
+            let is_good =
+                |spec: &Spec, value: &Json| !is_nothing(value) && is_sayable(of, &spec.name, value);
+            let first = known.clone().find(|(spec, value)| is_good(spec, value));
+            entry.fields.extend(first.map(|(spec, value)| (spec.name.clone(), value.clone())));
+        }
+        if of.shape == Shape::List {
+            entry.about = (!left_out.is_empty()).then(|| left_out.join("; "));
+        } else {
+            about.extend(left_out);
+        }
+        entry
+    }
+
+    /// Takes in a field, with the keys of a mapping each by itself.
+    fn field(
+        &self,
+        of: Section,
+        spec: &Spec,
+        value: &Json,
+        entry: &mut Entry,
+        left_out: &mut Vec<String>,
+    ) {
+        let shown = sorted(spec, forms::shown(Some(spec), value, self.names));
+        let within = spec.schema["properties"].as_object();
+        let leaves: Vec<(String, Json)> = match (within, &shown) {
+            (Some(properties), Json::Object(object)) => {
+                let is_current = |name: &&String| !is_deprecated(&properties[name.as_str()]);
+                let names = properties.keys().filter(is_current);
+                let leaf = |name: &String| {
+                    Some((format!("{}.{name}", spec.name), object.get(name)?.clone()))
+                };
+                names.filter_map(leaf).collect()
+            }
+            _ => vec![(spec.name.clone(), shown)],
+        };
+        for (name, value) in leaves {
+            if !self.settings.all && is_preset(of, &name, &value, self.path) {
+                continue;
+            }
+            if is_sayable(of, &name, &value) {
+                entry.fields.push((name, value));
+                continue;
+            }
+            if !is_nothing(&value) {
+                let names_somebody = value.is_array() || value.is_object();
+                let why = if names_somebody {
+                    "it names what the token does not see"
+                } else {
+                    "no manifest can say it"
+                };
+                left_out.push(format!("{name} not exported: {why}"));
+            }
+            entry.unknown.push(name);
+        }
+    }
+
+    /// Why the live value of a field must not be written into a manifest, if it must not.
+    fn confidential(
+        &self,
+        of: Section,
+        spec: &Spec,
+        live: &LiveEntry,
+        value: &Json,
+    ) -> Option<String> {
+        if spec.field.secrecy == Secrecy::Open {
+            return None;
+        }
+        let Some(text) = value.as_str() else { return Some("the service hides it".into()) };
+        if spec.field.secrecy == Secrecy::Address {
+            let has_credential = mask_url(text) != text || secret::looks_so(text);
+            return has_credential.then(|| "it may hold a credential".into());
+        }
+        let names = of.identity.iter().filter_map(|name| live.fields.get(*name));
+        let is_named_so = names.clone().map(plain_text).any(|name| secret::is_named_so(&name));
+        let why = match of.rules.confidential(&live.fields) {
+            _ if self.settings.values == Values::None => "no values are",
+            Some(why) => why,
+            None if is_named_so => "its name is that of a secret",
+            None if secret::looks_so(text) => "it looks like a secret",
+            None => return None,
+        };
+        Some(why.into())
+    }
+
+    /// A reference in the place of a value.
+    fn reference(&mut self, of: Section, spec: &Spec, value: &Json, entry: &mut Entry) {
+        let address = Address::container(self.path.into()).section(of.section);
+        // The path of an address may be what is secret of it.
+        let called = match spec.field.secrecy {
+            Secrecy::Address => host(value),
+            _ => entry.key.clone(),
+        };
+        let name = variable(&address.entry(called));
+        entry.fields.push((spec.name.clone(), reference(&name)));
+        self.document.secrets.push(Reference {
+            section: of.section,
+            key: entry.key.clone(),
+            field: spec.name.clone(),
+            name,
+            value: Secret::new(plain_text(value)),
+        });
+    }
+}
+
+/// Whether a field is one that manifests of today say and the service shows, which may be one for
+/// administrators.
+fn is_exported(spec: &Spec, is_administrator: bool) -> bool {
+    is_readable(&spec.field)
+        && !spec.field.upload
+        && spec.field.replaced_by.is_none()
+        && !is_deprecated(&spec.schema)
+        && (is_administrator || !spec.field.administrators)
+}
+
+/// An entry that is told by a secret: somebody else's, whose name is given without it.
+fn unmanaged(entry: Entry, spec: &Spec, value: &Json, why: &str) -> Entry {
+    let glob = format!("*{}*", host(value));
+    let fields = vec![(spec.name.clone(), glob.into())];
+    let about = Some(format!("{} not exported: {why}", spec.name));
+    Entry { key: entry.key, fields, about, state: Some(UNMANAGED), unknown: Vec::new() }
+}
+
+/// The host of an address.
+fn host(value: &Json) -> String {
+    let url = value.as_str().and_then(|text| url::Url::parse(text).ok());
+    url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// The name of the environment variable for what is at `address`.
+fn variable(address: &Address) -> String {
+    let entry = address.entry.as_deref().unwrap_or_default();
+    // The scope of most variables goes without saying.
+    let entry = entry.strip_suffix("@*").unwrap_or(entry);
+    let mut name = String::new();
+    for c in format!("{}__{entry}", address.path).chars() {
+        match c.to_ascii_uppercase() {
+            c if c.is_ascii_alphanumeric() => name.push(c),
+            _ => name.push('_'),
+        }
+    }
+    let is_usable = name.starts_with(|c: char| c.is_ascii_alphabetic()) && !is_reserved(&name);
+    if is_usable { name } else { format!("THE_{name}") }
+}
+
+/// Whether a section is what keeps everything else of the container as it is.
+fn closes(of: Section, entries: &[LiveEntry]) -> bool {
+    let mut effects =
+        entries.iter().flat_map(|live| of.rules.effects(None, &live.fields, &live.fields));
+    matches!(of.home.place, Place::Object)
+        && effects.any(|effect| effect == Effect::Lacks(Capability::Writable))
+}
+
+/// Whether a value is what the service gives by itself, or nothing.
+fn is_preset(of: Section, name: &str, value: &Json, path: &str) -> bool {
+    let preset = preset::of(of, name, path);
+    forms::same(Compare::Exact, &preset, value) || (preset.is_null() && is_nothing(value))
+}
+
+fn is_nothing(value: &Json) -> bool {
+    match value {
+        Json::Null => true,
+        Json::String(text) => text.is_empty(),
+        Json::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether a document may say `value` of the field `name`.
+pub(super) fn is_sayable(of: Section, name: &str, value: &Json) -> bool {
+    if has_forbidden(value) {
+        return false;
+    }
+    match name.split_once('.') {
+        None => refused(of, name, value).is_none(),
+        Some((outer, inner)) => {
+            let within = Object::from_iter([(inner.to_owned(), value.clone())]);
+            refused(of, outer, &within.into()).is_none()
+        }
+    }
+}
+
+/// Whether a text in `value` has a character that no manifest may hold.
+fn has_forbidden(value: &Json) -> bool {
+    match value {
+        Json::String(text) => text.contains(is_forbidden),
+        Json::Array(items) => items.iter().any(has_forbidden),
+        Json::Object(object) => object.values().any(has_forbidden),
+        _ => false,
+    }
+}
+
+fn is_deprecated(schema: &Json) -> bool {
+    schema.get("deprecated").is_some()
+}
+
+/// A list of which the order means nothing, in an order of its own: levels, users and groups.
+fn sorted(spec: &Spec, mut value: Json) -> Json {
+    let has_no_order =
+        spec.field.names.is_some() || matches!(spec.field.compare, Compare::Set | Compare::Rows);
+    if let Some(items) = value.as_array_mut().filter(|_| has_no_order) {
+        let rows = spec.schema["items"]["properties"].as_object();
+        let place = |item: &Json| {
+            let first = item.as_object().and_then(|item| item.keys().next());
+            first.and_then(|first| rows?.keys().position(|key| key == first))
+        };
+        items.sort_by_cached_key(|item| (place(item), item.to_string()));
+    }
+    value
+}

@@ -1,0 +1,102 @@
+//! Which file a group or project stands in: a file for each group with its projects, beside a folder
+//! for its subgroups.
+
+use crate::field::Scope;
+
+/// The names of files at the root that are no manifests.
+const RESERVED: [&str; 2] = ["undrift", "sandbox"];
+/// Names that some systems keep for devices, whatever follows a dot.
+const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+/// How long a name may be, with room for what is added to it.
+const LONGEST: usize = 200;
+
+/// The file for the group or project at `path`, without its ending. Different groups never share
+/// one, whatever they are called.
+pub(super) fn stem(scope: Scope, path: &str) -> String {
+    let group = match scope {
+        Scope::Group => path,
+        Scope::Project => path.rsplit_once('/').map_or(path, |(group, _)| group),
+    };
+    let name = |(at, segment): (usize, &str)| file_name(segment, at == 0);
+    group.split('/').enumerate().map(name).collect::<Vec<_>>().join("/")
+}
+
+/// `segment` as the name of a file or folder on any system: what could be something else has its
+/// first character written as `%` and its code, which the service lets no path have.
+fn file_name(segment: &str, is_first: bool) -> String {
+    let lower = segment.to_lowercase();
+    let device = lower.split('.').next().unwrap_or_default();
+    let is_port = |port: &str| {
+        device
+            .strip_prefix(port)
+            .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let is_special = segment.is_empty()
+        || segment.starts_with('.')
+        || DEVICES.contains(&device)
+        || is_port("com")
+        || is_port("lpt")
+        || (is_first && RESERVED.contains(&&*lower));
+    let mut name = String::new();
+    for (at, c) in segment.char_indices() {
+        let is_last = at + c.len_utf8() == segment.len();
+        let is_safe = c.is_alphanumeric() || "-_.+".contains(c);
+        if !is_safe || (is_special && at == 0) || (is_last && c == '.') {
+            let mut bytes = [0; 4];
+            c.encode_utf8(&mut bytes).bytes().for_each(|byte| name += &format!("%{byte:02X}"));
+        } else {
+            name.push(c);
+        }
+    }
+    if segment.is_empty() {
+        name.push('%');
+    }
+    if name.len() > LONGEST {
+        let cut = (0..=LONGEST).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
+        name.truncate(cut);
+        name += &format!("~{:08x}", hash(segment));
+    }
+    name
+}
+
+/// A number that is the same for the same text in every release (FNV-1a).
+pub(super) fn hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_stands_with_its_projects_beside_a_folder_for_its_subgroups() {
+        assert_eq!(stem(Scope::Group, "acme"), "acme");
+        assert_eq!(stem(Scope::Project, "acme/shop"), "acme");
+        assert_eq!(stem(Scope::Group, "acme/web"), "acme/web");
+        assert_eq!(stem(Scope::Project, "acme/web/site.io"), "acme/web");
+    }
+
+    #[test]
+    fn names_that_are_no_file_names_are_written_otherwise() {
+        for (path, expected) in [
+            ("..", "%2E%2E"),
+            (".", "%2E"),
+            (".hidden/x", "%2Ehidden/x"),
+            ("acme/..", "acme/%2E%2E"),
+            ("acme/a.", "acme/a%2E"),
+            ("nul", "%6Eul"),
+            ("acme/Con.d", "acme/%43on.d"),
+            ("acme/com1", "acme/%63om1"),
+            ("acme/coma", "acme/coma"),
+            ("sandbox", "%73andbox"),
+            ("Undrift", "%55ndrift"),
+            ("acme/sandbox", "acme/sandbox"),
+            ("a b/c:d\\e", "a%20b/c%3Ad%5Ce"),
+            ("a//b", "a/%/b"),
+        ] {
+            assert_eq!(stem(Scope::Group, path), expected, "{path}");
+        }
+        let [long, other] = ["a", "b"].map(|end| stem(Scope::Group, &("x".repeat(250) + end)));
+        assert!(long != other && long.len() < 220, "{long}");
+    }
+}

@@ -1,0 +1,336 @@
+//! What exists, as manifests that plan to nothing: the pure part of `undrift export`.
+//!
+//! [`wish`] says what to read of each group and project. [`Estate::add`] takes in what was found,
+//! in the words of a manifest (`declare`); [`Estate::finish`] gives references their names, moves
+//! what many projects have in common into `Defaults`, and writes everything (`yaml`), each group into
+//! a file of its own (`layout`). A new kind is exported by itself: all that is needed stands in its
+//! table. What the service does by itself, and is therefore left out, stands in
+//! [`crate::kinds::preset`].
+//!
+//! The same state gives the same bytes, in whichever order it was read.
+
+mod declare;
+mod defaults;
+mod document;
+mod layout;
+mod rehearse;
+mod secret;
+#[cfg(test)]
+mod tests;
+mod wish;
+mod yaml;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use declare::Found;
+use defaults::Defaults;
+use document::{Document, Part};
+pub use wish::wish;
+
+use crate::{
+    cause::Cause,
+    field::{Accepted, Named, Readback, Scope},
+    kind::{Names, Section, Shape, Spec},
+    kinds,
+    live::{Caller, Live},
+    secret::Secret,
+    selection::Selection,
+    text::listed,
+};
+
+/// The first line of every file that is written, by which it is known again.
+pub const MARK: &str = "# Written by `undrift export`.";
+
+/// How large a manifest may become before another one is begun, in bytes.
+const LARGE: usize = 1 << 19;
+
+/// What to do about values that are, or look like, secrets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Values {
+    /// They are left out; other values are written.
+    #[default]
+    Plain,
+    /// No values of variables are written.
+    None,
+    /// References stand in their place; other values are written.
+    Env,
+}
+
+/// What is written, and how.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who asks.
+    pub caller: Caller,
+    /// What becomes of secrets.
+    pub values: Values,
+    /// Whether what the service does by itself is written too.
+    pub all: bool,
+    /// Whether what many projects have in common stands in `Defaults`.
+    pub defaults: bool,
+    /// Whether what is written is only compared and reported.
+    pub watch: bool,
+    /// Whether what the embedded service needs to be given the same is written too.
+    pub rehearse: bool,
+    /// The sections; all of them, if there are none.
+    pub sections: Vec<String>,
+    /// The part of what exists.
+    pub selection: Selection,
+}
+
+impl Settings {
+    /// Whether the section `of` of the container at `path` is looked at. What the container is, and
+    /// whether it is closed, always is.
+    fn takes(&self, path: &str, of: Section) -> bool {
+        let address = crate::address::Address::container(path.into()).section(of.section);
+        let Selection { only, exclude } = &self.selection;
+        let is_wanted =
+            self.sections.is_empty() || self.sections.iter().any(|name| name == of.section);
+        matches!(of.shape, Shape::Container | Shape::Switch)
+            || (is_wanted
+                && (only.is_empty() || only.iter().any(|glob| glob.touches_section(&address)))
+                && !exclude.iter().any(|glob| glob.matches(&address)))
+    }
+}
+
+/// Something that could not be read, or not in full.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Missing {
+    /// The path, with the section if it is about one.
+    pub what: String,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// A file to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its path below the folder, with `/` between the parts.
+    pub path: String,
+    /// What it holds.
+    pub text: String,
+}
+
+/// All that is written.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The files, by their paths.
+    pub files: Vec<File>,
+    /// The values that references stand for, by name.
+    pub secrets: BTreeMap<String, Secret>,
+    /// How many groups and projects there are.
+    pub count: BTreeMap<Scope, usize>,
+}
+
+/// What exists, as it is found.
+#[derive(Debug)]
+pub struct Estate {
+    settings: Settings,
+    documents: Vec<Document>,
+    deleting: BTreeSet<String>,
+    missing: Vec<Missing>,
+}
+
+impl Estate {
+    /// With nothing in it yet but what is `deleting`.
+    pub const fn new(settings: Settings, deleting: BTreeSet<String>) -> Self {
+        Self { settings, documents: Vec::new(), deleting, missing: Vec::new() }
+    }
+
+    /// The ids of which names are needed before `live` can be taken in.
+    pub fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
+        declare::ids(scope, live)
+    }
+
+    /// Takes in what was found at a path.
+    pub fn add(&mut self, scope: Scope, path: &str, live: &Live, names: &Names) {
+        let (found, failed) = declare::declare(scope, path, live, names, &self.settings);
+        match found {
+            Found::Document(document) => self.documents.push(*document),
+            Found::Deleting => drop(self.deleting.insert(path.to_owned())),
+            Found::Unread(cause) => self.missing.push(Missing { what: path.to_owned(), cause }),
+        }
+        self.missing.extend(
+            failed
+                .into_iter()
+                .map(|(section, cause)| Missing { what: format!("{path}#{section}"), cause }),
+        );
+    }
+
+    /// What could not be read although somebody who asks again may be able to.
+    pub fn missing(&mut self) -> &[Missing] {
+        self.missing.sort();
+        &self.missing
+    }
+
+    /// Everything as files.
+    pub fn finish(mut self) -> Written {
+        self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
+        self.tell_missing();
+        self.say_none();
+        let secrets = self.secrets();
+        let mut written = Written { secrets, ..Written::default() };
+        for scope in Scope::ALL {
+            let count = self.documents.iter().filter(|document| document.scope == scope).count();
+            written.count.insert(scope, count);
+        }
+        if self.settings.rehearse {
+            written.files.extend(rehearse::files(&self.documents, &written.secrets));
+        }
+        let defaults = match self.settings.defaults {
+            true => defaults::factor(&mut self.documents),
+            false => Vec::new(),
+        };
+        let mut stems: BTreeMap<String, (Vec<&Defaults>, Vec<&Document>)> = BTreeMap::new();
+        for defaults in &defaults {
+            stems.entry(layout::stem(Scope::Group, &defaults.group)).or_default().0.push(defaults);
+        }
+        for document in &self.documents {
+            stems.entry(layout::stem(document.scope, &document.path)).or_default().1.push(document);
+        }
+        for (stem, (defaults, mut documents)) in stems {
+            // The group comes before its projects.
+            documents.sort_by_key(|document| document.scope);
+            self.files(&stem, &defaults, &documents, &mut written.files);
+        }
+        written.files.sort_by(|a, b| a.path.cmp(&b.path));
+        written
+    }
+
+    /// Says of each document what is missing from it.
+    fn tell_missing(&mut self) {
+        for Missing { what, cause } in &self.missing {
+            let (path, section) = what.split_once('#').unwrap_or((what, ""));
+            let document = self.documents.iter_mut().find(|document| &*document.path == path);
+            if let Some(document) = document {
+                document.about.push(format!("Missing: {section} ({cause})"));
+            }
+        }
+    }
+
+    /// Says of each project that it has none of what a group above it has, where there is at most
+    /// one and the service gives a new project that of its group.
+    fn say_none(&mut self) {
+        let removable: Vec<Section> = kinds::sections(Scope::Project)
+            .filter(|of| of.is_removable() && of.kind.in_scope(Scope::Group).is_some())
+            .collect();
+        for of in removable {
+            let groups = self.documents.iter().filter(|document| {
+                document.scope == Scope::Group && document.part(of.section).is_some()
+            });
+            let groups: Vec<_> =
+                groups.map(|group| format!("{}/", group.path.to_lowercase())).collect();
+            for document in &mut self.documents {
+                let path = document.path.to_lowercase();
+                let is_below = document.scope == Scope::Project
+                    && groups.iter().any(|group| path.starts_with(group));
+                if is_below && !document.is_archived {
+                    document.say_none(of);
+                }
+            }
+        }
+    }
+
+    /// Gives each reference a name of its own, and returns what they stand for.
+    fn secrets(&mut self) -> BTreeMap<String, Secret> {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for secret in self.documents.iter().flat_map(|document| &document.secrets) {
+            *counts.entry(secret.name.clone()).or_default() += 1;
+        }
+        for document in &mut self.documents {
+            for at in 0..document.secrets.len() {
+                let secret = &document.secrets[at];
+                if counts.get(&secret.name).is_some_and(|count| *count > 1) {
+                    // Not a number: another secret must not give this one another name.
+                    let what = format!("{}#{}/{}", document.path, secret.section, secret.key);
+                    let name = format!("{}_{:08X}", secret.name, layout::hash(&what));
+                    document.rename(at, name);
+                }
+            }
+        }
+        let all = self.documents.iter().flat_map(|document| &document.secrets);
+        all.map(|secret| (secret.name.clone(), secret.value.clone())).collect()
+    }
+
+    /// The files for the documents of one group: one, unless that becomes too large. What holds for
+    /// its projects stands between it and them.
+    fn files(
+        &self,
+        stem: &str,
+        defaults: &[&Defaults],
+        documents: &[&Document],
+        files: &mut Vec<File>,
+    ) {
+        let is_group = |document: &&&Document| document.scope == Scope::Group;
+        let text = |document: &Document| yaml::document(&document.items(self.settings.watch));
+        let groups = documents.iter().filter(is_group).map(|document| text(document));
+        let rules = defaults.iter().map(|defaults| yaml::document(&defaults.items()));
+        let projects = documents.iter().filter(|document| !is_group(document));
+        let texts = groups.chain(rules).chain(projects.map(|document| text(document)));
+        let mut pieces = vec![String::new()];
+        for text in texts {
+            if pieces.last().is_some_and(|all| !all.is_empty() && all.len() + text.len() > LARGE) {
+                pieces.push(String::new());
+            }
+            if let Some(all) = pieces.last_mut() {
+                *all += if all.is_empty() { "" } else { "---\n" };
+                *all += &text;
+            }
+        }
+        for (number, text) in pieces.into_iter().enumerate() {
+            let path = match number {
+                0 => format!("{stem}.yaml"),
+                // No path of the service has a `~`.
+                number => format!("{stem}~{}.yaml", number + 1),
+            };
+            let text = self.head(&path, stem, defaults, documents) + &text;
+            files.push(File { path, text });
+        }
+    }
+
+    /// What stands at the top of a file.
+    fn head(
+        &self,
+        name: &str,
+        stem: &str,
+        defaults: &[&Defaults],
+        documents: &[&Document],
+    ) -> String {
+        let up = "../".repeat(name.matches('/').count());
+        let mut head =
+            format!("# yaml-language-server: $schema={up}schemas/manifest.schema.json\n{MARK}\n");
+        let mut say = |text: String| head += &yaml::comment(&text, 0);
+        let deleting = self.deleting.iter();
+        let deleting = deleting.filter(|path| layout::stem(Scope::Project, path) == stem);
+        let deleting: Vec<_> = deleting.map(String::as_str).collect();
+        if !deleting.is_empty() {
+            say(format!("Left out, because they are marked for deletion: {}", listed(&deleting)));
+        }
+        let parts = documents.iter().flat_map(|document| &document.parts);
+        let never = never_shown(parts.chain(defaults.iter().flat_map(|defaults| &defaults.parts)));
+        if !never.is_empty() {
+            let never: Vec<_> = never.iter().map(String::as_str).collect();
+            say(format!("The service never shows, so it is not here: {}", listed(&never)));
+        }
+        let hidden: BTreeSet<_> = documents.iter().flat_map(|document| &document.hidden).collect();
+        if !hidden.is_empty() {
+            let hidden: Vec<_> = hidden.into_iter().map(String::as_str).collect();
+            say(format!("Tier, release or role hide: {}", listed(&hidden)));
+        }
+        head
+    }
+}
+
+/// What people may declare in the sections of `parts`, and no answer shows.
+fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
+    let never = |spec: &&Spec| {
+        let is_never = spec.field.read == Readback::Never || spec.field.upload;
+        is_never && spec.field.accepted != Accepted::Never
+    };
+    let of = |part: &Part| {
+        // What something is created from is nobody's concern any more.
+        let specs = part.of.table().specs().iter().filter(|_| part.of.shape != Shape::Container);
+        let section = part.of.section;
+        specs.filter(never).map(move |spec| format!("{section}.{}", spec.name)).collect::<Vec<_>>()
+    };
+    parts.flat_map(of).collect()
+}

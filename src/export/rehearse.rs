@@ -1,0 +1,147 @@
+//! What the embedded service needs so that the manifests can be applied to it: the people and groups
+//! that they name, branches, and values that stand in for secrets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    File, MARK,
+    document::{Document, Entry, Part},
+    layout::hash,
+    yaml::{self, Item, Node},
+};
+use crate::{
+    field::{Named, Scope, Tier},
+    kind::{Effect, forms},
+    secret::Secret,
+    value::{Fields, Json, Object},
+};
+
+/// The seed of a sandbox for `documents`, which are not put into layers yet, and values for
+/// `secrets`.
+pub(super) fn files(documents: &[Document], secrets: &BTreeMap<String, Secret>) -> Vec<File> {
+    let text = format!("{MARK}\n{}", yaml::document(&seed(documents)));
+    let seed = File { path: "sandbox.yaml".into(), text };
+    let lines = secrets.iter().map(|(name, secret)| {
+        let value = stand_in(name, secret.expose());
+        format!("{name}='{value}'\n")
+    });
+    let text = format!("{MARK}\n# Stand-ins for the sandbox.\n{}", lines.collect::<String>());
+    let values = File { path: "sandbox.env".into(), text };
+    std::iter::once(seed).chain((!secrets.is_empty()).then_some(values)).collect()
+}
+
+fn seed(documents: &[Document]) -> Vec<Item> {
+    let mut named: BTreeMap<Named, BTreeMap<String, String>> = BTreeMap::new();
+    for part in documents.iter().flat_map(|document| &document.parts) {
+        for entry in &part.entries {
+            for (_, kind, name) in forms::named_by(part.of, &plain(entry)) {
+                named.entry(kind).or_default().insert(name.to_lowercase(), name);
+            }
+        }
+    }
+    let users = named.remove(&Named::User).unwrap_or_default().into_values();
+    let users = users.map(|name| (vec![Item::value("username", name)], None));
+    let projects: Vec<_> = documents.iter().filter_map(project).collect();
+    // What is above a project that is there has to be there too, and no less visible.
+    let above: BTreeSet<String> = projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
+    let known = documents.iter().filter(|document| document.scope == Scope::Group);
+    let known: BTreeMap<String, &Document> =
+        known.map(|document| (document.path.to_lowercase(), document)).collect();
+    let mut groups: BTreeMap<String, Vec<Item>> = BTreeMap::new();
+    for (lower, document) in known.iter().filter(|(lower, _)| above.contains(*lower)) {
+        let path = Item::value("path", &*document.path);
+        let visibility = visibility(document).map(|word| Item::value("visibility", word));
+        groups.insert(lower.clone(), std::iter::once(path).chain(visibility).collect());
+    }
+    for (lower, path) in named.remove(&Named::Group).unwrap_or_default() {
+        if !known.contains_key(&lower) {
+            groups.insert(lower, vec![Item::value("path", path)]);
+        }
+    }
+    let tier = documents.iter().map(|document| document.tier).max().unwrap_or(Tier::Free);
+    let list = |name: &str, entries: Vec<(Vec<Item>, Option<String>)>| {
+        (!entries.is_empty()).then(|| Item::new(name, Node::List(entries)))
+    };
+    let groups = groups.into_values().map(|items| (items, None)).collect();
+    let projects = projects.into_iter().map(|(_, items)| (items, None)).collect();
+    let lists =
+        [list("users", users.collect()), list("groups", groups), list("projects", projects)];
+    std::iter::once(Item::value("tier", tier.to_string()))
+        .chain(lists.into_iter().flatten())
+        .collect()
+}
+
+/// A project that apply alone cannot bring about, with its path: one that is archived, since groups
+/// for those often let nobody create projects, or one of which a field waits for a branch.
+fn project(document: &Document) -> Option<(String, Vec<Item>)> {
+    let branch = document.parts.iter().find_map(branch);
+    if document.scope != Scope::Project || (branch.is_none() && !document.is_archived) {
+        return None;
+    }
+    let mut items = vec![Item::value("path", &*document.path)];
+    if let Some(word) = visibility(document) {
+        let settings = Object::from_iter([("visibility".to_owned(), word.into())]);
+        items.push(Item::value("settings", Json::Object(settings)));
+    }
+    items.extend(branch.map(|branch| Item::value("branches", vec![branch])));
+    items.extend(document.is_archived.then(|| Item::value("archived", true)));
+    Some((document.path.to_string(), items))
+}
+
+/// The branch that a field of a section waits for.
+fn branch(part: &Part) -> Option<Json> {
+    let fields = part.entries.first().map(plain)?;
+    let waits = |name: &&String| part.of.rules.waits(part.of, name, &fields, None).is_some();
+    fields.get(fields.keys().find(waits)?)?.plain().cloned()
+}
+
+/// How visible it is to be.
+fn visibility(document: &Document) -> Option<String> {
+    let effects = document.parts.iter().flat_map(|part| {
+        let after = part.entries.first().map(|entry| forms::plain(&plain(entry)));
+        part.of.rules.effects(None, &Object::new(), &after.unwrap_or_default())
+    });
+    effects.into_iter().find_map(|effect| match effect {
+        Effect::Visibility { after, .. } => Some(after),
+        _ => None,
+    })
+}
+
+fn plain(entry: &Entry) -> Fields {
+    entry.fields.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect()
+}
+
+/// The paths of the groups above `path`, in lower case.
+fn ancestors(path: &str) -> Vec<String> {
+    let lower = path.to_lowercase();
+    lower.match_indices('/').map(|(at, _)| lower[..at].to_owned()).collect()
+}
+
+/// Something of the same sort as `value` that may be known, and that an export of the sandbox takes
+/// for a secret again.
+fn stand_in(name: &str, value: &str) -> String {
+    let known = format!("glpat-rehearsal-{:08x}", hash(name));
+    let url = url::Url::parse(value).ok();
+    match url.as_ref().and_then(|url| Some((url.scheme(), url.host_str()?))) {
+        Some((scheme, host)) => format!("{scheme}://{host}/?token={known}"),
+        None => known,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::secret;
+
+    #[test]
+    fn stand_ins_are_secrets_of_the_same_sort() {
+        for (value, beginning) in [
+            ("abc", "glpat-rehearsal-"),
+            ("https://bob:pw@h.example/x", "https://h.example/?token=glpat-rehearsal-"),
+            ("two\nlines", "glpat-rehearsal-"),
+        ] {
+            let stand_in = stand_in("NAME", value);
+            assert!(stand_in.starts_with(beginning) && secret::looks_so(&stand_in), "{stand_in}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What looks like a secret, by its name or by itself. In doubt it is one: a value that is left out
+//! costs a line, and one that is written into Git is lost.
+
+use crate::text::mask_url;
+
+/// Words of names that stand for secrets, in upper case.
+const WORDS: [&str; 26] = [
+    "APIKEY",
+    "AUTH",
+    "BEARER",
+    "CERT",
+    "CERTIFICATE",
+    "COOKIE",
+    "CRED",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "CREDS",
+    "DSN",
+    "JWT",
+    "KEY",
+    "KEYS",
+    "LICENSE",
+    "PASS",
+    "PASSPHRASE",
+    "PASSWD",
+    "PASSWORD",
+    "PAT",
+    "PRIVATE",
+    "PWD",
+    "SALT",
+    "SECRET",
+    "SECRETS",
+    "TOKEN",
+];
+/// How tokens of well-known services begin.
+const BEGINNINGS: [&str; 14] = [
+    "-----BEGIN",
+    "AKIA",
+    "AIza",
+    "dop_v1_",
+    "eyJ",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glp",
+    "gldt-",
+    "sk-",
+    "sk_",
+    "xox",
+];
+/// How long a run of letters and digits is that may be a secret.
+const LONG: usize = 20;
+/// How long one is that has only hexadecimal digits.
+const LONG_HEX: usize = 32;
+/// How many bits a character of a secret has at least.
+const BITS: f64 = 3.5;
+
+/// Whether `name` is what secrets are called: one of its words, or what it ends with.
+pub(super) fn is_named_so(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    let ends = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY"];
+    words.any(|word| WORDS.contains(&word) || ends.iter().any(|end| word.ends_with(end)))
+}
+
+/// Whether `value` looks like a secret: a key, an address with credentials, or a text so irregular
+/// that nobody made it up.
+pub(super) fn looks_so(value: &str) -> bool {
+    value.contains("PRIVATE KEY")
+        || mask_url(value) != value && value.contains("://")
+        || value.split(|c: char| !is_of_token(c)).any(is_random)
+        || value.split(|c: char| !is_of_token(c) || c == '/').any(begins_so)
+}
+
+fn begins_so(word: &str) -> bool {
+    let is_so = |rest: &str| rest.len() >= 8;
+    BEGINNINGS.iter().any(|beginning| word.strip_prefix(beginning).is_some_and(is_so))
+}
+
+fn is_of_token(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "+/=_-".contains(c)
+}
+
+/// Whether a run of letters, digits and what else is in tokens is random.
+fn is_random(run: &str) -> bool {
+    let hex: String = run.chars().filter(|c| *c != '-').collect();
+    let has = |test: fn(&char) -> bool| run.chars().any(|c| test(&c));
+    let is_hex = hex.len() >= LONG_HEX && hex.chars().all(|c| c.is_ascii_hexdigit());
+    if is_hex {
+        return has(char::is_ascii_digit);
+    }
+    // Words with something between them, as in paths, are no run.
+    let longest = run.split(['/', '-', '_']).max_by_key(|part| part.len()).unwrap_or_default();
+    let kinds = [char::is_ascii_lowercase, char::is_ascii_uppercase, char::is_ascii_digit];
+    let kinds = kinds.into_iter().filter(|kind| longest.chars().any(|c| kind(&c))).count();
+    longest.len() >= LONG && kinds >= 2 && has(char::is_ascii_digit) && bits(longest) >= BITS
+}
+
+/// How many bits each character of `text` has, going by how often each occurs.
+fn bits(text: &str) -> f64 {
+    let mut counts = [0_u32; 128];
+    text.bytes().filter(u8::is_ascii).for_each(|byte| counts[usize::from(byte)] += 1);
+    let all = f64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
+    let share = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / all);
+    share.map(|share| -share * share.log2()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_known_by_their_words() {
+        for name in [
+            "DEPLOY_TOKEN",
+            "deploy_token",
+            "API_KEY",
+            "APIKEY",
+            "MYAPIKEY",
+            "DB_PASSWORD",
+            "PGPASSWORD",
+            "AWS_SECRET_ACCESS_KEY",
+            "SENTRY_DSN",
+            "SSH_PRIVATE_KEY",
+            "GITHUBTOKEN",
+        ] {
+            assert!(is_named_so(name), "{name}");
+        }
+        for name in
+            ["LOG_LEVEL", "REGISTRY", "KEYBOARD", "PASSENGER_COUNT", "AUTHOR", "MONKEY", "REGION"]
+        {
+            assert!(!is_named_so(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn values_of_secrets_are_known_by_what_they_are() {
+        for value in [
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+            "glpat-abcDEF123456",
+            "https://bob:hunter2@registry.example.org",
+            "postgres://app:pw@db.example.org/app",
+            "https://h.example/x?token=abc",
+            "AKIAIOSFODNN7EXAMPLE",
+            "wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY",
+            "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+            "--token=q8Zr2LxV9tPm4KsW7nYb3",
+        ] {
+            assert!(looks_so(value), "{value}");
+        }
+        for value in [
+            "",
+            "debug",
+            "production",
+            "registry.example.org",
+            "https://payments.example.org/api/v2",
+            "DE,FR,NL",
+            "1.2.3-rc.1",
+            "a sentence with many words of 2 sorts in it",
+            "key-2099",
+            "--release --features sandbox-and-something-else-2",
+            "acme/platform/gateway-service-v2",
+            "-Xmx2048m -XX:+UseG1GC",
+            "2099-01-31T00:00:00Z",
+        ] {
+            assert!(!looks_so(value), "{value}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What was not read, names of references, and what projects share, without a service.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    kind::{Facts, Target, testing::object},
+    live::{Collection, Presence},
+    value::Json,
+};
+
+fn settings(values: Values) -> Settings {
+    Settings {
+        caller: Caller { id: 1, username: "root".into(), administrator: true },
+        values,
+        all: false,
+        defaults: true,
+        watch: false,
+        rehearse: false,
+        sections: Vec::new(),
+        selection: Selection::default(),
+    }
+}
+
+/// A project at `path` of which the service says `sections`, by the name of each; all others are
+/// empty.
+fn live(path: &str, sections: &Json) -> Live {
+    let target = Target { id: Some(7), ..Target::new(Scope::Project, path.into()) };
+    let mut live = Live::of(Presence::Here(target, Facts::default()), std::time::Duration::ZERO);
+    for of in kinds::sections(Scope::Project).filter(|of| of.shape != Shape::Container) {
+        let read = |raw: &Json| of.read(&object(raw.clone()), &|_| true);
+        let entries = match &sections[of.section] {
+            Json::Array(rows) => Collection::Written(rows.iter().map(read).collect()),
+            Json::Null => Collection::Written(Vec::new()),
+            one => Collection::One(Some(read(one))),
+        };
+        live.sections.insert(of.section, entries);
+    }
+    live
+}
+
+fn estate(values: Values, projects: &[(&str, Json)]) -> Estate {
+    let mut estate = Estate::new(settings(values), BTreeSet::new());
+    for (path, sections) in projects {
+        estate.add(Scope::Project, path, &live(path, sections), &Names::default());
+    }
+    estate
+}
+
+fn texts(written: &Written) -> BTreeMap<&str, &str> {
+    written.files.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect()
+}
+
+#[test]
+fn what_could_not_be_read_is_missing_and_what_is_hidden_is_not() {
+    let refused = |status: u16| Cause {
+        status: Some(status),
+        operation: Some("variable-list"),
+        ..Cause::new("refused")
+    };
+    for (found, is_missing) in [
+        (Collection::Unreadable(refused(403)), false),
+        (Collection::Unreadable(refused(404)), false),
+        (Collection::Partial("the token's role is too low".into()), false),
+        (Collection::Unreadable(refused(500)), true),
+        (Collection::Partial(Cause { status: None, ..refused(0) }), true),
+        (Collection::Unreadable(Cause::new("no answer").transient()), true),
+    ] {
+        let mut live = live("acme/shop", &json!({}));
+        live.sections.insert("variables", found);
+        let mut estate = estate(Values::Plain, &[]);
+        estate.add(Scope::Project, "acme/shop", &live, &Names::default());
+        let missing: Vec<_> = estate.missing().iter().map(|missing| missing.what.clone()).collect();
+        assert_eq!(missing, if is_missing { vec!["acme/shop#variables"] } else { vec![] });
+        let written = estate.finish();
+        let said =
+            if is_missing { "# Missing: variables (" } else { "# Not exported: variables (" };
+        assert!(written.files[0].text.contains(said), "{}", written.files[0].text);
+    }
+}
+
+#[test]
+fn what_went_away_meanwhile_is_missing_or_marked_for_deletion() {
+    let path = "acme/shop";
+    let marked = Facts { deleting: Some(None), ..Facts::default() };
+    for (presence, missing, deleting) in [
+        (Presence::Moved { to: Some("acme/store".into()) }, "it is now `acme/store`", false),
+        (Presence::Moved { to: None }, "it was renamed", false),
+        (Presence::NoNamespace("acme".into()), "it is gone", false),
+        (Presence::Unreadable("no answer".into()), "no answer", false),
+        (Presence::Here(Target::new(Scope::Project, path.into()), marked), "", true),
+    ] {
+        let mut estate = estate(Values::Plain, &[("acme/other", json!({}))]);
+        let live = Live::of(presence, std::time::Duration::ZERO);
+        estate.add(Scope::Project, path, &live, &Names::default());
+        let why: Vec<_> =
+            estate.missing().iter().map(|missing| missing.cause.to_string()).collect();
+        assert_eq!(why.join(""), missing);
+        let written = estate.finish();
+        let text = texts(&written)["acme.yaml"];
+        assert_eq!(text.contains("marked for deletion: `acme/shop`"), deleting, "{text}");
+        assert!(!text.contains("path: acme/shop"), "{text}");
+    }
+}
+
+#[test]
+fn references_have_stable_names_of_their_own() {
+    let variable = |key: &str, scope: &str| json!({"key": key, "environment_scope": scope, "value": format!("v-{key}-{scope}"), "masked": true});
+    let names = |projects: &[(&str, Json)]| -> Vec<String> {
+        let written = estate(Values::Env, projects).finish();
+        for (name, value) in &written.secrets {
+            assert!(written.files.iter().any(|file| file.text.contains(&format!("env: {name}}}"))));
+            assert!(!written.files.iter().any(|file| file.text.contains(value.expose())));
+        }
+        written.secrets.into_keys().collect()
+    };
+    let shop = ("acme/shop", json!({"variables": [variable("A", "*"), variable("A", "prod/*")]}));
+    assert_eq!(names(&[shop.clone()]), ["ACME_SHOP__A", "ACME_SHOP__A_PROD__"]);
+    // Those that would be the same are told apart, whatever else there is.
+    let twins = ("acme/web", json!({"variables": [variable("A", "a-b"), variable("A", "a/b")]}));
+    let both = names(&[shop, twins.clone()]);
+    assert_eq!(both.len(), 4, "{both:?}");
+    assert_eq!(names(&[twins]), both[2..]);
+    // What belongs to the CI system, or is no name, is named otherwise.
+    let others = [
+        ("ci/x", json!({"variables": [variable("A", "*")]})),
+        ("1a/x", json!({"variables": [variable("A", "*")]})),
+    ];
+    assert_eq!(names(&others), ["THE_1A_X__A", "THE_CI_X__A"]);
+    // A secret in the path of an address is in no name.
+    let hook = json!({"id": 1, "url": "https://hooks.example.org/services/xQ9ZrT2mW8vK1pL5sD7Q"});
+    assert_eq!(names(&[("acme/a", json!({"hooks": [hook]}))]), ["ACME_A__HOOKS_EXAMPLE_ORG"]);
+}
+
+#[test]
+fn what_no_manifest_can_say_is_named() {
+    let sections = json!({
+        "settings": {"description": "bell \u{7}", "issues_template": "a\r\nb", "build_timeout": 0},
+        "protected_branches": [{
+            "name": "main", "merge_access_levels": [{"access_level": 40}],
+            "push_access_levels": [{"user_id": 9, "access_level": null}],
+        }],
+    });
+    let written = estate(Values::Plain, &[("acme/shop", sections)]).finish();
+    let text = texts(&written)["acme.yaml"];
+    for said in [
+        "# description not exported: no manifest can say it\n",
+        "# build_timeout not exported: no manifest can say it\n",
+        "issues_template: \"a\\r\\nb\"",
+        "  # allowed_to_push not exported: it names what the token does not see\n  - {name: main, allowed_to_merge: [{access_level: maintainer}]}\n",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
+/// Projects in `acme` of which each has one of `methods`.
+fn with_methods(methods: &[&str]) -> String {
+    let paths: Vec<_> = (0..methods.len()).map(|at| format!("acme/p{at:02}")).collect();
+    let project = |method: &&str| {
+        json!({"settings": {
+            "merge_method": method, "visibility": "private", "topics": ["a"], "wiki_access_level": "disabled",
+            "snippets_access_level": "disabled", "lfs_enabled": false, "packages_enabled": false,
+        }})
+    };
+    let projects: Vec<_> =
+        paths.iter().map(String::as_str).zip(methods.iter().map(project)).collect();
+    let written = estate(Values::Plain, &projects).finish();
+    written.files[0].text.clone()
+}
+
+#[test]
+fn what_most_have_stands_in_defaults_and_others_say_otherwise() {
+    let text = with_methods(&["ff", "ff", "ff", "ff", "merge", "rebase_merge"]);
+    assert!(text.contains("kind: Defaults\nmatch: {path: acme/**}\n"), "{text}");
+    assert!(text.contains("  merge_method: ff\n"), "{text}");
+    // What the service would do by itself has to be said now.
+    assert!(text.ends_with(
+        "path: acme/p03\n---\nkind: Project\npath: acme/p04\nsettings: {merge_method: merge}\n---\nkind: Project\npath: acme/p05\nsettings: {merge_method: rebase_merge}\n"
+    ), "{text}");
+    // What half of them have is not what most have.
+    let text = with_methods(&["ff", "ff", "ff", "rebase_merge", "rebase_merge", "rebase_merge"]);
+    assert_eq!(text.matches("merge_method: ff").count(), 3, "{text}");
+}
+
+#[test]
+fn two_projects_have_no_defaults() {
+    assert!(!with_methods(&["ff", "ff"]).contains("Defaults"));
+}
+
+#[test]
+fn the_order_in_which_things_are_read_means_nothing() {
+    let projects: Vec<_> = ["acme/a", "acme/B", "acme/c", "acme/sub/d"]
+        .map(|path| (path, json!({"settings": {"visibility": "private", "merge_method": "ff", "lfs_enabled": false}, "members": [
+            {"id": 3, "username": "bob", "access_level": 30}, {"id": 2, "username": "Alice", "access_level": 40},
+        ]}))).into();
+    let mut reversed = projects.clone();
+    reversed.reverse();
+    let written = estate(Values::Plain, &projects).finish();
+    assert_eq!(estate(Values::Plain, &reversed).finish(), written);
+    assert!(texts(&written)["acme.yaml"].contains("  - {user: Alice, access_level: maintainer}\n"));
+}
+
+#[test]
+fn a_group_of_many_projects_has_many_files() {
+    let text = "x".repeat(2_000);
+    let paths: Vec<_> = (0..600).map(|at| format!("acme/p{at}")).collect();
+    let projects: Vec<_> = paths
+        .iter()
+        .map(|path| (path.as_str(), json!({"settings": {"description": text}})))
+        .collect();
+    let mut without = estate(Values::Plain, &projects);
+    without.settings.defaults = false;
+    let written = without.finish();
+    assert_eq!(
+        texts(&written).into_keys().collect::<Vec<_>>(),
+        ["acme.yaml", "acme~2.yaml", "acme~3.yaml"]
+    );
+    assert!(written.files.iter().all(|file| file.text.len() < 1 << 20));
+}

@@ -1,0 +1,46 @@
+//! The declaration by which everything is read: every section, with every field that the service
+//! may show.
+
+use std::sync::Arc;
+
+use super::Settings;
+use crate::{
+    desired::{Container, Creation, Declared, DeclaredSection, Entry, Life, State, Unlisted},
+    field::Scope,
+    kind::{Section, Shape, is_readable},
+    kinds,
+    origin::{Layer, Origin, Sourced},
+    value::Json,
+};
+
+/// What to observe of the group or project at `path`. Nobody wrote it, and nothing is planned for
+/// it.
+pub fn wish(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
+    let origin = Origin { file: "".into(), line: 0, column: 0, layer: Layer::Project };
+    let section = |of: Section| {
+        let specs = of.table().specs().iter();
+        let readable =
+            specs.filter(|spec| is_readable(&spec.field) && spec.field.replaced_by.is_none());
+        let nothing = || Sourced { value: Json::Null.into(), origin: origin.clone() };
+        let entry = Entry {
+            key: String::new(),
+            origin: origin.clone(),
+            state: State::Present,
+            fields: readable.map(|spec| (&spec.name, nothing())).collect::<Declared>(),
+        };
+        DeclaredSection {
+            of,
+            origin: origin.clone(),
+            unlisted: Sourced { value: Unlisted::Ignore, origin: origin.clone() },
+            entries: vec![entry],
+            unmanaged: Vec::new(),
+        }
+    };
+    let sections = kinds::sections(scope)
+        .filter(|of| of.shape != Shape::Container && settings.takes(&path, *of));
+    let mut sections: Vec<_> = sections.map(section).collect();
+    sections.sort_by_key(|section| section.of.section);
+    let create = Creation::Forbidden;
+    let life = Life::default();
+    Container { scope, path, origin, create, is_watched: false, life, sections }
+}

@@ -1,0 +1,425 @@
+//! What exists as manifests: `check` passes, the plan is empty, the bytes are always the same, and an
+//! empty service becomes the same by them.
+
+use std::{collections::BTreeSet, path::Path, sync::Mutex};
+
+use proptest::{prelude::ProptestConfig, test_runner::TestRunner};
+use serde_json::{Value as Json, json};
+use undrift::{
+    address::Glob,
+    desired::{Container, Desired},
+    diff::Reason,
+    export::{self, Estate, Settings, Values, Written},
+    live::Live,
+    sandbox::Profile,
+    selection::Selection,
+};
+
+use crate::{
+    random,
+    world::{Outcome, World, seed},
+};
+
+/// How an export is made.
+pub(crate) fn how(values: Values) -> impl Fn(&undrift::live::Caller) -> Settings {
+    move |caller| Settings {
+        caller: caller.clone(),
+        values,
+        all: false,
+        defaults: true,
+        watch: false,
+        rehearse: values == Values::Env,
+        sections: Vec::new(),
+        selection: Selection::default(),
+    }
+}
+
+impl World {
+    /// Everything at and below `paths`, as the holder of `token` sees it.
+    pub(crate) async fn export_as(
+        &self,
+        token: &str,
+        paths: &[&str],
+        settings: impl Fn(&undrift::live::Caller) -> Settings,
+    ) -> (Written, Vec<String>) {
+        let (observer, _) = self.connect_as(token, &Desired::default()).await.unwrap();
+        let globs: Vec<_> = paths.iter().map(|path| Glob::over_paths(path).unwrap()).collect();
+        let existing = observer.existing(&globs).await.unwrap();
+        assert_eq!(existing.unmatched, [""; 0]);
+        let settings = settings(observer.caller());
+        let wishes = existing.containers.into_values();
+        let wishes: Vec<_> =
+            wishes.map(|(scope, path)| export::wish(scope, path, &settings)).collect();
+        let estate = Mutex::new(Estate::new(settings, existing.deleting));
+        let each = async |container: &Container, live: Live| {
+            let names = observer.called(Estate::ids(container.scope, &live)).await?;
+            estate.lock().unwrap().add(container.scope, &container.path, &live, &names);
+            Ok(())
+        };
+        observer.all(&wishes.iter().collect::<Vec<_>>(), 16, each).await.unwrap();
+        let mut estate = estate.into_inner().unwrap();
+        let missing = estate.missing().iter().map(|missing| format!("{missing:?}")).collect();
+        (estate.finish(), missing)
+    }
+
+    /// The whole of `acme`, as root sees it.
+    pub(crate) async fn export(&self, values: Values) -> Written {
+        let token = self.sandbox.token().to_owned();
+        let (written, missing) = self.export_as(&token, &["acme"], how(values)).await;
+        assert_eq!(missing, [""; 0]);
+        written
+    }
+
+    /// Replaces the manifests by what was exported, and sets the values of its references.
+    pub(crate) fn adopt(&mut self, written: &Written) {
+        let root = self.root();
+        std::fs::remove_dir_all(&root).unwrap();
+        for file in &written.files {
+            let path = root.join(&file.path);
+            std::fs::create_dir_all(path.parent().unwrap_or(Path::new(""))).unwrap();
+            std::fs::write(path, &file.text).unwrap();
+        }
+        for (name, value) in &written.secrets {
+            self.set(name, value.expose());
+        }
+    }
+
+    /// What was exported plans to nothing, and nothing is said but what cannot be verified.
+    pub(crate) async fn plans_to_nothing(&mut self, written: &Written) {
+        self.adopt(written);
+        let plan = self.plan().await;
+        let text = || text(written);
+        assert!(plan.steps.is_empty(), "{:#?}\n{}", plan.steps, text());
+        assert!(plan.problems.is_empty(), "{:#?}\n{}", plan.problems, text());
+        assert!(plan.incomplete.is_empty(), "{:#?}\n{}", plan.incomplete, text());
+        let said = plan
+            .notes
+            .iter()
+            .filter(|note| !matches!(note.reason, Reason::CannotVerify | Reason::Archived));
+        let said: Vec<_> = said.collect();
+        assert!(said.is_empty(), "{said:#?}\n{}", text());
+    }
+}
+
+/// All files as one text.
+pub(crate) fn text(written: &Written) -> String {
+    let file = |file: &export::File| format!("==> {}\n{}", file.path, file.text);
+    written.files.iter().map(file).collect()
+}
+
+/// An organisation with something of every kind, and with what must not be exported.
+fn organisation() -> Json {
+    let mut seed = seed(&[
+        json!({
+            "path": "acme/shop",
+            "settings": {
+                "description": "yes", "visibility": "internal", "merge_method": "ff", "topics": ["b", "a"],
+                "initialize_with_readme": true, "default_branch": "trunk",
+                "container_expiration_policy_attributes": {"enabled": true, "keep_n": 5},
+                "merge_commit_template": "%{title}\n\n%{description}\n",
+            },
+            "variables": [
+                {"key": "PLAIN", "value": "on"},
+                {"key": "TOKEN", "value": "canary-1"},
+                {"key": "MASKED", "value": "canary-2-masked", "masked": true, "environment_scope": "prod/*"},
+                {"key": "FILED", "value": "canary-3", "variable_type": "file"},
+                {"key": "RANDOM", "value": "canary4xQ9ZrT2mW8vK1pL5sD7"},
+            ],
+            "members": [
+                {"user": "alice", "access_level": "owner"},
+                {"user": "bob", "access_level": 30, "expires_at": "2099-01-31"},
+                {"user": "project_7_bot", "access_level": 40},
+            ],
+            "hooks": [
+                {"url": "https://ci.example.org/x", "push_events": false, "tag_push_events": true, "token": "canary-5"},
+                {"url": "https://chat.example.org/x?token=canary-6"},
+            ],
+            "push_rule": {"commit_message_regex": "^(feat|fix): ", "max_file_size": 5},
+            "protected_branches": [{"name": "release/*", "allowed_to_push": [{"access_level": 30}]}],
+        }),
+        json!({"path": "acme/team/site", "settings": {"visibility": "private"}}),
+        json!({"path": "acme/team/old", "settings": {"visibility": "private"}, "archived": true}),
+    ]);
+    seed["users"].as_array_mut().unwrap().push(json!({"username": "project_7_bot", "bot": true}));
+    seed["groups"].as_array_mut().unwrap().extend([
+        json!({"path": "acme/team", "visibility": "internal", "members": [{"user": "carol", "access_level": 40}]}),
+        json!({"path": "acme/security"}),
+    ]);
+    seed
+}
+
+#[tokio::test]
+async fn what_is_exported_plans_to_nothing_and_has_no_secret() {
+    for values in [Values::Plain, Values::None, Values::Env] {
+        let mut world = World::new(Profile::default(), organisation()).await;
+        world
+            .call("POST", "/groups/acme/variables", Some(json!({"key": "R", "value": "eu"})))
+            .await;
+        let security = world.get("/groups/acme%2Fsecurity").await["id"].clone();
+        let share = json!({"group_id": security, "group_access": 30});
+        world.call("POST", "/projects/acme%2Fshop/share", Some(share)).await;
+        let alice = world.get("/users?username=alice").await[0]["id"].clone();
+        let rule = json!({
+            "name": "Owners", "approvals_required": 1, "user_ids": [alice], "group_ids": [security],
+        });
+        world.call("POST", "/projects/acme%2Fshop/approval_rules", Some(rule)).await;
+        let written = world.export(values).await;
+        assert_eq!(written, world.export(values).await, "twice the same");
+        let text = text(&written);
+        assert!(!text.contains("canary"), "{text}");
+        assert_eq!(text.contains("value: 'on'"), values != Values::None, "{text}");
+        for expected in [
+            "approval_rules:\n  - {name: Owners, approvals_required: 1, users: [alice], groups: [acme/security]}",
+            "shares:\n  - {group: acme/security, group_access: developer}",
+            "path: acme/team/old\ncreate: true\narchived: true\n",
+            "expires_at: '2099-01-31'",
+            "description: 'yes'",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        for left_out in ["_bot", "user: root"] {
+            assert!(!text.contains(left_out), "{left_out}: {text}");
+        }
+        let names: BTreeSet<_> = written.secrets.keys().map(String::as_str).collect();
+        let expected = [
+            "ACME_SHOP__CHAT_EXAMPLE_ORG",
+            "ACME_SHOP__FILED",
+            "ACME_SHOP__MASKED_PROD__",
+            "ACME_SHOP__RANDOM",
+            "ACME_SHOP__TOKEN",
+        ];
+        let expected = expected.into_iter().filter(|_| values == Values::Env);
+        assert_eq!(names, expected.collect());
+        world.plans_to_nothing(&written).await;
+    }
+}
+
+/// Exports, applies to an empty service and exports again: the same bytes.
+async fn round_trip(world: &mut World) {
+    let written = world.export(Values::Env).await;
+    world.plans_to_nothing(&written).await;
+    let is_seed = |file: &&export::File| file.path == "sandbox.yaml";
+    let seed = &written.files.iter().find(is_seed).unwrap().text;
+    let mut other = World::new(Profile::default(), serde_yaml::from_str(seed).unwrap()).await;
+    other.adopt(&written);
+    // A new project may get something of its group's, which the next run takes away.
+    for _ in 0..2 {
+        let Outcome { plan, applied, .. } = other.apply().await;
+        assert!(plan.problems.is_empty(), "{:#?}\n{}", plan.problems, text(&written));
+        let applied = applied.unwrap_or_else(|| panic!("{:#?}", plan.refusals));
+        let failed: Vec<_> =
+            applied.steps.iter().filter(|step| !step.outcome.is_success()).collect();
+        assert!(failed.is_empty(), "{failed:#?}\n{}", text(&written));
+    }
+    let again = other.export(Values::Env).await;
+    let (again_text, text) = (text(&again), text(&written));
+    let diff = similar::TextDiff::from_lines(&text, &again_text);
+    assert!(again == written, "{}{}", diff.unified_diff(), text);
+}
+
+/// Forty projects with one policy, as organisations have them: most follow it in everything, each has
+/// something of its own, and some differ.
+fn estate() -> Json {
+    let mut projects = Vec::new();
+    for number in 0..40 {
+        let team = ["web", "data", "ops"][number % 3];
+        let mut project = json!({
+            "path": format!("acme/{team}/service-{number:02}"),
+            "settings": {
+                "description": format!("Service number {number}"), "visibility": "internal", "merge_method": "ff",
+                "squash_option": "default_on", "only_allow_merge_if_pipeline_succeeds": true,
+                "only_allow_merge_if_all_discussions_are_resolved": true, "topics": [team],
+                "ci_config_path": "pipeline.yml@acme/ci", "wiki_access_level": "disabled",
+                "snippets_access_level": "disabled", "auto_devops_enabled": false,
+                "merge_commit_template": "%{title}\n\nSee merge request %{reference}\n",
+                "container_expiration_policy_attributes": {"enabled": true, "cadence": "7d", "keep_n": 5},
+            },
+            "variables": [{"key": "SERVICE", "value": format!("service-{number}")}, {"key": "TEAM", "value": team}],
+            "members": [{"user": "alice", "access_level": 40}],
+            "hooks": [
+                {"url": "https://audit.example.org/x", "tag_push_events": true, "merge_requests_events": true},
+                {"url": format!("https://{team}.example.org/x"), "push_events": false, "pipeline_events": true},
+            ],
+            "push_rule": {"commit_message_regex": "^(feat|fix): ", "prevent_secrets": true, "max_file_size": 20},
+            "protected_branches": [
+                {"name": "main", "allowed_to_push": [{"access_level": 0}], "allowed_to_merge": [{"access_level": 40}]},
+                {"name": "release/*", "allowed_to_push": [{"access_level": 40}]},
+            ],
+        });
+        match number {
+            7 => project["settings"]["merge_method"] = "merge".into(),
+            8 => drop(project["hooks"].as_array_mut().unwrap().remove(0)),
+            9 => project["push_rule"] = json!(null),
+            10 => project["push_rule"]["max_file_size"] = 0.into(),
+            11 => project["protected_branches"] = json!([]),
+            12 => project["archived"] = true.into(),
+            13 => project["members"] = json!([{"user": "bob", "access_level": 30}]),
+            14 => {
+                project["settings"]["container_expiration_policy_attributes"] = json!({"keep_n": 5})
+            }
+            _ => {}
+        }
+        projects.push(project);
+    }
+    seed(&projects)
+}
+
+#[tokio::test]
+async fn what_forty_projects_share_stands_in_defaults() {
+    let mut world = World::new(Profile::default(), estate()).await;
+    let token = world.sandbox.token().to_owned();
+    let in_full =
+        |caller: &undrift::live::Caller| Settings { defaults: false, ..how(Values::Plain)(caller) };
+    let (full, _) = world.export_as(&token, &["acme"], in_full).await;
+    world.plans_to_nothing(&full).await;
+    let short = world.export(Values::Plain).await;
+    world.plans_to_nothing(&short).await;
+    let size = |written: &Written| (text(written).lines().count(), text(written).len());
+    let ((lines, bytes), (full_lines, full_bytes)) = (size(&short), size(&full));
+    println!("{lines} of {full_lines} lines, {bytes} of {full_bytes} bytes\n{}", text(&short));
+    assert!(lines * 3 <= full_lines && bytes * 3 <= full_bytes, "{}", text(&short));
+    round_trip(&mut world).await;
+}
+
+#[tokio::test]
+async fn an_exported_organisation_can_be_built_from_nothing() {
+    let mut world = World::new(Profile::default(), organisation()).await;
+    round_trip(&mut world).await;
+}
+
+#[test]
+fn whatever_exists_its_export_plans_to_nothing_and_builds_the_same() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let config = ProptestConfig {
+        cases: 16,
+        max_shrink_iters: 20,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    TestRunner::new(config)
+        .run(&(random::group(), random::declared()), |(group, declared)| {
+            runtime.block_on(async {
+                let mut seed = seed(&[]);
+                for path in random::GROUPS {
+                    seed["groups"].as_array_mut().unwrap().push(json!({"path": path}));
+                }
+                let mut world = World::new(Profile::default(), seed).await;
+                world.tweak = |settings| settings.limits.count = usize::MAX;
+                world.acknowledged = vec![
+                    "removals:**",
+                    "visibility:**",
+                    "protection:**",
+                    "last-owner:**",
+                    "own-access:**",
+                ];
+                world.declare(&random::documents(group.clone(), declared.clone()));
+                world.converge("before the export").await;
+                round_trip(&mut world).await;
+            });
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// What the service gives to something new of which nobody says anything is not written.
+#[tokio::test]
+async fn what_the_service_does_by_itself_is_left_out() {
+    let mut seed =
+        seed(&[json!({"path": "acme/new", "settings": {"initialize_with_readme": true}})]);
+    seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
+    let world = World::new(Profile::default(), seed).await;
+    for (path, body) in [
+        ("projects/acme%2Fnew/variables", json!({"key": "A", "value": "b"})),
+        ("projects/acme%2Fnew/hooks", json!({"url": "https://a.example.org/"})),
+        ("projects/acme%2Fnew/push_rule", json!({"deny_delete_tag": true})),
+        ("projects/acme%2Fnew/labels", json!({"name": "a", "color": "#FF0000"})),
+        (
+            "projects/acme%2Fnew/approval_rules",
+            json!({"name": "a", "approvals_required": 1, "rule_type": "regular"}),
+        ),
+        ("projects/acme%2Fnew/protected_branches", json!({"name": "b"})),
+        ("groups/acme%2Fteam/variables", json!({"key": "A", "value": "b"})),
+        ("groups/acme%2Fteam/hooks", json!({"url": "https://a.example.org/"})),
+        ("groups/acme%2Fteam/push_rule", json!({"deny_delete_tag": true})),
+    ] {
+        let answer = world.call("POST", &format!("/{path}"), Some(body)).await;
+        assert!(answer["message"].is_null() && answer["error"].is_null(), "{path}: {answer}");
+    }
+    let written = world.export(Values::Plain).await;
+    let text = text(&written);
+    let documents: Vec<&str> = text.split("kind: ").skip(1).collect();
+    let body = |path: &str| {
+        let found = documents.iter().find(|text| text.contains(&format!("path: {path}\n")));
+        let text = found.unwrap().split(&format!("path: {path}\n")).nth(1).unwrap();
+        text.split("---\n").next().unwrap().split("==> ").next().unwrap()
+    };
+    let both = "variables:\n  - {key: A, value: b}\n";
+    let hooks = "hooks:\n  - {url: https://a.example.org/}\npush_rule: {deny_delete_tag: true}\n";
+    assert_eq!(
+        body("acme/team"),
+        format!(
+            "create: true\nsettings: {{visibility: public, project_creation_level: developer, default_branch_protection: 2}}\n{both}{hooks}"
+        )
+    );
+    let protected = |name: &str| {
+        format!(
+            "  - name: {name}\n    allowed_to_push: [{{access_level: maintainer}}]\n    allowed_to_merge: [{{access_level: maintainer}}]\n"
+        )
+    };
+    assert_eq!(
+        body("acme/new"),
+        format!(
+            "create: true\nsettings: {{visibility: private, auto_devops_enabled: true, shared_runners_enabled: true}}\n{both}protected_branches:\n{}{}approval_rules:\n  - {{name: a, approvals_required: 1}}\nlabels:\n  - {{name: a, color: '#FF0000'}}\n{hooks}",
+            protected("b"),
+            protected("main"),
+        )
+    );
+}
+
+#[tokio::test]
+async fn what_a_role_hides_is_said_and_left_out() {
+    let mut seed = organisation();
+    let users = seed["users"].as_array_mut().unwrap();
+    users.push(json!({"username": "dev", "token": "dev-token"}));
+    let members = seed["groups"][0]["members"].as_array_mut().unwrap();
+    members.push(json!({"user": "dev", "access_level": 30}));
+    let mut world = World::new(Profile::default(), seed).await;
+    let (written, missing) = world.export_as("dev-token", &["acme"], how(Values::Plain)).await;
+    assert_eq!(missing, [""; 0], "what is hidden is no failure");
+    let text = text(&written);
+    for hidden in ["# Not exported: variables", "# Not exported: hooks"] {
+        assert!(text.contains(hidden), "{hidden}: {text}");
+    }
+    assert!(!text.contains("user: dev,") && !text.contains("\nvariables:"), "{text}");
+    world.adopt(&written);
+    let desired = world.desired();
+    let (observer, settings) = world.connect_as("dev-token", &desired).await.unwrap();
+    let plan = world.plan_with(&observer, &desired, &settings).await.unwrap();
+    assert!(plan.steps.is_empty() && plan.incomplete.is_empty(), "{plan:#?}");
+}
+
+#[tokio::test]
+async fn what_exists_is_found_by_its_path() {
+    let world = World::new(Profile::default(), organisation()).await;
+    let (observer, _) = world.connect(&Desired::default()).await.unwrap();
+    let find = async |globs: &[&str]| {
+        let globs: Vec<_> = globs.iter().map(|glob| Glob::over_paths(glob).unwrap()).collect();
+        let existing = observer.existing(&globs).await.unwrap();
+        let found: Vec<_> =
+            existing.containers.into_values().map(|(_, path)| path.to_string()).collect();
+        (found.join(" "), existing.unmatched.join(" "))
+    };
+    let all = "acme acme/security acme/shop acme/team acme/team/old acme/team/site";
+    for (globs, expected, unmatched) in [
+        (&["acme"][..], all, ""),
+        (&["**"], all, ""),
+        (&["ACME", "acme/team"], all, ""),
+        (&["acme/team"], "acme/team acme/team/old acme/team/site", ""),
+        (&["acme/t*"], "acme/team acme/team/old acme/team/site", ""),
+        (&["acme/shop"], "acme/shop", ""),
+        (&["*/s*"], "acme/security acme/shop", ""),
+        (&["acme/shop", "acme/gone", "other/**"], "acme/shop", "acme/gone other/**"),
+    ] {
+        assert_eq!(find(globs).await, (expected.into(), unmatched.into()), "{globs:?}");
+    }
+}
