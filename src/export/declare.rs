@@ -166,7 +166,7 @@ impl Declaring<'_> {
     /// personal namespace is.
     fn is_left_out(&self, of: Section, live: &LiveEntry) -> bool {
         let is_user = |name: &&str| of.field(name).names == Some(Named::User);
-        let user = live.id().filter(|_| of.identity.iter().any(|name| is_user(name)));
+        let user = live.id().filter(|_| of.identity.iter().any(is_user));
         let own = [Some(self.settings.caller.id), self.facts.personal_owner];
         live.protected.is_some() || (user.is_some() && own.contains(&user))
     }

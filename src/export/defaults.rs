@@ -195,68 +195,105 @@ fn is_whole(of: Section) -> bool {
 fn claims_of(key: &Key, of: Section, documents: &[Document], groups: &[Group]) -> Vec<Claim> {
     let single: Vec<Option<Entry>> =
         documents.iter().map(|document| single(document, key, of)).collect();
-    let cells: Vec<Cell<'_>> = documents
-        .iter()
-        .zip(&single)
-        .map(|(document, own)| cell(document, key, of, own.as_ref()))
-        .collect();
+    let both = documents.iter().zip(&single);
+    let cells: Vec<Cell<'_>> =
+        both.map(|(document, own)| cell(document, key, of, own.as_ref())).collect();
     let tried = tried(&cells);
     let lines: Vec<u64> = tried.iter().map(|entry| lines(of, entry)).collect();
-    // By group and by what holds there from above: nothing, or one of what is tried.
-    let states = tried.len() + 1;
-    let mut inner = vec![vec![0_u64; states]; groups.len()];
-    let mut choice = vec![vec![0_usize; states]; groups.len()];
-    let mut held = vec![(0_usize, vec![0_usize; states]); groups.len()];
+    let mut below: Vec<Below> = groups.iter().map(|_| Below::new(tried.len())).collect();
+    // From the inside: what a group takes is known before the group above it.
     for at in (0..groups.len()).rev() {
-        for cell in groups[at].projects.iter().map(|project| &cells[*project]) {
-            for state in 0..states {
-                let above = state.checked_sub(1).map(|tried_at| tried[tried_at]);
-                inner[at][state] += cost(of, cell, above);
-            }
-            if !matches!(cell, Cell::Free) {
-                held[at].0 += 1;
-            }
-            if let Cell::Said(own) = cell
-                && let Some(same) = tried.iter().position(|tried| tried == own)
-            {
-                held[at].1[same + 1] += 1;
-            }
+        for project in &groups[at].projects {
+            below[at].count(of, &cells[*project], &tried);
         }
-        let mut best = inner[at].clone();
-        for state in 0..states {
-            choice[at][state] = state;
-            let may =
-                |claimed: &usize| groups[at].may_claim && held[at].1[*claimed] * 2 > held[at].0;
-            for claimed in (1..states).filter(|claimed| *claimed != state).filter(may) {
-                let cost = lines[claimed - 1] + inner[at][claimed];
-                // One line less is not worth looking in two places.
-                if cost + 1 < best[state] {
-                    (best[state], choice[at][state]) = (cost, claimed);
-                }
-            }
-        }
+        let best = below[at].choose(groups[at].may_claim, &lines);
         if let Some(above) = groups[at].above {
-            let (own, counts) = held[at].clone();
-            held[above].0 += own;
-            for state in 0..states {
-                inner[above][state] += best[state];
-                held[above].1[state] += counts[state];
-            }
+            let inner = below[at].clone();
+            below[above].take(&inner, &best);
         }
     }
     let mut claims = Vec::new();
-    let mut holds = vec![0_usize; groups.len()];
+    let mut holds = vec![NOTHING; groups.len()];
     for (at, group) in groups.iter().enumerate() {
-        let above = group.above.map_or(0, |above| holds[above]);
-        holds[at] = choice[at][above];
-        if holds[at] != above {
-            let claimed = holds[at];
-            let saves = inner[at][above].saturating_sub(lines[claimed - 1] + inner[at][claimed]);
+        let above = group.above.map_or(NOTHING, |above| holds[above]);
+        let claimed = below[at].choice[above];
+        holds[at] = claimed;
+        if claimed != above {
+            let costs = &below[at].costs;
+            let saves = costs[above].saturating_sub(lines[claimed - 1] + costs[claimed]);
             let entry = tried[claimed - 1].clone();
             claims.push(Claim { group: at, key: key.clone(), of, entry, saves });
         }
     }
     claims
+}
+
+/// Where no group above claims anything. Other states are those in which what is tried holds, by its
+/// number from 1.
+const NOTHING: usize = 0;
+
+/// What is in a group and below, for each state that may hold there.
+#[derive(Clone)]
+struct Below {
+    /// How many lines its projects, and the claims of groups below, take.
+    costs: Vec<u64>,
+    /// How many projects have what holds.
+    have: Vec<usize>,
+    /// How many projects there are.
+    all: usize,
+    /// The state that is best for it, given the one that holds above.
+    choice: Vec<usize>,
+}
+
+impl Below {
+    fn new(tried: usize) -> Self {
+        let states = tried + 1;
+        Self {
+            costs: vec![0; states],
+            have: vec![0; states],
+            all: 0,
+            choice: (0..states).collect(),
+        }
+    }
+
+    /// Takes in a project.
+    fn count(&mut self, of: Section, cell: &Cell<'_>, tried: &[&Entry]) {
+        self.costs[NOTHING] += cost(of, cell, None);
+        for (entry, costs) in tried.iter().zip(&mut self.costs[1..]) {
+            *costs += cost(of, cell, Some(entry));
+        }
+        self.all += usize::from(!matches!(cell, Cell::Free));
+        if let Cell::Said(own) = cell
+            && let Some(same) = tried.iter().position(|tried| tried == own)
+        {
+            self.have[same + 1] += 1;
+        }
+    }
+
+    /// Takes in a group below, which takes `best`.
+    fn take(&mut self, group: &Self, best: &[u64]) {
+        self.costs.iter_mut().zip(best).for_each(|(costs, best)| *costs += best);
+        self.have.iter_mut().zip(&group.have).for_each(|(have, more)| *have += more);
+        self.all += group.all;
+    }
+
+    /// Decides what is claimed, and returns what that takes, both by what holds above. A claim takes
+    /// `lines`.
+    fn choose(&mut self, may_claim: bool, lines: &[u64]) -> Vec<u64> {
+        let mut best = self.costs.clone();
+        for (above, best) in best.iter_mut().enumerate() {
+            for (claimed, lines) in (1..).zip(lines).filter(|(claimed, _)| *claimed != above) {
+                let is_common = self.have[claimed] * 2 > self.all;
+                let costs = lines + self.costs[claimed];
+                // One line less is not worth looking in two places.
+                if may_claim && is_common && costs + 1 < *best {
+                    *best = costs;
+                    self.choice[above] = claimed;
+                }
+            }
+        }
+        best
+    }
 }
 
 /// What `document` says of one field, as an entry of its own.

@@ -117,7 +117,7 @@ fn references_have_stable_names_of_their_own() {
         written.secrets.into_keys().collect()
     };
     let shop = ("acme/shop", json!({"variables": [variable("A", "*"), variable("A", "prod/*")]}));
-    assert_eq!(names(&[shop.clone()]), ["ACME_SHOP__A", "ACME_SHOP__A_PROD__"]);
+    assert_eq!(names(std::slice::from_ref(&shop)), ["ACME_SHOP__A", "ACME_SHOP__A_PROD__"]);
     // Those that would be the same are told apart, whatever else there is.
     let twins = ("acme/web", json!({"variables": [variable("A", "a-b"), variable("A", "a/b")]}));
     let both = names(&[shop, twins.clone()]);

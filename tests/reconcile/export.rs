@@ -255,7 +255,8 @@ fn estate() -> Json {
             12 => project["archived"] = true.into(),
             13 => project["members"] = json!([{"user": "bob", "access_level": 30}]),
             14 => {
-                project["settings"]["container_expiration_policy_attributes"] = json!({"keep_n": 5})
+                project["settings"]["container_expiration_policy_attributes"] =
+                    json!({"keep_n": 5});
             }
             _ => {}
         }
@@ -276,8 +277,9 @@ async fn what_forty_projects_share_stands_in_defaults() {
     world.plans_to_nothing(&short).await;
     let size = |written: &Written| (text(written).lines().count(), text(written).len());
     let ((lines, bytes), (full_lines, full_bytes)) = (size(&short), size(&full));
-    println!("{lines} of {full_lines} lines, {bytes} of {full_bytes} bytes\n{}", text(&short));
-    assert!(lines * 3 <= full_lines && bytes * 3 <= full_bytes, "{}", text(&short));
+    // When this was written: 341 of 1,511 lines, and 9 of 50 kilobytes.
+    let told = format!("{lines} of {full_lines} lines, {bytes} of {full_bytes} bytes");
+    assert!(lines * 3 <= full_lines && bytes * 3 <= full_bytes, "{told}\n{}", text(&short));
     round_trip(&mut world).await;
 }
 

@@ -661,3 +661,18 @@ async fn the_default_branch_has_to_be_there() {
         ])
         .await;
 }
+
+#[tokio::test]
+async fn a_seed_has_branches_of_which_none_is_protected() {
+    let seed = json!({
+        "groups": [{"path": "acme"}],
+        "projects": [{"path": "acme/shop", "branches": ["trunk", "next"]}],
+    });
+    let world = World::with(seed).await;
+    let shop = world.get(ROOT, "/projects/acme%2Fshop").await.body;
+    assert_eq!((&shop["default_branch"], &shop["empty_repo"]), (&json!("trunk"), &json!(false)));
+    let branches = world.get(ROOT, "/projects/acme%2Fshop/repository/branches").await.body;
+    let names: Vec<_> = branches.as_array().unwrap().iter().map(|branch| &branch["name"]).collect();
+    assert_eq!(names, ["next", "trunk"]);
+    assert_eq!(world.get(ROOT, "/projects/acme%2Fshop/protected_branches").await.body, json!([]));
+}
