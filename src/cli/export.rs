@@ -26,6 +26,7 @@ use crate::{
     live::Live,
     manifest::{Config, Surroundings, config},
     observe::{Existing, Observer},
+    release::Known,
     report::progress::Progress,
     secret::Secrets,
     selection::Selection,
@@ -118,9 +119,10 @@ impl Args {
         Ok(())
     }
 
-    fn settings(&self, observer: &Observer) -> Settings {
+    fn settings(&self, observer: &Observer, release: Known) -> Settings {
         Settings {
             caller: observer.caller().clone(),
+            release,
             values: match self.values {
                 How::Plain => Values::Plain,
                 How::None => Values::None,
@@ -175,7 +177,7 @@ async fn read(
     cx.output.redactor().learn(Arc::clone(&secrets));
     let client = args.connect.client(endpoint, config, Arc::clone(&secrets))?;
     let observer = Observer::connect(client).await?;
-    let settings = args.settings(&observer);
+    let settings = args.settings(&observer, observer.release().await?);
     let existing = found(args, &observer).await?;
     let selected = |path: &str| {
         let Selection { only, exclude } = &settings.selection;

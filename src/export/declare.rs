@@ -175,8 +175,8 @@ impl Declaring<'_> {
         let key = of.name(&live.fields);
         let mut entry = Entry { key, ..Entry::default() };
         let mut left_out = Vec::new();
-        let is_administrator = self.settings.caller.administrator;
-        for spec in of.table().specs().iter().filter(|spec| is_exported(spec, is_administrator)) {
+        let settings = self.settings;
+        for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
             let Some(value) = live.fields.get(&spec.name) else {
                 // What only some installations show is not missed.
                 if spec.field.read != Readback::IfPresent {
@@ -307,14 +307,13 @@ impl Declaring<'_> {
     }
 }
 
-/// Whether a field is one that manifests of today say and the service shows, which may be one for
-/// administrators.
-fn is_exported(spec: &Spec, is_administrator: bool) -> bool {
+/// Whether a field is one that manifests for this service say and the service shows, which may be one
+/// for administrators.
+fn is_exported(of: Section, spec: &Spec, settings: &Settings) -> bool {
     is_readable(&spec.field)
         && !spec.field.upload
-        && spec.field.replaced_by.is_none()
-        && !is_deprecated(&spec.schema)
-        && (is_administrator || !spec.field.administrators)
+        && of.table().is_current(spec, settings.release)
+        && (settings.caller.administrator || !spec.field.administrators)
 }
 
 /// An entry that is told by a secret: somebody else's, whose name is given without it.

@@ -33,6 +33,7 @@ use crate::{
     kind::{Names, Section, Shape, Spec},
     kinds,
     live::{Caller, Live},
+    release::Known,
     secret::Secret,
     selection::Selection,
     text::listed,
@@ -61,6 +62,8 @@ pub enum Values {
 pub struct Settings {
     /// Who asks.
     pub caller: Caller,
+    /// Of which release the service is.
+    pub release: Known,
     /// What becomes of secrets.
     pub values: Values,
     /// Whether what the service does by itself is written too.

@@ -14,6 +14,7 @@ use crate::{
 fn settings(values: Values) -> Settings {
     Settings {
         caller: Caller { id: 1, username: "root".into(), administrator: true },
+        release: Known::NotAsked,
         values,
         all: false,
         defaults: true,

@@ -19,8 +19,9 @@ pub fn wish(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
     let origin = Origin { file: "".into(), line: 0, column: 0, layer: Layer::Project };
     let section = |of: Section| {
         let specs = of.table().specs().iter();
-        let readable =
-            specs.filter(|spec| is_readable(&spec.field) && spec.field.replaced_by.is_none());
+        let readable = specs.filter(|spec| {
+            is_readable(&spec.field) && of.table().is_current(spec, settings.release)
+        });
         let nothing = || Sourced { value: Json::Null.into(), origin: origin.clone() };
         let entry = Entry {
             key: String::new(),

@@ -7,7 +7,7 @@ use schemars::Schema;
 use crate::{
     field::{Codec, FIELD, Field, KEYWORD, Scope},
     level::Level,
-    release::Release,
+    release::{Known, Release},
     value::{Json, Value},
 };
 
@@ -107,6 +107,22 @@ impl Table {
         let below = format!("{name}.");
         let next = self.by_name.range(below.clone()..).next();
         next.is_some_and(|(next, _)| next.starts_with(&below))
+    }
+
+    /// Whether manifests for a service of `release` say `spec`: the service has it, and has no
+    /// successor of it. One whose release is not known is taken for that of the reference.
+    pub fn is_current(&self, spec: &Spec, release: Known) -> bool {
+        let has = |spec: &Spec| {
+            let Field { since, until, .. } = &spec.field;
+            since.is_none_or(|since| !since.is_late() || release.has(since))
+                && until.is_none_or(|until| !release.has(until))
+        };
+        let modern = spec.field.replaced_by.as_deref().map(|modern| self.get(modern));
+        let is_old = match modern {
+            Some(modern) => modern.is_none_or(has),
+            None => spec.schema.get("deprecated").is_some(),
+        };
+        has(spec) && !is_old
     }
 
     /// Why a service of `release` cannot do what `spec` and `value` declare, if so.

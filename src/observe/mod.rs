@@ -489,7 +489,7 @@ impl Observer {
 
     /// The release of the service, read once; it tells only whom it knows, and not on every
     /// installation.
-    async fn release(&self) -> Result<Known, ApiError> {
+    pub async fn release(&self) -> Result<Known, ApiError> {
         let look_up = async || {
             let answer = self.client.get(operation::VERSION_GET.request()).await?;
             let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());

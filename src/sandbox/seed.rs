@@ -259,7 +259,7 @@ mod tests {
                 fields += 1;
             }
         }
-        assert_eq!(fields, 26);
+        assert_eq!(fields, 27);
     }
 
     #[test]

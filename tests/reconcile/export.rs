@@ -24,6 +24,7 @@ use crate::{
 pub(crate) fn how(values: Values) -> impl Fn(&undrift::live::Caller) -> Settings {
     move |caller| Settings {
         caller: caller.clone(),
+        release: undrift::release::Known::Is(undrift::release::REFERENCE),
         values,
         all: false,
         defaults: true,
