@@ -169,13 +169,24 @@ fn nothing_is_half_written() {
     std::fs::remove_file(place.path().join("out/acme/web.yaml")).unwrap();
     std::fs::create_dir(place.path().join("out/acme/web.yaml")).unwrap();
     place.write("out/acme.yaml", "# Written by `undrift export`.\nold\n");
-    assert!(!place.output("export acme -d out --update --sandbox=acme.db").status.success());
+    let update = "export acme -d out --update --values env --secrets values.env";
+    assert!(!place.output(&format!("{update} --sandbox=acme.db")).status.success());
+    assert!(!place.path().join("values.env").exists());
     let mut now = files(&place.path().join("out"));
     assert_eq!(
         now.insert("acme.yaml".into(), before["acme.yaml"].clone()).as_deref(),
         Some("# Written by `undrift export`.\nold\n")
     );
     assert!(!place.path().join("out/.undrift-export").exists());
+    // A file that is in the way of a folder, after others were put in place: they go back.
+    std::fs::remove_dir(place.path().join("out/acme/web.yaml")).unwrap();
+    std::fs::remove_dir_all(place.path().join("out/schemas")).unwrap();
+    place.write("out/schemas", "in the way");
+    place.write("out/acme/gone.yaml", "# Written by `undrift export`.\ngone\n");
+    let before = files(&place.path().join("out"));
+    assert!(!place.output(&format!("{update} --sandbox=acme.db")).status.success());
+    assert!(!place.path().join("values.env").exists());
+    assert_eq!(files(&place.path().join("out")), before);
     // A folder that cannot be written; root can write everywhere.
     let locked = place.path().join("locked");
     std::fs::create_dir(&locked).unwrap();

@@ -107,6 +107,7 @@ impl Folder {
             Failure::usage(format!("cannot write into `{}`: {error}", self.root.display()))
         };
         let made = self.is_new.then(|| first_missing(&self.root));
+        let new_secrets = secrets.filter(|file| !file.exists());
         let stage = self.root.join(STAGE);
         let mut done = Vec::new();
         let result = self
@@ -116,6 +117,9 @@ impl Folder {
         // What is left of an attempt is of no use to anybody.
         let _ = fs::remove_dir_all(&stage);
         if let Err(error) = result {
+            if let Some(file) = new_secrets {
+                let _ = fs::remove_file(file);
+            }
             if let Some(made) = made {
                 let _ = fs::remove_dir_all(made);
             }
