@@ -220,14 +220,8 @@ fn transfer(steps: &[Step], live: &Live) -> Findings {
         count(more, "user"),
         count(less, "user")
     );
-    let objects = (more + less).max(1);
-    findings.refusals.push(Refusal::new(
-        Guard::Transfer,
-        &step.address,
-        reason,
-        objects,
-        &step.origin,
-    ));
+    // How many users it is about may change while groups above move in the same run.
+    findings.refusals.push(refusal(Guard::Transfer, step, reason));
     findings
 }
 

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, time::Duration};
 use base64::Engine as _;
 use undrift::{
     apply::{Outcome, StepResult},
-    diff::{Reason, ShownCall},
+    diff::{Action, Reason, ShownCall},
     plan::Plan,
 };
 
@@ -177,7 +177,10 @@ impl Evidence<'_> {
             let later = state.foreign.iter().any(|(other, act)| {
                 other >= when && matches!(act, Act::RemoveVariable | Act::RemoveHook | Act::Delete)
             });
-            let unlisted = documents.iter().any(|document| document.get("unlisted").is_some());
+            // What is added to a project that is to go, goes with it.
+            let unlisted = documents.iter().any(|document| {
+                document.get("unlisted").is_some() || document["state"] == "absent"
+            });
             let made = !self.before.0.is_empty();
             let there = self.healed.undeclared(documents).iter().any(|line| line.contains(kept));
             if made
@@ -659,8 +662,8 @@ fn is_about(what: &str, step: &StepResult) -> bool {
         return false;
     }
     match (step.address.section, &step.address.entry) {
-        // A project comes with its settings.
-        (None, _) => section.is_empty() || section == "settings",
+        // A project comes with its settings, and moves without.
+        (None, _) => section.is_empty() || section == "settings" && step.action == Action::Create,
         (Some(own), Some(name)) => own == section && entry == Some(name.as_str()),
         (Some(own), None) => own == section,
     }

@@ -680,7 +680,12 @@ fn carry_out(model: &Model, token: &str, request: &WireRequest) -> WireResponse 
             .header("content-type", "multipart/form-data; boundary=Xy")
             .body(multipart(parts)),
     };
-    let (parts, body) = model.answer(built.unwrap()).into_parts();
+    let (mut parts, body) = model.answer(built.unwrap()).into_parts();
+    // Whatever ends TLS before the service says where redirects lead.
+    if let Some(location) = parts.headers.get_mut("location") {
+        let outside = location.to_str().unwrap().replacen("http://", "https://", 1);
+        *location = outside.parse().unwrap();
+    }
     WireResponse { status: parts.status.as_u16(), headers: parts.headers, body: Ok(body) }
 }
 

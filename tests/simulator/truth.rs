@@ -150,7 +150,7 @@ impl Truth {
             let formers = formers.filter_map(Json::as_str);
             let rest = formers.filter_map(|former| path.strip_prefix(former)).next()?;
             let new = document["path"].as_str().unwrap();
-            (rest.is_empty() || rest.starts_with('/')).then(|| format!("{new}{rest}"))
+            (rest.is_empty() || rest.starts_with('/')).then(|| (rest.len(), format!("{new}{rest}")))
         };
         let of_before = |id: u64, is_group: bool| {
             let is_it = |project: &Project| project.id == id && project.is_group == is_group;
@@ -160,7 +160,7 @@ impl Truth {
             let old = of_before(project.id, project.is_group).unwrap_or(path);
             let new = documents.iter().filter_map(|document| former(document, old));
             // What is said of the thing itself counts before what is said of a group above.
-            let new = new.max_by_key(String::len).unwrap_or_else(|| path.clone());
+            let new = new.min().map_or_else(|| path.clone(), |(_, new)| new);
             (new, project.clone())
         };
         Self(self.0.iter().map(declared).collect())
