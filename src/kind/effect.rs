@@ -81,7 +81,7 @@ pub enum Effect {
     Takes(Capability),
     /// The container does not have it, before and after.
     Lacks(Capability),
-    /// It gets a path that what is declared at this one has to leave first.
+    /// It gets its path only once what is declared at this one has moved.
     Follows(Arc<str>),
     /// It moves to another namespace.
     Transfers {

@@ -21,8 +21,9 @@ pub struct Target {
     pub namespace: Option<Namespace>,
     /// Where it is, if that is not where it is to be.
     pub former: Option<Former>,
-    /// The declared path of what has to leave this one's path first.
-    pub follows: Option<Arc<str>>,
+    /// The declared paths of what has to move before it gets its path: what has that path, and a
+    /// group above.
+    pub follows: Vec<Arc<str>>,
 }
 
 /// Where something is that has to be renamed, moved, or both.
@@ -39,7 +40,7 @@ pub struct Former {
 impl Target {
     /// What is declared at `path`, of which nothing else is known.
     pub const fn new(scope: Scope, path: Arc<str>) -> Self {
-        Self { scope, path, id: None, namespace: None, former: None, follows: None }
+        Self { scope, path, id: None, namespace: None, former: None, follows: Vec::new() }
     }
 
     /// The last part of the path.

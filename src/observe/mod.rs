@@ -199,9 +199,13 @@ impl Observer {
         // What is no longer there may have to be named now.
         for section in stale.iter().filter_map(|name| container.section(name)) {
             let name = section.of.section;
-            let Some(collection) = live.sections.get(name) else { continue };
-            match self.names_in(section, collection).await {
-                Ok(names) => live.names.extend(names),
+            let Some(collection) = live.sections.remove(name) else { continue };
+            match self.names_in(section, &collection).await {
+                Ok(names) => {
+                    live.names.extend(names);
+                    let collection = self.with_declared_names(section, collection, &live.names);
+                    live.sections.insert(name, collection);
+                }
                 Err(error) if ends_everything(&error) => return Err(error),
                 Err(error) => {
                     live.sections.insert(name, Collection::Unreadable(Cause::from(&error)));
@@ -328,7 +332,7 @@ impl Observer {
             let collection = match self.names_in(section, &collection).await {
                 Ok(names) => {
                     live.names.extend(names);
-                    collection
+                    self.with_declared_names(section, collection, &live.names)
                 }
                 Err(error) if ends_everything(&error) => return Err(error),
                 Err(error) => Collection::Unreadable(Cause::from(&error)),

@@ -6,7 +6,7 @@
 //! through the service's redirect; the service forgets former paths of groups at once (beyond:
 //! groups, A.6). And which projects are below a group, whether somebody declares them or not.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use futures_util::FutureExt as _;
 
@@ -17,12 +17,12 @@ use super::{
 use crate::{
     api::ApiError,
     cause::Cause,
-    desired::{Container, Move},
-    field::Scope,
-    kind::{Former, Target},
+    desired::{Container, DeclaredSection, Move},
+    field::{Named, Scope},
+    kind::{Former, LiveEntry, Names, Target},
     kinds,
     level::MAINTAINER,
-    live::{Presence, Project},
+    live::{Collection, Presence, Project},
     operation::{self, Wanted},
     page::Rows,
     value::Json,
@@ -75,6 +75,19 @@ impl Observer {
         Ok(None)
     }
 
+    /// The nearest group above `path` that is not where it is declared, and not only because a group
+    /// above that is not.
+    async fn to_be_moved(&self, path: &str) -> Result<Option<Arc<str>>, ApiError> {
+        let mut next = self.moves.above(path);
+        while let Some(group) = next {
+            if self.live_group_path(&group.path).await? != self.live_path(&group.path).await? {
+                return Ok(Some(group.path.clone()));
+            }
+            next = self.moves.above(&group.path);
+        }
+        Ok(None)
+    }
+
     /// Whether a group or project has this very path.
     async fn is_there(&self, scope: Scope, path: &str) -> Result<bool, ApiError> {
         let (_, itself) = kinds::container(scope);
@@ -101,11 +114,13 @@ impl Observer {
 
     async fn look_around(&self, container: &Container) -> Result<Found, ApiError> {
         let home = self.live_path(&container.path).await?;
-        let follows = self.leaver(&container.path).await?;
-        let at_home = match follows {
+        let leaver = self.leaver(&container.path).await?;
+        let at_home = match leaver {
             None => self.read_at(container, &home).await?,
             Some(_) => Found::Not(self.missing(container).await?),
         };
+        let follows: Vec<_> =
+            leaver.into_iter().chain(self.to_be_moved(&container.path).await?).collect();
         let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
         let at_home = match at_home {
             Found::Here(seen) => {
@@ -117,10 +132,10 @@ impl Observer {
             Found::Not(presence) => presence,
         };
         for former in former {
-            let at = self.live_path(former).await?;
-            match self.read_former(container, &at, &home).await? {
+            let (at, found) = self.read_former(container, former).await?;
+            match found {
                 Found::Here(seen) => {
-                    return self.moving(container, seen, &home, follows).await.map(Found::Here);
+                    return self.moving(container, seen, &at, follows).await.map(Found::Here);
                 }
                 Found::Not(Presence::Missing(_)) => {}
                 // Nobody else can say of a namespace that it is not there.
@@ -135,35 +150,36 @@ impl Observer {
         }))
     }
 
-    /// What is at a former path, or halfway from there to `home`: the name and the namespace change
-    /// one after the other.
+    /// What is at a former path, or halfway from there to where it is declared: the name and the
+    /// namespace change one after the other. With the path at which it is as if all groups above
+    /// had their declared ones: they may move while this looks.
     async fn read_former(
         &self,
         container: &Container,
         former: &str,
-        home: &str,
-    ) -> Result<Found, ApiError> {
-        let found = self.read_at(container, former).await?;
-        let halfway = halfway(former, home);
-        match found {
-            Found::Not(Presence::Moved { to: Some(to) })
-                if halfway.iter().any(|path| path.to_lowercase() == to.to_lowercase()) =>
-            {
-                self.read_at(container, &to).await
-            }
-            // Of a group nothing tells that it was at the former path.
-            Found::Not(Presence::Missing(target)) if container.scope == Scope::Group => {
-                for path in halfway {
-                    if self.moves.left(&path).is_none()
-                        && self.is_there(Scope::Group, &path).await?
-                    {
-                        return Ok(Found::Not(Presence::Halfway { from: former.into(), at: path }));
-                    }
+    ) -> Result<(String, Found), ApiError> {
+        let live = self.live_path(former).await?;
+        let found = self.read_at(container, &live).await?;
+        for path in halfway(former, &container.path) {
+            let at = self.live_path(&path).await?;
+            match &found {
+                Found::Not(Presence::Moved { to: Some(to) })
+                    if to.to_lowercase() == at.to_lowercase() =>
+                {
+                    return Ok((path, self.read_at(container, &at).await?));
                 }
-                Ok(Found::Not(Presence::Missing(target)))
+                // Of a group nothing tells that it was at the former path.
+                Found::Not(Presence::Missing(_))
+                    if container.scope == Scope::Group
+                        && self.moves.left(&path).is_none()
+                        && self.is_there(Scope::Group, &at).await? =>
+                {
+                    return Ok((path, Found::Not(Presence::Halfway { from: live, at })));
+                }
+                _ => {}
             }
-            found => Ok(found),
         }
+        Ok((former.to_owned(), found))
     }
 
     /// The former path at which something is although what had it is where it is declared; what is
@@ -214,16 +230,16 @@ impl Observer {
         }
     }
 
-    /// `seen` with what has to change so that it gets from where it is to `home`.
+    /// `seen` with what has to change so that it gets from where it is to its declared path. `at`
+    /// is where it is as if all groups above had their declared paths.
     async fn moving(
         &self,
         container: &Container,
         mut seen: Seen,
-        home: &str,
-        follows: Option<Arc<str>>,
+        at: &str,
+        follows: Vec<Arc<str>>,
     ) -> Result<Seen, ApiError> {
-        let at = seen.at.to_lowercase();
-        let home = home.to_lowercase();
+        let (at, home) = (at.to_lowercase(), container.path.to_lowercase());
         let transfers = parent(&at) != parent(&home);
         seen.target.former = Some(Former {
             path: seen.at.as_str().into(),
@@ -235,6 +251,41 @@ impl Observer {
             seen.target.namespace = self.namespace(namespace).await?;
         }
         Ok(seen)
+    }
+
+    /// `collection` with the declared names of the groups that its entries are about: the service
+    /// names them by the paths that they have now.
+    pub(super) fn with_declared_names(
+        &self,
+        section: &DeclaredSection,
+        collection: Collection,
+        names: &Names,
+    ) -> Collection {
+        let mut identity = section.of.identity.iter();
+        let field = identity.find(|name| section.of.field(name).names == Some(Named::Group));
+        let Some(field) = field.filter(|_| !self.moves.is_empty()) else { return collection };
+        let declared: BTreeMap<_, _> = section
+            .entries
+            .iter()
+            .filter_map(|entry| {
+                let name = entry.fields.get(field)?.value;
+                let name = name.plain()?.as_str()?.to_owned();
+                Some((names.known_id(Named::Group, &name)?, name))
+            })
+            .collect();
+        let named = |mut entry: LiveEntry| {
+            if let Some(name) = entry.id().and_then(|id| declared.get(&id)) {
+                entry.fields.insert((*field).to_owned(), name.as_str().into());
+            }
+            entry
+        };
+        match collection {
+            Collection::Complete(entries) => Collection::Complete(entries.map(named)),
+            Collection::Within(entries) => {
+                Collection::Within(entries.into_iter().map(named).collect())
+            }
+            other => other,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! - What is in a group that the run creates, or names it, comes after it, and so does what is created
 //!   from a project that the run creates.
 //! - What is in a group that the run moves comes after that, unless it becomes less visible.
-//! - What gets a path comes after what leaves it.
+//! - What gets a path comes after what leaves it, and after a group above has moved.
 //! - Nothing is more visible than the group that it is in: a group is widened before what is in it,
 //!   and narrowed after.
 //! - Whom a rule names may get access from a group above.
@@ -85,32 +85,38 @@ fn moved(steps: &mut [Step]) {
     }
 }
 
-/// Whoever gets a path waits for whoever has it.
+/// What gets its path only once something else has moved waits for that.
 fn taken(steps: &mut [Step]) -> Vec<Problem> {
-    let leavers: BTreeSet<_> = steps
+    let moved: BTreeSet<_> = steps
         .iter()
         .filter(|step| step.address.section.is_none())
         .map(|step| step.address.clone())
         .collect();
     let mut problems = Vec::new();
     for step in steps {
-        let follows = step.effects.iter().find_map(|effect| match effect {
+        let follows = step.effects.iter().filter_map(|effect| match effect {
             Effect::Follows(path) => Some(Address::container(path.clone())),
             _ => None,
         });
-        let Some(address) = follows else { continue };
-        if leavers.contains(&address) {
-            step.after.push(Edge { address, reason: "it has this path until then" });
-        } else {
-            problems.push(Problem {
-                address: step.address.clone(),
-                code: "previously",
-                message: format!(
-                    "the path belongs to `{address}` until that has moved, and this run does not move it"
-                ),
-                help: Some(format!("select it too (`--only {address}`), or resolve its problem")),
-                origin: step.origin.clone(),
-            });
+        for address in follows.collect::<Vec<_>>() {
+            if step.after.iter().any(|edge| edge.address == address) {
+                continue;
+            }
+            if moved.contains(&address) {
+                step.after.push(Edge { address, reason: "it has to move first" });
+            } else {
+                problems.push(Problem {
+                    address: step.address.clone(),
+                    code: "previously",
+                    message: format!(
+                        "`{address}` has to move first, and this run does not move it"
+                    ),
+                    help: Some(format!(
+                        "select it too (`--only {address}`), or resolve its problem"
+                    )),
+                    origin: step.origin.clone(),
+                });
+            }
         }
     }
     problems

@@ -44,9 +44,9 @@ impl Planning<'_> {
         Ok(Step { effects: effects.collect(), ..step })
     }
 
-    /// What has to leave the path first that a step gives to the container.
-    pub(super) fn follows(&self) -> Option<Effect> {
-        self.context.target.follows.clone().map(Effect::Follows)
+    /// What has to move before a step gives the container its path.
+    pub(super) fn follows(&self) -> impl Iterator<Item = Effect> {
+        self.context.target.follows.iter().cloned().map(Effect::Follows)
     }
 
     /// It stays although it was marked for deletion `since` a day.

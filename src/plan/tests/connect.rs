@@ -240,6 +240,6 @@ fn whoever_gets_a_path_waits_for_whoever_has_it_or_does_not_get_it() {
     assert_eq!(edges(&steps)[0], ["x/b"]);
     assert_eq!(
         (problems.len(), &*problems[0].message),
-        (1, "the path belongs to `x/c` until that has moved, and this run does not move it")
+        (1, "`x/c` has to move first, and this run does not move it")
     );
 }
