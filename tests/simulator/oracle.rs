@@ -378,12 +378,10 @@ impl Evidence<'_> {
         let writes = |sent: &&Sent| sent.who == who && sent.method != "GET" && sent.answered;
         let looked = state.sent.iter().filter(reads).map(|sent| sent.arrived).filter(open).max();
         let wrote = || state.sent.iter().filter(writes).map(|sent| sent.at).min();
-        // What a plan was made from, if it is trusted, is not read again before the first write.
+        // Before its first write a run looks at one thing after the other, or not at all if it trusts
+        // its plan.
         let last = match cut {
-            true if self.world.schedule.trusts => {
-                wrote().map(|at| looked.map_or(at, |l| l.min(at)))
-            }
-            true => wrote(),
+            true => wrote().map(|at| looked.map_or(at, |l| l.min(at))),
             false => looked,
         };
         let since = |when: Duration| last.is_none_or(|last| when >= last);
