@@ -440,7 +440,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
         let container = self.container.address();
         let stale = self.known.borrow().stale().clone();
-        let look = if stale.is_empty() && !self.known.borrow().is_out_of_sight() {
+        let is_all = self.known.borrow().is_all();
+        let look = if is_all {
             let live = self.known.borrow().live.clone();
             self.look_at(live).await
         } else {

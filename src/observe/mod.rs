@@ -30,7 +30,7 @@ use crate::{
     api::{ApiError, ReadClient},
     cause::Cause,
     desired::{Container, Creation, DeclaredSection, Moves, State},
-    field::Named,
+    field::{Named, Scope},
     kind::{LiveEntry, Names, Namespace, Place, Target, forms},
     kinds,
     live::{Caller, Collection, Inherited, Live, Presence, Question},
@@ -159,7 +159,9 @@ impl Observer {
         self.one(container, None).await
     }
 
-    /// Reads again the sections of `live` that `stale` names, and takes the rest as it is.
+    /// Reads again the sections of `live` that `stale` names, and takes the rest as it is. What is at
+    /// the path of a group is looked at in any case: it may be another one by now, and requests go
+    /// by the id.
     ///
     /// # Errors
     /// As [`Self::container`].
@@ -176,8 +178,11 @@ impl Observer {
             return self.container(container).await;
         };
         let (mut target, mut level) = (target.clone(), facts.level);
-        if !objects.is_empty() || facts.arrival.is_some() {
+        if !objects.is_empty() || facts.arrival.is_some() || target.scope == Scope::Group {
             match self.point_read(container).await {
+                Ok(Found::Here(seen)) if seen.target.id != target.id => {
+                    return self.here(container, seen).await;
+                }
                 Ok(Found::Here(seen)) => {
                     (target, level) = (seen.target.clone(), seen.facts.level);
                     live.take_in(seen);

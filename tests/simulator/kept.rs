@@ -45,6 +45,7 @@
 //! | the same of a rule that a share takes its grants from | the share was replaced, and the grant not given back (found by the simulator) | the share is not replaced | `flag-not-shown-after-share` |
 //! | a group moves while what moves below it is looked at again | the guard counted other users than the plan, and the project was left (found by the simulator) | a transfer is acknowledged whatever the numbers | `group-move-while-below-moves` |
 //! | a group that is to move cannot be read, and what is below it moves | told as done, at another path (found by the simulator) | left out until the group moves | `group-unread-and-not-moved` |
+//! | a group is renamed and its path given to another one while a run writes to it | told as done, exit 0 (found by the simulator) | what is at the path is looked at after the last write | `group-swapped-in-a-run` |
 //! | an answer hides that the service has tiers | edited where the plan showed a replacement (found by the simulator) | changed meanwhile: the next run does it | `tier-not-shown` |
 //! | two runs at once replace the same variable | the one that failed said that what was there was put back (found by the simulator) | it says that someone else added it anew | `replaced-by-two` |
 //! | the same, and the one's add is lost | done, without what no manifest declares (found by the simulator) | changed meanwhile | `replaced-by-two-unheard` |

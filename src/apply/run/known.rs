@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, time::Duration};
 use crate::{
     desired::{Container, DeclaredSection},
     diff::Step,
-    field::Readback,
+    field::{Readback, Scope},
     kind::{LiveEntry, Place, Target},
     kinds,
     live::{Collection, Live, Presence},
@@ -29,6 +29,8 @@ pub(super) struct Known {
     created: Option<Duration>,
     /// Whether a write left open where and what the container itself is now.
     is_out_of_sight: bool,
+    /// Whether something was written, by its id, to a group since what has its path was last seen.
+    is_unplaced: bool,
 }
 
 impl Known {
@@ -39,6 +41,7 @@ impl Known {
             written: BTreeSet::new(),
             created: None,
             is_out_of_sight: false,
+            is_unplaced: false,
         }
     }
 
@@ -60,6 +63,7 @@ impl Known {
         }
         self.live = live;
         self.is_out_of_sight = false;
+        self.is_unplaced = !self.written.is_empty();
         self.stale.retain(|section| !read.contains(section));
         self.stale.extend(self.written.iter().copied());
     }
@@ -72,6 +76,13 @@ impl Known {
     /// Whether the container itself has to be read again.
     pub(super) const fn is_out_of_sight(&self) -> bool {
         self.is_out_of_sight
+    }
+
+    /// Whether nothing has to be read again. A group is looked at once more after the last write that
+    /// did not show it: its path may have been given to another one. Of a project that would
+    /// cost the reads of which a service allows the fewest.
+    pub(super) fn is_all(&self) -> bool {
+        self.stale.is_empty() && !self.is_out_of_sight && !self.is_unplaced
     }
 
     /// When this run created the container. Since then nothing was in it but what this run, and the
@@ -105,6 +116,7 @@ impl Known {
     ) {
         let body = answer.as_object().filter(|_| request.operation.shows);
         self.written.extend(step.address.section);
+        self.is_unplaced = container.scope == Scope::Group;
         let Some(section) = step.address.section.and_then(|name| container.section(name)) else {
             return self.hear_object(container, body, Some(now));
         };
@@ -162,6 +174,7 @@ impl Known {
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
         self.live.presence = Presence::Here(target, facts);
         self.created = self.created.or(created.filter(|_| is_new));
+        self.is_unplaced = false;
         for section in &container.sections {
             let name = section.of.section;
             let found = match section.of.home.place {
