@@ -73,6 +73,9 @@ pub struct Field {
     /// What it names by a path or a username, and requests by an id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Named>,
+    /// The section of the same container whose entries it names; requests carry their ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names_entries: Option<Cow<'static, str>>,
     /// What manifests write otherwise than requests and answers.
     #[serde(skip_serializing_if = "is_default")]
     pub codec: Codec,
@@ -308,6 +311,7 @@ pub const FIELD: Field = Field {
     administrators: false,
     upload: false,
     names: None,
+    names_entries: None,
     codec: Codec::Same,
     with_every_edit: false,
     forgotten_with: None,
@@ -435,6 +439,13 @@ impl Field {
     #[must_use]
     pub fn names(self, named: Named, sent: &'static str) -> Self {
         Self { names: Some(named), ..self.send_as(sent) }
+    }
+
+    /// Names entries of another section of the same container; requests carry their ids, under
+    /// `sent`.
+    #[must_use]
+    pub fn names_entries(self, section: &'static str, sent: &'static str) -> Self {
+        Self { names_entries: Some(section.into()), ..self.send_as(sent) }
     }
 
     /// A level of access: a word in manifests, a number in requests and answers.

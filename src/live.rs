@@ -80,6 +80,8 @@ pub enum Question {
     Inherited,
     /// Who has which level of access from the group above that the container leaves.
     InheritedBefore,
+    /// The ids of the entries of this section, which entries of another one name.
+    Entries(&'static str),
     /// Of which release the service is.
     Release,
 }

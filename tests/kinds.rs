@@ -6,7 +6,10 @@ use serde::Deserialize as _;
 use serde_json::json;
 use undrift::{
     field::{Accepted, Compare, Field, KEYWORD, Route, Scope, Secrecy},
-    kind::{Change, Create, HandlePlace, Names, Place, Section, Shape, Spec, Table, forms},
+    kind::{
+        Change, Create, Handle, HandlePlace, Id, Names, Place, Section, Shape, Spec, Table, forms,
+        plain_text,
+    },
     kinds::{self, KINDS, everywhere},
     operation::{Op, Read, Write},
     value::{Fields, Json, Object, Value},
@@ -118,7 +121,7 @@ fn every_entry_that_can_be_written_can_be_addressed() {
             .iter()
             .filter_map(|handle| match handle.place {
                 HandlePlace::Path(name) => Some(name),
-                HandlePlace::Query(_) | HandlePlace::Added(_) => None,
+                HandlePlace::Query(_) | HandlePlace::Added(_) | HandlePlace::Named => None,
             })
             .collect();
         let arguments = |op: Op<Write>| -> Vec<_> {
@@ -132,7 +135,9 @@ fn every_entry_that_can_be_written_can_be_addressed() {
             assert_eq!(arguments(op), ["id"], "{at}: {}", op.row().id);
         }
         let known: BTreeSet<_> = home.rows.keys.iter().chain(home.rows.also).collect();
-        for handle in home.handle {
+        // Without its id an entry is only not named.
+        let is_addressed = |handle: &&Handle| !matches!(handle.place, HandlePlace::Named);
+        for handle in home.handle.iter().filter(is_addressed) {
             assert!(known.contains(&handle.field), "{at}: rows without `{}`", handle.field);
         }
         // What stands there twice after a lost answer has to be taken away.
@@ -310,12 +315,17 @@ fn samples(schema: &Json) -> Vec<Json> {
 }
 
 /// What a service that keeps what it is sent answers, under the names of its answers; text that is
-/// empty comes back as `null`, and a list of ids as a list of what they are the ids of.
-fn echo(table: &Table, body: &Fields, absent: &Json) -> Object {
+/// empty comes back as `null`, and a list of ids as a list of what they are the ids of: that of an
+/// entry of another section is its place in `entries`, which are its names.
+fn echo(table: &Table, body: &Fields, absent: &Json, entries: &[Json]) -> Object {
     let live = |(sent, value): (&String, &Value)| {
         let spec = table.specs().iter().find(|spec| spec.field.sent_name(&spec.name) == sent)?;
         let value = match value.plain()? {
             Json::String(text) if text.is_empty() => absent.clone(),
+            Json::Array(ids) if spec.field.names_entries.is_some() => {
+                let at = |id: &Json| usize::try_from(id.as_u64().unwrap()).unwrap();
+                ids.iter().map(|id| json!({"id": id, "name": entries[at(id)]})).collect()
+            }
             Json::Array(ids) if spec.field.names.is_some() => {
                 ids.iter().map(|id| json!({"id": id})).collect()
             }
@@ -340,10 +350,18 @@ fn what_was_sent_reads_back_as_what_was_declared() {
                 for (id, (_, named, name)) in (5..).zip(forms::named_by(section, &declared)) {
                     names.insert(named, &name, Some(id));
                 }
+                let entries = match (&spec.field.names_entries, value.plain()) {
+                    (Some(_), Some(Json::Array(entries))) => entries.clone(),
+                    _ => Vec::new(),
+                };
+                if let Some(other) = spec.field.names_entries.as_deref() {
+                    let id = |(id, name): (u64, &Json)| (plain_text(name), Id::Known(id));
+                    names.insert_entries(other, Ok((0..).zip(&entries).map(id).collect()));
+                }
                 let body = forms::body(section, &declared, Route::Edit, &names).unwrap();
                 let wanted = forms::comparable(Some(spec), value.plain().unwrap(), &names);
                 for absent in [json!(null), json!("")] {
-                    let raw = echo(table, &body, &absent);
+                    let raw = echo(table, &body, &absent, &entries);
                     let live = section.read(&raw, &|name| name == spec.name);
                     let Some(live) = live.fields.get(&spec.name) else { continue };
                     compared += 1;
@@ -357,6 +375,21 @@ fn what_was_sent_reads_back_as_what_was_declared() {
         }
     }
     assert!(compared > 2 * 250, "only {compared}");
+}
+
+#[test]
+fn what_names_entries_of_another_section_names_some_that_have_ids() {
+    let mut found = 0;
+    for (at, section) in sections() {
+        for spec in section.table().specs() {
+            let Some(other) = spec.field.names_entries.as_deref() else { continue };
+            let other = kinds::section(section.home.scope, other).unwrap_or_else(|| panic!("{at}"));
+            let mut places = other.home.handle.iter().map(|handle| handle.place);
+            assert!(places.any(|place| matches!(place, HandlePlace::Named)), "{at}");
+            found += 1;
+        }
+    }
+    assert_ne!(found, 0);
 }
 
 #[test]

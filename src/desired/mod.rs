@@ -276,6 +276,12 @@ pub struct DeclaredSection {
 }
 
 impl DeclaredSection {
+    /// A section with nothing but these entries, which passes over what is not listed.
+    pub fn with(of: Section, origin: &Origin, entries: Vec<Entry>) -> Self {
+        let unlisted = Sourced { value: Unlisted::Ignore, origin: origin.clone() };
+        Self { of, origin: origin.clone(), unlisted, entries, unmanaged: Vec::new() }
+    }
+
     /// Whether `live`, which no entry declares, is somebody else's.
     pub fn leaves_alone(&self, live: &LiveEntry) -> bool {
         !self.unmanaged.is_empty() && {

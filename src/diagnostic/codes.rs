@@ -209,6 +209,10 @@ pub static CODES: &[(&str, &str)] = &[
          beside the first would call one receiver twice, so undrift asks which one is meant.",
     ),
     (
+        "needless-branches",
+        "An approval rule is for all protected branches, or for those that it names. Where it is for all, the service ignores the names.",
+    ),
+    (
         "no-manifests",
         "The folder holds no file `*.yaml` or `*.yml`, or none of them declares a group or project. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
          are no manifests. Emptiness is an error, because a wrong path must not look like a wish for nothing.",
@@ -305,6 +309,11 @@ pub static CODES: &[(&str, &str)] = &[
     (
         "type",
         "The value is of another type than the field: a word where a list is needed, a mapping where a number is needed.",
+    ),
+    (
+        "unknown-entry",
+        "An entry names one of another section of the same group or project, such as the protected branches of an approval rule, and nothing \
+         there has this name: neither on the service nor in the manifest.",
     ),
     (
         "unknown-field",

@@ -16,6 +16,7 @@ use crate::{
         Effect, Identity, Job, LiveEntry, NamespaceOwner, Section, Spec, Unable, calls::Act, forms,
         is_readable,
     },
+    kinds,
     level::Level,
     live::Question,
     origin::Origin,
@@ -235,6 +236,11 @@ impl<'a> Comparing<'a> {
         match unable {
             Unable::Unseen(cause) => self.incomplete(cause, findings),
             Unable::DependsOnRelease => findings.ask(Question::Release),
+            Unable::DependsOnEntries(name) => {
+                if let Some(named) = kinds::section(self.context.target.scope, &name) {
+                    findings.ask(Question::Entries(named.section));
+                }
+            }
             other => {
                 let problem = problem(other, &self.address, |field| self.origin(field));
                 findings.problems.extend(problem);

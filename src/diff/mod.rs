@@ -301,7 +301,10 @@ pub fn problem(
     origin: impl Fn(&str) -> Origin,
 ) -> Option<Problem> {
     match unable {
-        Unable::Needless | Unable::Unseen(_) | Unable::DependsOnRelease => None,
+        Unable::Needless
+        | Unable::Unseen(_)
+        | Unable::DependsOnRelease
+        | Unable::DependsOnEntries(_) => None,
         Unable::Because { code, message, help, field } => Some(Problem {
             address: address.clone(),
             code,

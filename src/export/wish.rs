@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Settings;
 use crate::{
-    desired::{Container, Creation, Declared, DeclaredSection, Entry, Life, State, Unlisted},
+    desired::{Container, Creation, Declared, DeclaredSection, Entry, Life, State},
     field::Scope,
     kind::{Section, Shape, is_readable},
     kinds,
@@ -29,13 +29,7 @@ pub fn wish(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
             state: State::Present,
             fields: readable.map(|spec| (&spec.name, nothing())).collect::<Declared>(),
         };
-        DeclaredSection {
-            of,
-            origin: origin.clone(),
-            unlisted: Sourced { value: Unlisted::Ignore, origin: origin.clone() },
-            entries: vec![entry],
-            unmanaged: Vec::new(),
-        }
+        DeclaredSection::with(of, &origin, vec![entry])
     };
     let sections = kinds::sections(scope)
         .filter(|of| of.shape != Shape::Container && settings.takes(&path, *of));

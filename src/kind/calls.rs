@@ -44,6 +44,8 @@ pub enum Unable {
     Unseen(Cause),
     /// It depends on the release of the service, for which nobody asked yet.
     DependsOnRelease,
+    /// It names entries of this section, for whose ids nobody asked yet.
+    DependsOnEntries(String),
     /// It cannot be done.
     Because {
         /// The code of the problem.
@@ -75,6 +77,16 @@ impl Unable {
             code,
             message: format!("the service has no {} `{}`", named.noun(), text::escape(name)),
             help: help.to_owned(),
+            field: field.to_owned(),
+        }
+    }
+
+    /// An entry of another section that is named and neither there nor declared.
+    pub fn no_entry(section: &str, name: &str, field: &str) -> Self {
+        Self::Because {
+            code: "unknown-entry",
+            message: format!("nothing in `{section}` is called `{}`", text::escape(name)),
+            help: format!("correct the name, or declare it under `{section}` too"),
             field: field.to_owned(),
         }
     }
@@ -266,7 +278,7 @@ impl Job<'_> {
             HandlePlace::Path(name) => request.arg(name, forms::plain_text(value)),
             HandlePlace::Query(_) if Bug::DropFilter.is_planted() => request,
             HandlePlace::Query(name) => request.query(name, forms::plain_text(value)),
-            HandlePlace::Added(_) => request,
+            HandlePlace::Added(_) | HandlePlace::Named => request,
         })
     }
 }

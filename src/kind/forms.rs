@@ -6,7 +6,7 @@
 //! | comparable | both sides of a comparison | `maintainer` | `alice` | `[{user_id: 5}]`, live ones with their `id` |
 //! | sent | requests | `40` | `user_id: 5` | the rows to add, and the ids of those to remove |
 
-use super::{Identity, LiveEntry, Names, Section, Spec, Unable, is_list};
+use super::{Id, Identity, LiveEntry, Names, Section, Spec, Unable, is_list};
 use crate::{
     cause::Cause,
     field::{Codec, Compare, Field, Named, Readback, Route, Tier},
@@ -111,6 +111,9 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
         (Codec::Level, ..) => Level::word_of(live),
         (_, Compare::Rows, Json::Array(rows)) => {
             rows.iter().map(|row| live_row(spec, row)).collect()
+        }
+        (_, _, Json::Array(named)) if spec.field.names_entries.is_some() => {
+            named.iter().filter_map(|thing| thing.get("name").cloned()).collect()
         }
         (_, _, Json::Array(named)) if spec.field.names.is_some() => {
             named.iter().filter_map(|thing| thing.get("id").cloned()).collect()
@@ -353,6 +356,10 @@ pub fn sent(
                 id => Ok(id.clone()),
             })
             .collect::<Result<_, _>>()?,
+        (None, Json::Array(items)) if field.names_entries.is_some() => {
+            let section = field.names_entries.as_deref().unwrap_or_default();
+            entries_sent(section, items, names, name)?
+        }
         _ if field.compare == Compare::Rows => rows_sent(section, name, plain, names)?,
         _ if field.codec == Codec::Level => Level::number_of(plain),
         _ => cleared(plain),
@@ -362,6 +369,20 @@ pub fn sent(
 
 fn known(named: Named, name: &str, names: &Names, field: &str) -> Result<Json, Unable> {
     names.id(named, name).map(|id| id.sent()).ok_or_else(|| Unable::unknown(named, name, field))
+}
+
+/// The ids of entries of another section.
+fn entries_sent(section: &str, named: &[Json], names: &Names, field: &str) -> Result<Json, Unable> {
+    let known = match names.entries(section) {
+        None => return Err(Unable::DependsOnEntries(section.to_owned())),
+        Some(Err(cause)) => return Err(Unable::Unseen(cause.clone())),
+        Some(Ok(known)) => known,
+    };
+    let id = |name: &Json| {
+        let name = plain_text(name);
+        known.get(&name).map(Id::sent).ok_or_else(|| Unable::no_entry(section, &name, field))
+    };
+    named.iter().map(id).collect::<Result<Vec<_>, _>>().map(Json::Array)
 }
 
 fn rows_sent(section: Section, name: &str, rows: &Json, names: &Names) -> Result<Json, Unable> {
@@ -454,8 +475,9 @@ pub fn sensitive(section: Section) -> Vec<String> {
 /// The fields of a body that name things by their id.
 pub fn naming(section: Section) -> Vec<String> {
     let specs = section.table().specs().iter();
-    let naming =
-        specs.filter(|spec| spec.field.names.is_some() || spec.field.compare == Compare::Rows);
+    let naming = specs.filter(|Spec { field, .. }| {
+        field.names.is_some() || field.names_entries.is_some() || field.compare == Compare::Rows
+    });
     naming.map(|spec| spec.field.sent_name(&spec.name).to_owned()).collect()
 }
 

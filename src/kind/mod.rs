@@ -240,6 +240,8 @@ pub enum HandlePlace {
     /// As this argument of the path where it is added, and nowhere else: a container has one of
     /// them.
     Added(&'static str),
+    /// Where entries of other sections name it.
+    Named,
 }
 
 impl Handle {
@@ -247,6 +249,9 @@ impl Handle {
     pub const fn path(field: &'static str, name: &'static str) -> Self {
         Self { field, place: HandlePlace::Path(name) }
     }
+
+    /// The id, by which entries of other sections name it.
+    pub const NAMED: Self = Self { field: "id", place: HandlePlace::Named };
 
     /// `field` as the parameter `name` of the query.
     pub const fn query(field: &'static str, name: &'static str) -> Self {
@@ -316,6 +321,12 @@ impl Section {
     /// Whether the entry is the container's own object, and comes into being along with it.
     pub const fn comes_with_container(self) -> bool {
         matches!(self.home.create, Create::Container)
+    }
+
+    /// The id by which entries of other sections name `live`.
+    pub fn id_of(self, live: &LiveEntry) -> Option<u64> {
+        let mut handles = self.home.handle.iter().zip(&live.handle);
+        handles.find(|(handle, _)| matches!(handle.place, HandlePlace::Named))?.1.as_u64()
     }
 
     /// Text that tells an entry from others in addresses; the same for two that are the same thing.

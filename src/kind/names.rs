@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
+    cause::Cause,
     field::{Named, Scope},
     operation::id_of,
     value::Json,
@@ -15,6 +16,9 @@ pub struct Names {
     found: BTreeMap<(Named, String), Option<u64>>,
     /// What things are called that were looked up by their ids.
     called: BTreeMap<(Named, u64), String>,
+    /// The entries of sections of the same container that were asked for, by section and name, or
+    /// why a section could not be read.
+    entries: BTreeMap<String, Result<BTreeMap<String, Id>, Cause>>,
     /// What the run itself creates.
     created: Created,
 }
@@ -37,7 +41,7 @@ struct Creation {
 pub enum Id {
     /// It is this one.
     Known(u64),
-    /// It is that of what is at this path, which the run creates.
+    /// It is that of what is at this path, or of the entry with this address, which the run creates.
     OfStep(Arc<str>),
 }
 
@@ -107,12 +111,24 @@ impl Names {
     pub fn extend(&mut self, others: Self) {
         self.found.extend(others.found);
         self.called.extend(others.called);
+        self.entries.extend(others.entries);
     }
 
     /// With what the run creates.
     #[must_use]
     pub fn with(&self, created: &Created) -> Self {
         Self { created: created.clone(), ..self.clone() }
+    }
+
+    /// Takes in the ids of the entries of a section, by name; of those that the run creates, their
+    /// addresses.
+    pub fn insert_entries(&mut self, section: &str, entries: Result<BTreeMap<String, Id>, Cause>) {
+        self.entries.insert(section.to_owned(), entries);
+    }
+
+    /// The ids of the entries of a section, if somebody asked for them.
+    pub fn entries(&self, section: &str) -> Option<&Result<BTreeMap<String, Id>, Cause>> {
+        self.entries.get(section)
     }
 
     /// The id of what is called `name`, if there is or will be such a thing.

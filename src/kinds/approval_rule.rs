@@ -9,15 +9,16 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 
 use crate::{
+    diagnostic::Severity,
     field::{Accepted, FIELD, Named, Scope},
     kind::{
-        Call, Capability, Change, Create, Effect, Handle, Home, Identity, Job, Kind, Place, Rules,
-        Section, Shape, Spec, Table, Unable, forms,
+        Call, Capability, Change, Create, Effect, Fault, Handle, Home, Identity, Job, Kind, Place,
+        Rules, Section, Shape, Spec, Table, Unable, calls::Act, forms,
     },
     operation::{self, Request, Write},
     page::Rows,
     schema,
-    value::{Json, Object},
+    value::{Fields, Json, Object, Value},
 };
 
 /// Who has to approve merge requests, and how many of them.
@@ -40,6 +41,11 @@ pub struct ApprovalRule {
     /// The groups whose members may approve.
     #[schemars(transform = FIELD.names(Named::Group, "group_ids").as_set().with_every_edit(), inner(length(min = 1)), example = &["acme/security"])]
     pub groups: Option<Vec<String>>,
+    /// The protected branches that it is for, by the names of their protections; if there are none,
+    /// it is for all branches. The service shows all of them where
+    /// `applies_to_all_protected_branches` is on.
+    #[schemars(transform = FIELD.names_entries("protected_branches", "protected_branch_ids").as_set(), inner(length(min = 1)), example = &["main"])]
+    pub protected_branches: Option<Vec<String>>,
     /// Whether it is for all protected branches and for no other branch.
     // An edit that leaves it out switches it off.
     #[schemars(transform = FIELD.since(15, 3).with_every_edit())]
@@ -88,6 +94,10 @@ impl Rules for ApprovalRules {
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         // The list of groups is without those that the caller does not see.
         let is_whole = raw.get("contains_hidden_groups") != Some(&Json::Bool(true));
+        // Where a rule is for all of them, the service shows all of them, and they say nothing.
+        if spec.name == BRANCHES && raw.get(ALL) == Some(&Json::Bool(true)) {
+            return Some(Json::Array(Vec::new()));
+        }
         forms::decode(spec, raw).filter(|_| spec.name != "groups" || is_whole)
     }
 
@@ -103,16 +113,76 @@ impl Rules for ApprovalRules {
     // Without a type the service makes a rule that names nobody one for anybody.
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let with_type = |call: Call| Call { request: with_type(call.request), ..call };
-        Ok(job.plain()?.into_iter().map(with_type).collect())
+        let calls = match job.act {
+            Act::Change(declared, live, changed) if names_branches(declared) => {
+                // An edit repeats what is live, and so would leave it to be for all of them.
+                let mut declared = declared.clone();
+                declared.insert(ALL.to_owned(), Json::Bool(false).into());
+                Job { act: Act::Change(&declared, live, changed), ..*job }.plain()?
+            }
+            _ => job.plain()?,
+        };
+        Ok(calls.into_iter().map(with_type).collect())
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let required = |fields: &Object| fields.get("approvals_required").and_then(Json::as_u64);
         let is_less = required(after).unwrap_or_default() < required(before).unwrap_or_default();
         let weaker = is_less.then(|| Effect::Weakens("require fewer approvals".to_owned()));
+        let narrower = covers_less(before, after)
+            .then(|| Effect::Weakens("make it cover fewer branches".to_owned()));
         let users = after.get("users").and_then(Json::as_array).into_iter().flatten();
         let users = users.filter_map(Json::as_u64).map(Effect::NeedsAccess);
-        weaker.into_iter().chain(users).collect()
+        weaker.into_iter().chain(narrower).chain(users).collect()
+    }
+
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+        let is_for_all = declared.get(ALL).and_then(Value::plain) == Some(&Json::Bool(true));
+        if names_branches(declared) && is_for_all {
+            report(Fault {
+                severity: Severity::Error,
+                code: "needless-branches",
+                field: Some(BRANCHES),
+                message: format!("a rule that is for all protected branches (`{ALL}`) cannot name some"),
+                help: Some("leave one of the two out".into()),
+            });
+        }
+    }
+}
+
+const ALL: &str = "applies_to_all_protected_branches";
+const BRANCHES: &str = "protected_branches";
+
+fn names_branches(declared: &Fields) -> bool {
+    let named = declared.get(BRANCHES).and_then(Value::plain).and_then(Json::as_array);
+    named.is_some_and(|all| !all.is_empty())
+}
+
+/// Which branches a rule is for.
+enum Covered<'r> {
+    All,
+    Protected,
+    These(&'r [Json]),
+}
+
+/// `None` if that is not known.
+fn covered(rule: &Object) -> Option<Covered<'_>> {
+    if rule.get(ALL) == Some(&Json::Bool(true)) {
+        return Some(Covered::Protected);
+    }
+    let named = rule.get(BRANCHES)?.as_array()?;
+    Some(if named.is_empty() { Covered::All } else { Covered::These(named) })
+}
+
+/// Whether a rule is no longer for a branch that it was for.
+fn covers_less(before: &Object, after: &Object) -> bool {
+    match (covered(before), covered(after)) {
+        (Some(Covered::All), Some(is)) => !matches!(is, Covered::All),
+        (Some(Covered::Protected), Some(Covered::These(_))) => true,
+        (Some(Covered::These(was)), Some(Covered::These(is))) => {
+            was.iter().any(|name| !is.contains(name))
+        }
+        _ => false,
     }
 }
 
@@ -130,13 +200,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use std::collections::BTreeMap;
+
     use crate::{
+        cause::Cause,
         kind::{
-            Names,
-            calls::Act,
-            testing::{act, fields, live, object, section, update},
+            Id, Names,
+            testing::{act, fields, live, object, section, target, update},
         },
         operation::{APPROVAL_RULE_CREATE, APPROVAL_RULE_UPDATE},
+        release::Known,
     };
 
     fn raw() -> Json {
@@ -174,6 +247,71 @@ mod tests {
         let request = APPROVAL_RULE_UPDATE.request().arg("id", 7).arg("approval_rule_id", 9);
         let request = request.fields(fields(json!({"approvals_required": 3})));
         assert_eq!(edit, [request.repeating(object(repeated))]);
+    }
+
+    #[test]
+    fn protected_branches_are_sent_by_their_ids_and_only_then_asked_for() {
+        let section = section("approval_rules");
+        let ids = |live: Json, declared: Json, names: &Names| {
+            let (declared, target) = (fields(declared), target());
+            let live = crate::kind::testing::live(section, live);
+            let act = Act::Change(&declared, &live, &["protected_branches"]);
+            let job = Job {
+                section,
+                target: &target,
+                names,
+                release: Known::NotAsked,
+                is_alone: true,
+                act,
+            };
+            let body = |calls: Vec<Call>| {
+                let body = calls[0].request.body_fields().unwrap().clone();
+                ["protected_branch_ids", ALL]
+                    .map(|name| body.get(name).and_then(Value::plain).cloned())
+            };
+            ApprovalRules.calls(&job).map(body)
+        };
+        let declared = json!({"name": "Security", "protected_branches": ["main", "new"]});
+        let mut names = names();
+        assert_eq!(
+            ids(raw(), declared.clone(), &names),
+            Err(Unable::DependsOnEntries("protected_branches".to_owned()))
+        );
+        let known = [("main", Id::Known(4)), ("new", Id::OfStep("acme/shop#x/new".into()))];
+        let known: BTreeMap<_, _> = known.map(|(name, id)| (name.to_owned(), id)).into();
+        names.insert_entries("protected_branches", Ok(known));
+        let sent = json!([4, Id::OfStep("acme/shop#x/new".into()).sent()]);
+        assert_eq!(ids(raw(), declared, &names), Ok([Some(sent), Some(json!(false))]));
+        let other = json!({"name": "Security", "protected_branches": ["other"]});
+        assert!(matches!(
+            ids(raw(), other.clone(), &names),
+            Err(Unable::Because { code: "unknown-entry", .. })
+        ));
+        names.insert_entries("protected_branches", Err(Cause::new("cut")));
+        assert_eq!(ids(raw(), other, &names), Err(Unable::Unseen(Cause::new("cut"))));
+    }
+
+    #[test]
+    fn it_is_for_fewer_branches_only_if_one_is_left_out() {
+        let all = json!({BRANCHES: [], ALL: false});
+        let protected = json!({BRANCHES: [], ALL: true});
+        let named = |names: &[&str]| json!({BRANCHES: names, ALL: false});
+        for (before, after, less) in [
+            (all.clone(), protected.clone(), true),
+            (all.clone(), named(&["a"]), true),
+            (protected.clone(), named(&["a"]), true),
+            (named(&["a", "b"]), named(&["b"]), true),
+            (named(&["a"]), named(&["b", "a"]), false),
+            (named(&["a"]), all, false),
+            (named(&["a"]), protected.clone(), false),
+            (json!({ALL: false}), protected, false),
+        ] {
+            assert_eq!(
+                covers_less(&object(before.clone()), &object(after.clone())),
+                less,
+                "{before} {after}"
+            );
+        }
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub static KIND: Kind = Kind {
         create: Create::With(operation::PROTECTED_BRANCH_CREATE),
         change: Change::EditOrReplace(operation::PROTECTED_BRANCH_UPDATE),
         delete: Some(operation::PROTECTED_BRANCH_DELETE),
-        handle: &[Handle::path("name", "name")],
+        handle: &[Handle::path("name", "name"), Handle::NAMED],
         rows: Rows { keys: &["name"], also: &["push_access_levels", "merge_access_levels"] },
         needs: &[Capability::People],
         ..Home::PLAIN

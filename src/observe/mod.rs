@@ -31,7 +31,7 @@ use crate::{
     cause::Cause,
     desired::{Container, Creation, DeclaredSection, Moves, State},
     field::{Named, Scope},
-    kind::{LiveEntry, Names, Namespace, Place, Target, forms},
+    kind::{Id, LiveEntry, Names, Namespace, Place, Target, forms},
     kinds,
     live::{Caller, Collection, Inherited, Live, Presence, Question},
     operation::{self, Op, Read},
@@ -241,6 +241,10 @@ impl Observer {
                     if let Presence::Here(Target { former: Some(former), .. }, _) = &live.presence {
                         live.inherited_before = Some(self.above(&former.path).await?);
                     }
+                }
+                Question::Entries(name) => {
+                    let entries = self.entries(container, live, name).await?;
+                    live.names.insert_entries(name, entries);
                 }
                 Question::Release => live.release = self.release().await?,
             }
@@ -508,6 +512,44 @@ impl Observer {
             Err(error) if !ends_everything(&error) => Ok(Known::Hidden),
             found => found,
         }
+    }
+
+    /// The ids of the entries of a section by their names: of those that are there, and the addresses
+    /// of those that are declared, or why the section could not be read. What was read already is
+    /// not read again.
+    async fn entries(
+        &self,
+        container: &Container,
+        live: &Live,
+        name: &str,
+    ) -> Result<Result<BTreeMap<String, Id>, Cause>, ApiError> {
+        let Some(of) = kinds::section(container.scope, name) else {
+            return Ok(Ok(BTreeMap::new()));
+        };
+        let declared = container.section(name);
+        let mut ids = BTreeMap::new();
+        for entry in declared.iter().flat_map(|section| &section.entries) {
+            if entry.state == State::Present {
+                let address = container.address().section(of.section).entry(entry.key.clone());
+                ids.insert(entry.key.clone(), Id::OfStep(address.to_string().into()));
+            }
+        }
+        if let Presence::Here(target, facts) = &live.presence {
+            let collection = match live.sections.get(name) {
+                Some(known) => known.clone(),
+                None => {
+                    let nothing = DeclaredSection::with(of, &container.origin, Vec::new());
+                    self.section(&nothing, target, facts.level).await?
+                }
+            };
+            match collection.entries() {
+                Ok(entries) => ids.extend(entries.iter().filter_map(|entry| {
+                    Some((of.name(&entry.fields), Id::Known(of.id_of(entry)?)))
+                })),
+                Err(cause) => return Ok(Err(cause.clone())),
+            }
+        }
+        Ok(Ok(ids))
     }
 
     /// The levels of access from the group above the container at `path`, read once for each group.

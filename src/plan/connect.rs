@@ -54,7 +54,8 @@ fn created(steps: &mut [Step]) {
         .map(|step| (step.address.path.to_lowercase(), (step.address.clone(), step.scope)))
         .collect();
     for step in steps {
-        let paths: BTreeSet<_> = step.requests().flat_map(Request::waits_for).collect();
+        let named = step.requests().flat_map(Request::waits_for);
+        let paths: BTreeSet<_> = named.filter(|named| !named.contains('#')).collect();
         let edge = |path: &str| {
             let created = new.get(&path.to_lowercase()).cloned();
             let (address, scope) =

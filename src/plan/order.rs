@@ -3,7 +3,7 @@
 //!
 //! What provides a capability comes before what needs it, and what takes it away comes after. Every
 //! step needs the container, in its place, that it can be written, and the caller's access; a section may need
-//! more ([`Home::needs`](crate::kind::Home::needs)). Edges lead to a single step where there is
+//! more ([`Home::needs`](crate::kind::Home::needs)), and an entry what it names. Edges lead to a single step where there is
 //! one, and else to its section, so that their number does not grow with the product of the steps.
 
 use std::collections::BTreeMap;
@@ -15,6 +15,7 @@ use crate::{
     kind::{Capability, Effect},
     kinds,
     live::Caller,
+    operation::Request,
 };
 
 // A step may depend on steps of a lower rank only.
@@ -203,6 +204,13 @@ impl<'p> Edges<'p> {
                 Capability::Owner => {}
                 _ => self.users_of(*taken, at, &mut edges),
             }
+        }
+        // What it names of its own container; what is elsewhere is not seen here.
+        for named in own.step.requests().flat_map(Request::waits_for) {
+            let mut earlier = (0..at).filter(|_| named.contains('#'));
+            let is_named = |at: &usize| self.placed[*at].step.address.to_string() == named;
+            let earlier: Vec<_> = earlier.find(is_named).into_iter().collect();
+            self.lead_to(&earlier, "what it names must be there", &mut edges);
         }
         if own.rank == REMOVALS {
             let earlier = |other: &&usize| self.placed[**other].rank < REMOVALS;

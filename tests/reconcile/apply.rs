@@ -6,6 +6,7 @@ use undrift::{
     diff::Step,
     kind::{Capability, Effect},
     sandbox::Profile,
+    value::Json,
 };
 
 use crate::world::{World, project, seed};
@@ -279,4 +280,59 @@ async fn what_the_plan_could_not_decide_leaves_out_its_project_and_nothing_else(
     let applied = outcome.applied.unwrap();
     assert!(applied.is_complete(), "{applied:#?}");
     assert_eq!(world.get("/projects/acme%2Fshop").await["description"], json!(null));
+}
+
+/// A rule holds the ids of protections. They are asked for only where a rule has to be sent, and
+/// those of protections that the same run adds are known when it is sent.
+#[tokio::test]
+async fn a_rule_names_protections_of_its_project() {
+    let shop = project("acme/shop", json!({}));
+    let mut world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
+    let rule = |branches: Json| json!([{"name": "A", "approvals_required": 1, "protected_branches": branches}]);
+    let shop = |sections: Json| {
+        let mut document = shop.clone();
+        document.as_object_mut().unwrap().extend(sections.as_object().unwrap().clone());
+        document
+    };
+    let branches =
+        |names: &[&str]| names.iter().map(|name| json!({"name": name})).collect::<Json>();
+
+    // The run adds both, and a new project with the same.
+    let both = json!({"protected_branches": branches(&["main", "release/*"]), "approval_rules": rule(json!(["release/*"]))});
+    let mut new = shop(both.clone());
+    new["path"] = "acme/new".into();
+    new["create"] = true.into();
+    world.declare(&[shop(both.clone()), new]);
+    world.converge("both at once").await;
+    for path in ["acme%2Fshop", "acme%2Fnew"] {
+        let rules = world.get(&format!("/projects/{path}/approval_rules")).await;
+        assert_eq!(rules[0]["protected_branches"][0]["name"], "release/*", "{rules}");
+    }
+
+    // In sync it asks for nothing more than the rules.
+    world.declare(&[shop(json!({"approval_rules": rule(json!(["release/*"]))}))]);
+    let before = world.requests().len();
+    assert!(world.plan().await.steps.is_empty());
+    let asked = world.requests().split_off(before);
+    assert!(!asked.iter().any(|request| request.contains("protected_branches")), "{asked:#?}");
+
+    // What is there may be named without being declared.
+    world.acknowledged = vec!["protection:**"];
+    world.declare(&[shop(json!({"approval_rules": rule(json!(["main"]))}))]);
+    world.converge("one that is there").await;
+    let rules = world.get("/projects/acme%2Fshop/approval_rules").await;
+    assert_eq!(rules[0]["protected_branches"][0]["name"], "main", "{rules}");
+
+    // What is for all of them is for those alone that are named then, without another word.
+    let id = &rules[0]["id"];
+    let path = format!("/projects/acme%2Fshop/approval_rules/{id}");
+    world.call("PUT", &path, Some(json!({"applies_to_all_protected_branches": true}))).await;
+    world.converge("no longer all of them").await;
+    let rules = world.get("/projects/acme%2Fshop/approval_rules").await;
+    assert_eq!(rules[0]["applies_to_all_protected_branches"], false, "{rules}");
+
+    world.declare(&[shop(json!({"approval_rules": rule(json!(["main", "gone"]))}))]);
+    let plan = world.plan().await;
+    assert_eq!(plan.problems[0].code, "unknown-entry", "{plan:#?}");
+    assert!(plan.problems[0].message.contains("`gone`") && plan.steps.is_empty(), "{plan:#?}");
 }

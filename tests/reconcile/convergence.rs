@@ -101,6 +101,9 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         ("labels", "color") => return pick("#00ff00".into(), "#A1B2C3".into()),
         ("approval_rules", "users") => return pick(json!(["bob"]), json!(["alice"])),
         ("approval_rules", "groups") => return pick(json!(["acme/security"]), json!(["acme"])),
+        ("approval_rules", "protected_branches") => {
+            return pick(json!(["main"]), json!(["release/*"]));
+        }
         ("approval_rules", "rule_type") => return "regular".into(),
         ("protected_tags", "allowed_to_create") => {
             return json!([{"access_level": pick("maintainer".into(), "no_access".into())}]);
@@ -214,6 +217,9 @@ fn cases(form: Form, release: Release) -> Vec<Case> {
                     .map(|user| json!({"user": user, "access_level": "developer"}))
                     .into_iter()
                     .collect();
+            }
+            if name == "approval_rules.protected_branches" {
+                document["protected_branches"] = json!([{"name": "main"}, {"name": "release/*"}]);
             }
             if spec.name == "url" && form == Form::Change {
                 document["hooks"][0]["previously"] = json!(["https://a.example.org/x"]);

@@ -180,19 +180,23 @@ fn approval_rule(
     name: &'static str,
     members: &[Json],
     shares: &[Json],
+    branches: &[Json],
 ) -> impl Strategy<Value = Json> + use<> {
     let some = |entries: &[Json], field: &str| {
         let names: Vec<_> = entries.iter().map(|entry| entry[field].clone()).collect();
         let most = names.len();
         prop::option::of(prop::sample::subsequence(names, 0..=most).prop_map(Json::from))
     };
-    (0..3_u8, some(members, "user"), some(shares, "group"), maybe(&booleans())).prop_map(
-        move |(required, users, groups, all)| {
+    let people = (some(members, "user"), some(shares, "group"));
+    (0..3_u8, people, some(branches, "name"), maybe(&booleans())).prop_map(
+        move |(required, (users, groups), branches, all)| {
+            let is_for_all = all == Some(true.into());
             mapping(vec![
                 ("name", Some(name.into())),
                 ("approvals_required", Some(required.into())),
                 ("users", users),
                 ("groups", groups),
+                ("protected_branches", branches.filter(|_| !is_for_all)),
                 ("applies_to_all_protected_branches", all),
             ])
         },
@@ -268,8 +272,14 @@ pub(crate) fn declared() -> impl Strategy<Value = Json> {
             branch(name, &of_branches.0, &of_branches.1)
         });
         let tags = entries(&["v*", "w*"], move |name| tag(name, &of_tags.0, &of_tags.1));
-        let rules = entries(&["A", "B"], move |name| approval_rule(name, &of_rules.0, &of_rules.1));
-        (Just(members), Just(shares), branches, tags, rules)
+        let with_rules = branches.prop_flat_map(move |branches| {
+            let (members, shares, named) =
+                (of_rules.0.clone(), of_rules.1.clone(), branches.clone());
+            let rules =
+                entries(&["A", "B"], move |name| approval_rule(name, &members, &shares, &named));
+            (Just(branches), rules)
+        });
+        (Just(members), Just(shares), with_rules, tags)
     });
     let approving = (approvals(), entries(&["bug", "Bug"], label));
     let keys = ["A@*", "A@prod/*", "B@*"];
@@ -277,7 +287,7 @@ pub(crate) fn declared() -> impl Strategy<Value = Json> {
     let hooks = entries(&urls, hook);
     (settings(), entries(&keys, variable), with_branches, hooks, push_rule(), approving).prop_map(
         |(settings, variables, people, hooks, push_rule, (approvals, labels))| {
-            let (members, shares, branches, tags, rules) = people;
+            let (members, shares, (branches, rules), tags) = people;
             json!({
                 "settings": settings,
                 "variables": variables,

@@ -18,6 +18,7 @@ use crate::{
     cause::Cause,
     diff::{Action, Step},
     kind::LiveEntry,
+    kinds,
     live::Collection,
     observe::ends_everything,
     operation::{Again, Request, Write},
@@ -305,9 +306,19 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         Happened::Walked(walk, Next::Ended(Outcome::Done, None))
     }
 
-    /// The id of what this run created at `path`.
-    fn id_of(&self, path: &str) -> Option<u64> {
-        self.board.created().known_id(path)
+    /// The id of what this run created: at this path, or of the entry of this container that has
+    /// this address.
+    fn id_of(&self, named: &str) -> Option<u64> {
+        if !named.contains('#') {
+            return self.board.created().known_id(named);
+        }
+        let (known, own) = (self.known.borrow(), self.container.address());
+        known.live.sections.iter().find_map(|(name, collection)| {
+            let of = kinds::section(self.container.scope, name)?;
+            let address = |entry: &LiveEntry| own.section(of.section).entry(of.name(&entry.fields));
+            let mut entries = collection.entries().ok()?.iter();
+            of.id_of(entries.find(|entry| address(entry).to_string() == named)?)
+        })
     }
 
     fn hear(&self, walk: &Walk, request: &Request<Write>, answer: &Json) {
