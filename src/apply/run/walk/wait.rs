@@ -1,0 +1,257 @@
+//! What a step waits for, and what comes next for it once the container was read again.
+
+use std::time::Duration;
+
+use super::{Look, Next, Run, Walk, await_arrival, whole_second};
+use crate::{
+    api::{ApiError, retry::MAX_RETRIES},
+    apply::{
+        Event, Outcome, arrival,
+        lost::{History, Standing, Then, standing, then},
+        run::{Ended, UNREAD},
+    },
+    cause::Cause,
+    diff::{Action, Step},
+    kind::LiveEntry,
+    live::Collection,
+    observe::ends_everything,
+    operation::{Again, Request, Write},
+};
+
+/// Why a step waits.
+pub(super) enum Wait {
+    /// The answer to its call was lost; so many looks were taken since its sending began.
+    Lost { error: ApiError, since: Duration, looks: usize },
+    /// What its calls started in the background at this instant has not ended.
+    Arrives { since: Duration },
+    /// Its call is to be built anew.
+    Rebuild,
+    /// The service refused to create it, perhaps because somebody else made the same.
+    Refused(ApiError),
+}
+
+impl<F: FnMut(Event)> Run<'_, F> {
+    /// What comes next for a step that waited; nothing if it is to be sent.
+    pub(super) fn after_look(
+        &self,
+        walk: Walk,
+        wait: Wait,
+        look: &Result<Look, ApiError>,
+    ) -> (Walk, Option<Next>) {
+        match (wait, look) {
+            (Wait::Lost { error, since, looks }, look) => {
+                self.after_loss(walk, error, since, looks, look.as_ref())
+            }
+            (Wait::Refused(error), look) => self.after_refusal(walk, &error, look.as_ref()),
+            (Wait::Arrives { since }, look) => self.after_arrival(walk, since, look.as_ref()),
+            (Wait::Rebuild, Ok(look)) => self.rebuilt(walk, look),
+            (Wait::Rebuild, Err(error)) => {
+                let outcome = Outcome::Failed(Cause::from(error).context(UNREAD));
+                (walk, Some(Next::Ended(outcome, ends_everything(error).then(|| error.clone()))))
+            }
+        }
+    }
+
+    /// What comes next for a create that was refused: it may be there all the same.
+    fn after_refusal(
+        &self,
+        walk: Walk,
+        error: &ApiError,
+        look: Result<&Look, &ApiError>,
+    ) -> (Walk, Option<Next>) {
+        let standing =
+            look.map(|look| standing(self.container.scope, &walk.step, walk.at, &look.seen)).ok();
+        let ends = look.err().filter(|error| ends_everything(error)).cloned();
+        let failed = |cause| Some(Next::Ended(Outcome::Failed(cause), ends.clone()));
+        let restores = walk.step.sends.get(walk.at).is_some_and(|call| call.restores);
+        let is_met = |step: &Step| {
+            look.is_ok_and(|look| look.seen.steps.iter().all(|left| left.address != step.address))
+        };
+        match (standing, walk.resent) {
+            // What was to be put back was removed, and somebody else added it as declared.
+            (Some(Standing::Applied), _) if restores && is_met(&walk.step) => {
+                (walk, Some(Next::Ended(Outcome::Already, None)))
+            }
+            // The first sending of two came late, and the second was one too many. What was to be
+            // put back may never have gone.
+            (Some(Standing::Applied), resent) if resent || restores => self.on_with_next_call(walk),
+            // Somebody else, like another run, was faster and made the same.
+            (Some(Standing::Applied), _) if walk.is_only_call() => {
+                (walk, Some(Next::Ended(Outcome::Already, None)))
+            }
+            // It was not removed, although the service said so: there is nothing to put back.
+            (Some(Standing::Other), _) if walk.step.replaces => {
+                let cause = Cause::from(error).context("what was there was not removed");
+                (walk.at_its_end(), failed(cause))
+            }
+            // The service itself was faster: it makes some things along with what this run created.
+            _ => match look.ok().and_then(|look| self.made_by_service(&walk, look)) {
+                Some(step) => (Walk { step, ..walk }, None),
+                None => (walk, failed(Cause::from(error))),
+            },
+        }
+    }
+
+    /// The step that makes what the service itself put into a container that this run created as it
+    /// was planned.
+    fn made_by_service(&self, walk: &Walk, look: &Look) -> Option<Step> {
+        self.known.borrow().created()?;
+        let now = look.plan.steps.iter().find(|now| now.address == walk.step.address)?;
+        let is_edit = now.action == Action::Update && walk.step.action == Action::Create;
+        (is_edit && now.does_no_more_than(&walk.step)).then(|| now.clone())
+    }
+
+    /// What comes next for a step whose calls started something in the background.
+    fn after_arrival(
+        &self,
+        walk: Walk,
+        since: Duration,
+        look: Result<&Look, &ApiError>,
+    ) -> (Walk, Option<Next>) {
+        let passed = self.now().saturating_sub(since);
+        let ends = look.err().filter(|error| ends_everything(error)).cloned();
+        let known = self.known.borrow();
+        let found = look.map(|_| &known.live.presence).map_err(Cause::from);
+        let then = match ends.is_some() {
+            true => arrival::then(found, arrival::PATIENCE),
+            false => arrival::then(found, passed),
+        };
+        let ended = |outcome| Some(Next::Ended(outcome, ends));
+        match then {
+            arrival::Then::Next if walk.is_done() => (walk, ended(Outcome::Done)),
+            arrival::Then::Next => (walk, None),
+            arrival::Then::Look(_) => (walk, Some(await_arrival(since, passed))),
+            arrival::Then::Failed(cause) => (walk, ended(Outcome::Failed(cause))),
+            arrival::Then::Unknown(cause) => (walk, ended(Outcome::Unknown(cause))),
+        }
+    }
+
+    fn on_with_next_call(&self, mut walk: Walk) -> (Walk, Option<Next>) {
+        let awaits = walk.step.sends.get(walk.at).is_some_and(|call| call.awaits);
+        walk.next_call();
+        if awaits {
+            return (walk, Some(await_arrival(self.now(), Duration::ZERO)));
+        }
+        let done = walk.is_done();
+        (walk, done.then_some(Next::Ended(Outcome::Done, None)))
+    }
+
+    /// The step as it is planned from what is there now.
+    fn rebuilt(&self, mut walk: Walk, look: &Look) -> (Walk, Option<Next>) {
+        match self.moved_step(&walk.step, &look.plan, walk.moved) {
+            Some(outcome) => (walk, Some(Next::Ended(outcome, None))),
+            None => match look.plan.steps.iter().find(|now| now.address == walk.step.address) {
+                Some(now) => {
+                    walk.step.sends.clone_from(&now.sends);
+                    walk.read_at = look.read_at;
+                    (walk, None)
+                }
+                None => (walk, Some(Next::Ended(Outcome::Already, None))),
+            },
+        }
+    }
+
+    /// What comes next for a call whose answer was lost.
+    fn after_loss(
+        &self,
+        mut walk: Walk,
+        error: ApiError,
+        since: Duration,
+        looks: usize,
+        look: Result<&Look, &ApiError>,
+    ) -> (Walk, Option<Next>) {
+        let request = walk.step.sends[walk.at].request.clone();
+        let unread = |why: &dyn std::fmt::Display| {
+            format!("{error}; reading back whether it took effect failed: {why}")
+        };
+        let found = match look {
+            Ok(look) => self.found(&walk, &request, look),
+            Err(error) if ends_everything(error) => {
+                let outcome = Outcome::Unknown(Cause::new(unread(error)).transient());
+                return (walk, Some(Next::Ended(outcome, Some(error.clone()))));
+            }
+            Err(error) => Standing::Unknown(Cause::from(error)),
+        };
+        // What does not go stale was repeated by the client already, as often as it may be.
+        let repeatable = request.goes_stale() && walk.attempt <= MAX_RETRIES;
+        let history = History { looks, resent: walk.resent, repeatable };
+        let ended = |walk, outcome| (walk, Some(Next::Ended(outcome, None)));
+        match (then(&request, found, history), look) {
+            (Then::Next, _) => self.on_with_next_call(walk),
+            (Then::Again, look) => {
+                walk.attempt += 1;
+                walk.resent |= request.again() != Again::Same;
+                match look.ok().filter(|_| request.goes_stale()) {
+                    Some(look) => self.rebuilt(walk, look),
+                    None => (walk, None),
+                }
+            }
+            (Then::Look(after), _) => {
+                let due = whole_second(since.saturating_add(after)).max(self.now());
+                (walk, Some(Next::Waits(due, Wait::Lost { error, since, looks: looks + 1 })))
+            }
+            (Then::Failed, _) => ended(walk, Outcome::Failed(Cause::from(&error).transient())),
+            (Then::Other, _) => ended(
+                walk,
+                Outcome::ChangedMeanwhile(
+                    format!("{error}; the service now holds something else than what was sent")
+                        .into(),
+                ),
+            ),
+            (Then::Unknown(cause), _) => {
+                ended(walk, Outcome::Unknown(Cause::new(unread(&cause)).transient()))
+            }
+        }
+    }
+
+    /// What was found of a lost call. One that somebody asked to send again although nothing can be
+    /// seen to differ may be sent again.
+    fn found(&self, walk: &Walk, request: &Request<Write>, look: &Look) -> Standing {
+        let found = standing(self.container.scope, &walk.step, walk.at, &look.seen);
+        let asked = || look.plan.steps.iter().any(|now| walk.step.is_as(now));
+        if matches!(found, Standing::Unknown(_)) && request.again() == Again::Same && asked() {
+            return Standing::NotApplied;
+        }
+        if found == Standing::Applied && !self.is_added_whole(walk) {
+            return Standing::Other;
+        }
+        found
+    }
+
+    /// Whether what a replacement adds is there with all that was there before and is not declared.
+    /// Somebody else who found it gone may have added it from the manifest alone.
+    fn is_added_whole(&self, walk: &Walk) -> bool {
+        let adds = walk.step.sends.get(walk.at + 1).is_some_and(|call| call.restores);
+        let address = &walk.step.address;
+        let section = address.section.and_then(|name| self.container.section(name));
+        let Some(of) = section.map(|section| section.of).filter(|_| adds) else { return true };
+        let known = self.known.borrow();
+        let Some(Ok(entries)) = known.live.sections.get(of.section).map(Collection::entries) else {
+            return true;
+        };
+        let is_it = |entry: &&LiveEntry| Some(&*of.name(&entry.fields)) == address.entry.as_deref();
+        entries.iter().find(is_it).is_none_or(|now| walk.step.leaves(of, now))
+    }
+
+    /// Ends what waits when the run may not go on.
+    pub(super) fn give_up(&self, waiting: Vec<(Duration, Walk, Wait)>, ended: &mut Ended) {
+        for (_, walk, wait) in waiting {
+            let outcome = match wait {
+                Wait::Lost { error, .. } => {
+                    let cause = Cause::from(&error);
+                    Outcome::Unknown(cause.context("the run ended before this could be read back"))
+                }
+                Wait::Refused(error) => Outcome::Failed(Cause::from(&error)),
+                Wait::Arrives { .. } => {
+                    let cause = Cause::new("the run ended before its contents were imported");
+                    Outcome::Unknown(cause.transient())
+                }
+                Wait::Rebuild if walk.at == 0 => Outcome::NotStarted,
+                Wait::Rebuild => {
+                    Outcome::Failed(Cause::new("the run ended before its last call").transient())
+                }
+            };
+            self.end(ended, &walk.step, outcome);
+        }
+    }
+}
