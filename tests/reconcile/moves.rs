@@ -414,3 +414,21 @@ async fn a_lost_answer_of_a_group_loses_nothing() {
         }
     }
 }
+
+/// A group that is only watched stays where it is; what is below is found there, and changed.
+#[tokio::test]
+async fn a_watched_group_is_not_moved_and_what_is_below_it_is_reached() {
+    let mut seed = seed(&[old("old/shop")]);
+    seed["groups"].as_array_mut().unwrap().push(json!({"path": "old"}));
+    let world = World::new(Profile::default(), seed).await;
+    let shop = project("team/shop", json!({"settings": {"description": "as it is"}}));
+    let team = json!({"previously": ["old"], "watch": true, "settings": {"description": "new"}});
+    world.declare(&[group("team", team), shop]);
+    let outcome = world.apply().await;
+    assert_eq!(outcome.plan.watched.len(), 2, "{:#?}", outcome.plan);
+    assert!(outcome.applied.unwrap().is_complete());
+    assert!(id_at(&world, "old").await.is_some() && id_at(&world, "team").await.is_none());
+    assert_eq!(world.get("/groups/old").await["description"], "");
+    assert_eq!(world.get("/projects/old%2Fshop").await["description"], "as it is");
+    assert!(world.plan().await.steps.is_empty());
+}
