@@ -17,6 +17,8 @@ pub struct Names {
     called: BTreeMap<(Named, u64), String>,
     /// What the run itself creates.
     created: Created,
+    /// The user whom the token belongs to, if it is known.
+    caller: Option<u64>,
 }
 
 /// The groups and projects that a run creates if they are missing and that something else of it
@@ -113,6 +115,17 @@ impl Names {
     #[must_use]
     pub fn with(&self, created: &Created) -> Self {
         Self { created: created.clone(), ..self.clone() }
+    }
+
+    /// With the user whom the token belongs to.
+    #[must_use]
+    pub fn for_caller(self, id: u64) -> Self {
+        Self { caller: Some(id), ..self }
+    }
+
+    /// The user whom the token belongs to, if it is known.
+    pub const fn caller(&self) -> Option<u64> {
+        self.caller
     }
 
     /// The id of what is called `name`, if there is or will be such a thing.
