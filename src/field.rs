@@ -249,6 +249,8 @@ pub enum Compare {
     AnyCase,
     /// Addresses in normal form (RFC 3986, 6.2.2 and 6.2.3).
     Url,
+    /// Names of branches and tags, with `refs/heads/` before that of a branch or without.
+    Ref,
     /// Lists of rows, each of which names one thing or a level. An edit says which to add and which
     /// to remove.
     Rows,
@@ -476,6 +478,12 @@ impl Field {
     #[must_use]
     pub fn in_any_case(self) -> Self {
         Self { compare: Compare::AnyCase, ..self }
+    }
+
+    /// Compared as the name of a branch or tag.
+    #[must_use]
+    pub fn as_git_ref(self) -> Self {
+        Self { compare: Compare::Ref, ..self }
     }
 
     /// Compared row by row.

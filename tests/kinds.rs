@@ -52,6 +52,7 @@ fn the_sections_are_these_in_this_order() {
             "approvals",
             "approval_rules",
             "labels",
+            "pipeline_schedules",
             "hooks",
             "push_rule",
             "fork_of",

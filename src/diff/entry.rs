@@ -285,6 +285,7 @@ impl<'a> Comparing<'a> {
         });
         let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
         changes.extend(forgotten);
+        let besides: Vec<_> = sends.iter().filter_map(|call| call.besides).collect();
         let step = Step::new(
             self.context.target.scope,
             self.address.clone(),
@@ -293,7 +294,8 @@ impl<'a> Comparing<'a> {
             changes,
             sends,
         );
-        let effects = self.effects(user_of(self.section, live), &live.fields);
+        let mut effects = self.effects(user_of(self.section, live), &live.fields);
+        effects.extend(besides.into_iter().map(|what| Effect::Besides(what.to_owned())));
         self.push(Step { effects, ..step.of(live) }, findings);
     }
 

@@ -122,8 +122,9 @@ impl<'l> Matching<'l> {
     fn ambiguity(&self, entries: &[(usize, &LiveEntry)], difference: &str) -> String {
         let ids: Vec<_> = entries.iter().map(|(_, entry)| entry.handle_text()).collect();
         let noun = self.section.noun;
+        let same = self.section.identity.last().copied().unwrap_or_default();
         format!(
-            "the {noun}s {} have the same address and {difference}, so they are not taken for copies: remove all but one, or give them different addresses",
+            "the {noun}s {} have the same `{same}` and {difference}, so they are not taken for copies: remove all but one, or give them different ones",
             text::joined(&ids)
         )
     }
@@ -135,7 +136,9 @@ fn no_copy(first: &LiveEntry, other: &LiveEntry) -> Option<String> {
     let (Some(one), Some(two)) = (&first.whole, &other.whole) else {
         return Some("differ".to_owned());
     };
-    let counts = |name: &&String| !matches!(name.as_str(), "id" | "created_at");
+    // What the service computes from the time of the request, and from other fields.
+    let computed = ["id", "created_at", "updated_at", "next_run_at"];
+    let counts = |name: &&String| !computed.contains(&name.as_str());
     let differs = |name: &&String| one.get(*name) != two.get(*name);
     if let Some(name) = one.keys().chain(two.keys()).filter(counts).find(differs) {
         return Some(format!("differ in `{}`", text::escape(name)));

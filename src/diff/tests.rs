@@ -190,7 +190,7 @@ fn told_apart(live: &[Json]) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn a_copy_equals_the_first_and_was_made_soon_after_it() {
-    let at = |id: u64, made: &str| json!({"id": id, "url": "https://h/x", "push_events": true, "created_at": made});
+    let at = |id: u64, made: &str| json!({"id": id, "url": "https://h/x", "push_events": true, "created_at": made, "updated_at": made});
     let first = at(3, "2026-01-31T12:00:00.000Z");
     for made in ["2026-01-31T12:00:00.500Z", "2026-01-31T12:15:00.000Z", "2026-01-31T11:45:00Z"] {
         let copy = "Delete acme/shop#hooks/ci@4".to_owned();

@@ -27,11 +27,13 @@ pub struct Call {
     /// Whether what was started by then, in the background, is waited for before anything else of
     /// the container is sent.
     pub awaits: bool,
+    /// What it does that the fields of the step do not show, as a sentence that starts with "it".
+    pub besides: Option<&'static str>,
 }
 
 impl From<Request<Write>> for Call {
     fn from(request: Request<Write>) -> Self {
-        Self { request, restores: false, awaits: false }
+        Self { request, restores: false, awaits: false, besides: None }
     }
 }
 

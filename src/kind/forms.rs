@@ -511,8 +511,16 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
         (Json::String(declared), Json::String(live)) if compare == Compare::AnyCase => {
             declared.to_lowercase() == live.to_lowercase()
         }
+        (Json::String(declared), Json::String(live)) if compare == Compare::Ref => {
+            short_ref(declared) == short_ref(live)
+        }
         _ => declared == live,
     }
+}
+
+/// The name of a branch alone; anything else as it is.
+fn short_ref(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").unwrap_or(name)
 }
 
 /// A scalar as plain text.

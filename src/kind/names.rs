@@ -21,6 +21,8 @@ pub struct Names {
     entries: BTreeMap<String, Result<BTreeMap<String, Id>, Cause>>,
     /// What the run itself creates.
     created: Created,
+    /// The user whom the token belongs to, if it is known.
+    caller: Option<u64>,
 }
 
 /// The groups and projects that a run creates if they are missing and that something else of it
@@ -129,6 +131,17 @@ impl Names {
     /// The ids of the entries of a section, if somebody asked for them.
     pub fn entries(&self, section: &str) -> Option<&Result<BTreeMap<String, Id>, Cause>> {
         self.entries.get(section)
+    }
+
+    /// With the user whom the token belongs to.
+    #[must_use]
+    pub fn for_caller(self, id: u64) -> Self {
+        Self { caller: Some(id), ..self }
+    }
+
+    /// The user whom the token belongs to, if it is known.
+    pub const fn caller(&self) -> Option<u64> {
+        self.caller
     }
 
     /// The id of what is called `name`, if there is or will be such a thing.

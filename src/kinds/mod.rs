@@ -39,6 +39,7 @@ kinds! {
     approvals,
     approval_rule,
     label,
+    schedule,
     hook,
     push_rule,
     fork,

@@ -131,6 +131,7 @@ const PRESETS: &[Rows] = &[
         "approval_rules",
         &[("rule_type", r#""regular""#), ("applies_to_all_protected_branches", "false")],
     ),
+    (Scope::Project, "pipeline_schedules", &[("cron_timezone", r#""UTC""#), ("active", "true")]),
     (Scope::Project, "hooks", HOOK),
     (Scope::Group, "hooks", HOOK),
     (Scope::Project, "push_rule", PUSH_RULE),

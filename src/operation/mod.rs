@@ -723,6 +723,7 @@ mod tests {
                     "project-unarchive",
                     "project-import-members",
                     "approvals-edit",
+                    "pipeline-schedule-take",
                 ][..],
             ),
             (
@@ -761,7 +762,10 @@ mod tests {
                     "group-push-rule-add",
                 ],
             ),
-            (Again::Second, &["project-upload", "hook-add", "group-hook-add"]),
+            (
+                Again::Second,
+                &["project-upload", "hook-add", "pipeline-schedule-create", "group-hook-add"],
+            ),
         ];
         for (again, ids) in posts {
             assert_eq!(rows(again, Method::Post), ids, "{again:?}");
@@ -805,6 +809,8 @@ mod tests {
             "label-edit",
             "group-label-create",
             "group-label-edit",
+            "pipeline-schedule-create",
+            "pipeline-schedule-edit",
             "group-create",
             "group-edit",
             "group-transfer",

@@ -219,6 +219,18 @@ operations! {
         [GROUP, LABEL, NEW_TITLE].fields_of(Scope::Group, "labels", Route::Edit).shows();
     Write GROUP_LABEL_DELETE = "group-label-delete" Delete "/groups/:id/labels/:label_id", "delete a group's label", "supporting", Nothing,
         [GROUP, LABEL];
+    Read SCHEDULE_LIST = "pipeline-schedule-list" Get "/projects/:id/pipeline_schedules", "list pipeline schedules", "supporting", List,
+        [PROJECT, OF_SCHEDULES, PAGING];
+    Read SCHEDULE_GET = "pipeline-schedule-get" Get "/projects/:id/pipeline_schedules/:pipeline_schedule_id", "get a pipeline schedule",
+        "supporting", One, [PROJECT, SCHEDULE];
+    Write SCHEDULE_CREATE = "pipeline-schedule-create" Post "/projects/:id/pipeline_schedules", "create a pipeline schedule", "supporting",
+        One, [PROJECT].fields("pipeline_schedules", Route::Create).shows();
+    Write SCHEDULE_UPDATE = "pipeline-schedule-edit" Put "/projects/:id/pipeline_schedules/:pipeline_schedule_id",
+        "edit a pipeline schedule", "supporting", One, [PROJECT, SCHEDULE].fields("pipeline_schedules", Route::Edit).shows();
+    Write SCHEDULE_TAKE = "pipeline-schedule-take" Post "/projects/:id/pipeline_schedules/:pipeline_schedule_id/take_ownership",
+        "become the owner of a pipeline schedule", "supporting", One, [PROJECT, SCHEDULE].again(Again::Same);
+    Write SCHEDULE_DELETE = "pipeline-schedule-delete" Delete "/projects/:id/pipeline_schedules/:pipeline_schedule_id",
+        "delete a pipeline schedule", "supporting", Nothing, [PROJECT, SCHEDULE];
 
     Read CURRENT_USER = "current-user" Get "/user", "get the user that the token belongs to", "supporting", One, [];
     Read VERSION_GET = "version" Get "/version", "get the release of the service", "supporting", One, [];

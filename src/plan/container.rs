@@ -31,7 +31,7 @@ use crate::{
 pub fn container(declared: &Container, live: &Live, settings: &Settings) -> ContainerPlan {
     let mut plan = ContainerPlan::default();
     let address = declared.address();
-    let names = live.names.with(&settings.created);
+    let names = live.names.with(&settings.created).for_caller(settings.caller.id);
     let planning = |target, personal_owner| Planning {
         declared,
         live,

@@ -98,6 +98,11 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         ("hooks", "push_events_branch_filter") => return pick("main".into(), "release/*".into()),
         ("members", "access_level") => return pick("developer".into(), 40.into()),
         ("shares", "group_access") => return pick("reporter".into(), 30.into()),
+        ("pipeline_schedules", "ref") => return pick("main".into(), "refs/heads/next".into()),
+        ("pipeline_schedules", "cron") => return pick("0 4 * * *".into(), "30 5 * * 1".into()),
+        ("pipeline_schedules", "cron_timezone") => {
+            return pick("Europe/Berlin".into(), "America/New_York".into());
+        }
         ("labels", "color") => return pick("#00ff00".into(), "#A1B2C3".into()),
         ("approval_rules", "users") => return pick(json!(["bob"]), json!(["alice"])),
         ("approval_rules", "groups") => return pick(json!(["acme/security"]), json!(["acme"])),
@@ -150,6 +155,9 @@ fn base(kind: Section) -> Json {
         "shares" => json!({"group": "acme/security", "group_access": "guest"}),
         "protected_branches" => json!({"name": "main"}),
         "protected_tags" => json!({"name": "v*"}),
+        "pipeline_schedules" => {
+            json!({"description": "nightly", "ref": "main", "cron": "0 4 * * *"})
+        }
         "labels" => json!({"name": "bug", "color": "#FF0000"}),
         "approval_rules" => json!({"name": "Security", "approvals_required": 1}),
         _ => json!({}),

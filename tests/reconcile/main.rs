@@ -16,5 +16,6 @@ mod moves;
 mod observe;
 mod random;
 mod releases;
+mod schedules;
 mod sources;
 mod world;

@@ -1,7 +1,7 @@
 //! Words that are reserved for what is to come. Using one is an error that says so.
 
 /// The keys of a `Project` that are to come. One that has come is known, and not looked up here.
-pub(in crate::manifest) const PLANNED_KEYS: [&str; 18] = [
+pub(in crate::manifest) const PLANNED_KEYS: [&str; 16] = [
     "badges",
     "custom_attributes",
     "deploy_keys",
@@ -13,11 +13,9 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 18] = [
     "job_token_scope",
     "milestones",
     "pages_domains",
-    "pipeline_schedules",
     "protected_environments",
     "push_mirrors",
     "remote_mirrors",
-    "schedules",
     "services",
     "undeclared",
 ];

@@ -1,0 +1,159 @@
+//! Pipeline schedules of a project.
+//!
+//! The service knows a schedule by an id that no manifest can know, and takes two with one
+//! description, by which undrift finds it. A schedule runs with the rights of its owner, and only the
+//! owner may change it: undrift becomes the owner of somebody else's before it does. Variables of
+//! schedules are left alone.
+
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+
+use crate::{
+    field::FIELD,
+    kind::{Call, Change, Create, Handle, Home, Job, Kind, Place, Rules, Shape, Table, Unable},
+    kind::{LiveEntry, calls::Act},
+    operation,
+    page::Rows,
+    schema,
+    value::Json,
+};
+
+/// A schedule on which a pipeline is started.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Schedule {
+    /// What it is for, by which it is found. The service takes several with one description; undrift
+    /// does not.
+    #[schemars(length(min = 1), example = &"nightly")]
+    pub description: String,
+    /// The branch, or a tag as `refs/tags/NAME`. A branch may have `refs/heads/` before it.
+    #[schemars(rename = "ref", transform = FIELD.as_git_ref(), length(min = 1), example = &"main")]
+    pub reference: Option<String>,
+    /// When it runs, in the five fields of cron.
+    #[schemars(regex(pattern = r"^\S+( +\S+){4}$"), example = &"0 4 * * *")]
+    pub cron: Option<String>,
+    /// The time zone of `cron`.
+    #[schemars(length(min = 1), example = &"Europe/Berlin")]
+    pub cron_timezone: Option<String>,
+    /// Whether it runs.
+    pub active: Option<bool>,
+}
+
+static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Schedule>()));
+
+/// The section `pipeline_schedules`.
+pub static KIND: Kind = Kind {
+    section: "pipeline_schedules",
+    noun: "pipeline schedule",
+    shape: Shape::List,
+    identity: &["description"],
+    required: &["ref", "cron"],
+    homes: &[Home {
+        fields: &OF_PROJECT,
+        place: Place::List(operation::SCHEDULE_LIST),
+        create: Create::With(operation::SCHEDULE_CREATE),
+        change: Change::Edit(operation::SCHEDULE_UPDATE),
+        delete: Some(operation::SCHEDULE_DELETE),
+        acts: &[operation::SCHEDULE_TAKE],
+        handle: &[Handle::path("id", "pipeline_schedule_id")],
+        rows: Rows::with_id(&["description"]),
+        ..Home::PLAIN
+    }],
+    rules: &Schedules,
+};
+
+const TAKES: &str =
+    "it becomes the token's user's, with whose rights its pipelines run from then on";
+
+struct Schedules;
+
+impl Rules for Schedules {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        let mut calls = job.plain()?;
+        if let Act::Change(_, live, _) = job.act
+            && (owner(live).is_none() || owner(live) != job.names.caller())
+        {
+            let take = job.addressed(operation::SCHEDULE_TAKE, live);
+            calls.insert(0, Call { besides: Some(TAKES), ..take.into() });
+        }
+        Ok(calls)
+    }
+}
+
+/// The id of the user whose schedule it is, if the service tells.
+fn owner(live: &LiveEntry) -> Option<u64> {
+    live.whole.as_ref()?.get("owner")?.get("id").and_then(Json::as_u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::testing::{act, fields, live, section, target},
+        kind::{Names, same},
+        operation::{SCHEDULE_TAKE, SCHEDULE_UPDATE},
+        release::{self, Known},
+    };
+
+    fn raw(owner: Json) -> Json {
+        json!({
+            "id": 3, "description": "nightly", "ref": "refs/heads/main", "cron": "0 4 * * *", "cron_timezone": "UTC",
+            "active": true, "owner": owner,
+        })
+    }
+
+    #[test]
+    fn what_is_somebody_elses_is_taken_before_it_is_changed() {
+        let of = section("pipeline_schedules");
+        let declared = fields(json!({"description": "nightly", "cron": "0 5 * * *"}));
+        let edit = SCHEDULE_UPDATE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
+        let edit = edit.fields(fields(json!({"cron": "0 5 * * *"})));
+        let take = SCHEDULE_TAKE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
+        let both = vec![take, edit.clone()];
+        for (owner, caller, expected) in [
+            (json!({"id": 4}), Some(4), vec![edit]),
+            (json!({"id": 5}), Some(4), both.clone()),
+            (json!({"id": 5}), None, both.clone()),
+            // A user who is gone.
+            (Json::Null, Some(4), both.clone()),
+            (Json::Null, None, both),
+        ] {
+            let names = caller.map_or_else(Names::default, |id| Names::default().for_caller(id));
+            let there = live(of, raw(owner.clone()));
+            let change = Act::Change(&declared, &there, &["cron"]);
+            assert_eq!(act(of, &names, change), expected, "{owner} {caller:?}");
+            assert_eq!(act(of, &names, Act::Remove(&there)).len(), 1, "anybody's goes at once");
+        }
+    }
+
+    #[test]
+    fn the_plan_says_whose_it_becomes() {
+        let of = section("pipeline_schedules");
+        let declared = fields(json!({"description": "nightly", "active": false}));
+        let there = live(of, raw(json!({"id": 5})));
+        let (names, release) = (Names::default().for_caller(4), Known::Is(release::REFERENCE));
+        let act = Act::Change(&declared, &there, &["active"]);
+        let target = target();
+        let job = Job { section: of, target: &target, names: &names, release, is_alone: true, act };
+        let besides: Vec<_> =
+            Schedules.calls(&job).unwrap().iter().map(|call| call.besides).collect();
+        assert_eq!(besides, [Some(TAKES), None]);
+    }
+
+    #[test]
+    fn both_names_of_a_branch_are_the_same() {
+        let compare = section("pipeline_schedules").field("ref").compare;
+        for (declared, live, is_same) in [
+            ("main", "refs/heads/main", true),
+            ("refs/heads/main", "main", true),
+            ("main", "main", true),
+            ("main", "Main", false),
+            ("v1", "refs/tags/v1", false),
+        ] {
+            assert_eq!(same(compare, &declared.into(), &live.into()), is_same, "{declared} {live}");
+        }
+    }
+}
