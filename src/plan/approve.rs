@@ -106,6 +106,15 @@ impl Plan {
         for refusal in refusals {
             let is_named = |known: &Acknowledgement| match &*refusal.address.path {
                 EVERYTHING => known.at.written() == EVERYTHING,
+                // One glob in another: `acme/*` is not `acme/**`.
+                glob if refusal.guard == Guard::Reach => {
+                    let (at, glob) = (known.at.written().to_lowercase(), glob.to_lowercase());
+                    at == EVERYTHING
+                        || at == glob
+                        || at.strip_suffix("**").is_some_and(|start| {
+                            !start.contains(['*', '?', '[', '{']) && glob.starts_with(start)
+                        })
+                }
                 path if refusal.guard == Guard::Deletion => {
                     known.at.written().to_lowercase() == path.to_lowercase()
                 }
@@ -150,7 +159,11 @@ impl Plan {
             .chain(self.incomplete.iter().map(|scope| &scope.address));
         let mut broken: BTreeSet<Arc<str>> =
             addresses.map(|address| address.path.clone()).collect();
-        if self.refusals.iter().any(|refusal| &*refusal.address.path == EVERYTHING) {
+        // A rule has no steps of its own that could be left out.
+        let is_whole = |refusal: &Refusal| {
+            &*refusal.address.path == EVERYTHING || refusal.guard == Guard::Reach
+        };
+        if self.refusals.iter().any(is_whole) {
             return Err(Blocked("a guard refuses the run as a whole".into()));
         }
         let all = self.projects + self.groups;

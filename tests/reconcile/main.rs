@@ -16,5 +16,6 @@ mod moves;
 mod observe;
 mod random;
 mod releases;
+mod roster;
 mod sources;
 mod world;

@@ -12,7 +12,7 @@ use jiff::civil::Date;
 use super::{
     config::{self, Managed},
     faults::{Faults, Finding, Spot},
-    layer::{Layered, Merged},
+    layer::{Included, Layered, Merged},
     parallel::for_each,
     read::document::{Acknowledge, Body, Part, Section, State},
 };
@@ -48,14 +48,27 @@ pub(super) struct Context {
     pub(super) files: Secrets,
 }
 
+impl Context {
+    /// Whether these manifests may be about the group or project at `path`.
+    pub(super) fn manages(&self, path: &str) -> bool {
+        self.manages.as_ref().is_none_or(|managed| managed.iter().any(|one| one.holds(path)))
+    }
+}
+
 /// Checks everything. What was named becomes [`Desired`].
 pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
-    let Layered { containers, acknowledged, mut faults } = layered;
+    let Layered { containers, invented, acknowledged, mut faults, .. } = layered;
     let checked = for_each(containers, |merged| {
-        let (scope, is_named) = (merged.scope, merged.is_named);
-        let mut check = Check { context, scope, faults: Faults::default() };
-        (check.container(merged), is_named, check.faults)
+        let is_named = merged.is_named;
+        let (container, faults) = one(merged, context);
+        (container, is_named, faults)
     });
+    for merged in invented {
+        // What these manifests are not about is never brought in.
+        if context.manages(&merged.path.value) {
+            faults.0.extend(one(merged, context).1.0);
+        }
+    }
     let (mut containers, mut named) = (Vec::new(), Vec::new());
     for (container, is_named, found) in checked {
         containers.push(container);
@@ -68,6 +81,17 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     let acknowledgements =
         acknowledged.into_iter().map(|known| acknowledge(known, context, &mut faults)).collect();
     (Desired { containers, acknowledgements, moves }, faults)
+}
+
+/// Checks what a rule brings in.
+pub(super) fn included(included: Included, context: &Context) -> (Container, Faults) {
+    let (container, faults) = one(included.merged, context);
+    (Container { brought_in: Some(included.by), ..container }, faults)
+}
+
+fn one(merged: Merged, context: &Context) -> (Container, Faults) {
+    let mut check = Check { context, scope: merged.scope, faults: Faults::default() };
+    (check.container(merged), check.faults)
 }
 
 /// An acknowledgement that is over acknowledges nothing, which must not stop a run. Planning passes
@@ -120,7 +144,9 @@ impl Check<'_> {
         }
         let is_watched = watch.is_some_and(|watch| watch.value);
         let (path, origin) = (path.value, path.origin);
-        let container = Container { scope, path, origin, create, is_watched, life, sections };
+        let brought_in = None;
+        let container =
+            Container { scope, path, origin, brought_in, create, is_watched, life, sections };
         self.named_files(&container);
         self.label(&container.path);
         container

@@ -1,7 +1,7 @@
 //! Words that are reserved for what is to come. Using one is an error that says so.
 
 /// The keys of a `Project` that are to come. One that has come is known, and not looked up here.
-pub(in crate::manifest) const PLANNED_KEYS: [&str; 18] = [
+pub(in crate::manifest) const PLANNED_KEYS: [&str; 17] = [
     "badges",
     "custom_attributes",
     "deploy_keys",
@@ -19,7 +19,6 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 18] = [
     "remote_mirrors",
     "schedules",
     "services",
-    "undeclared",
 ];
 
 /// The key of any section that is to come.
