@@ -26,8 +26,11 @@ pub struct Ask<'a> {
     /// What is declared, which the same lists may show.
     pub declared: &'a [Container],
     /// What is at a path.
-    pub standing: Box<dyn Fn(Scope, &str) -> Standing + Sync + 'a>,
+    pub standing: Judge<'a>,
 }
+
+/// Says what a path is to the manifests.
+pub type Judge<'a> = Box<dyn Fn(Scope, &str) -> Standing + Sync + 'a>;
 
 /// What a path is to the manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -78,7 +78,7 @@ impl Observer {
         containers: &[&'c Container],
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>, ApiError> {
-        let containers = self.from_roster(containers, sender).await?;
+        let containers = self.find_in_roster(containers, sender).await?;
         let mut groups: BTreeMap<String, Sought<'c>> = BTreeMap::new();
         let in_lists = |container: &&Container| {
             container.scope == Scope::Project

@@ -3,7 +3,7 @@
 //! The lists are those of projects and groups below a group, one for each group that a glob begins
 //! with, or for each top-level group where it begins with none. A list that is not known to be whole
 //! brings nothing. Its rows hold what settings look at, so that what is found here is
-//! [not read again](Observer::from_roster) for them, whether a document declares it or a rule brings
+//! [not read again](Observer::find_in_roster) for them, whether a document declares it or a rule brings
 //! it in.
 
 use std::{
@@ -87,7 +87,7 @@ impl Observer {
     }
 
     /// Sends on what the roster said of `containers`, and returns the others.
-    pub(super) async fn from_roster<'c>(
+    pub(super) async fn find_in_roster<'c>(
         &self,
         containers: &[&'c Container],
         sender: &Sender<'c>,

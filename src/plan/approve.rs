@@ -147,6 +147,15 @@ impl Plan {
         warnings
     }
 
+    /// Whether a guard refuses the run as a whole. What is about a rule is so: it has no steps of its
+    /// own that could be left out.
+    pub fn is_refused(&self) -> bool {
+        let is_whole = |refusal: &Refusal| {
+            &*refusal.address.path == EVERYTHING || refusal.guard == Guard::Reach
+        };
+        self.refusals.iter().any(is_whole)
+    }
+
     /// Decides what may run: everything but the containers with a problem, a refusal, or something
     /// that could not be read.
     ///
@@ -159,11 +168,7 @@ impl Plan {
             .chain(self.incomplete.iter().map(|scope| &scope.address));
         let mut broken: BTreeSet<Arc<str>> =
             addresses.map(|address| address.path.clone()).collect();
-        // A rule has no steps of its own that could be left out.
-        let is_whole = |refusal: &Refusal| {
-            &*refusal.address.path == EVERYTHING || refusal.guard == Guard::Reach
-        };
-        if self.refusals.iter().any(is_whole) {
+        if self.is_refused() {
             return Err(Blocked("a guard refuses the run as a whole".into()));
         }
         let all = self.projects + self.groups;

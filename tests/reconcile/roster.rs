@@ -44,7 +44,7 @@ fn without_columns(mut json: Json) -> Json {
             fields.values_mut().for_each(|field| *field = without_columns(field.take()));
         }
         Json::Array(items) => {
-            items.iter_mut().for_each(|item| *item = without_columns(item.take()))
+            items.iter_mut().for_each(|item| *item = without_columns(item.take()));
         }
         _ => {}
     }

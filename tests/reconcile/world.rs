@@ -18,7 +18,7 @@ use undrift::{
     },
     apply::{self, Applied, Apply, Event},
     desired::{Acknowledgement, Container, Desired, Roster},
-    manifest::{self, Loaded, Surroundings},
+    manifest::{self, Includes, Loaded, Surroundings},
     observe::Observer,
     plan::{self, Extent, Plan, Policy, Settings},
     sandbox::{self, Profile, Running, Seed},
@@ -161,7 +161,7 @@ impl World {
         let references: Vec<_> = desired.references().map(|(_, _, reference)| reference).collect();
         secrets.resolve(&references);
         let of_rules = self.loaded().includes;
-        let of_rules = of_rules.iter().flat_map(|includes| includes.named());
+        let of_rules = of_rules.iter().flat_map(Includes::named);
         secrets.resolve(of_rules.filter_map(|value| match value {
             Value::Secret(reference) => Some(reference),
             Value::Plain(_) | Value::File(_) => None,

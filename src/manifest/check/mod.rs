@@ -5,7 +5,10 @@
 //! is reported by origin, so it points into the document that says it, whichever that is. This part
 //! reads no manifest: texts and trees are gone. It knows no live state.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::civil::Date;
 
@@ -63,12 +66,7 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
         let (container, faults) = one(merged, context);
         (container, is_named, faults)
     });
-    for merged in invented {
-        // What these manifests are not about is never brought in.
-        if context.manages(&merged.path.value) {
-            faults.0.extend(one(merged, context).1.0);
-        }
-    }
+    self::invented(invented, context, &mut faults);
     let (mut containers, mut named) = (Vec::new(), Vec::new());
     for (container, is_named, found) in checked {
         containers.push(container);
@@ -81,6 +79,22 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     let acknowledgements =
         acknowledged.into_iter().map(|known| acknowledge(known, context, &mut faults)).collect();
     (Desired { containers, acknowledgements, moves }, faults)
+}
+
+/// Checks what rules would bring in. What is wrong at one place is told once, and not again where it
+/// was found in something declared.
+fn invented(invented: Vec<(Merged, Faults)>, context: &Context, faults: &mut Faults) {
+    let key = |fault: &Finding<Spot>| (fault.at.clone(), fault.code);
+    let mut known: BTreeSet<_> = faults.0.iter().map(key).collect();
+    // What these manifests are not about is never brought in.
+    for (merged, of_layers) in
+        invented.into_iter().filter(|(merged, _)| context.manages(&merged.path.value))
+    {
+        let found = of_layers.0.into_iter().chain(one(merged, context).1.0);
+        let new: Vec<_> = found.filter(|fault| !known.contains(&key(fault))).collect();
+        known.extend(new.iter().map(key));
+        faults.0.extend(new);
+    }
 }
 
 /// Checks what a rule brings in.

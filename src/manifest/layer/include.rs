@@ -95,9 +95,7 @@ pub(super) fn invented(rules: &Rules, layered: &mut Layered) {
         let Some((path, by)) = brought.filter(|(path, _)| tried.insert(path.clone())) else {
             continue;
         };
-        let (merged, faults) = merge(rules, rule.scope, &path.into(), by);
-        layered.invented.push(merged);
-        layered.faults.0.extend(faults.0);
+        layered.invented.push(merge(rules, rule.scope, &path.into(), by));
     }
 }
 

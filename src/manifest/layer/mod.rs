@@ -52,8 +52,9 @@ pub(super) struct Layered {
     /// The groups and projects, ordered by their path in lower case. Of those that are declared
     /// twice both are here, since either may have other faults.
     pub(super) containers: Vec<Merged>,
-    /// What rules would bring in at paths that are invented: only to be checked.
-    pub(super) invented: Vec<Merged>,
+    /// What rules would bring in at paths that are invented, only to be checked, and what is wrong
+    /// with the layers of it.
+    pub(super) invented: Vec<(Merged, Faults)>,
     /// All rules, for what they bring in.
     pub(super) rules: Rules,
     /// What guards may let pass, ordered by what they say.

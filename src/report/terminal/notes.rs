@@ -366,7 +366,12 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     let obstacles: Vec<_> =
         obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
     if !obstacles.is_empty() {
-        let text = format!("{}; each leaves out its group or project", obstacles.join(" and "));
+        let so = if plan.is_refused() {
+            "a guard refuses the run as a whole"
+        } else {
+            "each leaves out its group or project"
+        };
+        let text = format!("{}; {so}", obstacles.join(" and "));
         canvas.line(&Line::default().put(Paint::Error, "blocked: ").text(text));
     }
     let scopes: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address).collect();
