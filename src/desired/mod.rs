@@ -30,7 +30,7 @@ use crate::{
 pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
 pub use moves::{Move, Moves};
-pub use roster::{Ask, Exception, Member, Roster, Standing};
+pub use roster::{Ask, Exception, Judge, Member, Roster, Standing};
 
 /// Everything that the manifests declare.
 #[derive(Clone, Debug, Default)]
