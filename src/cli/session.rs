@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeSet,
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -18,18 +19,19 @@ use super::{
     reports::Reports,
 };
 use crate::{
-    address::Selector,
+    address::{Address, Selector},
     api::{HttpTransport, ReadClient, Settings},
     apply,
-    desired::{Acknowledgement, Container, Desired},
+    desired::{Acknowledgement, Container, Desired, Roster},
     diagnostic::Diagnostics,
     live::Live,
-    manifest::{self, Config, Surroundings},
+    manifest::{self, Config, Includes, Surroundings},
     observe::Observer,
-    plan::{self, Limits, Plan},
+    plan::{self, Extent, Limits, Plan},
     report::{Run, Style, progress::Progress},
     secret::{Allowed, Secrets},
     selection::Selection,
+    value::Value,
 };
 
 /// Where it is looked for which environment variables manifests may use, after `--allow-env`.
@@ -92,15 +94,40 @@ struct SelectArgs {
 }
 
 impl SelectArgs {
+    /// Whether something is selected that no document of `desired` declares, for all that is known
+    /// before it is read what rules bring in. What rules bring in also says of a group which projects
+    /// are declared nowhere.
+    fn reaches_beyond(&self, desired: &Desired) -> bool {
+        let is_declared = |selector: &Selector| {
+            let path = selector.written().split('#').next().unwrap_or_default().to_lowercase();
+            desired.containers.iter().any(|container| {
+                container.path.to_lowercase() == path
+                    && container.life.undeclared_projects.is_none()
+            })
+        };
+        self.only.is_empty() || !self.only.iter().all(is_declared)
+    }
+
+    /// The part of what a roster says that is selected.
+    fn of_roster(&self, mut roster: Roster) -> Roster {
+        let selection = self.selection();
+        let address = |path: &str| Address::container(path.into());
+        roster.members.retain(|member| selection.holds(&address(&member.path)));
+        roster
+    }
+
+    fn selection(&self) -> Selection {
+        Selection { only: self.only.clone(), exclude: self.exclude.clone() }
+    }
+
     /// The part of `desired` that is selected. Each selector has to match something, those that say
     /// what to `resend` too.
     fn of(&self, desired: Desired, resend: &[Selector]) -> Result<Desired, Failure> {
         for selector in self.only.iter().chain(&self.exclude).chain(resend) {
             selects_something(selector, &desired)?;
         }
-        let selection = Selection { only: self.only.clone(), exclude: self.exclude.clone() };
-        let selected = selection.of(desired);
-        if selected.containers.is_empty() {
+        let selected = self.selection().of(desired);
+        if selected.containers.is_empty() && !self.exclude.is_empty() {
             return Err(Failure::usage("`--exclude` excludes everything that is selected"));
         }
         Ok(selected)
@@ -118,6 +145,9 @@ pub(super) struct ChangeArgs {
     /// Resend write-only fields of matching objects; may be repeated
     #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
     resend: Vec<Selector>,
+    /// Change only the first N groups and projects that have changes, and what those depend on
+    #[arg(long, value_name = "N")]
+    limit: Option<NonZeroUsize>,
 }
 
 impl ChangeArgs {
@@ -142,6 +172,10 @@ fn words(list: &str) -> impl Iterator<Item = &str> {
 pub(super) struct Session {
     /// What is declared and selected.
     pub(super) desired: Desired,
+    /// What exists and is not planned, although rules are about it.
+    roster: Roster,
+    /// How far the run goes.
+    extent: Extent,
     /// What guards may let pass.
     acknowledged: Vec<Acknowledgement>,
     /// The day of the run.
@@ -169,14 +203,18 @@ impl Session {
         cx: &Context,
     ) -> Result<Self, Failure> {
         let around = Surroundings::of_process();
-        let (desired, root, config) = load(&args.dir, &around, reports, cx)?;
-        let desired = args.select.of(desired, &changes.resend)?;
+        let Usable { mut desired, includes, root, config } = load(&args.dir, &around, reports, cx)?;
+        let includes = includes.filter(|_| args.select.reaches_beyond(&desired));
+        // Without such rules a slip is told before anything is read.
+        if includes.is_none() {
+            desired = args.select.of(desired.without_idle_acknowledgements(), &changes.resend)?;
+        }
         let mut acknowledged = changes.acknowledged(&cx.env)?;
-        acknowledged.extend(desired.acknowledgements.iter().cloned());
         let allowed = args.allowed(&cx.env)?;
         let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
         let ahead = args.connect.in_flight(&config).most();
-        let secrets = Arc::new(secrets_of(&desired, root, allowed, &endpoint));
+        let secrets = secrets_of(&desired, includes.as_ref(), root, allowed, &endpoint);
+        let secrets = Arc::new(secrets);
         cx.output.redactor().learn(Arc::clone(&secrets));
         let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets))?;
         let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
@@ -185,6 +223,17 @@ impl Session {
         } else {
             endpoint.service.to_string()
         };
+        let mut roster = Roster::default();
+        if let Some(includes) = includes {
+            roster = observer.roster(&includes.ask(&desired)).await?;
+            let sees_all = observer.caller().administrator;
+            desired = includes
+                .bring_in(desired, &mut roster, sees_all)
+                .map_err(|wrong| tell(wrong, reports, cx))?;
+            desired = args.select.of(desired.without_idle_acknowledgements(), &changes.resend)?;
+            roster = args.select.of_roster(roster);
+        }
+        acknowledged.extend(desired.acknowledgements.iter().cloned());
         let run = Run {
             target,
             caller: observer.caller().username.clone(),
@@ -197,11 +246,23 @@ impl Session {
             created: desired.created(),
             moves: Arc::clone(&desired.moves),
             resend: changes.resend.clone(),
-            limits: limits(&config),
+            limits: limits(&config).0,
             hosts: config.service.import_hosts.names(),
         };
+        let extent = Extent { limit: changes.limit, reach: limits(&config).1 };
         let (today, embedded) = (around.today, endpoint.embedded);
-        Ok(Self { desired, acknowledged, today, observer, settings, ahead, run, embedded })
+        Ok(Self {
+            desired,
+            roster,
+            extent,
+            acknowledged,
+            today,
+            observer,
+            settings,
+            ahead,
+            run,
+            embedded,
+        })
     }
 
     /// Reads what is selected and plans it.
@@ -216,7 +277,7 @@ impl Session {
             containers.len(),
             Arc::clone(&self.settings.secrets),
         );
-        let plan = Mutex::new(Plan::default());
+        let plan = Mutex::new(Plan::beside(self.roster.clone()));
         let each = async |container, mut live: Live| {
             let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
             plan.lock().unwrap_or_else(PoisonError::into_inner).add(container, planned, live);
@@ -224,7 +285,8 @@ impl Session {
             Ok(())
         };
         self.observer.all(&containers, self.ahead, each).await?;
-        let mut plan = plan.into_inner().unwrap_or_else(PoisonError::into_inner).sorted();
+        let plan = plan.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut plan = plan.sorted(&self.extent);
         let warnings: Diagnostics =
             plan.acknowledge(&self.acknowledged, self.today).into_iter().collect();
         if !warnings.is_empty() {
@@ -241,32 +303,62 @@ impl Session {
     }
 }
 
+/// Manifests with nothing wrong.
+struct Usable {
+    desired: Desired,
+    includes: Option<Includes>,
+    root: PathBuf,
+    config: Config,
+}
+
 /// Loads the manifests below `dir`, and says what is wrong with them.
 fn load(
     dir: &Path,
     around: &Surroundings,
     reports: &mut Reports,
     cx: &Context,
-) -> Result<(Desired, PathBuf, Config), Failure> {
+) -> Result<Usable, Failure> {
     let loaded = manifest::load(dir, around);
-    if !loaded.diagnostics.is_empty() {
-        cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
-    }
-    let summary = loaded.diagnostics.summary().unwrap_or_default();
-    reports.keep(loaded.diagnostics);
-    match loaded.desired {
-        Some(desired) => Ok((desired, loaded.root, loaded.config)),
-        None => Err(Failure::usage(format!("cannot use the manifests: {summary}"))),
+    match (loaded.desired, tell(loaded.diagnostics, reports, cx)) {
+        (Some(desired), _) => {
+            let (includes, root, config) = (loaded.includes, loaded.root, loaded.config);
+            Ok(Usable { desired, includes, root, config })
+        }
+        (None, unusable) => Err(unusable),
     }
 }
 
-/// What the secrets of `desired` stand for, of those that manifests may use.
-fn secrets_of(desired: &Desired, root: PathBuf, allowed: Allowed, endpoint: &Endpoint) -> Secrets {
+/// Says what is wrong with manifests; if that is an error, the run ends with it.
+fn tell(diagnostics: Diagnostics, reports: &mut Reports, cx: &Context) -> Failure {
+    if !diagnostics.is_empty() {
+        cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
+    }
+    let summary = diagnostics.summary().unwrap_or_default();
+    reports.keep(diagnostics);
+    Failure::usage(format!("cannot use the manifests: {summary}"))
+}
+
+/// What the secrets of `desired`, and of what rules may bring in besides, stand for, of those that
+/// manifests may use.
+fn secrets_of(
+    desired: &Desired,
+    includes: Option<&Includes>,
+    root: PathBuf,
+    allowed: Allowed,
+    endpoint: &Endpoint,
+) -> Secrets {
     let secrets = Secrets::new(root, endpoint.environment.clone()).allowing(allowed);
     let mut secrets =
         secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
-    secrets.resolve(desired.references().map(|(.., reference)| reference));
-    secrets.look_through(desired.uploads().map(|(.., path)| path));
+    let declared = desired.containers.iter().flat_map(Container::named);
+    let named = declared.map(|(.., value)| value).chain(includes.iter().flat_map(|i| i.named()));
+    for value in named {
+        match value {
+            Value::Secret(reference) => secrets.resolve([reference]),
+            Value::File(path) => secrets.look_through([path]),
+            Value::Plain(_) => {}
+        }
+    }
     secrets
 }
 
@@ -296,15 +388,17 @@ impl ConnectArgs {
     }
 }
 
-/// What guards let pass.
-fn limits(config: &Config) -> Limits {
-    let (removals, defaults) = (&config.guards.removals, Limits::default());
-    Limits {
-        count: removals
-            .count
-            .map_or(defaults.count, |count| usize::try_from(count).unwrap_or(usize::MAX)),
-        share: removals.share.unwrap_or(defaults.share),
-    }
+/// What guards let pass: removals, and changes of what only rules bring in.
+fn limits(config: &Config) -> (Limits, Limits) {
+    let of = |count: Option<u32>, share: Option<f64>, defaults: Limits| Limits {
+        count: count.map_or(defaults.count, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+        share: share.unwrap_or(defaults.share),
+    };
+    let (removals, reach) = (config.guards.removals, config.guards.reach);
+    (
+        of(removals.count, removals.share, Limits::default()),
+        of(reach.count, reach.share, Limits::REACH),
+    )
 }
 
 /// Refuses a selector that matches nothing declared: it is a slip of the pen, and "nothing to do"

@@ -29,11 +29,14 @@ pub enum Guard {
     /// A project is deleted with everything in it. Only an acknowledgement that names it, and is no
     /// glob, lets that pass.
     Deletion,
+    /// Too much changes that no document declares and only a rule brings in. It is about the glob of
+    /// the rule.
+    Reach,
 }
 
 impl Guard {
     /// Every guard.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Removals,
         Self::LastOwner,
         Self::OwnAccess,
@@ -41,6 +44,7 @@ impl Guard {
         Self::Protection,
         Self::Transfer,
         Self::Deletion,
+        Self::Reach,
     ];
 }
 
@@ -54,6 +58,7 @@ impl fmt::Display for Guard {
             Self::Protection => "protection",
             Self::Transfer => "transfer",
             Self::Deletion => "deletion",
+            Self::Reach => "reach",
         })
     }
 }

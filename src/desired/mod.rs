@@ -8,6 +8,7 @@ mod acknowledgement;
 mod declared;
 mod moves;
 mod packed;
+mod roster;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -29,6 +30,7 @@ use crate::{
 pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
 pub use moves::{Move, Moves};
+pub use roster::{Ask, Exception, Judge, Member, Roster, Standing};
 
 /// Everything that the manifests declare.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +74,15 @@ impl Desired {
         created.map(|container| (container.scope, container.path.clone())).collect()
     }
 
+    /// With what rules bring in besides.
+    #[must_use]
+    pub fn with(mut self, brought_in: Vec<Container>) -> Self {
+        Arc::make_mut(&mut self.moves).bring_in(&brought_in);
+        self.containers.extend(brought_in);
+        self.containers.sort_by_cached_key(|container| container.path.to_lowercase());
+        self
+    }
+
     /// How many containers of `scope` there are.
     pub fn count(&self, scope: Scope) -> usize {
         self.containers.iter().filter(|container| container.scope == scope).count()
@@ -101,6 +112,9 @@ pub struct Container {
     pub path: Arc<str>,
     /// Where it is declared.
     pub origin: Origin,
+    /// The glob of the rule by which it is declared, if no document of its own does: then it exists,
+    /// and this run found it there.
+    pub brought_in: Option<Arc<str>>,
     /// Whether undrift may create it.
     pub create: Creation,
     /// Whether it is only compared and reported, never written.

@@ -23,7 +23,7 @@ pub struct Moves {
     /// The former paths at which something else is declared, in lower case.
     declared: BTreeSet<String>,
     /// The paths of all declared projects in lower case, if somebody asks for those that are not.
-    projects: BTreeSet<String>,
+    projects: Option<BTreeSet<String>>,
 }
 
 /// A group or project that had other paths.
@@ -68,9 +68,16 @@ impl Moves {
         moves.declared.extend(declared);
         if containers.iter().any(|container| container.life.undeclared_projects.is_some()) {
             let projects = containers.iter().filter(|container| container.scope == Scope::Project);
-            moves.projects = projects.map(|project| project.path.to_lowercase()).collect();
+            moves.projects = Some(projects.map(|project| project.path.to_lowercase()).collect());
         }
         moves
+    }
+
+    /// Takes in what rules bring in.
+    pub(super) fn bring_in(&mut self, containers: &[Container]) {
+        let Some(known) = &mut self.projects else { return };
+        let projects = containers.iter().filter(|container| container.scope == Scope::Project);
+        known.extend(projects.map(|project| project.path.to_lowercase()));
     }
 
     /// `path` as if every group above had its declared path. What is below a path at which something
@@ -98,11 +105,13 @@ impl Moves {
         self.by_path.is_empty()
     }
 
-    /// Whether a manifest declares the project that is at `path`, where that is its former path too.
+    /// Whether a manifest declares, or brings in, the project that is at `path`, where that is its
+    /// former path too.
     pub fn declare_project(&self, path: &str) -> bool {
         let path = self.canonical(path);
         let left = || self.left(&path).is_some_and(|project| project.scope == Scope::Project);
-        self.projects.contains(&path.to_lowercase()) || left()
+        let is_known = |known: &BTreeSet<String>| known.contains(&path.to_lowercase());
+        self.projects.as_ref().is_some_and(is_known) || left()
     }
 
     /// What is declared at `path`, if it had other paths.
@@ -138,6 +147,11 @@ impl Moves {
         let left = self.left(&path).filter(|_| !self.is_declared(&path));
         let now = left.map_or(path, |left| left.path.clone());
         (now.to_lowercase() != former.to_lowercase()).then_some(now)
+    }
+
+    /// The declared path of what is at `path`: the one that it has, unless that is a former one.
+    pub fn home(&self, path: &str) -> Arc<str> {
+        self.now(path).unwrap_or_else(|| path.into())
     }
 
     /// Whether it takes more than a look at `path` to find what is declared there.

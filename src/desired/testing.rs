@@ -76,6 +76,7 @@ pub(crate) fn container(
         scope,
         path: path.into(),
         origin: origin(1),
+        brought_in: None,
         create: Creation::Forbidden,
         is_watched: false,
         life: Life::default(),

@@ -103,6 +103,8 @@ pub enum Reason {
     /// It was archived by hand, and its manifest declares something else; nothing below it is read
     /// or changed.
     ArchivedByHand,
+    /// A rule brought it in, and it was deleted, renamed or archived before it was read.
+    Vanished,
     /// Something declared closes this section: it can be neither read nor changed.
     Closed {
         /// What, as a sentence.

@@ -37,5 +37,5 @@ pub fn wish(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
     sections.sort_by_key(|section| section.of.section);
     let create = Creation::Forbidden;
     let life = Life::default();
-    Container { scope, path, origin, create, is_watched: false, life, sections }
+    Container { scope, path, origin, brought_in: None, create, is_watched: false, life, sections }
 }

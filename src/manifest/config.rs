@@ -124,6 +124,19 @@ impl ImportHosts {
 pub struct Guards {
     /// How much may be removed at once.
     pub removals: Removals,
+    /// How much may change at once of what only a rule brings in (`undeclared: include`).
+    pub reach: Reach,
+}
+
+/// How much may change at once of what only a rule brings in; what is left out has its default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reach {
+    /// At most so many groups and projects (default: 50).
+    pub count: Option<u32>,
+    /// At most this share of them, from 0 to 1 (default: 0.1); 5 of them always may.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub share: Option<f64>,
 }
 
 /// How much may be removed at once; what is left out has its default.

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 mod check;
 pub mod config;
 mod faults;
+mod include;
 mod layer;
 mod mask;
 mod parallel;
@@ -23,6 +24,7 @@ pub mod schema;
 mod surroundings;
 
 pub use config::Config;
+pub use include::Includes;
 pub use report::{check_report, counted};
 pub use surroundings::Surroundings;
 
@@ -50,6 +52,8 @@ pub struct Loaded {
     pub named: usize,
     /// What those that were named declare; `None` if something is wrong with any manifest.
     pub desired: Option<Desired>,
+    /// The rules that bring in more, of those that were named, if there are any.
+    pub includes: Option<Includes>,
     /// What `undrift.yaml` says, or the defaults.
     pub config: Config,
     /// Everything that is wrong, and every warning.
@@ -71,10 +75,13 @@ pub fn load(named: &Path, around: &Surroundings) -> Loaded {
         today: around.today,
         files: Secrets::new(&root.folder, []),
     };
-    let desired = through_the_parts(&found, &context, &mut diagnostics);
-    if desired.containers.is_empty() && !diagnostics.has_errors() {
+    let files = found.iter().map(|file| file.name.clone()).collect();
+    let counted = found.iter().filter(|file| file.is_named).count();
+    let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
+    let (desired, includes) = through_the_parts(found, context, &mut diagnostics);
+    if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
         // What came out empty is a slip, and "nothing to do" would hide it.
-        let name = if let [only] = &*found { only.name.clone() } else { around.seen(named).into() };
+        let name = only.unwrap_or_else(|| around.seen(named).into());
         let message = "no manifest here declares a group or project";
         let none = Diagnostic::error("no-manifests", message).at(Place::file(name));
         diagnostics.push(none.help("each document starts with `kind: Project` and `path: ...`"));
@@ -82,8 +89,9 @@ pub fn load(named: &Path, around: &Surroundings) -> Loaded {
     Loaded {
         root_name: root.name_unless(named),
         root: root.folder,
-        named: found.iter().filter(|file| file.is_named).count(),
-        files: found.into_iter().map(|file| file.name).collect(),
+        named: counted,
+        files,
+        includes: includes.filter(|_| !diagnostics.has_errors()),
         desired: (!diagnostics.has_errors()).then_some(desired),
         config,
         diagnostics,
@@ -91,7 +99,11 @@ pub fn load(named: &Path, around: &Surroundings) -> Loaded {
 }
 
 /// Reads, layers and checks `files`.
-fn through_the_parts(files: &[File], context: &Context, diagnostics: &mut Diagnostics) -> Desired {
+fn through_the_parts(
+    files: Vec<File>,
+    context: Context,
+    diagnostics: &mut Diagnostics,
+) -> (Desired, Option<Includes>) {
     let (mut documents, mut counts) = (Vec::new(), place::Counts::new());
     for (file, read) in files.iter().zip(parallel::for_each(files.iter().collect(), read::file)) {
         if !read.diagnostics.is_empty() {
@@ -100,9 +112,16 @@ fn through_the_parts(files: &[File], context: &Context, diagnostics: &mut Diagno
         diagnostics.extend(read.diagnostics);
         documents.extend(read.documents);
     }
-    let (desired, faults) = check::check(layer::merge(documents), context);
-    diagnostics.extend(place::place(faults, counts, files));
-    desired.without_idle_acknowledgements()
+    let mut layered = layer::merge(documents);
+    let rules = std::mem::take(&mut layered.rules);
+    let paths = layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
+    let (desired, faults) = check::check(layered, &context);
+    diagnostics.extend(place::place(faults, counts, &files));
+    match Includes::of(rules, context, files, paths) {
+        // What an acknowledgement is about may be brought in yet.
+        Some(includes) => (desired, Some(includes)),
+        None => (desired.without_idle_acknowledgements(), None),
+    }
 }
 
 #[cfg(test)]

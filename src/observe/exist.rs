@@ -10,7 +10,7 @@ use crate::{
     address::Glob,
     api::ApiError,
     field::{Named, Scope},
-    kind::{Itself, Names},
+    kind::Names,
     kinds,
     operation::{self, Read, Request, Wanted},
     value::{Json, Object},
@@ -73,15 +73,8 @@ impl Observer {
             read: BTreeSet::new(),
             is_matched: vec![false; globs.len()],
         };
-        let roots: BTreeSet<String> = globs.iter().map(|glob| literal(glob.written())).collect();
-        for root in &roots {
-            let is_inside = |other: &&String| {
-                other.is_empty()
-                    || root.strip_prefix(*other).is_some_and(|rest| rest.starts_with('/'))
-            };
-            if !roots.iter().filter(|other| *other != root).any(|other| is_inside(&other)) {
-                self.at(root, &mut below).await?;
-            }
+        for root in roots(globs) {
+            self.at(&root, &mut below).await?;
         }
         let unmatched = globs.iter().zip(&below.is_matched).filter(|(_, is_matched)| !**is_matched);
         below.found.unmatched = unmatched.map(|(glob, _)| glob.written().to_owned()).collect();
@@ -94,16 +87,18 @@ impl Observer {
             let list = operation::GROUP_LIST.request().query("top_level_only", true);
             // What everybody may see is not meant, unless by somebody who sees all.
             let list = list.query("all_available", self.caller.administrator);
-            for group in self.listed(Scope::Group, list).await? {
+            for group in self.listed(Scope::Group, list, &known_by(Scope::Group)).await? {
                 self.top_level(&group, below).await?;
             }
             return Ok(());
         }
-        if let Some(group) = self.one_at(Scope::Group, root).await? {
+        if let Some(group) = self.one_at(Scope::Group, root, &known_by(Scope::Group)).await? {
             return self.group_and_below(&group, below).await;
         }
         if root.contains('/') {
-            if let Some(project) = self.one_at(Scope::Project, root).await? {
+            if let Some(project) =
+                self.one_at(Scope::Project, root, &known_by(Scope::Project)).await?
+            {
                 below.take(Scope::Project, &project);
             }
             return Ok(());
@@ -111,7 +106,7 @@ impl Observer {
         // The owner of a personal namespace is asked for by name only.
         if self.namespace(root).await?.is_some() {
             let list = operation::USER_PROJECTS.request().arg("user_id", root);
-            for project in self.listed(Scope::Project, list).await? {
+            for project in self.listed(Scope::Project, list, &known_by(Scope::Project)).await? {
                 below.take(Scope::Project, &project);
             }
         }
@@ -122,11 +117,7 @@ impl Observer {
     async fn top_level(&self, group: &Object, below: &mut Below<'_>) -> Result<(), ApiError> {
         let (_, itself) = kinds::container(Scope::Group);
         let path = group.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_lowercase();
-        let may_hold = |glob: &Glob| {
-            let first = glob.written().split('/').next().unwrap_or_default();
-            first.contains("**") || Glob::over_paths(first).is_ok_and(|first| first.matches(&path))
-        };
-        if below.globs.iter().any(may_hold) {
+        if below.globs.iter().any(|glob| may_be_in(glob, &path)) {
             self.group_and_below(group, below).await?;
         }
         Ok(())
@@ -139,28 +130,40 @@ impl Observer {
         }
         below.take(Scope::Group, group);
         let groups = operation::GROUP_DESCENDANTS.request().arg("id", id);
-        for group in self.listed(Scope::Group, groups.query("all_available", true)).await? {
+        let groups = groups.query("all_available", true);
+        for group in self.listed(Scope::Group, groups, &known_by(Scope::Group)).await? {
             below.take(Scope::Group, &group);
         }
         let projects = operation::GROUP_PROJECTS.request().arg("id", id);
         let projects = projects.query("include_subgroups", true).query("with_shared", false);
-        for project in self.listed(Scope::Project, projects).await? {
+        for project in self.listed(Scope::Project, projects, &known_by(Scope::Project)).await? {
             below.take(Scope::Project, &project);
         }
         Ok(())
     }
 
-    /// A whole list of groups or projects, each with no more than what it is known by.
-    async fn listed(&self, scope: Scope, list: Request<Read>) -> Result<Vec<Object>, ApiError> {
-        let (own, itself) = kinds::container(scope);
-        let list = list.query("order_by", "id").query("sort", "asc").keeping(known_by(itself));
+    /// A whole list of groups or projects, each with no more than what is `wanted`.
+    pub(super) async fn listed(
+        &self,
+        scope: Scope,
+        list: Request<Read>,
+        wanted: &Wanted,
+    ) -> Result<Vec<Object>, ApiError> {
+        let (own, _) = kinds::container(scope);
+        let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted.clone());
         Ok(self.client.list_known(list, own.home.rows).await?.into_vec())
     }
 
-    /// The group or project at `path`, under whichever path it is known now.
-    async fn one_at(&self, scope: Scope, path: &str) -> Result<Option<Object>, ApiError> {
+    /// The group or project at `path`, under whichever path it is known now, with no more than what is
+    /// `wanted`.
+    pub(super) async fn one_at(
+        &self,
+        scope: Scope,
+        path: &str,
+        wanted: &Wanted,
+    ) -> Result<Option<Object>, ApiError> {
         let (_, itself) = kinds::container(scope);
-        let request = (itself.get)(path).keeping(known_by(itself));
+        let request = (itself.get)(path).keeping(wanted.clone());
         match self.client.get_known(request, &["id", itself.path]).await {
             Ok(answer) => Ok(answer.object().cloned()),
             Err(error) if error.is_missing(scope) => Ok(None),
@@ -206,8 +209,27 @@ impl Observer {
 }
 
 /// What is looked at of the object of a group or project to know it.
-fn known_by(itself: &Itself) -> Wanted {
+pub(super) fn known_by(scope: Scope) -> Wanted {
+    let (_, itself) = kinds::container(scope);
     Wanted::keys(itself.looked_at.iter().copied())
+}
+
+/// Where what any of `globs` matches begins, of which none is within another; nothing for everywhere.
+pub(super) fn roots<'g>(globs: impl IntoIterator<Item = &'g Glob>) -> BTreeSet<String> {
+    let all: BTreeSet<String> = globs.into_iter().map(|glob| literal(glob.written())).collect();
+    let is_inside = |root: &str, other: &str| {
+        other.is_empty() || root.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let is_outermost =
+        |root: &&String| !all.iter().any(|other| other != *root && is_inside(root, other));
+    all.iter().filter(is_outermost).cloned().collect()
+}
+
+/// Whether `glob` may match something in the top-level group at `path`, in lower case.
+pub(super) fn may_be_in(glob: &Glob, path: &str) -> bool {
+    let first = glob.written().split('/').next().unwrap_or_default();
+    // What is no glob by itself goes on behind the slash: `{acme,other/web}/*`.
+    first.contains("**") || Glob::over_paths(first).map_or(true, |first| first.matches(path))
 }
 
 /// The part of a glob before the first segment in which something may stand for something else.
@@ -220,6 +242,20 @@ fn literal(glob: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_glob_may_match_in_a_group() {
+        for (glob, group, expected) in [
+            ("acme/**", "acme", true),
+            ("acme/**", "other", false),
+            ("ac*/web", "acme", true),
+            ("acme{/a,/b}", "acme", true),
+            ("{acme/web,other}/*", "acme", true),
+            ("**", "acme", true),
+        ] {
+            assert_eq!(may_be_in(&Glob::over_paths(glob).unwrap(), group), expected, "{glob}");
+        }
+    }
 
     #[test]
     fn a_glob_begins_with_what_is_literal() {

@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use futures_util::{StreamExt as _, stream};
@@ -49,6 +50,8 @@ pub(super) struct Seen {
     pub(super) within: BTreeMap<&'static str, Vec<LiveEntry>>,
     /// Declared fields that the answer says nothing of although the service could.
     pub(super) lacking: Vec<String>,
+    /// When it was read, on the client's clock, if that is some time ago.
+    pub(super) read_at: Option<Duration>,
 }
 
 /// Containers as they are found, each with what a list said of it; without, it has to be read by
@@ -75,6 +78,7 @@ impl Observer {
         containers: &[&'c Container],
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>, ApiError> {
+        let containers = self.find_in_roster(containers, sender).await?;
         let mut groups: BTreeMap<String, Sought<'c>> = BTreeMap::new();
         let in_lists = |container: &&Container| {
             container.scope == Scope::Project
@@ -82,7 +86,7 @@ impl Observer {
                 && self.moves.left(&container.path).is_none()
         };
         let (projects, others): (Vec<&Container>, Vec<_>) =
-            containers.iter().copied().partition(in_lists);
+            containers.into_iter().partition(in_lists);
         let wanted = &wanted::of_objects(projects.iter().copied());
         for project in projects {
             let path = self.live_path(&project.path).await?.to_lowercase();
@@ -210,7 +214,7 @@ impl Observer {
     }
 
     /// What is looked at of a container's own object.
-    fn seen(&self, container: &Container, raw: &Object) -> Seen {
+    pub(super) fn seen(&self, container: &Container, raw: &Object) -> Seen {
         let (_, itself) = kinds::container(container.scope);
         let facts = container.facts(raw);
         let target =
@@ -223,6 +227,7 @@ impl Observer {
             object: BTreeMap::new(),
             within: BTreeMap::new(),
             lacking: Vec::new(),
+            read_at: None,
         };
         for section in &container.sections {
             let name = section.of.section;
@@ -297,19 +302,26 @@ impl Observer {
     /// Asks for the caller's level of access where the object does not tell it and a list depends
     /// on it.
     async fn with_level(&self, container: &Container, mut seen: Seen) -> Result<Seen, ApiError> {
-        let (_, itself) = kinds::container(container.scope);
         let is_needed = seen.lacking.iter().any(|name| name == PERMISSIONS);
-        let request = itself.level.zip(seen.facts.id).filter(|_| is_needed);
-        if let Some((request, id)) = request {
-            seen.facts.level = match self.client.get(request(id, self.caller.id)).await {
-                Ok(answer) => {
-                    answer.body["access_level"].as_u64().and_then(|level| u8::try_from(level).ok())
-                }
-                Err(error) if error.is_not_found() => None,
-                Err(error) => return Err(error),
-            };
+        if let Some(id) = seen.facts.id.filter(|_| is_needed) {
+            seen.facts.level = self.level(container.scope, id).await?;
         }
         Ok(seen)
+    }
+
+    /// The caller's level of access to the container with `id`, of which its object does not tell;
+    /// none, too, where nothing tells.
+    pub(super) async fn level(&self, scope: Scope, id: u64) -> Result<Option<u8>, ApiError> {
+        let (_, itself) = kinds::container(scope);
+        let Some(request) = itself.level else { return Ok(None) };
+        match self.client.get(request(id, self.caller.id)).await {
+            Ok(answer) => {
+                let level = answer.body["access_level"].as_u64();
+                Ok(level.and_then(|level| u8::try_from(level).ok()))
+            }
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Where the container with `id` has gone. Some releases rename what they are about to delete, and

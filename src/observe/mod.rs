@@ -11,11 +11,12 @@ mod exist;
 mod find;
 mod lookups;
 mod place;
+mod roster;
 mod wanted;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -65,6 +66,8 @@ pub struct Observer {
     /// Declared fields that single answers lack as well as list answers, so that asking again
     /// brings nothing.
     in_no_answer: Mutex<BTreeSet<String>>,
+    /// What the roster brought, until it is looked at.
+    rows: Mutex<roster::Rows>,
 }
 
 impl Observer {
@@ -94,6 +97,7 @@ impl Observer {
             release: LookUps::default(),
             called: LookUps::default(),
             in_no_answer: Mutex::default(),
+            rows: Mutex::default(),
         })
     }
 
@@ -258,11 +262,32 @@ impl Observer {
             None => self.point_read(container).await,
         };
         match found {
-            Ok(Found::Here(seen)) => self.here(container, seen).await,
+            Ok(Found::Here(seen)) => {
+                let live = self.here(container, seen).await?;
+                self.unless_gone(container, live).await
+            }
             Ok(Found::Not(presence)) => self.absent(container, presence).await,
             Err(error) if ends_everything(&error) => Err(error),
             Err(error) => Ok(Live::of(Presence::Unreadable(Cause::from(&error)), self.now())),
         }
+    }
+
+    /// `live`, unless the container was brought in by a rule and is gone since: then nothing of it
+    /// is found, and that is no failure.
+    async fn unless_gone(&self, container: &Container, live: Live) -> Result<Live, ApiError> {
+        let is_not_found = |collection: &Collection| matches!(collection, Collection::Unreadable(cause) if cause.status == Some(404));
+        if container.brought_in.is_none() || !live.sections.values().any(is_not_found) {
+            return Ok(live);
+        }
+        match self.point_read(container).await {
+            Ok(Found::Not(presence)) => Ok(Live::of(presence, self.now())),
+            Err(error) if ends_everything(&error) => Err(error),
+            Ok(Found::Here(_)) | Err(_) => Ok(live),
+        }
+    }
+
+    fn rows(&self) -> MutexGuard<'_, roster::Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is known of a container that is not there. What its sections name is looked up if it is
@@ -352,7 +377,7 @@ impl Observer {
             let projects = self.projects_below(target, &seen.at, level).await?;
             live.projects = Some(projects);
         }
-        live.read_at = self.now();
+        live.read_at = seen.read_at.unwrap_or_else(|| self.now());
         Ok(live)
     }
 

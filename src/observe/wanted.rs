@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    desired::Container,
+    desired::{Ask, Container},
     field::Tier,
     kind::{Place, Section},
     kinds,
@@ -15,6 +15,27 @@ use crate::{
 
 /// What is looked at of any of the objects of `containers`.
 pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>) -> Wanted {
+    owned(keys(containers))
+}
+
+/// What is looked at of whatever a roster brings.
+pub(super) fn of_roster(ask: &Ask<'_>) -> Wanted {
+    let mut keys = keys(ask.declared);
+    for scope in ask.globs.iter().map(|(scope, _)| *scope) {
+        let (_, itself) = kinds::container(scope);
+        keys.extend(itself.looked_at);
+    }
+    for (section, names) in &ask.fields {
+        add(*section, &names.iter().map(String::as_str).collect(), &mut keys);
+    }
+    owned(keys)
+}
+
+fn owned(keys: BTreeSet<&str>) -> Wanted {
+    Wanted::keys(keys.into_iter().map(|key| Cow::Owned(key.to_owned())))
+}
+
+fn keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c str> {
     let mut keys = BTreeSet::new();
     let mut declared: BTreeMap<_, (Section, BTreeSet<&str>)> = BTreeMap::new();
     for container in containers {
@@ -29,7 +50,7 @@ pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>
     for (section, names) in declared.values() {
         add(*section, names, &mut keys);
     }
-    Wanted::keys(keys.into_iter().map(|key| Cow::Owned(key.to_owned())))
+    keys
 }
 
 /// Adds what `section` looks at to read what is `declared` out of an object.

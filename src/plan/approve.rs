@@ -106,6 +106,15 @@ impl Plan {
         for refusal in refusals {
             let is_named = |known: &Acknowledgement| match &*refusal.address.path {
                 EVERYTHING => known.at.written() == EVERYTHING,
+                // One glob in another: `acme/*` is not `acme/**`.
+                glob if refusal.guard == Guard::Reach => {
+                    let (at, glob) = (known.at.written().to_lowercase(), glob.to_lowercase());
+                    at == EVERYTHING
+                        || at == glob
+                        || at.strip_suffix("**").is_some_and(|start| {
+                            !start.contains(['*', '?', '[', '{']) && glob.starts_with(start)
+                        })
+                }
                 path if refusal.guard == Guard::Deletion => {
                     known.at.written().to_lowercase() == path.to_lowercase()
                 }
@@ -138,6 +147,15 @@ impl Plan {
         warnings
     }
 
+    /// Whether a guard refuses the run as a whole. What is about a rule is so: it has no steps of its
+    /// own that could be left out.
+    pub fn is_refused(&self) -> bool {
+        let is_whole = |refusal: &Refusal| {
+            &*refusal.address.path == EVERYTHING || refusal.guard == Guard::Reach
+        };
+        self.refusals.iter().any(is_whole)
+    }
+
     /// Decides what may run: everything but the containers with a problem, a refusal, or something
     /// that could not be read.
     ///
@@ -150,7 +168,7 @@ impl Plan {
             .chain(self.incomplete.iter().map(|scope| &scope.address));
         let mut broken: BTreeSet<Arc<str>> =
             addresses.map(|address| address.path.clone()).collect();
-        if self.refusals.iter().any(|refusal| &*refusal.address.path == EVERYTHING) {
+        if self.is_refused() {
             return Err(Blocked("a guard refuses the run as a whole".into()));
         }
         let all = self.projects + self.groups;

@@ -65,6 +65,11 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
                 plan.findings.incomplete.push(Incomplete { address, reason });
             }
         }
+        Presence::Missing(_) | Presence::NoNamespace(_) | Presence::Moved { .. }
+            if declared.brought_in.is_some() =>
+        {
+            plan.vanished(declared);
+        }
         Presence::Missing(target) => planning(target, None).missing(&mut plan),
         // What is in a group that this run creates is missing too.
         Presence::NoNamespace(group) => match settings.created.id(Scope::Group, group) {
@@ -200,6 +205,13 @@ impl Planning<'_> {
         if let Some(arrival) = &facts.arrival {
             return self.arrives(arrival, plan);
         }
+        // What nobody declares is never brought back.
+        let switches = self.switches();
+        let is_closed =
+            facts.archived && switches.get(&Capability::Writable).copied() != Some(Switch::Closed);
+        if self.declared.brought_in.is_some() && (facts.deleting.is_some() || is_closed) {
+            return plan.vanished(self.declared);
+        }
         if let Some(since) = &facts.deleting {
             let may_restore = self.settings.caller.administrator || facts.level >= Some(OWNER);
             if !may_restore || self.context.target.former.is_some() {
@@ -211,7 +223,6 @@ impl Planning<'_> {
             }
         }
         self.undeclared_projects(plan);
-        let switches = self.switches();
         // What is restored comes out of the archive, if marking it had put it there.
         let restored = facts.deleting.is_some().then_some(Switch::Opens);
         let writable = switches.get(&Capability::Writable).copied().or(restored);

@@ -3,6 +3,8 @@
 //! They look at what steps do ([`Effect`]), at no section by name. A guard refuses with numbers and
 //! names the acknowledgement that lets it through. There is no way to switch all of them off.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,13 +20,14 @@ use crate::{
     text::{count, escape},
 };
 
-/// How much may be removed in one run.
+/// How much may be removed, or reached, in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// The most entries that may be removed from one section.
+    /// The most entries that may be removed from one section, or the most of what a rule brings in
+    /// that may change.
     pub count: usize,
-    /// The largest share of a section with 4 entries or more that may be removed, from 0 to 1.
+    /// The largest share of either, from 0 to 1; a few of few always may.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub share: f64,
 }
@@ -35,8 +38,15 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// How much of what only a rule brings in may change.
+    pub const REACH: Self = Self { count: 50, share: 0.1 };
+}
+
 /// In a smaller collection one removal is a large share, and says nothing.
 const SHARE_FROM: usize = 4;
+/// So many may change of what a rule brings in, however few that is.
+const REACHED: usize = 5;
 /// The most entries that may be removed in one run.
 const MOST_OF_ALL: usize = 50;
 
@@ -87,6 +97,29 @@ pub(super) fn whole(steps: &[Step]) -> Option<Refusal> {
         let everything = Address::container(EVERYTHING.into());
         Refusal::new(Guard::Removals, &everything, reason, removed, &first.origin)
     })
+}
+
+/// Refuses to change too much, or too large a share, of the `all` groups and projects that only a
+/// rule with the glob `by` brings in.
+pub(super) fn reach(
+    by: &Arc<str>,
+    origin: &Origin,
+    all: usize,
+    changed: usize,
+    limits: &Limits,
+) -> Option<Refusal> {
+    let limit = if changed > limits.count {
+        limits.count.to_string()
+    } else if changed > REACHED && changed as f64 > all as f64 * limits.share {
+        format!("{:.0} %", limits.share * 100.0)
+    } else {
+        return None;
+    };
+    let reason = format!(
+        "would change {changed} of the {all} that exist there and no document declares; the limit is {limit}"
+    );
+    let address = Address::container(by.clone());
+    Some(Refusal::new(Guard::Reach, &address, reason, changed, origin))
 }
 
 /// How a step changes the access of a user.

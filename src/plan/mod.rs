@@ -9,6 +9,7 @@
 mod approve;
 mod connect;
 mod container;
+mod extent;
 mod guard;
 mod life;
 mod order;
@@ -26,13 +27,16 @@ use serde::Serialize;
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
 pub use container::container;
+pub use extent::{Extent, Limited};
 pub use guard::Limits;
 
+use extent::BroughtIn;
+
 use crate::{
-    address::Selector,
+    address::{Address, Selector},
     cause::Cause,
-    desired::{Container, Moves},
-    diff::{Action, Findings, Incomplete, Problem, Reason, Shown, Step},
+    desired::{Container, Exception, Moves, Roster},
+    diff::{Action, Findings, Incomplete, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{Arrival, Created},
     live::{Caller, Live},
@@ -75,10 +79,19 @@ pub struct Plan {
     /// What guards refused and an acknowledgement let through.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub acknowledged: Vec<Acknowledged>,
-    /// How many declared projects were looked at.
+    /// How many projects were looked at that are declared or that a rule brought in.
     pub projects: usize,
-    /// How many declared groups were looked at.
+    /// How many groups were looked at that are declared or that a rule brought in.
     pub groups: usize,
+    /// How much exists that a rule would bring in and that stays out, by the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub exceptions: BTreeMap<Exception, usize>,
+    /// What `--limit` left out, if it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited: Option<Limited>,
+    /// What rules brought in.
+    #[serde(skip)]
+    brought_in: BroughtIn,
     /// What was found of the containers that have steps, so that apply need not read it again.
     #[serde(skip)]
     live: BTreeMap<Arc<str>, Kept>,
@@ -108,12 +121,27 @@ impl DerefMut for Plan {
 }
 
 impl Plan {
+    /// A plan beside which stands what of `roster` is not planned.
+    pub fn beside(roster: Roster) -> Self {
+        let mut plan = Self::default();
+        for exception in roster.members.iter().filter_map(|member| member.exception) {
+            *plan.exceptions.entry(exception).or_default() += 1;
+        }
+        let incomplete = roster.incomplete.into_iter();
+        plan.findings.incomplete.extend(
+            incomplete
+                .map(|(part, reason)| Incomplete { address: Address::container(part), reason }),
+        );
+        plan
+    }
+
     /// Takes in what one more container brings, and what was found of it.
     pub fn add(&mut self, container: &Container, plan: ContainerPlan, live: Live) {
         match container.scope {
             Scope::Group => self.groups += 1,
             Scope::Project => self.projects += 1,
         }
+        self.brought_in.add(container);
         if !plan.steps.is_empty() {
             self.live.insert(container.path.clone(), Kept(live));
         }
@@ -121,13 +149,19 @@ impl Plan {
     }
 
     /// Puts everything into the one order that does not depend on which container was read first,
-    /// and looks at the whole for what no container alone shows.
+    /// takes the part of it that is within `extent`, and looks at the whole for what no container
+    /// alone shows.
     #[must_use]
-    pub fn sorted(mut self) -> Self {
+    pub fn sorted(mut self, extent: &Extent) -> Self {
         // Within a container the order of the steps keeps the edges; the sort is stable.
         self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.problems.extend(connect::connect(&mut self.findings.steps));
+        if let Some(most) = extent.limit {
+            self.limit(most.get());
+        }
         self.findings.refusals.extend(guard::whole(&self.findings.steps));
+        let reach = self.brought_in.refusals(&self.findings.steps, &extent.reach);
+        self.findings.refusals.extend(reach);
         self.findings.watched.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.notes.sort();
         self.findings.problems.sort();
@@ -286,6 +320,17 @@ impl ContainerPlan {
             .map(|change| change.field.as_str())
             .collect();
         fields.filter(|field| changed.contains(field)).collect()
+    }
+
+    /// Plans nothing of what a rule brought in, because it is not there any more.
+    fn vanished(&mut self, declared: &Container) {
+        self.closed = Some(Cause::new("it is gone, or archived, since the run listed what exists"));
+        self.findings.notes.push(Note {
+            address: declared.address(),
+            reason: Reason::Vanished,
+            fields: Vec::new(),
+            origin: Some(declared.origin.clone()),
+        });
     }
 
     /// Plans nothing, because of `problem`.

@@ -121,3 +121,65 @@ members: [{user: alice, access_level: guest}]
         .map(|arguments| place.run(arguments));
     insta::assert_snapshot!(story.join("\n"));
 }
+
+/// Seven projects, one of them declared, beside two that a rule leaves alone.
+fn undeclared() -> Place {
+    let projects: Vec<_> = (1..=7).map(|i| format!("  - {{path: acme/p{i}}}\n")).collect();
+    let seed = format!(
+        "groups: [{{path: acme}}]\nprojects:\n  - {{path: acme/old, archived: true}}\n  - {{path: acme/older, archived: true}}\n{}",
+        projects.concat()
+    );
+    Place::new()
+        .file("sandbox.yaml", &seed)
+        .file(
+            "rules.yaml",
+            "kind: Defaults\nmatch: {path: acme/**}\nundeclared: include\nsettings: {merge_method: ff}\n",
+        )
+        .file("a.yaml", "kind: Project\npath: acme/p1\n")
+}
+
+#[test]
+fn what_nobody_declares_is_brought_in_and_changed_in_steps() {
+    let place = undeclared();
+    let story = [
+        "check",
+        "plan --sandbox",
+        "apply --sandbox --yes",
+        "apply --sandbox --yes --limit 4",
+        "plan --sandbox --only acme/p1",
+        "plan --sandbox --only acme/p7",
+        "apply --sandbox --yes --ack reach:acme/**",
+        "drift --sandbox",
+        "drift --sandbox --only acme/nothing",
+        "plan --sandbox --limit 0",
+    ]
+    .map(|arguments| place.run(arguments));
+    insta::assert_snapshot!(story.join("\n"));
+}
+
+#[test]
+fn the_reach_of_rules_is_configured_and_acknowledged_in_git() {
+    let place = undeclared();
+    assert_eq!(exit_code(&place, "plan --sandbox"), 4);
+    place.write("ack.yaml", "kind: Acknowledge\nguard: reach\nat: acme/**\nat_most: 5\n");
+    assert!(place.run("plan --sandbox").contains("is for 5 at most"));
+    place.write("ack.yaml", "kind: Acknowledge\nguard: reach\nat: acme/**\nat_most: 6\n");
+    assert_eq!(exit_code(&place, "plan --sandbox"), 0);
+    place.write("ack.yaml", "");
+    place.write("undrift.yaml", "version: 1\nguards: {reach: {count: 6, share: 1}}\n");
+    assert_eq!(exit_code(&place, "plan --sandbox"), 0);
+    place.write("undrift.yaml", "version: 1\nguards: {reach: {count: 5, share: 1}}\n");
+    assert_eq!(exit_code(&place, "plan --sandbox"), 4);
+}
+
+#[test]
+fn a_rule_that_is_wrong_only_where_it_holds_stops_the_run() {
+    let place = undeclared();
+    place.write(
+        "more.yaml",
+        "kind: Defaults\nmatch: {path: '**/p7'}\nsettings: {merge_method: merge}\n",
+    );
+    let said = place.run("plan --sandbox --out json=-");
+    assert!(said.contains("error[ambiguous-layers]") && said.contains("for `acme/p7`"), "{said}");
+    assert!(said.contains("\"status\": \"failed\"") && said.ends_with("exit code 3\n"), "{said}");
+}

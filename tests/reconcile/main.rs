@@ -16,6 +16,7 @@ mod moves;
 mod observe;
 mod random;
 mod releases;
+mod roster;
 mod schedules;
 mod sources;
 mod world;

@@ -17,12 +17,13 @@ use undrift::{
         self, ApiError, Clock, HttpOptions, HttpTransport, Random, ReadClient, Service, WriteClient,
     },
     apply::{self, Applied, Apply, Event},
-    desired::{Acknowledgement, Container, Desired},
-    manifest::{self, Surroundings},
+    desired::{Acknowledgement, Container, Desired, Roster},
+    manifest::{self, Includes, Loaded, Surroundings},
     observe::Observer,
-    plan::{self, Plan, Policy, Settings},
+    plan::{self, Extent, Plan, Policy, Settings},
     sandbox::{self, Profile, Running, Seed},
     secret::{Secret, Secrets},
+    value::Value,
 };
 
 /// A clock on which waiting takes no time.
@@ -59,6 +60,8 @@ pub(crate) struct World {
     pub(crate) tweak: fn(&mut Settings),
     /// What guards refuse and may pass, as the command line takes it.
     pub(crate) acknowledged: Vec<&'static str>,
+    /// How far runs go.
+    pub(crate) extent: Extent,
     /// For how long the plan is taken for what is there: not at all, unless a test says so.
     pub(crate) trusts: Duration,
 }
@@ -88,6 +91,7 @@ impl World {
             environment: BTreeMap::new(),
             tweak: |_| (),
             acknowledged: Vec::new(),
+            extent: Extent::default(),
             trusts: Duration::ZERO,
         }
     }
@@ -106,14 +110,39 @@ impl World {
         std::fs::write(self.root().join("all.yaml"), text.join("\n---\n")).unwrap();
     }
 
-    pub(crate) fn desired(&self) -> Desired {
-        let loaded = manifest::load(
+    fn loaded(&self) -> Loaded {
+        manifest::load(
             &self.root(),
             &Surroundings { folder: self.root(), today: jiff::civil::date(2030, 1, 1) },
-        );
+        )
+    }
+
+    /// What documents declare.
+    pub(crate) fn desired(&self) -> Desired {
+        let loaded = self.loaded();
         loaded.desired.unwrap_or_else(|| {
             panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default()))
         })
+    }
+
+    /// `desired` with what rules bring in, and what `settings` say after that; with the rest of what
+    /// exists there.
+    pub(crate) async fn bring_in(
+        &self,
+        observer: &Observer,
+        desired: Desired,
+        settings: &mut Settings,
+    ) -> Result<(Desired, Roster), ApiError> {
+        let Some(includes) = self.loaded().includes else {
+            return Ok((desired, Roster::default()));
+        };
+        let mut roster = observer.roster(&includes.ask(&desired)).await?;
+        let sees_all = settings.caller.administrator;
+        let desired = includes.bring_in(desired, &mut roster, sees_all).unwrap_or_else(|wrong| {
+            panic!("{}", wrong.render(undrift::diagnostic::Style::default()))
+        });
+        settings.moves = Arc::clone(&desired.moves);
+        Ok((desired, roster))
     }
 
     pub(crate) async fn connect(
@@ -131,6 +160,12 @@ impl World {
         let mut secrets = Secrets::new(self.root(), self.environment.clone());
         let references: Vec<_> = desired.references().map(|(_, _, reference)| reference).collect();
         secrets.resolve(&references);
+        let of_rules = self.loaded().includes;
+        let of_rules = of_rules.iter().flat_map(Includes::named);
+        secrets.resolve(of_rules.filter_map(|value| match value {
+            Value::Secret(reference) => Some(reference),
+            Value::Plain(_) | Value::File(_) => None,
+        }));
         let token = Secret::new(token);
         secrets.also_redact(token.clone());
         let secrets = Arc::new(secrets);
@@ -163,7 +198,18 @@ impl World {
         desired: &Desired,
         settings: &Settings,
     ) -> Result<Plan, ApiError> {
-        let plan = Mutex::new(Plan::default());
+        self.plan_beside(Roster::default(), observer, desired, settings).await
+    }
+
+    /// The same, beside what of a roster is not planned.
+    pub(crate) async fn plan_beside(
+        &self,
+        roster: Roster,
+        observer: &Observer,
+        desired: &Desired,
+        settings: &Settings,
+    ) -> Result<Plan, ApiError> {
+        let plan = Mutex::new(Plan::beside(roster));
         let containers: Vec<_> = desired.containers.iter().collect();
         let each = async |container: &Container, mut live| {
             let planned = apply::plan(observer, container, &mut live, settings).await?;
@@ -171,7 +217,7 @@ impl World {
             Ok(())
         };
         observer.all(&containers, 16, each).await?;
-        let mut plan = plan.into_inner().unwrap().sorted();
+        let mut plan = plan.into_inner().unwrap().sorted(&self.extent);
         let acknowledged: Vec<_> =
             self.acknowledged.iter().map(|ack| Acknowledgement::parse(ack).unwrap()).collect();
         plan.acknowledge(&acknowledged, jiff::civil::date(2030, 1, 1));
@@ -179,9 +225,14 @@ impl World {
     }
 
     pub(crate) async fn try_plan(&self) -> Result<Plan, ApiError> {
+        self.try_plan_as(self.sandbox.token()).await
+    }
+
+    pub(crate) async fn try_plan_as(&self, token: &str) -> Result<Plan, ApiError> {
         let desired = self.desired();
-        let (observer, settings) = self.connect(&desired).await?;
-        self.plan_with(&observer, &desired, &settings).await
+        let (observer, mut settings) = self.connect_as(token, &desired).await?;
+        let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await?;
+        self.plan_beside(roster, &observer, &desired, &settings).await
     }
 
     pub(crate) async fn plan(&self) -> Plan {
@@ -203,8 +254,9 @@ impl World {
         between: impl AsyncFnOnce(&Self),
     ) -> Result<Outcome, ApiError> {
         let desired = self.desired();
-        let (observer, settings) = self.connect(&desired).await?;
-        let plan = self.plan_with(&observer, &desired, &settings).await?;
+        let (observer, mut settings) = self.connect(&desired).await?;
+        let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await?;
+        let plan = self.plan_beside(roster, &observer, &desired, &settings).await?;
         between(self).await;
         if !plan.problems.is_empty()
             || !plan.refusals.is_empty()

@@ -113,7 +113,7 @@ async fn all(
         Ok(())
     };
     observer.all(&containers, 16, each).await?;
-    let mut plan = plan.into_inner().unwrap().sorted();
+    let mut plan = plan.into_inner().unwrap().sorted(&plan::Extent::default());
     let acknowledged = prepared.scenario.acknowledged.iter();
     let acknowledged: Vec<_> =
         acknowledged.map(|text| Acknowledgement::parse(text).unwrap()).collect();

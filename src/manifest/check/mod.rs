@@ -5,14 +5,17 @@
 //! is reported by origin, so it points into the document that says it, whichever that is. This part
 //! reads no manifest: texts and trees are gone. It knows no live state.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::civil::Date;
 
 use super::{
     config::{self, Managed},
     faults::{Faults, Finding, Spot},
-    layer::{Layered, Merged},
+    layer::{Included, Layered, Merged},
     parallel::for_each,
     read::document::{Acknowledge, Body, Part, Section, State},
 };
@@ -48,14 +51,22 @@ pub(super) struct Context {
     pub(super) files: Secrets,
 }
 
+impl Context {
+    /// Whether these manifests may be about the group or project at `path`.
+    pub(super) fn manages(&self, path: &str) -> bool {
+        self.manages.as_ref().is_none_or(|managed| managed.iter().any(|one| one.holds(path)))
+    }
+}
+
 /// Checks everything. What was named becomes [`Desired`].
 pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
-    let Layered { containers, acknowledged, mut faults } = layered;
+    let Layered { containers, invented, acknowledged, mut faults, .. } = layered;
     let checked = for_each(containers, |merged| {
-        let (scope, is_named) = (merged.scope, merged.is_named);
-        let mut check = Check { context, scope, faults: Faults::default() };
-        (check.container(merged), is_named, check.faults)
+        let is_named = merged.is_named;
+        let (container, faults) = one(merged, context);
+        (container, is_named, faults)
     });
+    self::invented(invented, context, &mut faults);
     let (mut containers, mut named) = (Vec::new(), Vec::new());
     for (container, is_named, found) in checked {
         containers.push(container);
@@ -68,6 +79,33 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     let acknowledgements =
         acknowledged.into_iter().map(|known| acknowledge(known, context, &mut faults)).collect();
     (Desired { containers, acknowledgements, moves }, faults)
+}
+
+/// Checks what rules would bring in. What is wrong at one place is told once, and not again where it
+/// was found in something declared.
+fn invented(invented: Vec<(Merged, Faults)>, context: &Context, faults: &mut Faults) {
+    let key = |fault: &Finding<Spot>| (fault.at.clone(), fault.code);
+    let mut known: BTreeSet<_> = faults.0.iter().map(key).collect();
+    // What these manifests are not about is never brought in.
+    for (merged, of_layers) in
+        invented.into_iter().filter(|(merged, _)| context.manages(&merged.path.value))
+    {
+        let found = of_layers.0.into_iter().chain(one(merged, context).1.0);
+        let new: Vec<_> = found.filter(|fault| !known.contains(&key(fault))).collect();
+        known.extend(new.iter().map(key));
+        faults.0.extend(new);
+    }
+}
+
+/// Checks what a rule brings in.
+pub(super) fn included(included: Included, context: &Context) -> (Container, Faults) {
+    let (container, faults) = one(included.merged, context);
+    (Container { brought_in: Some(included.by), ..container }, faults)
+}
+
+fn one(merged: Merged, context: &Context) -> (Container, Faults) {
+    let mut check = Check { context, scope: merged.scope, faults: Faults::default() };
+    (check.container(merged), check.faults)
 }
 
 /// An acknowledgement that is over acknowledges nothing, which must not stop a run. Planning passes
@@ -120,7 +158,9 @@ impl Check<'_> {
         }
         let is_watched = watch.is_some_and(|watch| watch.value);
         let (path, origin) = (path.value, path.origin);
-        let container = Container { scope, path, origin, create, is_watched, life, sections };
+        let brought_in = None;
+        let container =
+            Container { scope, path, origin, brought_in, create, is_watched, life, sections };
         self.named_files(&container);
         self.label(&container.path);
         container

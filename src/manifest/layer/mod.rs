@@ -11,6 +11,9 @@
 //! | `Defaults` | | the more literal match; different claims of equal matches are an error |
 //! | `Profile` | `Defaults` | the later in `uses`, what a profile itself uses before it |
 //! | `Group`, `Project` | both | one document for each |
+//!
+//! What a rule brings in (`undeclared: include`) has no document of its own. Which paths that are is
+//! known only to the service; offline the rules are tried on invented ones ([`include`]).
 
 use std::sync::Arc;
 
@@ -21,11 +24,13 @@ use super::{
 };
 use crate::{desired::Life, field::Scope, origin::Sourced};
 
+mod include;
 mod merge;
 mod rules;
 mod text;
 
-use rules::Rules;
+pub(super) use include::Included;
+pub(super) use rules::Rules;
 
 /// A group or project, put together from every document that says something about it.
 #[derive(Debug)]
@@ -47,6 +52,11 @@ pub(super) struct Layered {
     /// The groups and projects, ordered by their path in lower case. Of those that are declared
     /// twice both are here, since either may have other faults.
     pub(super) containers: Vec<Merged>,
+    /// What rules would bring in at paths that are invented, only to be checked, and what is wrong
+    /// with the layers of it.
+    pub(super) invented: Vec<(Merged, Faults)>,
+    /// All rules, for what they bring in.
+    pub(super) rules: Rules,
     /// What guards may let pass, ordered by what they say.
     pub(super) acknowledged: Vec<Acknowledge>,
     /// What is wrong between documents.
@@ -75,7 +85,9 @@ pub(super) fn merge(documents: Vec<Document>) -> Layered {
         layered.containers.push(merged);
         layered.faults.0.extend(faults.0);
     }
+    include::invented(&rules, &mut layered);
     rules.idle(&mut layered.faults);
+    layered.rules = rules;
     layered.acknowledged.sort_by_cached_key(|document| {
         let known = document.known.clone();
         let written = (known.guard, known.at.written().to_owned());

@@ -20,8 +20,8 @@ use crate::{
 };
 
 /// All rules.
-#[derive(Debug)]
-pub(super) struct Rules {
+#[derive(Debug, Default)]
+pub(in crate::manifest) struct Rules {
     /// Ordered by where they are written.
     rules: Vec<Known>,
     /// Where profiles are among the rules.
@@ -239,6 +239,36 @@ impl Rules {
         flat
     }
 
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().map(|known| &known.rule)
+    }
+
+    /// The rule that brings in what exists at `path`, in lower case, if nobody declares it, and the
+    /// glob by which it does: of several the one that outranks the others. Only one that was named,
+    /// if `named`.
+    pub(super) fn including(
+        &self,
+        scope: Scope,
+        path: &str,
+        named: bool,
+    ) -> Option<(&Rule, &Glob)> {
+        let including = self
+            .all()
+            .filter(|rule| rule.includes && rule.scope == scope && (rule.is_named || !named));
+        let matched = including.filter_map(|rule| match &rule.holds {
+            Holds::Where { paths, except } => Some((best(path, paths, except)?, rule)),
+            Holds::Whoever { .. } => None,
+        });
+        let ((_, glob), rule) = matched.max_by_key(|((rank, _), _)| *rank)?;
+        Some((rule, glob))
+    }
+
+    /// Whether `rule` holds for `path`, in lower case.
+    pub(super) fn holds(&self, rule: &Rule, path: &str) -> bool {
+        matches!(&rule.holds, Holds::Where { paths, except } if rank(path, paths, except).is_some())
+    }
+
     /// Notes what became of the rules that hold for something that is put together to `body`.
     pub(super) fn count(&self, layers: &Layers<'_>, body: &Body) {
         for known in layers.indices.iter().map(|at| &self.rules[*at]) {
@@ -251,6 +281,10 @@ impl Rules {
     /// Says which rules come to nothing.
     pub(super) fn idle(&self, faults: &mut Faults) {
         for Known { rule, is_used, declared } in &self.rules {
+            // What it brings in is known to the service alone.
+            if rule.includes && !is_used.load(Ordering::Relaxed) {
+                continue;
+            }
             if !is_used.load(Ordering::Relaxed) {
                 let noun = rule.scope.noun();
                 let (message, help) = match &rule.holds {
@@ -280,8 +314,14 @@ impl Rules {
 /// How literal the best match is that `path`, in lower case, has among `paths`, if it has one and
 /// none among `except`.
 fn rank(path: &str, paths: &[Glob], except: &[Glob]) -> Option<Rank> {
+    best(path, paths, except).map(|(rank, _)| rank)
+}
+
+/// The same, with the glob.
+fn best<'g>(path: &str, paths: &'g [Glob], except: &[Glob]) -> Option<(Rank, &'g Glob)> {
     let matching = paths.iter().filter(|glob| glob.matches(path));
-    let best = matching.map(|glob| literality(glob.written())).max()?;
+    let ranked = matching.map(|glob| (literality(glob.written()), glob));
+    let best = ranked.max_by_key(|(rank, _)| *rank)?;
     (!except.iter().any(|glob| glob.matches(path))).then_some(best)
 }
 

@@ -48,6 +48,10 @@ pub(in crate::manifest) struct Rule {
     pub(in crate::manifest) holds: Holds,
     /// Where it says which ones.
     pub(in crate::manifest) origin: Origin,
+    /// Whether the file was named, or is in the folder that was.
+    pub(in crate::manifest) is_named: bool,
+    /// Whether it also brings in what exists where it holds and nobody declares.
+    pub(in crate::manifest) includes: bool,
     pub(in crate::manifest) body: Body,
 }
 

@@ -10,6 +10,7 @@ use crate::{
     address::Glob,
     field::Scope,
     kinds,
+    manifest::schema::INCLUDE,
     origin::{Layer, Sourced},
     text::is_name,
     yaml::{Data, Key, Node},
@@ -31,8 +32,10 @@ impl Reader<'_, '_> {
         let except = matches.get("except").map(|(_, node)| self.globs(node)).unwrap_or_default();
         let origin = self.origin(key, Layer::Defaults);
         let body = self.body(scope, Layer::Defaults, document, refused);
-        let holds = Holds::Where { paths, except };
-        Some(Document::Rule(Box::new(Rule { scope, holds, origin, body })))
+        let includes =
+            document.get("undeclared").is_some_and(|(_, word)| word.text() == Some(INCLUDE));
+        let (holds, is_named) = (Holds::Where { paths, except }, self.is_named);
+        Some(Document::Rule(Box::new(Rule { scope, holds, origin, is_named, includes, body })))
     }
 
     /// What a `Profile` document says.
@@ -48,7 +51,8 @@ impl Reader<'_, '_> {
         let origin = self.origin(key, Layer::Profile);
         let body = self.body(scope, Layer::Profile, document, refused);
         let holds = Holds::Whoever { name, needs: needs.unwrap_or_default() };
-        Some(Document::Rule(Box::new(Rule { scope, holds, origin, body })))
+        let (is_named, includes) = (self.is_named, false);
+        Some(Document::Rule(Box::new(Rule { scope, holds, origin, is_named, includes, body })))
     }
 
     /// What `document` says about other layers.

@@ -14,6 +14,9 @@ use crate::{
     value::{Json, Object},
 };
 
+/// The word by which a rule brings in what nobody declares.
+pub(in crate::manifest) const INCLUDE: &str = "include";
+
 /// The schema of a `Defaults` document: where.
 pub(super) fn defaults(scope: Scope, to: Use) -> Json {
     let globs = |text: &str| json!({"type": ["string", "array"], "items": {"type": "string", "minLength": 1}, "minLength": 1, "minItems": 1, "description": text});
@@ -27,7 +30,12 @@ pub(super) fn defaults(scope: Scope, to: Use) -> Json {
         "required": ["path"],
         "additionalProperties": false,
     });
-    let own = [("match".to_owned(), matches), ("for".to_owned(), is_for())];
+    let undeclared = json!({"type": "string", "enum": [INCLUDE], "description": "`include` brings in every project, or group, that exists where this holds and that no document declares: all rules that match it hold for it, `create` aside. Never what is archived or marked for deletion, what is in a personal namespace, or where the token's role is below Maintainer."});
+    let own = [
+        ("match".to_owned(), matches),
+        ("for".to_owned(), is_for()),
+        ("undeclared".to_owned(), undeclared),
+    ];
     let text = "What holds for all declared projects, or groups, of which the path matches. The more literal match outranks, profiles outrank defaults, and what a document itself says outranks both.";
     rule(DocumentKind::Defaults(scope), text, own, &["kind", "match"], to)
 }

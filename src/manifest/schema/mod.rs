@@ -25,6 +25,7 @@ mod layers;
 mod planned;
 
 pub(super) use acknowledge::Acknowledge;
+pub(super) use layers::INCLUDE;
 pub(super) use planned::{PLANNED_FIELD, PLANNED_KEYS};
 
 use container::Use;

@@ -1,7 +1,7 @@
 //! Words that are reserved for what is to come. Using one is an error that says so.
 
 /// The keys of a `Project` that are to come. One that has come is known, and not looked up here.
-pub(in crate::manifest) const PLANNED_KEYS: [&str; 16] = [
+pub(in crate::manifest) const PLANNED_KEYS: [&str; 15] = [
     "badges",
     "custom_attributes",
     "deploy_keys",
@@ -17,7 +17,6 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 16] = [
     "push_mirrors",
     "remote_mirrors",
     "services",
-    "undeclared",
 ];
 
 /// The key of any section that is to come.

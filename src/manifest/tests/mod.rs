@@ -14,6 +14,7 @@ use crate::{
 mod acknowledge;
 mod faults;
 mod good;
+mod include;
 mod layers;
 mod properties;
 mod roots;

@@ -93,7 +93,7 @@ fn removing(projects: usize, each: usize) -> Plan {
         let live = here(&declared, &json!({"variables": raw}));
         plan.add(&declared, container(&declared, &live, &settings(&[])), live);
     }
-    plan.sorted()
+    plan.sorted(&Extent::default())
 }
 
 #[test]

@@ -25,6 +25,7 @@ use crate::{
 
 mod approve;
 mod connect;
+mod extent;
 mod guards;
 mod layers;
 mod order;

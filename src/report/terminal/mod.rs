@@ -52,6 +52,8 @@ pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secret
         fold::projects(&mut canvas, &plan.watched);
     }
     notes::notes(&mut canvas, &plan.notes);
+    notes::exceptions(&mut canvas, &plan.exceptions);
+    notes::limited(&mut canvas, plan.limited);
     notes::incomplete(&mut canvas, &plan.incomplete);
     notes::problems(&mut canvas, &plan.problems);
     notes::refusals(&mut canvas, &plan.refusals);

@@ -8,10 +8,10 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::{
     address::Address,
     cause::Cause,
-    desired::Guard,
+    desired::{Exception, Guard},
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Incomplete, Note, Problem, Reason, Refusal},
-    plan::{LeftOut, Plan},
+    plan::{LeftOut, Limited, Plan},
     report::canvas::{Canvas, Line, Paint},
     text::count,
 };
@@ -82,6 +82,7 @@ fn grouped(projects: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<(String, Ve
 enum Sort {
     ArchivedByHand,
     Archived,
+    Vanished,
     Closed,
     UndeclaredFails,
     UnlistedFails,
@@ -101,6 +102,7 @@ impl Sort {
         match reason {
             Reason::ArchivedByHand => Self::ArchivedByHand,
             Reason::Archived => Self::Archived,
+            Reason::Vanished => Self::Vanished,
             Reason::Closed { .. } => Self::Closed,
             Reason::UndeclaredFails { .. } => Self::UndeclaredFails,
             Reason::Undeclared { .. } => Self::Undeclared,
@@ -122,6 +124,9 @@ impl Sort {
                 "archived, but not declared so: a difference; write `archived: true`, or `archived: false` to bring it back"
             }
             Self::Archived => "archived, as declared; skipped",
+            Self::Vanished => {
+                "deleted, renamed or archived while this run was reading; no rule brings it in any more"
+            }
             Self::Closed => "closed, as declared; skipped",
             Self::UndeclaredFails => "projects that no manifest declares: a difference; unchanged",
             Self::Undeclared => "projects that no manifest declares; unchanged",
@@ -147,7 +152,7 @@ impl Sort {
 fn object(note: &Note) -> String {
     let tail = tail(&note.address);
     let about = match &note.reason {
-        Reason::Archived | Reason::ArchivedByHand => return String::new(),
+        Reason::Archived | Reason::ArchivedByHand | Reason::Vanished => return String::new(),
         Reason::Undeclared { state } | Reason::UndeclaredFails { state } => {
             return state.unwrap_or_default().to_owned();
         }
@@ -166,6 +171,31 @@ fn object(note: &Note) -> String {
         Reason::SecretMissing { secrets } => secrets.join(", "),
     };
     format!("{tail} ({about})")
+}
+
+/// What exists, and stays out although a rule is about it: a line for each reason.
+pub(super) fn exceptions(canvas: &mut Canvas, exceptions: &BTreeMap<Exception, usize>) {
+    for (at, (exception, number)) in exceptions.iter().enumerate() {
+        if at == 0 {
+            canvas.gap();
+        }
+        let text = format!("not brought in by any rule: {number} {}", exception.words());
+        canvas.line(&Line::default().put(Paint::Note, "note: ").text(text));
+    }
+}
+
+/// Says how much `--limit` left out.
+pub(super) fn limited(canvas: &mut Canvas, limited: Option<Limited>) {
+    let Some(Limited { to, left_out }) = limited.filter(|limited| limited.left_out > 0) else {
+        return;
+    };
+    canvas.gap();
+    let (things, have) = match left_out {
+        1 => ("1 more group or project".to_owned(), "has"),
+        more => (format!("{more} more groups and projects"), "have"),
+    };
+    let text = format!("{things} {have} changes; --limit {to} left them out");
+    canvas.line(&Line::default().put(Paint::Note, "note: ").text(text));
 }
 
 /// Scopes that could not be read.
@@ -336,7 +366,12 @@ pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     let obstacles: Vec<_> =
         obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
     if !obstacles.is_empty() {
-        let text = format!("{}; each leaves out its group or project", obstacles.join(" and "));
+        let so = if plan.is_refused() {
+            "a guard refuses the run as a whole"
+        } else {
+            "each leaves out its group or project"
+        };
+        let text = format!("{}; {so}", obstacles.join(" and "));
         canvas.line(&Line::default().put(Paint::Error, "blocked: ").text(text));
     }
     let scopes: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address).collect();

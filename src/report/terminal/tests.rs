@@ -22,7 +22,7 @@ use crate::{
     },
     manifest,
     origin::{Layer, Origin},
-    plan::{self, Limits},
+    plan::{self, Extent, Limits},
     release::{self, Known},
     secret::Secrets,
     text::is_unsafe,
@@ -114,7 +114,7 @@ fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
         let live = live(project);
         plan.add(project, plan::container(project, &live, &settings), live);
     }
-    plan.sorted()
+    plan.sorted(&Extent::default())
 }
 
 /// The text of a plan where no secret is known.

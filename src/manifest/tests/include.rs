@@ -1,0 +1,168 @@
+//! What rules bring in: checked on invented paths, put together from what exists.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::{
+    desired::{Exception, Member, Roster, Standing},
+    field::Scope,
+    origin::Layer,
+};
+
+const RULES: &str = "kind: Defaults
+match: {path: acme/**, except: [acme/legacy/*]}
+undeclared: include
+create: {initialize_with_readme: true}
+settings: {merge_method: ff}
+uses: [base]
+---
+kind: Profile
+name: base
+variables: [{key: NAME, value: {text: '{name}'}}]
+---
+kind: Defaults
+match: {path: acme/web/*}
+settings: {merge_method: merge}
+";
+
+/// The code and the message of each fault.
+fn said(files: &[(&str, &str)]) -> Vec<String> {
+    let diagnostics = load_files(files).diagnostics;
+    let sorted = diagnostics.sorted();
+    sorted.into_iter().map(|fault| format!("{}: {}", fault.code, fault.message)).collect()
+}
+
+fn roster(members: &[(Scope, &str)]) -> Roster {
+    let member = |(scope, path): &(Scope, &str)| Member {
+        scope: *scope,
+        path: (*path).to_owned(),
+        exception: None,
+    };
+    Roster { members: members.iter().map(member).collect(), ..Roster::default() }
+}
+
+/// What is declared once the projects at `paths` are brought in.
+fn brought(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diagnostics> {
+    let loaded = load_files(files);
+    let members: Vec<_> = paths.iter().map(|path| (Scope::Project, *path)).collect();
+    let mut roster = roster(&members);
+    loaded.includes.unwrap().bring_in(loaded.desired.unwrap(), &mut roster, true)
+}
+
+#[test]
+fn rules_that_bring_in_are_checked_without_the_service() {
+    let none = [""; 0];
+    assert_eq!(said(&[("a.yaml", RULES)]), none, "what they bring in uses what they name");
+    let without = RULES.replace("undeclared: include\n", "");
+    assert_eq!(said(&[("a.yaml", &without)]).len(), 4, "no project at all, and three idle rules");
+    for (rule, expected) in [
+        ("uses: [other]", "unknown-profile: there is no profile `other`"),
+        ("settings: {description: {text: '{port}'}}", "template: "),
+        ("variables: [{key: A, value: abc, masked: true}]", "masked-value: "),
+        ("unlisted: {variables: delete}", "unlisted: "),
+        (
+            "uses: [a]\n---\nkind: Profile\nname: a\n---\nkind: Defaults\nmatch: {path: 'acme/**'}\nuses: []",
+            "ambiguous-layers: `uses` is said in two ways",
+        ),
+    ] {
+        let text =
+            format!("kind: Defaults\nmatch: {{path: acme/**}}\nundeclared: include\n{rule}\n");
+        let said = said(&[("a.yaml", &text)]);
+        assert!(said.iter().any(|said| said.starts_with(expected)), "{rule}: {said:?}");
+    }
+    // A rule that holds only of what another one brings in is tried too.
+    let more = "kind: Defaults\nmatch: {path: acme/x/y*}\nsettings: {merge_method: up}\n";
+    let wrong = said(&[("a.yaml", RULES), ("b.yaml", more)]);
+    assert!(wrong.len() == 1 && wrong[0].starts_with("choice"), "{wrong:?}");
+    // One that it does not reach is idle as ever.
+    let beside = "kind: Defaults\nmatch: {path: other/*}\nsettings: {}\n";
+    let idle = said(&[("a.yaml", RULES), ("b.yaml", beside)]);
+    assert_eq!(idle, ["idle-rule: this matches no declared project"]);
+}
+
+#[test]
+fn what_is_brought_in_is_what_the_rules_come_to() {
+    let document = "kind: Project\npath: acme/own\nuses: []\n";
+    let files = [("a.yaml", RULES), ("b.yaml", document)];
+    let desired = brought(&files, &["acme/Shop", "acme/web/site"]).unwrap();
+    let paths: Vec<_> = desired.containers.iter().map(|known| &*known.path).collect();
+    assert_eq!(paths, ["acme/own", "acme/Shop", "acme/web/site"]);
+    let [own, shop, site] = &desired.containers[..] else { panic!() };
+    assert_eq!((own.brought_in.as_deref(), shop.brought_in.as_deref()), (None, Some("acme/**")));
+    assert_eq!((shop.origin.layer, shop.origin.line), (Layer::Defaults, 2));
+    assert!(shop.create.fields().is_none(), "it exists");
+    let field = |container: &Container, section: &str, name: &str| {
+        let entry = &container.section(section).unwrap().entries[0];
+        entry.fields.get(name).unwrap().value.plain().cloned().unwrap()
+    };
+    assert_eq!(field(shop, "settings", "merge_method"), "ff");
+    assert_eq!(field(site, "settings", "merge_method"), "merge");
+    assert_eq!(field(shop, "variables", "value"), "Shop");
+}
+
+#[test]
+fn what_does_not_merge_there_is_an_error_with_both_places() {
+    let more = "kind: Defaults\nmatch: {path: '**/shop'}\nsettings: {merge_method: merge}\n";
+    let wrong = brought(&[("a.yaml", RULES), ("b.yaml", more)], &["acme/shop", "acme/site"]);
+    let text = wrong.unwrap_err().render(Style::default());
+    for part in ["error[ambiguous-layers]", "--> a.yaml:5", "b.yaml:3"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_path_stands_to_the_rules_as_they_say() {
+    let files = [
+        ("undrift.yaml", "version: 1\nmanages: [{path: acme/**, except: [acme/theirs]}]\n"),
+        ("a.yaml", RULES),
+        ("b.yaml", "kind: Project\npath: acme/new\npreviously: [acme/old]\n"),
+    ];
+    let loaded = load_files(&files);
+    let (desired, includes) = (loaded.desired.unwrap(), loaded.includes.unwrap());
+    let ask = includes.ask(&desired);
+    for (path, expected) in [
+        ("acme/new", Standing::Declared),
+        ("ACME/Old", Standing::Declared),
+        ("acme/shop", Standing::Included),
+        ("acme/web/site", Standing::Included),
+        ("acme/legacy/x", Standing::Other),
+        ("acme/theirs", Standing::Other),
+        ("acme", Standing::Other),
+        ("other/shop", Standing::Other),
+    ] {
+        assert_eq!((ask.standing)(Scope::Project, path), expected, "{path}");
+    }
+    assert_eq!((ask.standing)(Scope::Group, "acme/shop"), Standing::Other);
+}
+
+#[test]
+fn only_rules_that_were_named_bring_something_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("undrift.yaml", "version: 1\n");
+    write("rules/a.yaml", RULES);
+    write("shop/b.yaml", "kind: Project\npath: acme/own\n");
+    for (named, includes) in [("", true), ("rules", true), ("rules/a.yaml", true), ("shop", false)]
+    {
+        let loaded = load(&folder.path().join(named), &around(folder.path()));
+        assert!(loaded.desired.is_some(), "{}", loaded.diagnostics.render(Style::default()));
+        assert_eq!(loaded.includes.is_some(), includes, "{named}");
+    }
+}
+
+#[test]
+fn what_stays_out_is_not_brought_in() {
+    let loaded = load_files(&[("a.yaml", RULES)]);
+    let mut roster = roster(&[(Scope::Project, "acme/shop"), (Scope::Project, "acme/old")]);
+    roster.members[1].exception = Some(Exception::Archived);
+    roster.nowhere = vec!["acme".to_owned()];
+    let includes = loaded.includes.unwrap();
+    let desired = includes.bring_in(loaded.desired.unwrap(), &mut roster, false).unwrap();
+    let paths: Vec<Arc<str>> = desired.containers.into_iter().map(|known| known.path).collect();
+    assert_eq!(paths, ["acme/shop".into()]);
+    assert_eq!(&*roster.incomplete[0].0, "acme/**");
+}

@@ -1,0 +1,281 @@
+//! The roster: everything that exists below some globs, from lists that were read to their end.
+//!
+//! The lists are those of projects and groups below a group, one for each group that a glob begins
+//! with, or for each top-level group where it begins with none. A list that is not known to be whole
+//! brings nothing. Its rows hold what settings look at, so that what is found here is
+//! [not read again](Observer::find_in_roster) for them, whether a document declares it or a rule brings
+//! it in.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use futures_util::{StreamExt as _, stream};
+
+use super::{Observer, ends_everything, exist, find::Sender, wanted};
+use crate::{
+    api::ApiError,
+    cause::Cause,
+    desired::{Ask, Container, Exception, Member, Roster, Standing},
+    field::Scope,
+    kinds,
+    operation::{self, Wanted},
+    value::{Json, Object},
+};
+
+/// How many lists, and how many levels of access, are read at once.
+const AT_ONCE: usize = 4;
+
+/// The rows of lists, until the rest of what they are about is read.
+#[derive(Default)]
+pub(super) struct Rows {
+    /// By scope and path in lower case.
+    by_path: BTreeMap<(Scope, String), Object>,
+    /// When the first list was asked for, on the client's clock.
+    read_at: Duration,
+}
+
+/// A list below a group.
+struct Below {
+    scope: Scope,
+    /// The path of the group, or the user.
+    root: String,
+    rows: Vec<Object>,
+    /// Whether it is what a user has of their own.
+    is_personal: bool,
+}
+
+impl Observer {
+    /// What exists of what `ask` is about.
+    ///
+    /// # Errors
+    /// [`ApiError`] if going on with anything would be pointless. Any other failure leaves out what
+    /// the list is about.
+    pub async fn roster(&self, ask: &Ask<'_>) -> Result<Roster, ApiError> {
+        let (mut roster, read_at) = (Roster::default(), self.now());
+        let wanted = &wanted::of_roster(ask);
+        let mut roots = Vec::new();
+        for scope in Scope::ALL {
+            for root in self.roots(ask, scope).await? {
+                if root.is_empty() {
+                    self.top_level_groups(ask, scope, wanted, &mut roots, &mut roster).await?;
+                } else {
+                    roots.push((scope, root));
+                }
+            }
+        }
+        let lists = roots.into_iter().map(async |(scope, root)| {
+            let list = self.all_below(ask, scope, &root, wanted).await;
+            (root, list)
+        });
+        let mut lists = stream::iter(lists).buffered(AT_ONCE);
+        let mut rows = BTreeMap::new();
+        while let Some((root, list)) = lists.next().await {
+            match list {
+                Ok(Some(below)) => self.take(ask, below, &mut rows, &mut roster).await?,
+                Ok(None) => roster.nowhere.push(root),
+                Err(error) if ends_everything(&error) => return Err(error),
+                Err(error) => {
+                    let part = format!("{root}/**").into();
+                    roster.incomplete.push((part, Cause::from(&error)));
+                }
+            }
+        }
+        *self.rows() = Rows { by_path: rows, read_at };
+        Ok(roster)
+    }
+
+    /// Sends on what the roster said of `containers`, and returns the others.
+    pub(super) async fn find_in_roster<'c>(
+        &self,
+        containers: &[&'c Container],
+        sender: &Sender<'c>,
+    ) -> Result<Vec<&'c Container>, ApiError> {
+        let Rows { mut by_path, read_at } = std::mem::take(&mut *self.rows());
+        if by_path.is_empty() {
+            return Ok(containers.to_vec());
+        }
+        let mut others = Vec::new();
+        for container in containers {
+            // What moves is looked for wherever it may be.
+            let moves = self.moves.at(&container.path).or(self.moves.left(&container.path));
+            let path = self.live_path(&container.path).await?.to_lowercase();
+            let row = by_path.remove(&(container.scope, path)).filter(|_| moves.is_none());
+            let seen = row.map(|row| self.seen(container, &row));
+            match seen.filter(|seen| seen.facts.deleting.is_none()) {
+                Some(mut seen) => {
+                    seen.read_at = Some(read_at);
+                    // If nobody receives any more, the run is over.
+                    let _ = sender.send((container, Some(seen))).await;
+                }
+                None => others.push(*container),
+            }
+        }
+        Ok(others)
+    }
+
+    /// Where lists have to begin for what `ask` is about, of which none is within another: groups as
+    /// they are called now, and nothing for everywhere.
+    async fn roots(&self, ask: &Ask<'_>, scope: Scope) -> Result<BTreeSet<String>, ApiError> {
+        let globs = ask.globs.iter().filter(|(of, _)| *of == scope).map(|(_, glob)| glob);
+        let mut roots = BTreeSet::new();
+        for root in exist::roots(globs) {
+            roots.insert(self.live_group_path(&root).await?);
+        }
+        Ok(roots)
+    }
+
+    /// Adds the top-level groups that may hold something of what `ask` is about, which may be about
+    /// themselves.
+    async fn top_level_groups(
+        &self,
+        ask: &Ask<'_>,
+        scope: Scope,
+        wanted: &Wanted,
+        roots: &mut Vec<(Scope, String)>,
+        roster: &mut Roster,
+    ) -> Result<(), ApiError> {
+        let list = operation::GROUP_LIST.request().query("top_level_only", true);
+        // What everybody may see is not meant, unless by somebody who sees all.
+        let list = list.query("all_available", self.caller.administrator);
+        match self.listed(Scope::Group, list, wanted).await {
+            Ok(groups) => {
+                let (_, itself) = kinds::container(Scope::Group);
+                let paths = groups.iter().filter_map(|group| group.get(itself.path)?.as_str());
+                let is_meant = |path: &&str| {
+                    let home = self.moves.home(path).to_lowercase();
+                    let mut globs = ask.globs.iter().filter(|(of, _)| *of == scope);
+                    globs.any(|(_, glob)| exist::may_be_in(glob, &home))
+                };
+                roots.extend(paths.filter(is_meant).map(|path| (scope, path.to_owned())));
+                Ok(())
+            }
+            Err(error) if ends_everything(&error) => Err(error),
+            Err(error) => {
+                roster.incomplete.push(("**".into(), Cause::from(&error)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Everything of `scope` at and below `root`, if there is such a group or user.
+    async fn all_below(
+        &self,
+        ask: &Ask<'_>,
+        scope: Scope,
+        root: &str,
+        wanted: &Wanted,
+    ) -> Result<Option<Below>, ApiError> {
+        let below = |rows| Below { scope, root: root.to_owned(), rows, is_personal: false };
+        let list = match scope {
+            Scope::Group => operation::GROUP_DESCENDANTS.request().query("all_available", true),
+            Scope::Project => operation::GROUP_PROJECTS
+                .request()
+                .query("include_subgroups", true)
+                .query("with_shared", false),
+        };
+        let mut rows = match self.listed(scope, list.arg("id", root), wanted).await {
+            Ok(rows) => rows,
+            Err(error) if error.is_not_found() => {
+                return self.elsewhere(scope, root, wanted).await;
+            }
+            Err(error) => return Err(error),
+        };
+        if scope == Scope::Group && (ask.standing)(scope, root) != Standing::Other {
+            rows.extend(self.one_at(scope, root, wanted).await?);
+        }
+        Ok(Some(below(rows)))
+    }
+
+    /// What is at `root`, which is no group: a project, or what a user has of their own.
+    async fn elsewhere(
+        &self,
+        scope: Scope,
+        root: &str,
+        wanted: &Wanted,
+    ) -> Result<Option<Below>, ApiError> {
+        let is_personal = !root.contains('/');
+        let rows = match scope {
+            Scope::Group => None,
+            Scope::Project if is_personal => {
+                let list = operation::USER_PROJECTS.request().arg("user_id", root);
+                match self.listed(scope, list, wanted).await {
+                    Ok(rows) => Some(rows),
+                    Err(error) if error.is_not_found() => None,
+                    Err(error) => return Err(error),
+                }
+            }
+            Scope::Project => self.one_at(scope, root, wanted).await?.map(|project| vec![project]),
+        };
+        Ok(rows.map(|rows| Below { scope, root: root.to_owned(), rows, is_personal }))
+    }
+
+    /// Takes in a whole list.
+    async fn take(
+        &self,
+        ask: &Ask<'_>,
+        below: Below,
+        rows: &mut BTreeMap<(Scope, String), Object>,
+        roster: &mut Roster,
+    ) -> Result<(), ApiError> {
+        let (_, itself) = kinds::container(below.scope);
+        let (scope, mut unknown) = (below.scope, Vec::new());
+        let start = roster.members.len();
+        for row in below.rows {
+            let path = row.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_owned();
+            let standing = (ask.standing)(scope, &path);
+            if standing == Standing::Included {
+                let facts = (itself.facts)(&row);
+                let personal = below.is_personal.then_some(Exception::Personal);
+                let mut exception = Exception::by_itself(&facts).or(personal);
+                if exception.is_none() && !self.caller.administrator {
+                    exception = Exception::by_role(facts.level);
+                    if facts.level.is_none() {
+                        unknown.push((roster.members.len(), path.clone(), facts.id));
+                    }
+                }
+                roster.members.push(Member { scope, path: path.clone(), exception });
+            }
+            if standing != Standing::Other {
+                rows.insert((scope, path.to_lowercase()), row);
+            }
+        }
+        let levels = unknown.into_iter().map(async |(at, path, id)| {
+            let level = self.level_of(scope, &path, id).await;
+            (at, level)
+        });
+        let mut levels = stream::iter(levels).buffered(AT_ONCE);
+        while let Some((at, level)) = levels.next().await {
+            match level {
+                Ok(level) => roster.members[at].exception = Exception::by_role(level),
+                Err(error) if ends_everything(&error) => return Err(error),
+                // Without it nobody knows which of them stay out.
+                Err(error) => {
+                    roster.members.truncate(start);
+                    let part = format!("{}/**", below.root).into();
+                    roster.incomplete.push((part, Cause::from(&error)));
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The caller's level of access to what is at `path`, of which a list does not say it.
+    async fn level_of(
+        &self,
+        scope: Scope,
+        path: &str,
+        id: Option<u64>,
+    ) -> Result<Option<u8>, ApiError> {
+        let (_, itself) = kinds::container(scope);
+        match (itself.level, id) {
+            (Some(_), Some(id)) => self.level(scope, id).await,
+            _ => {
+                let one = self.one_at(scope, path, &exist::known_by(scope)).await?;
+                Ok(one.and_then(|raw| (itself.facts)(&raw).level))
+            }
+        }
+    }
+}

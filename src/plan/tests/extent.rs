@@ -1,0 +1,154 @@
+//! How far a run goes: limits, and what only rules bring in.
+
+use std::num::NonZeroUsize;
+
+use super::*;
+use crate::{
+    desired::{Exception, Member, Roster, testing},
+    diff::Edge,
+};
+
+/// A plan of so many projects that a rule brings in, of which so many change, beside a declared one
+/// that changes too.
+fn plan_with(all: usize, changed: usize, extent: &Extent) -> Plan {
+    let mut plan = Plan::default();
+    for i in 0..=all {
+        let path = format!("acme/p{i:03}");
+        let sections = json!({"settings": {"merge_method": "ff"}});
+        let mut declared = testing::container(Scope::Project, &path, &sections, Unlisted::Report);
+        declared.brought_in = (i > 0).then(|| "acme/**".into());
+        let method = if i <= changed { "merge" } else { "ff" };
+        let live = here(&declared, &json!({"settings": {"merge_method": method}}));
+        plan.add(&declared, container(&declared, &live, &settings(&[])), live);
+    }
+    plan.sorted(extent)
+}
+
+#[test]
+fn a_rule_reaches_no_further_than_its_limits() {
+    let refused = |all: usize, changed: usize, reach: Limits| {
+        let plan = plan_with(all, changed, &Extent { reach, limit: None });
+        assert_eq!(plan.counts().projects, changed + 1);
+        plan.refusals.first().map(|refusal| refusal.reason.clone())
+    };
+    for (all, changed, is_refused) in [
+        (5, 5, false),
+        (6, 6, true),
+        (59, 6, true),
+        (60, 6, false),
+        (600, 50, false),
+        (600, 51, true),
+    ] {
+        let reason = refused(all, changed, Limits::REACH);
+        assert_eq!(reason.is_some(), is_refused, "{changed} of {all}: {reason:?}");
+    }
+    assert_eq!(
+        refused(20, 10, Limits::REACH).unwrap(),
+        "would change 10 of the 20 that exist there and no document declares; the limit is 10 %"
+    );
+    assert!(refused(20, 10, Limits { count: 9, share: 1.0 }).unwrap().ends_with("limit is 9"));
+    assert!(refused(20, 10, Limits { count: 10, share: 1.0 }).is_none());
+}
+
+#[test]
+fn what_a_rule_reaches_is_acknowledged_by_its_glob_or_a_wider_one() {
+    for (written, lets_through) in [
+        ("reach:acme/**", true),
+        ("reach:ACME/**", true),
+        ("reach:**", true),
+        ("reach:acme/*", false),
+        ("reach:acme/p001", false),
+        ("reach:acme/web/**", false),
+        ("removals:acme/**", false),
+    ] {
+        let mut plan = plan_with(20, 20, &Extent::default());
+        assert!(plan.approve(Policy::default()).is_err());
+        let known = crate::desired::Acknowledgement::parse(written).unwrap();
+        plan.acknowledge(&[known], jiff::civil::date(2030, 1, 1));
+        assert_eq!(plan.refusals.is_empty(), lets_through, "{written}");
+        assert_eq!(plan.approve(Policy::default()).is_ok(), lets_through, "{written}");
+    }
+}
+
+#[test]
+fn a_limit_leaves_the_first_ones_and_comes_before_guards() {
+    let limit = NonZeroUsize::new(4);
+    let plan = plan_with(20, 19, &Extent { limit, ..Extent::default() });
+    let paths: Vec<_> = plan.steps.iter().map(|step| &*step.address.path).collect();
+    assert_eq!(paths, ["acme/p000", "acme/p001", "acme/p002", "acme/p003"]);
+    assert_eq!(plan.limited, Some(Limited { to: 4, left_out: 16 }));
+    assert_eq!((plan.refusals.len(), plan.projects), (0, 21));
+    assert!(plan.live("acme/p003").is_some() && plan.live("acme/p004").is_none());
+    let limit = NonZeroUsize::new(30);
+    let plan = plan_with(20, 4, &Extent { limit, ..Extent::default() });
+    assert_eq!(plan.limited, Some(Limited { to: 30, left_out: 0 }));
+}
+
+#[test]
+fn a_limit_takes_along_what_comes_first() {
+    let step = |path: &str, after: Option<&str>| {
+        let address = |path: &str| Address::container(path.into()).section("settings");
+        let edge = after.map(|path| Edge { address: address(path), reason: "x" });
+        let step = Step::new(
+            Scope::Project,
+            address(path),
+            Action::Update,
+            origin(1),
+            Vec::new(),
+            Vec::new(),
+        );
+        Step { after: edge.into_iter().collect(), ..step }
+    };
+    let steps = vec![step("a", Some("c")), step("b", None), step("c", Some("d")), step("d", None)];
+    let refusal = |path: &str| {
+        let address = Address::container(path.into()).section("settings");
+        Refusal::new(Guard::Visibility, &address, "wider".to_owned(), 1, &origin(1))
+    };
+    let refusals = vec![refusal("b"), refusal("d")];
+    let mut plan = Plan::of(Findings { steps, refusals, ..Findings::default() }, 4);
+    plan.limit(1);
+    let paths: Vec<_> = plan.steps.iter().map(|step| &*step.address.path).collect();
+    assert_eq!(paths, ["a", "c", "d"]);
+    let refused: Vec<_> = plan.refusals.iter().map(|refusal| &*refusal.address.path).collect();
+    assert_eq!(refused, ["d"], "what is not done needs no leave");
+    assert_eq!(plan.limited, Some(Limited { to: 1, left_out: 1 }));
+}
+
+#[test]
+fn what_a_rule_brought_in_and_is_gone_is_a_note() {
+    let sections = json!({"settings": {"merge_method": "ff"}});
+    let mut declared = shop(&sections, Unlisted::Report);
+    let gone = |declared: &Container| {
+        let missing = target(declared);
+        let at = Duration::ZERO;
+        [
+            Live::of(Presence::Missing(missing), at),
+            Live::of(Presence::NoNamespace("acme".to_owned()), at),
+            Live::of(Presence::Moved { to: None }, at),
+        ]
+        .map(|live| container(declared, &live, &settings(&[])))
+    };
+    assert!(gone(&declared).iter().all(|plan| plan.problems.len() == 1));
+    declared.brought_in = Some("acme/**".into());
+    for plan in gone(&declared) {
+        let reasons: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
+        assert_eq!((plan.problems.len(), reasons), (0, vec![Reason::Vanished]));
+        assert!(plan.closed().is_some());
+    }
+    let mut live = here(&declared, &json!({"settings": {"merge_method": "merge"}}));
+    let Presence::Here(_, facts) = &mut live.presence else { panic!() };
+    facts.deleting = Some(None);
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!((plan.steps.len(), plan.notes.len()), (0, 1), "it is not restored");
+}
+
+#[test]
+fn what_of_a_roster_is_not_planned_stands_beside() {
+    let member = |exception| Member { scope: Scope::Project, path: String::new(), exception };
+    let members = [None, Some(Exception::Archived), Some(Exception::Archived)].map(member);
+    let incomplete = vec![("acme/**".into(), Cause::new("answered 403"))];
+    let roster = Roster { members: members.to_vec(), incomplete, ..Roster::default() };
+    let plan = Plan::beside(roster).sorted(&Extent::default());
+    assert_eq!(plan.exceptions.into_iter().collect::<Vec<_>>(), [(Exception::Archived, 2)]);
+    assert_eq!(plan.findings.incomplete[0].address.to_string(), "acme/**");
+}

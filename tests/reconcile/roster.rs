@@ -1,0 +1,317 @@
+//! What rules bring in (`undeclared: include`): what exists, and no document declares.
+
+use std::num::NonZeroUsize;
+
+use serde_json::{Value as Json, json};
+use undrift::{
+    desired::Exception,
+    diff::Reason,
+    plan::{Limits, Plan},
+    sandbox::{Fault, Misfortune, Profile},
+};
+
+use crate::world::{World, project, seed};
+
+const BOBS: &str = "a-token-of-bob-0123456789";
+
+/// A rule for what is at `path`.
+fn rule(path: &str, sections: Json) -> Json {
+    let mut document = json!({"kind": "Defaults", "match": {"path": path}});
+    document.as_object_mut().unwrap().extend(sections.as_object().unwrap().clone());
+    document
+}
+
+/// The same, which also brings in what is there.
+fn including(path: &str, mut sections: Json) -> Json {
+    sections["undeclared"] = "include".into();
+    rule(path, sections)
+}
+
+fn plain(count: usize) -> Vec<Json> {
+    (0..count).map(|i| json!({"path": format!("acme/p{i:03}")})).collect()
+}
+
+fn failing(path: &str, nth: u32, status: u16) -> Fault {
+    let what = Misfortune::StatusBefore(status);
+    Fault { method: None, path_contains: path.to_owned(), nth, what }
+}
+
+/// `json` without what the word `undeclared` moves.
+fn without_columns(mut json: Json) -> Json {
+    match &mut json {
+        Json::Object(fields) => {
+            fields.remove("column");
+            fields.values_mut().for_each(|field| *field = without_columns(field.take()));
+        }
+        Json::Array(items) => {
+            items.iter_mut().for_each(|item| *item = without_columns(item.take()));
+        }
+        _ => {}
+    }
+    json
+}
+
+fn steps(plan: &Plan) -> Vec<String> {
+    plan.steps.iter().map(|step| step.address.to_string()).collect()
+}
+
+fn incomplete(plan: &Plan) -> Vec<String> {
+    plan.incomplete.iter().map(|scope| scope.address.to_string()).collect()
+}
+
+/// A service with groups, and projects in every state.
+async fn inhabited() -> World {
+    let mut seed = seed(&[
+        json!({"path": "acme/one"}),
+        json!({"path": "acme/web/two", "settings": {"visibility": "internal"}, "variables": [{"key": "A", "value": "old"}]}),
+        json!({"path": "acme/web/old", "archived": true}),
+        json!({"path": "acme/going"}),
+        json!({"path": "other/shared"}),
+    ]);
+    let groups = seed["groups"].as_array_mut().unwrap();
+    groups.extend(["acme/web", "other"].map(|path| json!({"path": path, "visibility": "public"})));
+    seed["users"][1]["token"] = BOBS.into();
+    let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
+    let world = World::new(profile, seed).await;
+    world.call("DELETE", "/projects/acme%2Fgoing", None).await;
+    let share = json!({"group_id": world.get("/groups/acme").await["id"], "group_access": 30});
+    world.call("POST", "/projects/other%2Fshared/share", Some(share)).await;
+    world
+}
+
+/// A rule plans the same as a document for each project that it brings in.
+#[tokio::test]
+async fn what_a_rule_brings_in_is_planned_as_if_it_were_declared() {
+    let profile = json!({"kind": "Profile", "name": "base", "needs": ["team"], "members": [{"user": "alice", "access_level": "developer"}], "variables": [{"key": "TEAM", "value": {"text": "{team} {name}"}}]});
+    for rules in [
+        vec![rule("acme/**", json!({"settings": {"merge_method": "ff"}}))],
+        vec![
+            rule(
+                "acme/**",
+                json!({"settings": {"merge_method": "ff", "topics": ["a"]}, "uses": ["base"], "params": {"team": "x"}}),
+            ),
+            rule(
+                "acme/web/*",
+                json!({"settings": {"topics": {"add": ["b"]}}, "params": {"team": "web"}, "unlisted": {"variables": "delete"}}),
+            ),
+            profile.clone(),
+        ],
+        vec![rule("acme/**", json!({"archived": true}))],
+        vec![rule(
+            "acme/**",
+            json!({"hooks": [{"url": "https://a.example.org"}], "push_rule": {"member_check": true}, "watch": true}),
+        )],
+    ] {
+        let world = inhabited().await;
+        let mut documents = rules.clone();
+        documents.extend(["acme/one", "acme/web/two"].map(|path| project(path, json!({}))));
+        world.declare(&documents);
+        let declared = world.plan().await;
+        let mut including = rules.clone();
+        including[0]["undeclared"] = "include".into();
+        world.declare(&including);
+        let brought = world.plan().await;
+        let seen = |plan: &Plan| {
+            let found = (&plan.steps, &plan.watched, &plan.refusals);
+            let notes: Vec<_> =
+                plan.notes.iter().map(|note| (&note.address, &note.reason)).collect();
+            without_columns(serde_json::to_value((found, notes)).unwrap())
+        };
+        assert_eq!(seen(&declared), seen(&brought), "{rules:?}");
+        assert_eq!((brought.projects, incomplete(&brought)), (2, vec![]));
+        world.converge("brought in").await;
+    }
+}
+
+#[tokio::test]
+async fn what_stays_out_is_counted_and_never_changed() {
+    let world = inhabited().await;
+    let id = world.get("/users?username=bob").await[0]["id"].clone();
+    let member = json!({"user_id": id, "access_level": 40});
+    world.call("POST", "/projects/acme%2Fone/members", Some(member)).await;
+    let personal = json!({"name": "own"});
+    world.call("POST", &format!("/projects/user/{id}"), Some(personal)).await;
+    let settings = json!({"settings": {"merge_method": "ff"}, "archived": false});
+    world.declare(&[including("acme/**", settings.clone()), including("bob/*", settings)]);
+    let exceptions = |plan: &Plan| plan.exceptions.clone().into_iter().collect::<Vec<_>>();
+    let plan = world.plan().await;
+    assert_eq!(steps(&plan), ["acme/one#settings", "acme/web/two#settings"]);
+    let always =
+        [(Exception::Archived, 1), (Exception::MarkedForDeletion, 1), (Exception::Personal, 1)];
+    assert_eq!(exceptions(&plan), always);
+    // Who is a maintainer of one project sees the others, and does not touch them.
+    let plan = world.try_plan_as(BOBS).await.unwrap();
+    assert_eq!((steps(&plan), incomplete(&plan)), (vec!["acme/one#settings".to_owned()], vec![]));
+    assert_eq!(exceptions(&plan).last(), Some(&(Exception::BelowMaintainer, 1)));
+    world.converge("the others").await;
+    for path in ["acme%2Fweb%2Fold", "acme%2Fgoing", "bob%2Fown", "other%2Fshared"] {
+        let live = world.get(&format!("/projects/{path}")).await;
+        assert_ne!(live["merge_method"], "ff", "{path}");
+    }
+    assert_eq!(world.get("/projects/acme%2Fweb%2Fold").await["archived"], true);
+}
+
+#[tokio::test]
+async fn a_list_that_is_cut_brings_in_nothing() {
+    for (path, nth) in [("/groups/acme/projects", 1), ("&page=2", 0)] {
+        let mut seed = seed(&plain(5));
+        let groups = seed["groups"].as_array_mut().unwrap();
+        groups.push(json!({"path": "other", "visibility": "public"}));
+        seed["projects"].as_array_mut().unwrap().push(json!({"path": "other/shop"}));
+        let profile = Profile { page_cap: Some(2), ..Profile::default() };
+        let world = World::new(profile, seed).await;
+        world.sandbox.add_fault(failing(path, nth, 403));
+        let settings = json!({"settings": {"merge_method": "ff"}});
+        let declared = project("acme/p001", json!({}));
+        world.declare(&[including("**", settings), declared]);
+        let plan = world.plan().await;
+        // What is known whole, and what is declared, is not held up.
+        assert_eq!(steps(&plan), ["acme/p001#settings", "other/shop#settings"], "{path}");
+        assert_eq!(incomplete(&plan), ["acme/**"], "{path}");
+        let (_, left_out) = plan.approve(undrift::plan::Policy::default()).unwrap();
+        assert_eq!(left_out.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_group_that_cannot_be_seen_is_not_taken_for_empty() {
+    let mut seed = seed(&plain(1));
+    seed["users"][1]["token"] = BOBS.into();
+    let world = World::new(Profile::default(), seed).await;
+    world.declare(&[including("hidden/**", json!({"settings": {"merge_method": "ff"}}))]);
+    assert_eq!(incomplete(&world.try_plan_as(BOBS).await.unwrap()), ["hidden/**"]);
+    assert_eq!(incomplete(&world.plan().await), [""; 0], "an administrator sees every group");
+    // Nor is one that this run is to create.
+    world.declare(&[
+        including("hidden/**", json!({"settings": {"merge_method": "ff"}})),
+        json!({"kind": "Group", "path": "hidden", "create": true}),
+    ]);
+    assert_eq!(incomplete(&world.try_plan_as(BOBS).await.unwrap()), [""; 0]);
+}
+
+/// What a plan says is gone, of three projects of which something happens to the second one between
+/// the roster and the rest; read from what the roster brought, if `trusting`.
+async fn gone(
+    profile: Profile,
+    trusting: bool,
+    happens: (&str, &str, Option<Json>),
+) -> Vec<String> {
+    let world = World::new(profile, seed(&plain(3))).await;
+    let sections =
+        json!({"variables": [{"key": "A", "value": "x"}], "settings": {"merge_method": "ff"}});
+    world.declare(&[including("acme/*", sections)]);
+    let desired = world.desired();
+    let (first, mut settings) = world.connect(&desired).await.unwrap();
+    let (desired, roster) = world.bring_in(&first, desired, &mut settings).await.unwrap();
+    assert_eq!(desired.containers.len(), 3);
+    let (method, path, body) = happens;
+    world.call(method, path, body).await;
+    let (second, _) = world.connect(&desired).await.unwrap();
+    let observer = if trusting { &first } else { &second };
+    let plan = world.plan_beside(roster, observer, &desired, &settings).await.unwrap();
+    assert!(plan.problems.is_empty() && plan.incomplete.is_empty(), "{method}: {plan:#?}");
+    assert_eq!(plan.counts().projects, 2, "{method}");
+    let gone = plan.notes.iter().filter(|note| note.reason == Reason::Vanished);
+    gone.map(|note| note.address.to_string()).collect()
+}
+
+#[tokio::test]
+async fn what_vanishes_before_it_is_read_is_left_out() {
+    let delete = ("DELETE", "/projects/acme%2Fp001", None);
+    assert_eq!(gone(Profile::default(), true, delete.clone()).await, ["acme/p001"]);
+    let rename = ("PUT", "/projects/acme%2Fp001", Some(json!({"path": "renamed"})));
+    let archive = ("POST", "/projects/acme%2Fp001/archive", None);
+    for happens in [delete, rename, archive] {
+        for deletion_delay in [None, Some(7)] {
+            let profile = Profile { deletion_delay, ..Profile::default() };
+            assert_eq!(gone(profile, false, happens.clone()).await, ["acme/p001"], "{happens:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_brought_in_costs_the_pages_of_one_list() {
+    let world = World::new(Profile::default(), seed(&plain(230))).await;
+    let rule = including("acme/**", json!({"settings": {"merge_method": "merge"}}));
+    world.declare(&[rule, project("acme/p000", json!({"settings": {"visibility": "private"}}))]);
+    let plan = world.plan().await;
+    assert_eq!((plan.projects, plan.steps.len()), (230, 0), "{plan:#?}");
+    let requests = world.requests();
+    assert_eq!(requests.len(), 1 + 3, "who asks, and three pages: {requests:#?}");
+}
+
+#[tokio::test]
+async fn groups_are_brought_in_too() {
+    let mut seed = seed(&[]);
+    seed["users"][1]["token"] = BOBS.into();
+    let groups = seed["groups"].as_array_mut().unwrap();
+    groups[0]["members"] =
+        json!([{"user": "root", "access_level": 50}, {"user": "bob", "access_level": 50}]);
+    groups.extend(["acme/web", "acme/web/deep", "other"].map(|path| json!({"path": path})));
+    let world = World::new(Profile::default(), seed).await;
+    let mut rule = including("acme/**", json!({"settings": {"description": "ours"}}));
+    rule["for"] = "Group".into();
+    rule["match"]["path"] = json!(["acme", "acme/**"]);
+    world.declare(&[rule]);
+    for token in [BOBS, world.sandbox.token()] {
+        let plan = world.try_plan_as(token).await.unwrap();
+        let all = ["acme#settings", "acme/web#settings", "acme/web/deep#settings"];
+        assert_eq!((steps(&plan), incomplete(&plan)), (all.map(str::to_owned).to_vec(), vec![]));
+    }
+    world.converge("groups").await;
+    assert_eq!(world.get("/groups/other").await["description"], "");
+}
+
+#[tokio::test]
+async fn what_a_rule_brings_in_is_not_undeclared() {
+    let world = inhabited().await;
+    let group = json!({"kind": "Group", "path": "acme", "undeclared_projects": "fail"});
+    world.declare(&[including("acme/web/**", json!({"settings": {"merge_method": "ff"}})), group]);
+    let plan = world.plan().await;
+    let fails = |note: &&undrift::diff::Note| matches!(note.reason, Reason::UndeclaredFails { .. });
+    let notes = plan.notes.iter().filter(fails).map(|note| note.address.to_string());
+    assert_eq!(notes.collect::<Vec<_>>(), ["acme/going", "acme/one", "acme/web/old"]);
+}
+
+/// What is below a group that moves is brought in by the path that it gets.
+#[tokio::test]
+async fn a_member_of_a_group_that_moves_is_known_by_its_new_path() {
+    let world = inhabited().await;
+    world.declare(&[
+        including("acme/site/**", json!({"settings": {"merge_method": "ff"}})),
+        json!({"kind": "Group", "path": "acme/site", "previously": ["acme/web"]}),
+    ]);
+    let plan = world.converge("moved").await;
+    assert_eq!(steps(&plan), ["acme/site", "acme/site/two#settings"]);
+    assert_eq!(world.get("/projects/acme%2Fsite%2Ftwo").await["merge_method"], "ff");
+}
+
+#[tokio::test]
+async fn a_rule_that_reaches_far_is_refused_and_a_limit_leads_through_in_steps() {
+    let mut world = World::new(Profile::default(), seed(&plain(20))).await;
+    world.declare(&[including("acme/**", json!({"settings": {"merge_method": "ff"}}))]);
+    let plan = world.plan().await;
+    assert_eq!(plan.refusals.len(), 1);
+    let refusal = &plan.refusals[0];
+    assert_eq!((&*refusal.acknowledgement, refusal.objects), ("reach:acme/**", 20));
+    assert!(plan.approve(undrift::plan::Policy::default()).is_err());
+    world.acknowledged = vec!["reach:acme/*"];
+    assert_eq!(world.plan().await.refusals.len(), 1, "that is another glob");
+    world.acknowledged = Vec::new();
+    world.extent.limit = NonZeroUsize::new(5);
+    for left in [15, 10, 5, 0] {
+        let outcome = world.apply().await;
+        assert_eq!(outcome.plan.counts().projects, 5);
+        assert_eq!(outcome.plan.limited.unwrap().left_out, left);
+        assert!(outcome.applied.unwrap().is_complete());
+    }
+    world.converge("all").await;
+    world.extent.limit = None;
+    world.declare(&[including("acme/**", json!({"settings": {"merge_method": "merge"}}))]);
+    world.acknowledged = vec!["reach:acme/**"];
+    world.converge("acknowledged").await;
+    world.acknowledged = Vec::new();
+    world.extent.reach = Limits { count: 20, share: 1.0 };
+    world.declare(&[including("acme/**", json!({"settings": {"merge_method": "ff"}}))]);
+    world.converge("within what the configuration allows").await;
+}
