@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -24,7 +24,7 @@ use crate::{
     desired::{Acknowledgement, Container, Desired},
     diagnostic::Diagnostics,
     live::Live,
-    manifest::{self, Config, Surroundings},
+    manifest::{self, Config, Loaded, Surroundings},
     observe::Observer,
     plan::{self, Limits, Plan},
     report::{Run, Style, progress::Progress},
@@ -57,6 +57,11 @@ pub(super) struct SessionArgs {
 }
 
 impl SessionArgs {
+    /// Those of a command that chooses in its own way what it looks at.
+    pub(super) fn unselected(dir: PathBuf, allow_env: Vec<String>, connect: ConnectArgs) -> Self {
+        Self { dir, full: false, allow_env, select: SelectArgs::default(), connect }
+    }
+
     /// How results look.
     pub(super) fn style(&self, cx: &Context) -> Style {
         Style { full: self.full, ..cx.output.style }
@@ -169,8 +174,24 @@ impl Session {
         cx: &Context,
     ) -> Result<Self, Failure> {
         let around = Surroundings::of_process();
-        let (desired, root, config) = load(&args.dir, &around, reports, cx)?;
-        let desired = args.select.of(desired, &changes.resend)?;
+        let manifests = usable(manifest::load(&args.dir, &around), reports, cx)?;
+        let desired = args.select.of(manifests.desired, &changes.resend)?;
+        let manifests = Manifests { desired, ..manifests };
+        Self::of(manifests, around.today, args, changes, cx).await
+    }
+
+    /// The same for manifests that were loaded already, and what of them the run is about.
+    ///
+    /// # Errors
+    /// If there is no service to talk to.
+    pub(super) async fn of(
+        manifests: Manifests,
+        today: Date,
+        args: &SessionArgs,
+        changes: &ChangeArgs,
+        cx: &Context,
+    ) -> Result<Self, Failure> {
+        let Manifests { desired, root, config } = manifests;
         let mut acknowledged = changes.acknowledged(&cx.env)?;
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let allowed = args.allowed(&cx.env)?;
@@ -200,7 +221,7 @@ impl Session {
             limits: limits(&config),
             hosts: config.service.import_hosts.names(),
         };
-        let (today, embedded) = (around.today, endpoint.embedded);
+        let embedded = endpoint.embedded;
         Ok(Self { desired, acknowledged, today, observer, settings, ahead, run, embedded })
     }
 
@@ -241,21 +262,32 @@ impl Session {
     }
 }
 
-/// Loads the manifests below `dir`, and says what is wrong with them.
-fn load(
-    dir: &Path,
-    around: &Surroundings,
+/// Manifests without a fault.
+pub(super) struct Manifests {
+    /// What they declare.
+    pub(super) desired: Desired,
+    /// Their folder.
+    pub(super) root: PathBuf,
+    /// What `undrift.yaml` says.
+    pub(super) config: Config,
+}
+
+/// What was `loaded`, after saying what is wrong with it.
+///
+/// # Errors
+/// If something is wrong with it.
+pub(super) fn usable(
+    loaded: Loaded,
     reports: &mut Reports,
     cx: &Context,
-) -> Result<(Desired, PathBuf, Config), Failure> {
-    let loaded = manifest::load(dir, around);
+) -> Result<Manifests, Failure> {
     if !loaded.diagnostics.is_empty() {
         cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
     }
     let summary = loaded.diagnostics.summary().unwrap_or_default();
     reports.keep(loaded.diagnostics);
     match loaded.desired {
-        Some(desired) => Ok((desired, loaded.root, loaded.config)),
+        Some(desired) => Ok(Manifests { desired, root: loaded.root, config: loaded.config }),
         None => Err(Failure::usage(format!("cannot use the manifests: {summary}"))),
     }
 }
@@ -309,7 +341,7 @@ fn limits(config: &Config) -> Limits {
 
 /// Refuses a selector that matches nothing declared: it is a slip of the pen, and "nothing to do"
 /// would hide it.
-fn selects_something(selector: &Selector, desired: &Desired) -> Result<(), Failure> {
+pub(super) fn selects_something(selector: &Selector, desired: &Desired) -> Result<(), Failure> {
     let declared = || desired.containers.iter().flat_map(Container::addresses);
     if declared().any(|address| selector.matches(&address)) {
         return Ok(());

@@ -4,7 +4,7 @@
 //! told, credentials in URLs and comments never get into a place: its snippet is made of what is
 //! left.
 
-use std::{cell::Cell, ops::Range, sync::Arc};
+use std::{borrow::Cow, cell::Cell, ops::Range, sync::Arc};
 
 use super::FileName;
 use crate::{
@@ -107,6 +107,12 @@ impl<'t> Source<'t> {
             }
             overlaps
         });
+    }
+
+    /// The whole text without what must not be shown, but for what is known to be `plain`.
+    pub fn shown(&self, plain: impl Fn(&str) -> bool) -> Cow<'t, str> {
+        let hidden = self.hidden.iter().filter(|range| !plain(&self.text[(*range).clone()]));
+        text::mask_ranges(self.text, &hidden.cloned().collect::<Vec<_>>())
     }
 
     /// Where the byte `at` is, as the origin of a value.
