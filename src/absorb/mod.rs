@@ -8,6 +8,7 @@
 
 mod drift;
 mod edit;
+mod instead;
 mod meaning;
 mod place;
 

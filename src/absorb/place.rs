@@ -4,6 +4,7 @@ use super::{
     Mode, Refusal, Texts,
     drift::{EXTRA, What, Wish},
     edit::{At, Edit, New, Step, own, own_entries},
+    instead,
 };
 use crate::{
     desired::{Container, Entry},
@@ -186,21 +187,34 @@ impl Placing<'_> {
         map: Option<&Node>,
         fields: &[(Vec<String>, Json)],
     ) -> Result<Vec<Edit>, (String, Option<Origin>)> {
-        let put = |(names, value): &(Vec<String>, Json)| {
-            if let Some(why) = map.and_then(|map| instead(map, names)) {
-                let name = names.iter().find(|name| *name != EXTRA);
-                let origin = name.and_then(|name| self.entry?.fields.origin(name));
-                return Err((format!("`{}` is written {why}", names.join(".")), origin));
-            }
-            let specs = self.of.table().specs().iter();
-            Ok(Edit::Put {
+        let specs = self.of.table().specs().iter();
+        let order: Vec<_> = specs.map(|spec| spec.name.clone()).chain([EXTRA.to_owned()]).collect();
+        let mut edits = Vec::new();
+        for (names, value) in fields {
+            let put = |names: Vec<String>, to: Json| Edit::Put {
                 at: at.clone(),
-                names: names.clone(),
-                to: New::Value(value.clone()),
-                order: specs.map(|spec| spec.name.clone()).chain([EXTRA.to_owned()]).collect(),
-            })
-        };
-        fields.iter().map(put).collect()
+                names,
+                to: New::Value(to),
+                order: order.clone(),
+            };
+            let node = map.and_then(|map| instead::written(map, names));
+            let Some((node, why)) = node.and_then(|node| Some((node, instead::in_words(node)?)))
+            else {
+                edits.push(put(names.clone(), value.clone()));
+                continue;
+            };
+            let name = names.iter().find(|name| *name != EXTRA);
+            let field = name.and_then(|name| self.entry?.fields.get(name));
+            let lists = field.as_ref().and_then(|field| {
+                instead::change(node, field.value.plain()?.as_array()?, value.as_array()?)
+            });
+            let origin = field.map(|field| field.origin);
+            let stuck = || (format!("`{}` is written {why}", names.join(".")), origin);
+            edits.extend(lists.ok_or_else(stuck)?.into_iter().map(|(key, list)| {
+                put(names.iter().cloned().chain([key.to_owned()]).collect(), list.into())
+            }));
+        }
+        Ok(edits)
     }
 
     /// Where what is there now is said, whichever layer that is.
@@ -261,14 +275,10 @@ impl Placing<'_> {
             Step::Key(name) => own(node, name).map(|(_, node)| node),
             Step::Item(item) => node.items().get(*item),
         });
-        if let Some(why) = map.and_then(|map| instead(map, &names)) {
+        let node = instead::written(map.ok_or_else(lost)?, &names);
+        let node = node.ok_or_else(|| self.refuse("several layers say parts of it", origin))?;
+        if let Some(why) = instead::in_words(node) {
             return Err(self.refuse(format!("it is written {why}"), origin));
-        }
-        let written = names
-            .iter()
-            .try_fold(map.ok_or_else(lost)?, |node, name| own(node, name).map(|(_, node)| node));
-        if written.is_none() {
-            return Err(self.refuse("several layers say parts of it", origin));
         }
         Ok(Edit::Put { at, names, to: New::Value(value.clone()), order: Vec::new() })
     }
@@ -320,19 +330,6 @@ fn add(items: &mut Vec<Item>, fields: impl IntoIterator<Item = (Vec<String>, Jso
                 items.push(Item::new(first, New::Map(within)));
             }
         }
-    }
-}
-
-/// What stands below `names` in `map` if it is something else than a value, in words.
-fn instead(map: &Node, names: &[String]) -> Option<&'static str> {
-    let node = names.iter().try_fold(map, |node, name| own(node, name).map(|(_, node)| node))?;
-    let has = |names: &[&str]| names.iter().any(|name| node.get(name).is_some());
-    match &node.data {
-        Data::Map(_) if has(&["text"]) => Some("as a template"),
-        Data::Map(_) if has(&["env", "file"]) => Some("as a reference"),
-        Data::Map(_) if has(&["add", "remove"]) => Some("as a change of what lower layers say"),
-        Data::Map(_) if has(&["at_least", "none_of"]) => Some("as a condition on what is there"),
-        _ => None,
     }
 }
 

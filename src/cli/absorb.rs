@@ -238,7 +238,7 @@ fn shown(absorbed: &Absorbed, wishes: &[Wish]) -> String {
     let plain: BTreeSet<String> = wishes.iter().flat_map(Wish::texts).collect();
     let file = |(name, (old, new)): (&FileName, &(String, String))| {
         let [old, new] = [old, new].map(|text| manifest::shown(text, &plain));
-        let diff = TextDiff::from_lines(&*old, &*new);
+        let diff = TextDiff::from_lines(&old, &new);
         diff.unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string()
     };
     absorbed.files.iter().map(file).collect()

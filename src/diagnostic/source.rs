@@ -4,7 +4,7 @@
 //! told, credentials in URLs and comments never get into a place: its snippet is made of what is
 //! left.
 
-use std::{borrow::Cow, cell::Cell, ops::Range, sync::Arc};
+use std::{cell::Cell, ops::Range, sync::Arc};
 
 use super::FileName;
 use crate::{
@@ -109,10 +109,20 @@ impl<'t> Source<'t> {
         });
     }
 
-    /// The whole text without what must not be shown, but for what is known to be `plain`.
-    pub fn shown(&self, plain: impl Fn(&str) -> bool) -> Cow<'t, str> {
-        let hidden = self.hidden.iter().filter(|range| !plain(&self.text[(*range).clone()]));
-        text::mask_ranges(self.text, &hidden.cloned().collect::<Vec<_>>())
+    /// The whole text without what must not be shown, but for what is known to be `plain`, in as many
+    /// lines as it has.
+    pub fn shown(&self, plain: impl Fn(&str) -> bool) -> String {
+        let (mut shown, mut from) = (String::with_capacity(self.text.len()), 0);
+        for range in &self.hidden {
+            let hidden = &self.text[range.clone()];
+            if !plain(hidden) {
+                shown += &self.text[from..range.start];
+                shown += MASK;
+                shown.extend(hidden.matches('\n'));
+                from = range.end;
+            }
+        }
+        shown + &self.text[from..]
     }
 
     /// Where the byte `at` is, as the origin of a value.

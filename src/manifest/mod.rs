@@ -9,7 +9,6 @@
 //! shows a secret (`mask`). The order of files and documents never matters.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
@@ -118,7 +117,7 @@ pub fn load_with(
 
 /// The text of a manifest as it may be shown: without what is secret in it, but for texts that are
 /// known to be `plain`.
-pub fn shown<'t>(text: &'t str, plain: &BTreeSet<String>) -> Cow<'t, str> {
+pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
     let parsed = yaml::parse(text);
     let mut source = Source::new("", text);
     read::hide(&mut source, &parsed);

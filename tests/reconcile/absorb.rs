@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use proptest::{prelude::ProptestConfig, test_runner::TestRunner};
+use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value as Json, json};
 use undrift::{
     absorb::{self, Absorbed, Failed, Mode, Refusal, Seen, Wish},
@@ -100,6 +100,23 @@ fn commented(documents: &[Json]) -> String {
     documents.iter().map(&mut document).collect::<Vec<_>>().join("---\n")
 }
 
+/// The documents with some sections of the last one in rules that hold for it: those of which the
+/// place among its keys is a bit of `moved`.
+fn layered_out(mut documents: Vec<Json>, moved: u16) -> Vec<Json> {
+    const STAYS: [&str; 4] = ["kind", "path", "create", "unlisted"];
+    let own = documents.last_mut().unwrap().as_object_mut().unwrap();
+    let mut rules = json!({"kind": "Defaults", "match": {"path": own["path"]}});
+    let names: Vec<_> = own.keys().cloned().collect();
+    for (at, name) in names.into_iter().enumerate() {
+        if !STAYS.contains(&name.as_str()) && moved & (1 << at) != 0 {
+            let section = own.shift_remove(&name).unwrap();
+            rules[name] = section;
+        }
+    }
+    documents.push(rules);
+    documents
+}
+
 /// What is said above keys.
 fn said(text: &str) -> Vec<&str> {
     text.lines().filter(|line| line.starts_with("# above")).collect()
@@ -115,8 +132,11 @@ fn whatever_drifted_it_can_be_taken_back() {
         ..ProptestConfig::default()
     };
     let states = (random::group(), random::declared(), random::group(), random::declared());
+    // Which sections stand in rules, and whether these are edited.
+    let layers = (any::<u16>(), any::<bool>());
     TestRunner::new(config)
-        .run(&states, |(old_group, old, new_group, new)| {
+        .run(&(states, layers), |((old_group, old, new_group, new), (moved, at_source))| {
+            let mode = if at_source { Mode::AtSource } else { Mode::Own };
             runtime.block_on(async {
                 let mut seed = seed(&[]);
                 for path in random::GROUPS {
@@ -131,17 +151,18 @@ fn whatever_drifted_it_can_be_taken_back() {
                     "last-owner:**",
                     "own-access:**",
                 ];
-                world.declare(&random::documents(old_group.clone(), old.clone()));
+                let old = layered_out(random::documents(old_group.clone(), old.clone()), moved);
+                world.declare(&old);
                 world.converge("as it was declared").await;
                 world.declare(&random::documents(new_group.clone(), new.clone()));
                 world.converge("as it drifted").await;
-                let before = commented(&random::documents(old_group.clone(), old.clone()));
+                let before = commented(&old);
                 world.write(&before);
                 let (wishes, refused) = world.drift(&["**"]).await;
                 let is_secret = |refusal: &Refusal| refusal.why.contains("may be a secret");
                 assert!(refused.iter().all(is_secret), "{refused:#?}\n{before}");
                 world
-                    .absorb(&wishes, Mode::Own)
+                    .absorb(&wishes, mode)
                     .unwrap_or_else(|failed| panic!("{failed:#?}\n{wishes:#?}\n{before}"));
                 let after = world.text();
                 assert_eq!(said(&before), said(&after), "{before}\n{after}");
@@ -282,6 +303,32 @@ async fn what_rules_say_is_edited_where_they_say_it_if_that_is_asked_for() {
     );
     let others: Vec<_> = absorbed.others.iter().map(String::as_str).collect();
     assert_eq!(others, ["acme/other"]);
+}
+
+#[tokio::test]
+async fn a_change_of_a_list_stays_one() {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    let text = |change: &str| {
+        format!(
+            "kind: Defaults\nmatch: {{path: acme/*}}\nsettings: {{topics: [a, b]}}\n---\nkind: Project\npath: acme/shop\ncreate: true\nsettings:\n  topics: {{{change}}}  # more\n"
+        )
+    };
+    for (before, live, after) in [
+        ("add: [c]", ["a", "b", "c", "d"].as_slice(), Some("add: [c, d]")),
+        ("add: [c]", &["a", "c"], Some("add: [c], remove: [b]")),
+        ("add: [c, d]", &["a", "b", "d"], Some("add: [d]")),
+        ("remove: [a]", &["b", "c"], Some("remove: [a], add: [c]")),
+        ("add: [c]", &["a", "b"], None),
+    ] {
+        world.write(&text(before));
+        world.converge(before).await;
+        world.call("PUT", "/projects/acme%2Fshop", Some(json!({"topics": live}))).await;
+        let (wishes, refused) = world.drift(&["acme/shop"]).await;
+        assert_eq!(refused, []);
+        let absorbed = world.absorb(&wishes, Mode::Own);
+        assert_eq!(absorbed.is_ok(), after.is_some(), "{before}: {absorbed:?}");
+        assert_eq!(world.text(), text(after.unwrap_or(before)));
+    }
 }
 
 #[tokio::test]
