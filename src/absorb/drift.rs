@@ -87,10 +87,10 @@ pub fn drift(seen: &Seen<'_>, chosen: &[Selector]) -> (Vec<Wish>, Vec<Refusal>) 
     for note in &seen.plan.notes {
         match note.reason {
             Reason::Unlisted if drift.is_chosen_itself(&note.address) => {
-                drift.unlisted(&note.address)
+                drift.unlisted(&note.address);
             }
             Reason::UnlistedFails if drift.is_chosen(&note.address) => {
-                drift.unlisted(&note.address)
+                drift.unlisted(&note.address);
             }
             Reason::ArchivedByHand => drift.closed(),
             _ => {}
@@ -156,7 +156,8 @@ impl Drift<'_> {
         let address = &step.address;
         let field = |change: &Change| self.is_chosen(&field_of(address, &change.field));
         let is_whole = self.is_chosen(address);
-        if !is_whole && !(step.action == Action::Update && step.changes.iter().any(field)) {
+        let is_in_part = step.action == Action::Update && step.changes.iter().any(field);
+        if !is_whole && !is_in_part {
             return;
         }
         let Some((of, entry)) = self.declared(address) else {
@@ -313,9 +314,11 @@ impl Drift<'_> {
         // Of what is not there at all, or elsewhere, nothing was compared.
         let is_container = address.section.is_none();
         let touches = |selector: &Selector| selector.touches(&address.path);
-        if !self.is_chosen(address) && !(is_container && self.chosen.iter().any(touches)) {
+        let is_within = is_container && self.chosen.iter().any(touches);
+        if !self.is_chosen(address) && !is_within {
             return;
         }
+        // What cannot be created for want of a field is not there.
         if problem.code == "missing-field"
             && let Some((of, Some(entry))) = self.declared(address)
         {

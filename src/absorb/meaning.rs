@@ -7,6 +7,7 @@ use super::{
     drift::{EXTRA, What, Wish},
 };
 use crate::{
+    address::Glob,
     desired::{Container, Desired, State},
     kind::{Section, forms},
     kinds,
@@ -37,7 +38,7 @@ fn meaning(container: &Container) -> Meaning {
     say(ITSELF, ITSELF, ITSELF, Value::from(itself.as_str()));
     for section in &container.sections {
         let name = section.of.section;
-        let unmanaged: Vec<_> = section.unmanaged.iter().map(|glob| glob.written()).collect();
+        let unmanaged: Vec<_> = section.unmanaged.iter().map(Glob::written).collect();
         let whole = format!("{:?}", (section.unlisted.value, unmanaged));
         say(name, SECTION, ITSELF, Value::from(whole.as_str()));
         for entry in &section.entries {

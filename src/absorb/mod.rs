@@ -26,6 +26,9 @@ use drift::What;
 use edit::Edit;
 use place::Edits;
 
+/// What manifests hold, by the names of their files.
+pub type Contents = BTreeMap<FileName, String>;
+
 /// Which document is edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -76,7 +79,7 @@ pub enum Failed {
 /// The texts of manifests, each read when it is needed.
 struct Texts<'a> {
     read: &'a dyn Fn(&FileName) -> Result<String, String>,
-    known: BTreeMap<FileName, String>,
+    known: Contents,
 }
 
 impl Texts<'_> {
@@ -99,7 +102,7 @@ pub fn absorb(
     wishes: &[Wish],
     mode: Mode,
     read: &dyn Fn(&FileName) -> Result<String, String>,
-    reload: &dyn Fn(&BTreeMap<FileName, String>) -> Result<Desired, String>,
+    reload: &dyn Fn(&Contents) -> Result<Desired, String>,
 ) -> Result<Absorbed, Failed> {
     let mut texts = Texts { read, known: BTreeMap::new() };
     let mut covered: BTreeSet<&Address> = BTreeSet::new();
@@ -147,8 +150,8 @@ fn placed(
 fn edited(
     wishes: &[Wish],
     edits: Vec<(usize, Edits)>,
-    texts: &BTreeMap<FileName, String>,
-) -> Result<BTreeMap<FileName, String>, Failed> {
+    texts: &Contents,
+) -> Result<Contents, Failed> {
     let mut by_file: BTreeMap<FileName, Vec<(usize, Edit)>> = BTreeMap::new();
     for (number, edits) in edits {
         for (file, edit) in edits {

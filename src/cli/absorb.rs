@@ -21,7 +21,7 @@ use super::{
     session::{ChangeArgs, Manifests, Session, SessionArgs, selects_something, usable},
 };
 use crate::{
-    absorb::{self, Absorbed, Failed, Mode, Refusal, Seen, Wish},
+    absorb::{self, Absorbed, Contents, Failed, Mode, Refusal, Seen, Wish},
     address::{Address, Selector},
     apply,
     desired::{Container, Desired},
@@ -41,7 +41,8 @@ const EXAMPLES: &str = "Examples:
   undrift absorb 'acme/shop#settings/merge_method' --at-source
 
 Entries that no manifest lists are absorbed where `unlisted` is `fail` or `delete`, or where ADDRESS is
-about entries. Nothing is edited if a part of what is selected cannot be absorbed.";
+about entries. Nothing is edited if a part of what is selected cannot be absorbed (exit code 3) or could
+not be read (10). Live values that may be secrets are never written.";
 
 /// The options of `absorb`.
 #[derive(Clone, Debug, clap::Args)]
@@ -98,7 +99,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
     let read = |file: &FileName| read(paths.get(file).map_or(Path::new(""), PathBuf::as_path));
-    let reload = |texts: &BTreeMap<FileName, String>| reload(&args.dir, &around, texts, cx);
+    let reload = |texts: &Contents| reload(&args.dir, &around, texts, cx);
     let absorbed = absorb::absorb(&before, &found.wishes, mode, &read, &reload);
     let absorbed = absorbed.map_err(|failed| match failed {
         Failed::Refused(refused) => refuse(&refused, cx),
@@ -216,7 +217,7 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
 fn reload(
     dir: &Path,
     around: &Surroundings,
-    texts: &BTreeMap<FileName, String>,
+    texts: &Contents,
     cx: &Context,
 ) -> Result<Desired, String> {
     let loaded = manifest::load_with(dir, around, texts);
@@ -259,7 +260,7 @@ fn summary(args: &Args, wishes: &[Wish], absorbed: &Absorbed) -> String {
     summary
 }
 
-/// Writes all files beside their places, and then puts them there.
+/// Writes all files beside their places and then puts them there, all of them or none.
 fn write(absorbed: &Absorbed, paths: &BTreeMap<FileName, PathBuf>) -> Result<(), Failure> {
     let mut staged = Vec::new();
     let result = absorbed.files.iter().try_for_each(|(name, (old, new))| {
@@ -269,24 +270,32 @@ fn write(absorbed: &Absorbed, paths: &BTreeMap<FileName, PathBuf>) -> Result<(),
             Ok(_) => return Err(Failure::usage(format!("`{name}` changed meanwhile; run again"))),
             Err(why) => return Err(Failure::usage(why)),
         }
-        let failed = |error: io::Error| Failure::usage(format!("cannot write `{name}`: {error}"));
-        staged.push((stage(path, new).map_err(failed)?, path));
+        let beside = stage(path, new).map_err(|error| unwritten(name, &error))?;
+        staged.push((beside, name, path, old));
         Ok(())
     });
+    let mut placed = Vec::new();
     let result = result.and_then(|()| {
-        staged.iter().try_for_each(|(beside, path)| {
-            let failed = |error: io::Error| {
-                Failure::usage(format!("cannot write `{}`: {error}", path.display()))
-            };
-            fs::rename(beside, path).map_err(failed)
+        staged.iter().try_for_each(|(beside, name, path, old)| {
+            fs::rename(beside, path).map_err(|error| unwritten(name, &error))?;
+            placed.push((*path, *old));
+            Ok(())
         })
     });
     if result.is_err() {
-        for (beside, _) in &staged {
+        for (beside, ..) in &staged {
             let _ = fs::remove_file(beside);
+        }
+        for (path, old) in placed {
+            let _ = stage(path, old).and_then(|beside| fs::rename(beside, path));
         }
     }
     result
+}
+
+fn unwritten(name: &FileName, error: &io::Error) -> Failure {
+    Failure::usage(format!("cannot write `{name}`: {error}"))
+        .help("nothing was edited; make it writable and run again")
 }
 
 /// Writes `text` beside `path`, with the permissions of what is there. What is hidden is no manifest.
