@@ -359,3 +359,29 @@ async fn what_was_archived_by_hand_is_declared_so() {
     let (changed, _) = absorbed(&world, &["acme/shop"], Mode::Own).await;
     assert_eq!(changed, "+archived: true\n");
 }
+
+#[tokio::test]
+async fn what_several_entries_share_is_not_changed_for_all_of_them() {
+    let text = |rest: &str| {
+        format!(
+            "kind: Project\npath: acme/shop\ncreate: true\nvariables:\n  - &all {{key: A, value: x, protected: true}}\n  - {{<<: *all, key: B{rest}}}  # the same\n"
+        )
+    };
+    let world = World::new(Profile::default(), seed(&[])).await;
+    world.write(&text(""));
+    world.converge("as it was declared").await;
+    let variable = |key: &str| format!("/projects/acme%2Fshop/variables/{key}");
+    let open = || Some(json!({"value": "x", "protected": false}));
+    world.call("PUT", &variable("A"), open()).await;
+    let (wishes, _) = world.drift(&["acme/shop"]).await;
+    let Err(Failed::Refused(refused)) = world.absorb(&wishes, Mode::Own) else { panic!() };
+    let why =
+        "the edit would also change what is declared of `acme/shop#variables`; edit it by hand";
+    assert_eq!((refused[0].why.as_str(), world.text()), (why, text("")));
+    world.call("PUT", &variable("A"), Some(json!({"value": "x", "protected": true}))).await;
+    world.call("PUT", &variable("B"), open()).await;
+    let (wishes, _) = world.drift(&["acme/shop#variables/B@*"]).await;
+    world.absorb(&wishes, Mode::Own).unwrap();
+    assert_eq!(world.text(), text(", protected: false"));
+    assert!(world.plan().await.steps.is_empty());
+}
