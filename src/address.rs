@@ -113,6 +113,11 @@ impl Selector {
         &self.written
     }
 
+    /// Whether it is over entries, and not only over what holds them.
+    pub fn is_of_entries(&self) -> bool {
+        self.written.split_once('#').is_some_and(|(_, rest)| rest.contains('/'))
+    }
+
     /// Whether the project at `path` may hold something selected. Paths are the same in any case.
     pub fn touches(&self, path: &str) -> bool {
         self.path.is_match(path.to_lowercase())

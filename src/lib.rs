@@ -19,11 +19,12 @@
 //! | reconcile, pure | [`live`], [`diff`], [`plan`] | what is there, what differs, what to do, what of it may run |
 //! | api | [`api`] | the one place that sends requests |
 //! | reconcile, with IO | [`observe`], [`apply`] | reading what is there, doing what was planned |
-//! | export, pure | [`export`] | what is there, as manifests |
+//! | export, pure | [`export`], [`absorb`] | what is there, as manifests, and taken back into those that are there |
 //! | frontends | `sandbox`, [`report`], [`cli`] | the embedded service, and what people see |
 //!
 //! A newcomer reads [`plan`] first, then [`kind`] and one of the [`kinds`], then [`apply`].
 
+pub mod absorb;
 pub mod address;
 pub mod api;
 pub mod apply;

@@ -6,6 +6,7 @@
 //! whom; `session` leads from manifests and a service to a plan. The environment is read once,
 //! here, and handed on as a value.
 
+mod absorb;
 mod apply;
 mod call;
 mod check;
@@ -16,6 +17,7 @@ mod embedded;
 mod environment;
 mod exit;
 mod export;
+mod new;
 mod output;
 mod pages;
 mod plan;
@@ -84,6 +86,10 @@ enum Command {
     Drift(drift::Args),
     /// Write what exists as manifests
     Export(export::Args),
+    /// Take drift that was right back into the manifests
+    Absorb(absorb::Args),
+    /// Write the document of a new project
+    New(new::Args),
     /// Call any API operation by name
     Call(call::Args),
     /// Run the embedded service until interrupted
@@ -169,6 +175,8 @@ fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
         Command::Apply(args) => runtime.block_on(apply::run(args, reports, cx)).map(Done::exit),
         Command::Drift(args) => runtime.block_on(drift::run(args, reports, cx)).map(Done::exit),
         Command::Export(args) => runtime.block_on(export::run(args, cx)),
+        Command::Absorb(args) => runtime.block_on(absorb::run(args, reports, cx)),
+        Command::New(args) => new::run(&args, cx),
         Command::Call(args) => runtime.block_on(call::run(args, cx)),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args, cx)),

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     num::NonZeroUsize,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -25,7 +25,7 @@ use crate::{
     desired::{Acknowledgement, Container, Desired, Roster},
     diagnostic::Diagnostics,
     live::Live,
-    manifest::{self, Config, Includes, Surroundings},
+    manifest::{self, Config, Includes, Loaded, Surroundings},
     observe::Observer,
     plan::{self, Extent, Limits, Plan},
     report::{Run, Style, progress::Progress},
@@ -59,6 +59,11 @@ pub(super) struct SessionArgs {
 }
 
 impl SessionArgs {
+    /// Those of a command that chooses in its own way what it looks at.
+    pub(super) fn unselected(dir: PathBuf, allow_env: Vec<String>, connect: ConnectArgs) -> Self {
+        Self { dir, full: false, allow_env, select: SelectArgs::default(), connect }
+    }
+
     /// How results look.
     pub(super) fn style(&self, cx: &Context) -> Style {
         Style { full: self.full, ..cx.output.style }
@@ -203,7 +208,23 @@ impl Session {
         cx: &Context,
     ) -> Result<Self, Failure> {
         let around = Surroundings::of_process();
-        let Usable { mut desired, includes, root, config } = load(&args.dir, &around, reports, cx)?;
+        let manifests = usable(manifest::load(&args.dir, &around), reports, cx)?;
+        Self::of(manifests, around.today, args, changes, reports, cx).await
+    }
+
+    /// The same for manifests that were loaded already.
+    ///
+    /// # Errors
+    /// If a selector selects nothing, or there is no service to talk to.
+    pub(super) async fn of(
+        manifests: Manifests,
+        today: Date,
+        args: &SessionArgs,
+        changes: &ChangeArgs,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Result<Self, Failure> {
+        let Manifests { mut desired, includes, root, config } = manifests;
         let includes = includes.filter(|_| args.select.reaches_beyond(&desired));
         // Without such rules a slip is told before anything is read.
         if includes.is_none() {
@@ -250,7 +271,7 @@ impl Session {
             hosts: config.service.import_hosts.names(),
         };
         let extent = Extent { limit: changes.limit, reach: limits(&config).1 };
-        let (today, embedded) = (around.today, endpoint.embedded);
+        let embedded = endpoint.embedded;
         Ok(Self {
             desired,
             roster,
@@ -303,26 +324,31 @@ impl Session {
     }
 }
 
-/// Manifests with nothing wrong.
-struct Usable {
-    desired: Desired,
-    includes: Option<Includes>,
-    root: PathBuf,
-    config: Config,
+/// Manifests without a fault.
+pub(super) struct Manifests {
+    /// What they declare.
+    pub(super) desired: Desired,
+    /// The rules that bring in more, if there are any.
+    pub(super) includes: Option<Includes>,
+    /// Their folder.
+    pub(super) root: PathBuf,
+    /// What `undrift.yaml` says.
+    pub(super) config: Config,
 }
 
-/// Loads the manifests below `dir`, and says what is wrong with them.
-fn load(
-    dir: &Path,
-    around: &Surroundings,
+/// What was `loaded`, after saying what is wrong with it.
+///
+/// # Errors
+/// If something is wrong with it.
+pub(super) fn usable(
+    loaded: Loaded,
     reports: &mut Reports,
     cx: &Context,
-) -> Result<Usable, Failure> {
-    let loaded = manifest::load(dir, around);
+) -> Result<Manifests, Failure> {
     match (loaded.desired, tell(loaded.diagnostics, reports, cx)) {
         (Some(desired), _) => {
             let (includes, root, config) = (loaded.includes, loaded.root, loaded.config);
-            Ok(Usable { desired, includes, root, config })
+            Ok(Manifests { desired, includes, root, config })
         }
         (None, unusable) => Err(unusable),
     }
@@ -403,7 +429,7 @@ fn limits(config: &Config) -> (Limits, Limits) {
 
 /// Refuses a selector that matches nothing declared: it is a slip of the pen, and "nothing to do"
 /// would hide it.
-fn selects_something(selector: &Selector, desired: &Desired) -> Result<(), Failure> {
+pub(super) fn selects_something(selector: &Selector, desired: &Desired) -> Result<(), Failure> {
     let declared = || desired.containers.iter().flat_map(Container::addresses);
     if declared().any(|address| selector.matches(&address)) {
         return Ok(());

@@ -11,6 +11,12 @@ pub static CODES: &[(&str, &str)] = &[
          with `state: absent` is deleted with everything in it, so its document has nothing else but its path. A group is never deleted.",
     ),
     (
+        "absorb",
+        "A difference can be absorbed if a manifest can say what is there, in the place where it says something else. What may be a secret is \
+         not written into a manifest, a template or a reference is not replaced by what it happens to come to, and what several documents \
+         share at a YAML anchor is not changed for all of them. Edit these by hand, with what the plan shows beside you.",
+    ),
+    (
         "acknowledgement",
         "An acknowledgement says which refusal of a guard is meant, up to when and for how many objects. One that fits nothing, is over or \
          is exceeded lets nothing pass. Take it away when its change is applied: the next one of its kind wants a look of its own.",

@@ -109,6 +109,22 @@ impl<'t> Source<'t> {
         });
     }
 
+    /// The whole text without what must not be shown, but for what is known to be `plain`, in as many
+    /// lines as it has.
+    pub fn shown(&self, plain: impl Fn(&str) -> bool) -> String {
+        let (mut shown, mut from) = (String::with_capacity(self.text.len()), 0);
+        for range in &self.hidden {
+            let hidden = &self.text[range.clone()];
+            if !plain(hidden) {
+                shown += &self.text[from..range.start];
+                shown += MASK;
+                shown.extend(hidden.matches('\n'));
+                from = range.end;
+            }
+        }
+        shown + &self.text[from..]
+    }
+
     /// Where the byte `at` is, as the origin of a value.
     pub fn origin(&self, at: usize, layer: Layer) -> Origin {
         let (line, column) = self.position(at);

@@ -208,6 +208,11 @@ impl Step {
         self.live.as_ref().and_then(|live| live.0.id())
     }
 
+    /// What was found of the object, in comparable form.
+    pub(crate) fn found(&self) -> Option<&LiveEntry> {
+        self.live.as_ref().map(|live| &live.0)
+    }
+
     /// The requests of its calls.
     pub fn requests(&self) -> impl Iterator<Item = &Request<Write>> {
         self.sends.iter().map(|call| &call.request)

@@ -18,14 +18,16 @@ mod secret;
 #[cfg(test)]
 mod tests;
 mod wish;
-mod yaml;
+mod words;
+pub(crate) mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use declare::Found;
 use defaults::Defaults;
 use document::{Document, Part};
-pub use wish::wish;
+pub use wish::{everything, wish};
+pub use words::{Said, Words};
 
 use crate::{
     cause::Cause,

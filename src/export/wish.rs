@@ -39,3 +39,15 @@ pub fn wish(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
     let life = Life::default();
     Container { scope, path, origin, brought_in: None, create, is_watched: false, life, sections }
 }
+
+/// `container` with its declared sections looked at in full, whatever they declare.
+pub fn everything(container: &Container, settings: &Settings) -> Container {
+    let mut whole = container.clone();
+    for section in wish(container.scope, container.path.clone(), settings).sections {
+        let declared = whole.sections.iter_mut().find(|own| own.of.section == section.of.section);
+        if let Some(declared) = declared {
+            declared.entries.extend(section.entries);
+        }
+    }
+    whole
+}

@@ -10,7 +10,7 @@ const SHORT: usize = 3;
 
 /// Something to write.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node {
+pub(crate) enum Node {
     /// A value, on one line unless it is a text of many.
     Value(Json),
     /// A mapping.
@@ -21,29 +21,29 @@ pub(super) enum Node {
 
 /// A key of a mapping with what it has, and what is said about it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Item {
+pub(crate) struct Item {
     /// The key.
-    pub(super) key: String,
+    pub(crate) key: String,
     /// What it has.
-    pub(super) node: Node,
+    pub(crate) node: Node,
     /// Lines of comment above it.
-    pub(super) above: Vec<String>,
+    pub(crate) above: Vec<String>,
 }
 
 impl Item {
     /// A key with a value.
-    pub(super) fn value(key: impl Into<String>, value: impl Into<Json>) -> Self {
+    pub(crate) fn value(key: impl Into<String>, value: impl Into<Json>) -> Self {
         Self::new(key, Node::Value(value.into()))
     }
 
     /// A key with what it has.
-    pub(super) fn new(key: impl Into<String>, node: Node) -> Self {
+    pub(crate) fn new(key: impl Into<String>, node: Node) -> Self {
         Self { key: key.into(), node, above: Vec::new() }
     }
 }
 
 /// The lines of a document.
-pub(super) fn document(items: &[Item]) -> String {
+pub(crate) fn document(items: &[Item]) -> String {
     let mut text = String::new();
     for item in items {
         write_item(&mut text, item, 0);
@@ -51,8 +51,22 @@ pub(super) fn document(items: &[Item]) -> String {
     text
 }
 
+/// The lines of one key with what it has, `indent` characters from the left.
+pub(crate) fn item(item: &Item, indent: usize) -> String {
+    let mut text = String::new();
+    write_item(&mut text, item, indent);
+    text
+}
+
+/// The lines of an entry of a list, the dash of which is `indent` characters from the left.
+pub(crate) fn entry(items: &[Item], about: Option<&str>, indent: usize) -> String {
+    let mut text = String::new();
+    write_entry(&mut text, items, about, indent);
+    text
+}
+
 /// Lines of comment, each no wider than a line may be. Nothing in `text` can end a comment.
-pub(super) fn comment(text: &str, indent: usize) -> String {
+pub(crate) fn comment(text: &str, indent: usize) -> String {
     let text = crate::text::escape(text);
     let most = WIDTH.saturating_sub(indent + 2).max(40);
     let mut lines: Vec<String> = vec![String::new()];
@@ -172,8 +186,8 @@ fn has_literal(value: &Json) -> bool {
     }
 }
 
-/// `value` on one line, whatever it holds.
-fn inline(value: &Json, within: bool) -> String {
+/// `value` on one line, whatever it holds, within brackets or not.
+pub(crate) fn inline(value: &Json, within: bool) -> String {
     match value {
         Json::String(text) => scalar(text, within),
         Json::Array(items) => {
@@ -210,7 +224,7 @@ fn write_literal(out: &mut String, text: &str, indent: usize) {
 }
 
 /// A text as a scalar on one line, within brackets or not.
-pub(super) fn scalar(text: &str, within: bool) -> String {
+pub(crate) fn scalar(text: &str, within: bool) -> String {
     if is_plain(text, within) {
         text.to_owned()
     } else if text.contains(is_unsafe) {
@@ -220,7 +234,8 @@ pub(super) fn scalar(text: &str, within: bool) -> String {
     }
 }
 
-fn double_quoted(text: &str) -> String {
+/// A text in double quotes, on one line.
+pub(crate) fn double_quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {

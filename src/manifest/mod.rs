@@ -8,7 +8,10 @@
 //! Every fault of every file is reported in one run, with its place and its line, and none of them
 //! shows a secret (`mask`). The order of files and documents never matters.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
 mod check;
 pub mod config;
@@ -34,8 +37,9 @@ use surroundings::Root;
 
 use crate::{
     desired::Desired,
-    diagnostic::{Diagnostic, Diagnostics, FileName, Place},
+    diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     secret::Secrets,
+    yaml,
 };
 
 /// What was found in a folder or a file.
@@ -48,6 +52,8 @@ pub struct Loaded {
     root_name: Option<String>,
     /// The manifests that were read, in the order of their names.
     pub files: Vec<FileName>,
+    /// Where these files are, in the same order.
+    paths: Vec<PathBuf>,
     /// How many of them were named, or are in the folder that was.
     pub named: usize,
     /// What those that were named declare; `None` if something is wrong with any manifest.
@@ -60,13 +66,30 @@ pub struct Loaded {
     pub diagnostics: Diagnostics,
 }
 
+impl Loaded {
+    /// Where the files are, by what messages call them.
+    pub fn paths(&self) -> BTreeMap<FileName, PathBuf> {
+        self.files.iter().cloned().zip(self.paths.iter().cloned()).collect()
+    }
+}
+
 /// Reads the manifests that belong together with what is in `named`, a folder or a file, and the
 /// `undrift.yaml` that counts for them.
 pub fn load(named: &Path, around: &Surroundings) -> Loaded {
+    load_with(named, around, &BTreeMap::new())
+}
+
+/// The same with other texts `instead` of what files of these names hold, and with more files, if
+/// there are none of these names.
+pub fn load_with(
+    named: &Path,
+    around: &Surroundings,
+    instead: &BTreeMap<FileName, String>,
+) -> Loaded {
     let mut diagnostics = Diagnostics::default();
     let folder = files::folder_of(named);
     let root = Root::of(folder, around);
-    let found = files::find(named, &root, around, &mut diagnostics);
+    let found = files::with(files::find(named, &root, around, &mut diagnostics), instead);
     let config = config::load(&root, &mut diagnostics);
     let context = Context {
         tier: config.service.tier,
@@ -75,27 +98,43 @@ pub fn load(named: &Path, around: &Surroundings) -> Loaded {
         today: around.today,
         files: Secrets::new(&root.folder, []),
     };
+    let root_name = root.name_unless(named);
+    let empty = || around.seen(named).into();
     let files = found.iter().map(|file| file.name.clone()).collect();
-    let counted = found.iter().filter(|file| file.is_named).count();
+    let paths = found.iter().map(|file| file.path.clone()).collect();
+    let named = found.iter().filter(|file| file.is_named).count();
     let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
     let (desired, includes) = through_the_parts(found, context, &mut diagnostics);
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
         // What came out empty is a slip, and "nothing to do" would hide it.
-        let name = only.unwrap_or_else(|| around.seen(named).into());
+        let name = only.unwrap_or_else(empty);
         let message = "no manifest here declares a group or project";
         let none = Diagnostic::error("no-manifests", message).at(Place::file(name));
         diagnostics.push(none.help("each document starts with `kind: Project` and `path: ...`"));
     }
     Loaded {
-        root_name: root.name_unless(named),
+        root_name,
         root: root.folder,
-        named: counted,
+        named,
         files,
+        paths,
         includes: includes.filter(|_| !diagnostics.has_errors()),
         desired: (!diagnostics.has_errors()).then_some(desired),
         config,
         diagnostics,
     }
+}
+
+/// The text of a manifest as it may be shown: without what is secret in it, but for texts that are
+/// known to be `plain`.
+pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
+    let parsed = yaml::parse(text);
+    let mut source = Source::new("", text);
+    read::hide(&mut source, &parsed);
+    source.shown(|hidden| {
+        let parsed = yaml::parse(hidden);
+        parsed.documents.iter().any(|node| node.text().is_some_and(|text| plain.contains(text)))
+    })
 }
 
 /// Reads, layers and checks `files`.

@@ -5,10 +5,12 @@
 //! `INSTA_UPDATE=always` writes the snapshots anew.
 #![cfg(feature = "sandbox")]
 
+mod absorb;
 mod call;
 mod commands;
 mod export;
 mod harness;
+mod new;
 mod policy;
 #[cfg(unix)]
 mod reports;

@@ -5,6 +5,7 @@
 //! writes nothing, and whatever goes wrong in between is said.
 #![cfg(feature = "sandbox")]
 
+mod absorb;
 mod apply;
 mod convergence;
 mod economy;

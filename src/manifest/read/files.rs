@@ -4,6 +4,7 @@
 //! which of them the run is about.
 
 use std::{
+    collections::BTreeMap,
     io::Read as _,
     path::{Path, PathBuf},
 };
@@ -39,12 +40,17 @@ pub(in crate::manifest) struct File {
     pub(in crate::manifest) path: PathBuf,
     /// Whether it was named, or is in the folder that was.
     pub(in crate::manifest) is_named: bool,
+    /// What it is taken to hold, whatever it holds.
+    pub(in crate::manifest) instead: Option<String>,
 }
 
 impl File {
     /// Its text.
     pub(in crate::manifest) fn read(&self) -> Result<String, Box<Diagnostic>> {
-        read(&self.path, &self.name)
+        match &self.instead {
+            Some(text) => Ok(text.clone()),
+            None => read(&self.path, &self.name),
+        }
     }
 }
 
@@ -100,8 +106,12 @@ pub(in crate::manifest) fn find(
     around: &Surroundings,
     diagnostics: &mut Diagnostics,
 ) -> Vec<File> {
-    let itself =
-        || File { name: around.seen(named).into(), path: named.to_owned(), is_named: true };
+    let itself = || File {
+        name: around.seen(named).into(),
+        path: named.to_owned(),
+        is_named: true,
+        instead: None,
+    };
     if named.is_file() && !root.is_configured {
         return vec![itself()];
     }
@@ -126,6 +136,25 @@ pub(in crate::manifest) fn find(
         let none = Diagnostic::error("no-manifests", "there is no manifest in this folder")
             .at(Place::file(around.seen(named)));
         diagnostics.push(none.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
+    }
+    files
+}
+
+/// The files with other texts `instead` of what those of these names hold, and with those that are
+/// only there.
+pub(in crate::manifest) fn with(
+    mut files: Vec<File>,
+    instead: &BTreeMap<FileName, String>,
+) -> Vec<File> {
+    for (name, text) in instead {
+        let instead = Some(text.clone());
+        match files.binary_search_by(|file| file.name.cmp(name)) {
+            Ok(at) => files[at].instead = instead,
+            Err(at) => {
+                let path = PathBuf::from(&**name);
+                files.insert(at, File { name: name.clone(), path, is_named: true, instead });
+            }
+        }
     }
     files
 }
@@ -186,7 +215,7 @@ impl Search<'_> {
                 let path = entry.path();
                 let name = self.root.name(&path).into();
                 let is_named = real.join(entry.file_name()).starts_with(&self.named);
-                self.files.push(File { name, path, is_named });
+                self.files.push(File { name, path, is_named, instead: None });
             }
         }
         Ok(())

@@ -183,7 +183,7 @@ fn faults_of_all_parts_count_together() {
 fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.yaml");
-    let file = File { name: "a.yaml".into(), path: path.clone(), is_named: true };
+    let file = File { name: "a.yaml".into(), path: path.clone(), is_named: true, instead: None };
     let text = "kind: Project\npath: a/b\nvariables:\n  - {key: A, value: short, masked: true}\n";
     let context = Context {
         manages: None,
@@ -198,7 +198,8 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
             None => fs::remove_file(&path).unwrap(),
         }
         let (_, faults) = check::check(layer::merge(read::text(&file, text).documents), &context);
-        let files = [File { name: file.name.clone(), path: path.clone(), is_named: true }];
+        let files =
+            [File { name: file.name.clone(), path: path.clone(), is_named: true, instead: None }];
         let diagnostics = place::place(faults, place::Counts::new(), &files);
         diagnostics.into_iter().collect::<Diagnostics>().render(Style::default())
     };

@@ -1,0 +1,369 @@
+//! Which differences are taken back, and what has to be declared so that there are none.
+
+use super::Refusal;
+use crate::{
+    address::{Address, Selector},
+    desired::{Container, Entry, State},
+    diff::{Action, Change, Findings, Problem, Reason, Step},
+    export::Words,
+    field::{Compare, Secrecy},
+    kind::{
+        Capability, Effect, LiveEntry, Names, Section, Shape, Spec, forms, is_list, is_readable,
+    },
+    kinds,
+    live::Live,
+    origin::Origin,
+    value::{Json, Object, Value},
+};
+
+/// What has to be declared of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wish {
+    /// The object.
+    pub address: Address,
+    /// The path of its group or project, as an address.
+    pub(super) container: Address,
+    pub(super) section: &'static str,
+    /// What tells the entry from others; empty if there is one of them.
+    pub(super) key: String,
+    pub(super) what: What,
+}
+
+/// What becomes of a declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum What {
+    /// These fields have these values, each named by the keys that lead to it.
+    Fields(Vec<(Vec<String>, Json)>),
+    /// It is there, and says this; what is left out of it is told in words.
+    Entry(Vec<(String, Json)>, Option<String>),
+    /// It is not there.
+    Gone,
+}
+
+impl Wish {
+    /// The texts that are to be declared, none of which is a secret.
+    pub fn texts(&self) -> impl Iterator<Item = String> {
+        let values: Vec<&Json> = match &self.what {
+            What::Fields(fields) => fields.iter().map(|(_, value)| value).collect(),
+            What::Entry(fields, _) => fields.iter().map(|(_, value)| value).collect(),
+            What::Gone => Vec::new(),
+        };
+        let texts = values.into_iter().filter_map(Json::as_str).map(str::to_owned);
+        texts.collect::<Vec<_>>().into_iter()
+    }
+}
+
+/// The keys below which undrift does not know the names of fields.
+pub(super) const EXTRA: &str = "extra";
+
+/// What was found of a group or project.
+pub struct Seen<'a> {
+    /// What is declared of it.
+    pub container: &'a Container,
+    /// What a plan makes of it.
+    pub plan: &'a Findings,
+    /// What is there.
+    pub live: &'a Live,
+    /// What the users and groups there are called.
+    pub names: &'a Names,
+    /// What is there, in the words of a manifest; nothing if the container is not there.
+    pub words: Option<&'a Words>,
+}
+
+/// The differences that `chosen` are about, as what has to be declared instead. Entries that no
+/// manifest lists are taken in where that is a difference, or where their addresses are chosen
+/// themselves and not only with what holds them.
+pub fn drift(seen: &Seen<'_>, chosen: &[Selector]) -> (Vec<Wish>, Vec<Refusal>) {
+    let mut drift = Drift {
+        seen,
+        chosen,
+        own: seen.container.address(),
+        wishes: Vec::new(),
+        refused: Vec::new(),
+    };
+    for step in seen.plan.steps.iter().chain(&seen.plan.watched) {
+        drift.step(step);
+    }
+    for note in &seen.plan.notes {
+        match note.reason {
+            Reason::Unlisted if drift.is_chosen_itself(&note.address) => {
+                drift.unlisted(&note.address);
+            }
+            Reason::UnlistedFails if drift.is_chosen(&note.address) => {
+                drift.unlisted(&note.address);
+            }
+            Reason::ArchivedByHand => drift.closed(),
+            _ => {}
+        }
+    }
+    for problem in &seen.plan.problems {
+        drift.problem(problem);
+    }
+    for scope in &seen.plan.incomplete {
+        let concerns = |selector: &Selector| match scope.address.entry {
+            Some(_) => selector.matches(&scope.address),
+            None => selector.touches_section(&scope.address),
+        };
+        if chosen.iter().any(concerns) {
+            let why = format!("it could not be read: {}", scope.reason);
+            drift.refused.push(Refusal { is_unread: true, ..Refusal::new(&scope.address, why) });
+        }
+    }
+    drift.wishes.sort_by(|a, b| a.address.cmp(&b.address));
+    (drift.wishes, drift.refused)
+}
+
+struct Drift<'a> {
+    seen: &'a Seen<'a>,
+    chosen: &'a [Selector],
+    own: Address,
+    wishes: Vec<Wish>,
+    refused: Vec<Refusal>,
+}
+
+impl Drift<'_> {
+    fn is_chosen(&self, address: &Address) -> bool {
+        self.chosen.iter().any(|selector| selector.matches(address))
+    }
+
+    /// Whether an entry is chosen by a selector of entries.
+    fn is_chosen_itself(&self, address: &Address) -> bool {
+        let mut of_entries = self.chosen.iter().filter(|selector| selector.is_of_entries());
+        of_entries.any(|selector| selector.matches(address))
+    }
+
+    fn refuse(&mut self, address: &Address, why: impl Into<String>, origin: Option<&Origin>) {
+        let refusal = Refusal::new(address, why);
+        self.refused.push(Refusal { origin: origin.cloned(), ..refusal });
+    }
+
+    fn wish(&mut self, address: &Address, section: &'static str, key: &str, what: What) {
+        let container = self.own.clone();
+        let (address, key) = (address.clone(), key.to_owned());
+        self.wishes.push(Wish { address, container, section, key, what });
+    }
+
+    /// The section that `address` is in, and the declared entry that it is about.
+    fn declared(&self, address: &Address) -> Option<(Section, Option<&Entry>)> {
+        let section = kinds::section(self.seen.container.scope, address.section?)?;
+        let declared = self.seen.container.section(section.section);
+        let key = address.entry.as_deref().unwrap_or_default();
+        let mut entries = declared.into_iter().flat_map(|declared| &declared.entries);
+        Some((section, entries.find(|entry| entry.key == key)))
+    }
+
+    fn step(&mut self, step: &Step) {
+        let address = &step.address;
+        let field = |change: &Change| self.is_chosen(&field_of(address, &change.field));
+        let is_whole = self.is_chosen(address);
+        let is_in_part = step.action == Action::Update && step.changes.iter().any(field);
+        if !is_whole && !is_in_part {
+            return;
+        }
+        let Some((of, entry)) = self.declared(address) else {
+            let why = match step.action {
+                Action::Create => "it is not there; take its document away, or let apply create it",
+                Action::Delete => {
+                    "it is declared to be deleted; take `state: absent` away to keep it"
+                }
+                Action::Update => "it is to be moved or restored, which is no drift",
+            };
+            return self.refuse(address, why, Some(&step.origin));
+        };
+        let entry = entry.cloned();
+        match (step.action, &entry, step.found()) {
+            _ if step.is_copy => {
+                self.refuse(address, "it is there twice; remove one of them", Some(&step.origin));
+            }
+            _ if let Some(condition) = step.possible => {
+                let why = format!("it cannot be read yet; it would change {condition}");
+                self.refuse(address, why, Some(&step.origin));
+            }
+            (Action::Create, Some(entry), _) => {
+                self.wish(address, of.section, &entry.key, What::Gone);
+            }
+            (Action::Update, Some(entry), Some(live)) => self.changed(of, entry, live, step),
+            (Action::Delete, Some(entry), Some(live)) if entry.state == State::Absent => {
+                self.entry(address, of, &entry.key, live);
+            }
+            (Action::Delete, _, _) => self.unlisted(address),
+            (Action::Create | Action::Update, ..) => {
+                self.refuse(address, "nothing tells what it is on the service", Some(&step.origin));
+            }
+        }
+    }
+
+    /// Fields of an entry differ.
+    fn changed(&mut self, of: Section, entry: &Entry, live: &LiveEntry, step: &Step) {
+        let mut fields = Vec::new();
+        // What the service never shows is only sent along.
+        let is_whole = self.is_chosen(&step.address);
+        let shown = step.changes.iter().filter(|change| is_readable(of.field(&change.field)));
+        for change in shown {
+            if !is_whole && !self.is_chosen(&field_of(&step.address, &change.field)) {
+                continue;
+            }
+            match self.field(of, entry, live, &change.field) {
+                Ok(new) => fields.extend(new),
+                Err(why) => {
+                    let why = format!("`{}`: {why}", change.field);
+                    return self.refuse(&step.address, why, change.origin.as_ref());
+                }
+            }
+        }
+        self.wish(&step.address, of.section, &entry.key, What::Fields(fields));
+    }
+
+    /// What has to be declared of the field `name`, or why nothing can be.
+    fn field(
+        &self,
+        of: Section,
+        entry: &Entry,
+        live: &LiveEntry,
+        name: &str,
+    ) -> Result<Vec<(Vec<String>, Json)>, &'static str> {
+        let declared = entry.fields.get(name).map(|field| field.value);
+        let Some(Value::Plain(declared)) = declared else {
+            return Err("it is declared by a reference, and what is there is not shown");
+        };
+        let found = live.fields.get(name);
+        let Some(spec) = of.table().get(name) else {
+            let found = found.cloned().unwrap_or_default();
+            return Ok(vec![(vec![EXTRA.to_owned(), name.to_owned()], found)]);
+        };
+        if is_list(&spec.schema) && declared.is_object() {
+            return Err("it is declared as a condition on what is there");
+        }
+        let key = of.name(&live.fields);
+        let words = self.seen.words.map_or(&[][..], |words| words.fields(of.section, &key));
+        let path = |name: &str| name.split('.').map(str::to_owned).collect::<Vec<_>>();
+        if let (Some(object), Some(found)) = (declared.as_object(), found) {
+            let leaves = words.iter().filter_map(|(word, value)| {
+                let leaf = word.strip_prefix(name)?.strip_prefix('.')?;
+                let old = object.get(leaf)?;
+                let old = Json::Object(Object::from_iter([(leaf.to_owned(), old.clone())]));
+                let old = forms::comparable(Some(spec), &old, self.seen.names);
+                let is_same = forms::same(spec.field.compare, &old, found);
+                (!is_same).then(|| (path(word), value.clone()))
+            });
+            let leaves: Vec<_> = leaves.collect();
+            return if leaves.is_empty() { Err(UNSAYABLE) } else { Ok(leaves) };
+        }
+        let value = match (words.iter().find(|(word, _)| word == name), found) {
+            (Some((_, value)), _) => arranged(spec, &declared, value.clone()),
+            (None, None) => Json::Null,
+            // An old spelling, which an export does not write.
+            (None, Some(found)) if spec.field.secrecy == Secrecy::Open => {
+                forms::shown(Some(spec), found, self.seen.names)
+            }
+            (None, Some(_)) => return Err(UNSAYABLE),
+        };
+        Ok(vec![(path(name), value)])
+    }
+
+    /// A live entry that no manifest lists.
+    fn unlisted(&mut self, address: &Address) {
+        let Some((of, None)) = self.declared(address) else { return };
+        let called = address.entry.as_deref().unwrap_or_default();
+        let live = self.seen.live;
+        let entries = live.sections.get(of.section).and_then(|found| found.entries().ok());
+        let entries = entries.unwrap_or_default();
+        let is_meant = |live: &&LiveEntry| {
+            let name = of.name(&live.fields);
+            called == name || called == format!("{name}@{}", live.handle_text())
+        };
+        let Some(live) = entries.iter().find(is_meant) else {
+            let why = "it may be a declared one, told by a secret that is not known here";
+            return self.refuse(address, why, None);
+        };
+        let key = of.name(&live.fields);
+        let named_so = entries.iter().filter(|other| of.name(&other.fields) == key);
+        let declared = self.declared(&self.own.section(of.section).entry(key.as_str()));
+        if named_so.count() > 1 || declared.is_some_and(|(_, entry)| entry.is_some()) {
+            return self.refuse(address, "it is there twice; remove one of them", None);
+        }
+        self.entry(address, of, &key, live);
+    }
+
+    /// An entry that is to be declared as it is there.
+    fn entry(&mut self, address: &Address, of: Section, key: &str, live: &LiveEntry) {
+        let name = of.name(&live.fields);
+        match self.seen.words.and_then(|words| words.entry(of.section, &name)) {
+            Some(said) => self.wish(address, of.section, key, What::Entry(said.fields, said.about)),
+            None => self.refuse(address, UNSAYABLE, None),
+        }
+    }
+
+    /// The container was archived by hand.
+    fn closed(&mut self) {
+        let closing = kinds::sections(self.seen.container.scope).find(|of| {
+            let shut = Object::from_iter([(of.section.to_owned(), true.into())]);
+            let effects = of.rules.effects(None, &shut, &shut);
+            of.shape == Shape::Switch && effects.contains(&Effect::Lacks(Capability::Writable))
+        });
+        let Some(of) = closing else { return };
+        let address = self.own.section(of.section);
+        if self.is_chosen(&address) || self.is_chosen(&self.own) {
+            let fields = vec![(vec![of.section.to_owned()], true.into())];
+            self.wish(&address, of.section, "", What::Fields(fields));
+        }
+    }
+
+    fn problem(&mut self, problem: &Problem) {
+        let address = &problem.address;
+        // Of what is not there at all, or elsewhere, nothing was compared.
+        let is_container = address.section.is_none();
+        let touches = |selector: &Selector| selector.touches(&address.path);
+        let is_within = is_container && self.chosen.iter().any(touches);
+        if !self.is_chosen(address) && !is_within {
+            return;
+        }
+        // What cannot be created for want of a field is not there.
+        if problem.code == "missing-field"
+            && let Some((of, Some(entry))) = self.declared(address)
+        {
+            let key = entry.key.clone();
+            return self.wish(address, of.section, &key, What::Gone);
+        }
+        self.refuse(address, problem.message.clone(), Some(&problem.origin));
+    }
+}
+
+/// What selectors of a field match: its name behind what it is a field of.
+fn field_of(address: &Address, field: &str) -> Address {
+    let within = address.entry.as_ref().map(|entry| format!("{entry}/"));
+    address.entry(within.unwrap_or_default() + field)
+}
+
+/// Everything that may be chosen: what is declared, down to the fields, and what was found.
+pub fn addresses(seen: &Seen<'_>) -> Vec<Address> {
+    let own = seen.container.address();
+    let mut addresses: Vec<_> = seen.container.addresses().collect();
+    for section in &seen.container.sections {
+        for entry in &section.entries {
+            let address = section.address_of(entry, &own);
+            addresses.extend(entry.fields.keys().map(|field| field_of(&address, field)));
+        }
+    }
+    addresses.extend(seen.plan.steps.iter().map(|step| step.address.clone()));
+    addresses.extend(seen.plan.notes.iter().map(|note| note.address.clone()));
+    addresses
+}
+
+const UNSAYABLE: &str = "no manifest can say what is there, or it may be a secret";
+
+/// A live list in the order of the declared one, where order means nothing: what is declared stays
+/// where it is.
+fn arranged(spec: &Spec, declared: &Json, live: Json) -> Json {
+    let has_no_order =
+        spec.field.names.is_some() || matches!(spec.field.compare, Compare::Set | Compare::Rows);
+    match (declared, live) {
+        (Json::Array(declared), Json::Array(live)) if has_no_order => {
+            let mut list: Vec<Json> =
+                declared.iter().filter(|item| live.contains(item)).cloned().collect();
+            list.extend(live.into_iter().filter(|item| !declared.contains(item)));
+            list.into()
+        }
+        (_, live) => live,
+    }
+}

@@ -1,0 +1,456 @@
+//! Changes of a YAML text that leave the rest of it as it is: comments, order, quotes, indentation
+//! and line endings.
+//!
+//! An [`Edit`] names what it is about by keys and places in lists, never by bytes, so that edits can
+//! follow each other: each is made in the text that the one before it left. What the edited text
+//! means is not decided here; whoever edits reads it again.
+
+use std::ops::Range;
+
+use super::Refusal;
+use crate::{
+    diagnostic::{FileName, Source},
+    export::yaml::{self as writer, Item},
+    origin::Layer,
+    text::is_unsafe,
+    value::{Json, Object},
+    yaml::{self, Data, Key, Node},
+};
+
+/// What a key gets.
+pub(super) use writer::Node as New;
+
+/// A step from a node to one in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// What a mapping has for a key.
+    Key(String),
+    /// An item of a list.
+    Item(usize),
+}
+
+/// A node of a text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct At {
+    /// Which document of the text.
+    pub(super) document: usize,
+    /// The way to the node.
+    pub(super) steps: Vec<Step>,
+}
+
+/// A change of a text. Those of one list keep its places right if they come in the order of the
+/// variants, and removals from the end.
+#[derive(Clone, Debug)]
+pub(super) enum Edit {
+    /// Below the mapping `at` the last of `names` has the value `to`. Mappings on the way that are
+    /// missing are added, keys in the `order` of the documentation.
+    Put { at: At, names: Vec<String>, to: New, order: Vec<String> },
+    /// The list that the mapping `at` has for `key` ends with this entry, too.
+    Push { at: At, key: String, entry: Vec<Item>, about: Option<String>, order: Vec<String> },
+    /// The list that the mapping `at` has for `key` loses the item `item`.
+    Remove { at: At, key: String, item: usize },
+}
+
+/// Why a text cannot be changed, and the byte that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stuck {
+    pub(super) why: &'static str,
+    pub(super) at: usize,
+}
+
+impl Stuck {
+    /// `refusal` with the place that this is about, in the `text` of `file`.
+    pub(super) fn at(&self, refusal: Refusal, file: &FileName, text: &str) -> Refusal {
+        let origin = Source::new(file.clone(), text).origin(self.at, Layer::Project);
+        Refusal { origin: Some(origin), ..refusal }
+    }
+}
+
+impl Edit {
+    /// The node that it is made in.
+    pub(super) const fn at(&self) -> &At {
+        match self {
+            Self::Put { at, .. } | Self::Remove { at, .. } | Self::Push { at, .. } => at,
+        }
+    }
+
+    /// `text` with this change.
+    pub(super) fn apply(&self, text: &str) -> Result<String, Stuck> {
+        let parsed = yaml::parse(text);
+        let text = Text(text);
+        let document = parsed.documents.get(self.at().document);
+        let document = document.ok_or_else(|| text.gone(0))?;
+        let node = text.walk(document, &self.at().steps)?;
+        match self {
+            Self::Put { names, to, order, .. } => text.put(node, names, to, order),
+            Self::Remove { key, item, .. } => {
+                let (key, list) = own(node, key).ok_or_else(|| text.gone(node.span.start))?;
+                text.remove(node, key, list, *item)
+            }
+            Self::Push { key, entry, about, order, .. } => {
+                text.push(node, key, entry, about.as_deref(), order)
+            }
+        }
+    }
+}
+
+/// What the mapping `map` has for `name`, if it is written there and not merged in.
+pub(super) fn own<'n>(map: &'n Node, name: &str) -> Option<(&'n Key, &'n Node)> {
+    own_entries(map).find(|(key, _)| key.name == name)
+}
+
+/// What is written in `map`, without what is merged in.
+pub(super) fn own_entries(map: &Node) -> impl Iterator<Item = (&Key, &Node)> {
+    let entries = map.entries().iter().map(|(key, value)| (key, value));
+    entries.filter(|(key, _)| map.span.contains(&key.span.start))
+}
+
+/// A text that is changed.
+#[derive(Clone, Copy)]
+struct Text<'t>(&'t str);
+
+impl Text<'_> {
+    fn stuck(why: &'static str, at: usize) -> Stuck {
+        Stuck { why, at }
+    }
+
+    fn gone(self, at: usize) -> Stuck {
+        Self::stuck("it is not written where it was found", at)
+    }
+
+    /// The node that `steps` lead to.
+    fn walk<'n>(self, mut node: &'n Node, steps: &[Step]) -> Result<&'n Node, Stuck> {
+        for step in steps {
+            self.check_written(node)?;
+            let inner = match step {
+                Step::Key(name) => own(node, name).map(|(_, value)| value),
+                Step::Item(at) => node.items().get(*at),
+            };
+            node = inner.ok_or_else(|| self.gone(node.span.start))?;
+        }
+        Ok(node)
+    }
+
+    /// Refuses what is written elsewhere and only named here.
+    fn check_written(self, node: &Node) -> Result<(), Stuck> {
+        if self.0[node.span.clone()].starts_with('*') {
+            let why = "it stands for something that is written at a YAML anchor";
+            return Err(Self::stuck(why, node.span.start));
+        }
+        Ok(())
+    }
+
+    /// Whether a node, or what is in it, is within brackets.
+    fn is_flow(self, node: &Node) -> bool {
+        self.0[node.span.start..].starts_with(['{', '['])
+    }
+
+    fn is_block(self, node: &Node) -> bool {
+        matches!(node.data, Data::List(_) | Data::Map(_))
+            && !self.is_flow(node)
+            && !self.0[node.span.clone()].starts_with('*')
+    }
+
+    /// The byte after the colon of `key`.
+    fn colon(self, key: &Key) -> usize {
+        let rest = &self.0[key.span.end..];
+        key.span.end + rest.find(':').map_or(0, |at| at + 1)
+    }
+
+    /// Whether nothing is written for a null.
+    fn is_nothing(self, key: &Key, value: &Node) -> bool {
+        value.data == Data::Null
+            && (value.span.start < key.span.end || self.0[value.span.clone()].trim().is_empty())
+    }
+
+    /// Where what is written of `node` ends, comments behind it not counted.
+    fn end(self, node: &Node) -> usize {
+        let inner = match &node.data {
+            Data::Map(_) if self.is_block(node) => {
+                own_entries(node).map(|(key, value)| self.entry_end(key, value)).max()
+            }
+            Data::List(items) if self.is_block(node) => {
+                items.iter().map(|item| self.end(item)).max()
+            }
+            _ => None,
+        };
+        inner.unwrap_or_else(|| node.span.start + self.0[node.span.clone()].trim_end().len())
+    }
+
+    fn entry_end(self, key: &Key, value: &Node) -> usize {
+        if self.is_nothing(key, value) { self.colon(key) } else { self.end(value) }
+    }
+
+    fn line_start(self, at: usize) -> usize {
+        self.0[..at].rfind('\n').map_or(0, |newline| newline + 1)
+    }
+
+    /// Where the line of the byte `at` ends, its line feed not counted.
+    fn line_end(self, at: usize) -> usize {
+        let end = self.0[at..].find('\n').map_or(self.0.len(), |length| at + length);
+        if self.0[at..end].ends_with('\r') { end - 1 } else { end }
+    }
+
+    /// How many characters stand before the byte `at` in its line.
+    fn column(self, at: usize) -> usize {
+        self.0[self.line_start(at)..at].trim_start_matches('\u{feff}').chars().count()
+    }
+
+    /// The text with `ranges` replaced, which are apart, with line endings as they are in it.
+    fn replaced(self, mut ranges: Vec<(Range<usize>, String)>) -> String {
+        ranges.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
+        let mut text = self.0.to_owned();
+        for (range, new) in ranges {
+            let new = if self.0.contains("\r\n") { new.replace('\n', "\r\n") } else { new };
+            text.replace_range(range, &new);
+        }
+        text
+    }
+
+    /// The text with whole `lines` after the line of the byte `at`.
+    fn with_lines(self, at: usize, lines: &str) -> String {
+        let end = self.line_end(at);
+        let lines = format!("\n{}", lines.trim_end_matches('\n'));
+        self.replaced(vec![(end..end, lines)])
+    }
+
+    fn put(
+        self,
+        map: &Node,
+        names: &[String],
+        to: &New,
+        order: &[String],
+    ) -> Result<String, Stuck> {
+        self.check_written(map)?;
+        let Some((name, within)) = names.split_first() else {
+            return Err(self.gone(map.span.start));
+        };
+        let nested = || {
+            let outwards = within.iter().rev();
+            outwards.fold(to.clone(), |node, name| New::Map(vec![Item::new(name, node)]))
+        };
+        match own(map, name) {
+            None => self.insert(map, name, &nested(), order),
+            Some((_, value)) if !within.is_empty() && matches!(value.data, Data::Map(_)) => {
+                self.put(value, within, to, &[])
+            }
+            Some((key, value)) => self.set(map, key, value, &nested()),
+        }
+    }
+
+    /// Replaces what `map` has for `key`.
+    fn set(self, map: &Node, key: &Key, value: &Node, to: &New) -> Result<String, Stuck> {
+        let colon = self.colon(key);
+        let is_nothing = self.is_nothing(key, value);
+        let before =
+            if is_nothing { "" } else { self.0.get(colon..value.span.start).unwrap_or("&") };
+        let marked = |text: &str| text.starts_with(['&', '!']);
+        if marked(before.trim_start()) || (!is_nothing && marked(&self.0[value.span.clone()])) {
+            return Err(Self::stuck("it has a YAML anchor or a tag", value.span.start));
+        }
+        if self.is_flow(map) {
+            let new = writer::inline(&json(to), true);
+            let range = if is_nothing { colon..colon } else { value.span.start..self.end(value) };
+            let gap = if is_nothing { " " } else { "" };
+            return Ok(self.replaced(vec![(range, format!("{gap}{new}"))]));
+        }
+        if let (New::Value(Json::Array(new)), true) = (to, self.is_block(value))
+            && let Some(text) = self.in_items(value, new)
+        {
+            return text;
+        }
+        let end = self.entry_end(key, value);
+        let column = self.column(key.span.start);
+        let lines = match to {
+            New::Value(Json::String(new)) => self.quoted(value, new),
+            _ => None,
+        };
+        let lines = lines.unwrap_or_else(|| after_key(key, to, column));
+        let is_one_line = !lines.contains('\n');
+        let old = &self.0[colon.min(end)..end];
+        if is_one_line && !is_nothing && !old.contains('\n') {
+            return Ok(self.replaced(vec![(value.span.start..end, lines.trim_start().to_owned())]));
+        }
+        // What is said behind the value, or behind the mark of a text of many lines, stays there.
+        let header = self.line_end(colon);
+        let (until, behind) = if old.trim_start().starts_with(['|', '>']) {
+            (end, &self.0[colon..header])
+        } else {
+            let until = self.line_end(end);
+            (until, &self.0[end..until])
+        };
+        let comment =
+            behind.find(" #").map_or("", |at| behind[behind[..at].trim_end().len()..].trim_end());
+        let (first, rest) = lines.split_once('\n').map_or((&*lines, ""), |(a, b)| (a, b));
+        let newline = if is_one_line { "" } else { "\n" };
+        let new = format!("{first}{comment}{newline}{rest}");
+        Ok(self.replaced(vec![(colon..until, new)]))
+    }
+
+    /// A text in the quotes that the old value has.
+    fn quoted(self, old: &Node, new: &str) -> Option<String> {
+        let old = &self.0[old.span.clone()];
+        if old.starts_with('"') {
+            Some(format!(" {}", writer::double_quoted(new)))
+        } else if old.starts_with('\'') && !new.contains(is_unsafe) {
+            Some(format!(" '{}'", new.replace('\'', "''")))
+        } else {
+            None
+        }
+    }
+
+    /// Changes the items of a list from line to line, if what stays of it keeps its order: so what
+    /// is said of an item stays with it.
+    fn in_items(self, list: &Node, new: &[Json]) -> Option<Result<String, Stuck>> {
+        let old: Vec<Json> = list.items().iter().map(Node::to_json).collect();
+        let stays = |item: &&Json| new.contains(item);
+        let kept: Vec<&Json> = old.iter().filter(stays).collect();
+        let is_same = kept.len() <= new.len() && kept.iter().copied().eq(&new[..kept.len()]);
+        let (last, dash) = (list.items().last()?, self.dash(list.items().last()?));
+        if kept.is_empty() || !is_same {
+            return None;
+        }
+        let Some(dash) = dash else {
+            return Some(Err(Self::stuck("it is not written line by line", last.span.start)));
+        };
+        let margin = " ".repeat(self.column(dash));
+        let added = new[kept.len()..].iter();
+        let added: Vec<_> =
+            added.map(|item| format!("\n{margin}- {}", writer::inline(item, false))).collect();
+        let at = self.line_end(self.end(last));
+        let mut ranges = vec![(at..at, added.concat())];
+        for (item, _) in list.items().iter().zip(&old).filter(|(_, old)| !stays(old)) {
+            match self.item_lines(item) {
+                // The line feed before it goes, so that what is added to the last line stays apart.
+                Ok(lines) => ranges.push((lines, String::new())),
+                Err(stuck) => return Some(Err(stuck)),
+            }
+        }
+        Some(Ok(self.replaced(ranges)))
+    }
+
+    /// Adds a key that `map` does not have.
+    fn insert(self, map: &Node, name: &str, to: &New, order: &[String]) -> Result<String, Stuck> {
+        if self.is_flow(map) {
+            let entry =
+                format!("{}: {}", writer::scalar(name, true), writer::inline(&json(to), true));
+            let last = own_entries(map).map(|(key, value)| self.entry_end(key, value)).max();
+            return Ok(self.within_brackets(map, last, &entry));
+        }
+        let Some((first, _)) = own_entries(map).next() else {
+            return Err(Self::stuck("all of it is merged in from a YAML anchor", map.span.start));
+        };
+        let place = |name: &str| order.iter().position(|other| other == name);
+        let own = place(name);
+        let is_before =
+            |key: &Key| place(&key.name).is_none_or(|place| own.is_none_or(|own| place < own));
+        let before = own_entries(map).filter(|(key, _)| is_before(key));
+        let before = before.max_by_key(|(key, _)| key.span.start);
+        let before = before.or_else(|| own_entries(map).max_by_key(|(key, _)| key.span.start));
+        let end = before.map_or(first.span.end, |(key, value)| self.entry_end(key, value));
+        let item = Item::new(name, to.clone());
+        Ok(self.with_lines(end, &writer::item(&item, self.column(first.span.start))))
+    }
+
+    /// Adds `new` to what is within the brackets of `node`, where its last part ends at `last`.
+    fn within_brackets(self, node: &Node, last: Option<usize>, new: &str) -> String {
+        let (at, new) = match last {
+            None => (node.span.start + 1, new.to_owned()),
+            Some(last) => {
+                let rest = &self.0[last..];
+                match rest.trim_start().starts_with(',') {
+                    true => (last + rest.find(',').map_or(0, |comma| comma + 1), format!(" {new}")),
+                    false => (last, format!(", {new}")),
+                }
+            }
+        };
+        self.replaced(vec![(at..at, new)])
+    }
+
+    /// Adds an entry at the end of a list.
+    fn push(
+        self,
+        map: &Node,
+        key: &str,
+        entry: &[Item],
+        about: Option<&str>,
+        order: &[String],
+    ) -> Result<String, Stuck> {
+        let new = || New::List(vec![(entry.to_vec(), about.map(str::to_owned))]);
+        self.check_written(map)?;
+        let Some((key, list)) = own(map, key) else {
+            return self.insert(map, key, &new(), order);
+        };
+        let Some(last) = list.items().last() else { return self.set(map, key, list, &new()) };
+        self.check_written(list)?;
+        if self.is_flow(list) {
+            let entry = writer::inline(&mapping(entry), true);
+            return Ok(self.within_brackets(list, Some(self.end(last)), &entry));
+        }
+        let dash = self.dash(last);
+        let dash =
+            dash.ok_or_else(|| Self::stuck("it is not written line by line", last.span.start))?;
+        let lines = writer::entry(entry, about, self.column(dash));
+        Ok(self.with_lines(self.end(last), &lines))
+    }
+
+    /// Takes an item out of a list.
+    fn remove(self, map: &Node, key: &Key, list: &Node, at: usize) -> Result<String, Stuck> {
+        self.check_written(list)?;
+        let items = list.items();
+        let item = items.get(at).ok_or_else(|| self.gone(list.span.start))?;
+        if items.len() == 1 {
+            return self.set(map, key, list, &New::List(Vec::new()));
+        }
+        if !self.is_flow(list) {
+            return Ok(self.replaced(vec![(self.item_lines(item)?, String::new())]));
+        }
+        let range = match (items.get(at + 1), at.checked_sub(1).and_then(|at| items.get(at))) {
+            (Some(next), _) => item.span.start..next.span.start,
+            (None, Some(before)) => self.end(before)..self.end(item),
+            (None, None) => item.span.start..self.end(item),
+        };
+        Ok(self.replaced(vec![(range, String::new())]))
+    }
+
+    /// The lines of an item of a list, from the line feed before them.
+    fn item_lines(self, item: &Node) -> Result<Range<usize>, Stuck> {
+        let stuck = || Self::stuck("it is not written line by line", item.span.start);
+        let dash = self.dash(item).ok_or_else(stuck)?;
+        let start = self.line_start(dash);
+        let before = self.0[..start].strip_suffix('\n').ok_or_else(stuck)?;
+        let before = before.strip_suffix('\r').unwrap_or(before);
+        Ok(before.len()..self.line_end(self.end(item)))
+    }
+
+    /// The dash of an item, if nothing else stands before it in its line.
+    fn dash(self, item: &Node) -> Option<usize> {
+        let before = self.0[..item.span.start].trim_end();
+        let dash = before.strip_suffix('-')?.len();
+        self.0[self.line_start(dash)..dash].trim().is_empty().then_some(dash)
+    }
+}
+
+/// What stands behind the colon of `key` if it has `to`, without the last line feed.
+fn after_key(key: &Key, to: &New, column: usize) -> String {
+    let lines = writer::item(&Item::new(&*key.name, to.clone()), column);
+    let before = column + writer::scalar(&key.name, false).len() + 1;
+    lines[before..].trim_end_matches('\n').to_owned()
+}
+
+/// `node` as JSON, what is said about its parts left out.
+fn json(node: &New) -> Json {
+    match node {
+        New::Value(value) => value.clone(),
+        New::Map(items) => mapping(items),
+        New::List(entries) => entries.iter().map(|(items, _)| mapping(items)).collect(),
+    }
+}
+
+fn mapping(items: &[Item]) -> Json {
+    let items = items.iter().map(|item| (item.key.clone(), json(&item.node)));
+    Json::Object(items.collect::<Object>())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! Edits of texts: what is asked for is there, and everything else is as it was.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn at(way: &str) -> At {
+    let step = |word: &str| match word.parse() {
+        Ok(item) => Step::Item(item),
+        Err(_) => Step::Key(word.to_owned()),
+    };
+    At { document: 0, steps: way.split('/').filter(|word| !word.is_empty()).map(step).collect() }
+}
+
+/// Sets what the keys `way` lead to; keys are ordered by the alphabet.
+fn put(way: &str, to: Json) -> Edit {
+    let (steps, names) = way.split_once("//").unwrap_or(("", way));
+    Edit::Put {
+        at: at(steps),
+        names: names.split('/').map(str::to_owned).collect(),
+        to: New::Value(to),
+        order: ('a'..='z').map(String::from).collect(),
+    }
+}
+
+fn remove(way: &str, item: usize) -> Edit {
+    Edit::Remove { at: at(""), key: way.to_owned(), item }
+}
+
+fn push(way: &str, entry: &Json, about: Option<&str>) -> Edit {
+    let items = entry.as_object().unwrap().iter();
+    let entry = items.map(|(key, value)| Item::value(key, value.clone())).collect();
+    let order = ('a'..='z').map(String::from).collect();
+    Edit::Push { at: at(""), key: way.to_owned(), entry, about: about.map(str::to_owned), order }
+}
+
+fn check(edit: &Edit, before: &str, after: &str) {
+    let edited = edit.apply(before).unwrap_or_else(|stuck| panic!("{before}\n{stuck:?}"));
+    assert_eq!(edited, after, "\nof:\n{before}");
+}
+
+#[test]
+fn a_scalar_changes_in_its_place_with_its_quotes_and_what_is_said_of_it() {
+    for (before, to, after) in [
+        ("a: 1\n", json!(2), "a: 2\n"),
+        ("a: 1", json!(2), "a: 2"),
+        ("a:   old   # why\nb: 2\n", json!("new"), "a:   new   # why\nb: 2\n"),
+        ("a: 'old' # why\n", json!("it's"), "a: 'it''s' # why\n"),
+        ("a: \"old\" # why\n", json!("new\n"), "a: \"new\\n\" # why\n"),
+        ("a: 'old'\n", json!(true), "a: true\n"),
+        ("a: old\n", json!("yes"), "a: 'yes'\n"),
+        ("a: true\n", json!("x: y"), "a: 'x: y'\n"),
+        ("# top\n\na: ä  # ö\n", json!("ü"), "# top\n\na: ü  # ö\n"),
+        ("a: old\r\nb: 2\r\n", json!("new"), "a: new\r\nb: 2\r\n"),
+        ("\u{feff}a: old\n", json!("new"), "\u{feff}a: new\n"),
+        ("a:\t1\t# tab\n", json!(2), "a:\t2\t# tab\n"),
+        ("a: 1\n---\na: 1\n", json!(2), "a: 2\n---\na: 1\n"),
+        ("a:\nb: 1\n", json!(2), "a: 2\nb: 1\n"),
+        ("a: # why\nb: 1\n", json!(2), "a: 2 # why\nb: 1\n"),
+        ("a: null\n", json!([]), "a: []\n"),
+        ("{a: 1, b: 2}\n", json!("x, y"), "{a: 'x, y', b: 2}\n"),
+        ("{b: 2, a: }\n", json!(2), "{b: 2, a: 2 }\n"),
+        ("b: &x 1\na: *x\n", json!(2), "b: &x 1\na: 2\n"),
+        ("a:\n  some long\n  text\nb: 1\n", json!("short"), "a: short\nb: 1\n"),
+    ] {
+        check(&put("a", to), before, after);
+    }
+}
+
+#[test]
+fn a_text_of_many_lines_changes_as_a_whole() {
+    for (before, to, after) in [
+        ("a: |\n  one\n  two\nb: 1\n", "one\nthree\n", "a: |\n  one\n  three\nb: 1\n"),
+        (
+            "a: |-  # why\n  one\n  two\n\n# of b\nb: 1\n",
+            "x\ny\n",
+            "a: |  # why\n  x\n  y\n\n# of b\nb: 1\n",
+        ),
+        ("a: |  # why\n    one\n", "short", "a: short  # why\n"),
+        ("a: >\n  one\n  two\n", "x\ny", "a: |-\n  x\n  y\n"),
+        ("a: old  # why\nb: 1\n", "x\ny\n", "a: |  # why\n  x\n  y\nb: 1\n"),
+        ("a: old", "x\ny\n", "a: |\n  x\n  y"),
+        ("{a: old}\n", "x\ny\n", "{a: \"x\\ny\\n\"}\n"),
+        ("a: |\r\n  one\r\nb: 1\r\n", "x\ny\n", "a: |\r\n  x\r\n  y\r\nb: 1\r\n"),
+    ] {
+        // A last line without a line feed says the same but for the line feed.
+        if before.ends_with('\n') || to == "short" {
+            check(&put("a", to.into()), before, after);
+        } else {
+            assert_eq!(put("a", to.into()).apply(before).as_deref(), Ok(after));
+        }
+    }
+}
+
+#[test]
+fn a_list_changes_item_by_item_where_that_keeps_its_order() {
+    for (before, to, after) in [
+        ("a: [x, y]  # why\n", json!(["x", "z"]), "a: [x, z]  # why\n"),
+        (
+            "a:\n  - x  # first\n  # of y\n  - y\nb: 1\n",
+            json!(["x", "y", "z"]),
+            "a:\n  - x  # first\n  # of y\n  - y\n  - z\nb: 1\n",
+        ),
+        ("a:\n- x  # first\n- y\nb: 1\n", json!(["y", "z"]), "a:\n- y\n- z\nb: 1\n"),
+        ("a:\n  - x\n  - y", json!(["x", "z"]), "a:\n  - x\n  - z"),
+        ("a:\n  - x\n  - z\nb: 1\n", json!(["z", "x"]), "a: [z, x]\nb: 1\n"),
+        ("a:\n  - x\nb: 1\n", json!([]), "a: []\nb: 1\n"),
+        (
+            "a:\n  - {u: 1}\n  - u: 2\n    v: 3\n",
+            json!([{"u": 2, "v": 3}, {"u": 4}]),
+            "a:\n  - u: 2\n    v: 3\n  - {u: 4}\n",
+        ),
+    ] {
+        check(&put("a", to), before, after);
+    }
+}
+
+#[test]
+fn a_key_is_added_in_the_order_of_the_documentation() {
+    for (before, way, after) in [
+        ("a: 1  # x\nc: 3\n", "b", "a: 1  # x\nb: 9\nc: 3\n"),
+        ("a: 1", "b", "a: 1\nb: 9"),
+        ("c: 1\n", "b", "c: 1\nb: 9\n"),
+        ("a: 1\n\n# of the end\n", "b", "a: 1\nb: 9\n\n# of the end\n"),
+        ("a: 1\n---\nb: 1\n", "b", "a: 1\nb: 9\n---\nb: 1\n"),
+        ("a: 1\r\nc: 1\r\n", "b", "a: 1\r\nb: 9\r\nc: 1\r\n"),
+        (
+            "a:\n  - x\n  - y: 1\n    z: 2\nc: 1\n",
+            "b",
+            "a:\n  - x\n  - y: 1\n    z: 2\nb: 9\nc: 1\n",
+        ),
+        ("a: |\n  text\n\nc: 1\n", "b", "a: |\n  text\nb: 9\n\nc: 1\n"),
+        ("{a: 1}\n", "b", "{a: 1, b: 9}\n"),
+        ("a: {}\n", "a/b", "a: {b: 9}\n"),
+        ("a: {c: 1,\n    d: 2,\n}\n", "a/b", "a: {c: 1,\n    d: 2, b: 9\n}\n"),
+        ("a:\n    c: 1\nd: 1\n", "a/e/f", "a:\n    c: 1\n    e: {f: 9}\nd: 1\n"),
+        ("a: 1\n", "b/c/d", "a: 1\nb: {c: {d: 9}}\n"),
+        (
+            "x: &x {b: 1}\na:\n  <<: *x\n  c: 1\n",
+            "a/b",
+            "x: &x {b: 1}\na:\n  <<: *x\n  c: 1\n  b: 9\n",
+        ),
+        (
+            "l:\n  - a: 1  # x\n    c: 2\n  - a: 3\n",
+            "l/0//b",
+            "l:\n  - a: 1  # x\n    b: 9\n    c: 2\n  - a: 3\n",
+        ),
+        ("l:\n  - {a: 1}  # x\n", "l/0//b", "l:\n  - {a: 1, b: 9}  # x\n"),
+        ("l: [{a: 1}, {a: 2}]\n", "l/1//b", "l: [{a: 1}, {a: 2, b: 9}]\n"),
+    ] {
+        check(&put(way, json!(9)), before, after);
+    }
+}
+
+#[test]
+fn an_entry_is_added_at_the_end_of_its_list() {
+    let entry = json!({"k": "x", "v": 1});
+    for (before, after) in [
+        ("l:\n  - {k: a}  # one\nm: 1\n", "l:\n  - {k: a}  # one\n  - {k: x, v: 1}\nm: 1\n"),
+        ("l:\n- k: a\n  v: 2\n", "l:\n- k: a\n  v: 2\n- {k: x, v: 1}\n"),
+        ("l: [{k: a}]\n", "l: [{k: a}, {k: x, v: 1}]\n"),
+        ("l: []  # none\nm: 1\n", "l:  # none\n  - {k: x, v: 1}\nm: 1\n"),
+        ("k: 1\nm: 1\n", "k: 1\nl:\n  - {k: x, v: 1}\nm: 1\n"),
+        ("k: 1", "k: 1\nl:\n  - {k: x, v: 1}"),
+        ("{k: 1}\n", "{k: 1, l: [{k: x, v: 1}]}\n"),
+        ("l:\r\n  - {k: a}\r\n", "l:\r\n  - {k: a}\r\n  - {k: x, v: 1}\r\n"),
+    ] {
+        check(&push("l", &entry, None), before, after);
+    }
+    let said = "l:\n  - {k: a}\n  - {k: x, v: 1}  # said\n";
+    check(&push("l", &entry, Some("said")), "l:\n  - {k: a}\n", said);
+}
+
+#[test]
+fn an_entry_goes_with_its_lines() {
+    for (before, item, after) in [
+        ("l:\n  - a  # x\n  - b\nm: 1\n", 0, "l:\n  - b\nm: 1\n"),
+        ("l:\n  - a\n  # of b\n  - b  # x\nm: 1\n", 1, "l:\n  - a\n  # of b\nm: 1\n"),
+        ("l:\n  - k: a\n    v: |\n      text\n  - k: b\n", 0, "l:\n  - k: b\n"),
+        ("l:\n  - a\n  - b", 1, "l:\n  - a"),
+        ("l:\n  - a\nm: 1\n", 0, "l: []\nm: 1\n"),
+        ("l: [a, b, c]\n", 0, "l: [b, c]\n"),
+        ("l: [a, b, c]\n", 2, "l: [a, b]\n"),
+        ("l: [{k: a}, {k: b}]\n", 1, "l: [{k: a}]\n"),
+        ("l:\r\n  - a\r\n  - b\r\n", 0, "l:\r\n  - b\r\n"),
+    ] {
+        check(&remove("l", item), before, after);
+    }
+}
+
+#[test]
+fn what_is_written_elsewhere_or_marked_is_not_touched() {
+    for (before, edit) in [
+        ("a: &x 1\nb: *x\n", put("a", json!(2))),
+        ("a: !!str 1\n", put("a", json!(2))),
+        ("x: &x {b: 1}\na: *x\n", put("a/b", json!(2))),
+        ("x: &x {b: 1}\na:\n  <<: *x\n", put("a/c", json!(2))),
+        ("x: &x [1]\nl: *x\n", push("l", &json!({"k": 1}), None)),
+        ("x: &x [1, 2]\nl: *x\n", remove("l", 0)),
+        ("l:\n  - # said\n    k: 1\n  - k: 2\n", remove("l", 0)),
+        ("a: 1\n", put("b/0//c", json!(1))),
+    ] {
+        assert!(edit.apply(before).is_err(), "{before}: {:?}", edit.apply(before));
+    }
+}
+
+/// A text in one of the ways in which people write a mapping.
+fn text() -> impl Strategy<Value = String> {
+    let value = prop::sample::select(vec![
+        "1",
+        "old",
+        "'old'",
+        "\"o\\nld\"",
+        "[x, y]",
+        "{m: 1}",
+        "|\n    one\n    two",
+        "\n    - x # c\n    - y",
+        "\n    m: 1\n    n: [2]",
+        "",
+    ]);
+    let line = (value, prop::sample::select(vec!["", "  # said", "\n  # said"]));
+    let lines = prop::collection::vec(line, 1..5);
+    (lines, any::<bool>(), any::<bool>()).prop_map(|(lines, crlf, end)| {
+        let line = |(at, (value, said)): (usize, (&str, &str))| {
+            let said = if value.contains('\n') { said.trim_start_matches("  ") } else { said };
+            let said = if value.contains('\n') && !said.starts_with('\n') { "" } else { said };
+            format!("  {}: {value}{said}\n", char::from(b'a' + u8::try_from(at).unwrap_or(0)))
+        };
+        let mut text =
+            format!("# top\ns:\n{}", lines.into_iter().enumerate().map(line).collect::<String>());
+        if !end {
+            text.truncate(text.trim_end().len());
+        }
+        if crlf { text.replace('\n', "\r\n") } else { text }
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_set_is_there_and_the_rest_stays(
+        text in text(),
+        key in "[a-f]",
+        to in prop_oneof![
+            any::<i32>().prop_map(Json::from),
+            r"(\PC|[\n :#'-]){0,12}".prop_map(Json::from),
+            prop::collection::vec("[x-z]", 0..3).prop_map(Json::from),
+        ],
+    ) {
+        let read = |text: &str| {
+            let parsed = yaml::parse(text);
+            assert!(parsed.faults.is_empty(), "{text}\n{:?}", parsed.faults);
+            parsed.documents[0].to_json()
+        };
+        let edited = put(&format!("s/{key}"), to.clone()).apply(&text).unwrap();
+        let mut expected = read(&text);
+        expected["s"][key.as_str()] = to;
+        prop_assert_eq!(read(&edited), expected, "{:?} -> {:?}", text, edited);
+        let said = |text: &str| text.matches("# said").count() + text.matches("# top").count();
+        prop_assert_eq!(said(&text), said(&edited), "{:?} -> {:?}", text, edited);
+    }
+}

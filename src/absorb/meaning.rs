@@ -1,0 +1,188 @@
+//! Whether edited manifests declare what was wished, and what they declared before besides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Mode, Refusal,
+    drift::{EXTRA, What, Wish},
+};
+use crate::{
+    address::Glob,
+    desired::{Container, Desired, State},
+    kind::{Section, forms},
+    kinds,
+    value::{Json, Object, Value},
+};
+
+/// What is declared of a group or project without where it is written: a section, an entry and a
+/// field each with what is said of it.
+type Meaning = BTreeMap<(&'static str, String, String), Value>;
+
+/// The name of the container itself, and of what is said of a section or an entry as a whole.
+const ITSELF: &str = "";
+
+/// What is said of a section, which no entry is called.
+const SECTION: &str = "\0";
+
+fn meaning(container: &Container) -> Meaning {
+    let mut meaning = Meaning::new();
+    let mut say = |section, key: &str, field: &str, value: Value| {
+        meaning.insert((section, key.to_owned(), field.to_owned()), value);
+    };
+    let life = &container.life;
+    let former: Vec<_> = container.former().collect();
+    let state = life.state.as_ref().map(|state| state.value);
+    let undeclared = life.undeclared_projects.as_ref().map(|policy| policy.value);
+    let creation = container.create.fields().map(crate::desired::Declared::values);
+    let itself = format!("{:?}", (container.is_watched, former, state, undeclared, creation));
+    say(ITSELF, ITSELF, ITSELF, Value::from(itself.as_str()));
+    for section in &container.sections {
+        let name = section.of.section;
+        let unmanaged: Vec<_> = section.unmanaged.iter().map(Glob::written).collect();
+        let whole = format!("{:?}", (section.unlisted.value, unmanaged));
+        say(name, SECTION, ITSELF, Value::from(whole.as_str()));
+        for entry in &section.entries {
+            say(name, &entry.key, ITSELF, state_of(entry.state));
+            for (field, value) in entry.values() {
+                say(name, &entry.key, &field, value);
+            }
+        }
+    }
+    meaning
+}
+
+fn state_of(state: State) -> Value {
+    Value::from(if state == State::Absent { "absent" } else { "present" })
+}
+
+/// Whether `desired` says that what `wish` is about is there.
+pub(super) fn declares(desired: &Desired, wish: &Wish) -> bool {
+    let is_own = |container: &&Container| container.path == wish.container.path;
+    let container = desired.containers.iter().find(is_own);
+    let section = container.and_then(|container| container.section(wish.section));
+    let mut entries = section.into_iter().flat_map(|section| &section.entries);
+    entries.any(|entry| entry.key == wish.key && entry.state == State::Present)
+}
+
+/// The groups and projects that come to declare something else although nothing was wished of them.
+///
+/// # Errors
+/// The wishes of what does not come to declare what was wished, or something else besides, and if
+/// only its own document is edited, whatever makes others do.
+pub(super) fn check(
+    before: &Desired,
+    after: &Desired,
+    wishes: &[Wish],
+    mode: Mode,
+) -> Result<BTreeSet<String>, Vec<Refusal>> {
+    let (mut others, mut refused) = (BTreeSet::new(), Vec::new());
+    let new: BTreeMap<_, _> =
+        after.containers.iter().map(|container| (&container.path, container)).collect();
+    for container in &before.containers {
+        let own: Vec<_> =
+            wishes.iter().filter(|wish| wish.container.path == container.path).collect();
+        let after = new.get(&container.path).map(|container| meaning(container));
+        let mut after = after.unwrap_or_default();
+        let mut expected = meaning(container);
+        for wish in &own {
+            if !fulfil(wish, container, &mut expected, &mut after) {
+                let why = "the edited manifest would not declare what is there; edit it by hand";
+                refused.push(Refusal::new(&wish.address, why));
+            }
+        }
+        if expected == after {
+            continue;
+        }
+        let first = expected.iter().find(|(slot, value)| after.get(*slot) != Some(value));
+        let first = first.or_else(|| after.iter().find(|(slot, _)| !expected.contains_key(*slot)));
+        let section = first.map_or(ITSELF, |((section, ..), _)| section);
+        match own.first().copied().or_else(|| wishes.first().filter(|_| mode == Mode::Own)) {
+            Some(wish) => {
+                let changed = match section {
+                    ITSELF => container.path.to_string(),
+                    section => container.address().section(section).to_string(),
+                };
+                let why = format!(
+                    "the edit would also change what is declared of `{changed}`; edit it by hand"
+                );
+                refused.push(Refusal::new(&wish.address, why));
+            }
+            None => drop(others.insert(container.path.to_string())),
+        }
+    }
+    if refused.is_empty() { Ok(others) } else { Err(refused) }
+}
+
+/// Puts into `expected` what `wish` is about, or takes it out of both if what came `after` is one of
+/// several that fulfil it. Whether it is fulfilled, if that is known then.
+fn fulfil(wish: &Wish, container: &Container, expected: &mut Meaning, after: &mut Meaning) -> bool {
+    let slot = |key: &str, field: &str| (wish.section, key.to_owned(), field.to_owned());
+    let Some(of) = kinds::section(container.scope, wish.section) else { return false };
+    // A section that was not declared is managed from now on.
+    let whole = slot(SECTION, ITSELF);
+    if let (false, Some(own)) = (expected.contains_key(&whole), after.get(&whole)) {
+        expected.insert(whole, own.clone());
+    }
+    match &wish.what {
+        What::Fields(fields) => {
+            let state = slot(&wish.key, ITSELF);
+            expected.entry(state).or_insert_with(|| state_of(State::Present));
+            for (names, value) in fields {
+                let names = names.strip_prefix(&[EXTRA.to_owned()]).unwrap_or(names);
+                let Some((name, within)) = names.split_first() else { continue };
+                let field =
+                    expected.entry(slot(&wish.key, name)).or_insert(Value::Plain(Json::Null));
+                put(of, name, field, within, value);
+            }
+            true
+        }
+        What::Gone => {
+            let state = after.get(&slot(&wish.key, ITSELF)).cloned();
+            expected.retain(|(section, key, _), _| (*section, key) != (wish.section, &wish.key));
+            after.retain(|(section, key, _), _| (*section, key) != (wish.section, &wish.key));
+            state.is_none_or(|state| state == state_of(State::Absent))
+        }
+        What::Entry(fields, _) => {
+            let mut wished: BTreeMap<String, Value> = BTreeMap::new();
+            for (name, value) in fields {
+                let (name, within) = match name.split_once('.') {
+                    Some((name, within)) => (name, vec![within.to_owned()]),
+                    None => (name.as_str(), Vec::new()),
+                };
+                let field = wished.entry(name.to_owned()).or_insert(Value::Plain(Json::Null));
+                put(of, name, field, &within, value);
+            }
+            let is_own = |(section, key, _): &&(_, String, String)| {
+                (*section, key) == (wish.section, &wish.key)
+            };
+            let slots: Vec<_> = after.keys().filter(is_own).cloned().collect();
+            let mut said: BTreeMap<String, Value> = slots
+                .iter()
+                .filter_map(|slot| Some((slot.2.clone(), after.remove(slot)?)))
+                .collect();
+            expected.retain(|slot, _| !is_own(&slot));
+            let is_there = said.remove(ITSELF) == Some(state_of(State::Present));
+            said.retain(|name, _| wished.contains_key(name) || !of.identity.contains(&&**name));
+            is_there && said == wished
+        }
+    }
+}
+
+/// Sets what stands below the keys `within` in `field`, that of `of` that is called `name`.
+fn put(of: Section, name: &str, field: &mut Value, within: &[String], value: &Json) {
+    let Value::Plain(json) = field else {
+        *field = Value::Plain(value.clone());
+        return;
+    };
+    let mut json = json;
+    for key in within {
+        if !json.is_object() {
+            *json = Json::Object(Object::new());
+        }
+        json = &mut json[key.as_str()];
+    }
+    *json = value.clone();
+    if let Some(spec) = of.table().get(name) {
+        forms::normalise(spec, field);
+    }
+}

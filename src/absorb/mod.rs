@@ -1,0 +1,181 @@
+//! Drift that was right, taken back into the manifests: the pure part of `undrift absorb`.
+//!
+//! [`drift`] says what has to be declared so that a difference is none; [`absorb`] edits the texts
+//! that declare something else. `place` finds where a wish is written, `edit` changes the text there
+//! and leaves the rest of it as it is. Then the manifests are read again as they would be: they must
+//! declare what was wished and nothing else that they did not declare before. What cannot be edited
+//! so is refused, and then nothing is edited.
+
+mod drift;
+mod edit;
+mod instead;
+mod meaning;
+mod place;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use drift::{Seen, Wish, addresses, drift};
+
+use crate::{
+    address::Address,
+    desired::{Container, Desired},
+    diagnostic::FileName,
+    origin::Origin,
+};
+use drift::What;
+use edit::Edit;
+use place::Edits;
+
+/// What manifests hold, by the names of their files.
+pub type Contents = BTreeMap<FileName, String>;
+
+/// Which document is edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The one of the group or project itself.
+    Own,
+    /// The one that says what differs, whichever that is.
+    AtSource,
+}
+
+/// Why something is not taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What.
+    pub address: Address,
+    /// Why, as the end of a sentence.
+    pub why: String,
+    /// Where that is written, if it is about a place.
+    pub origin: Option<Origin>,
+    /// Whether it was not read.
+    pub is_unread: bool,
+}
+
+impl Refusal {
+    fn new(address: &Address, why: impl Into<String>) -> Self {
+        Self { address: address.clone(), why: why.into(), origin: None, is_unread: false }
+    }
+}
+
+/// The edited manifests.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Absorbed {
+    /// The files that change: what they hold, and what they are to hold.
+    pub files: BTreeMap<FileName, (String, String)>,
+    /// The groups and projects that come to declare something else besides those that were looked
+    /// at.
+    pub others: BTreeSet<String>,
+}
+
+/// Why nothing is edited.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// These cannot be taken back.
+    Refused(Vec<Refusal>),
+    /// The manifests would be wrong, for the reason given.
+    Wrong(String),
+}
+
+/// The texts of manifests, each read when it is needed.
+struct Texts<'a> {
+    read: &'a dyn Fn(&FileName) -> Result<String, String>,
+    known: Contents,
+}
+
+impl Texts<'_> {
+    fn get(&mut self, file: &FileName) -> Result<&str, String> {
+        if !self.known.contains_key(file) {
+            let text = (self.read)(file)?;
+            self.known.insert(file.clone(), text);
+        }
+        Ok(&self.known[file])
+    }
+}
+
+/// Edits the manifests so that they declare what is wished. `read` gives the text of a file, and
+/// `reload` what all manifests declare with other texts in the place of some.
+///
+/// # Errors
+/// Why nothing is edited.
+pub fn absorb(
+    before: &Desired,
+    wishes: &[Wish],
+    mode: Mode,
+    read: &dyn Fn(&FileName) -> Result<String, String>,
+    reload: &dyn Fn(&Contents) -> Result<Desired, String>,
+) -> Result<Absorbed, Failed> {
+    let mut texts = Texts { read, known: BTreeMap::new() };
+    let mut covered: BTreeSet<&Address> = BTreeSet::new();
+    loop {
+        let edits = placed(before, wishes, mode, &covered, &mut texts)?;
+        let edited = edited(wishes, edits, &texts.known)?;
+        let after = reload(&edited).map_err(Failed::Wrong)?;
+        // What is taken out of a document may be said by a lower layer too.
+        let still = |wish: &&Wish| wish.what == What::Gone && meaning::declares(&after, wish);
+        let still: BTreeSet<_> = wishes.iter().filter(still).map(|wish| &wish.address).collect();
+        if mode == Mode::Own && covered.is_empty() && !still.is_empty() {
+            covered = still;
+            continue;
+        }
+        let others = meaning::check(before, &after, wishes, mode).map_err(Failed::Refused)?;
+        let files = edited.into_iter().filter_map(|(file, text)| {
+            let old = texts.known.remove(&file)?;
+            (old != text).then_some((file, (old, text)))
+        });
+        return Ok(Absorbed { files: files.collect(), others });
+    }
+}
+
+/// What to edit for each wish.
+fn placed(
+    before: &Desired,
+    wishes: &[Wish],
+    mode: Mode,
+    covered: &BTreeSet<&Address>,
+    texts: &mut Texts<'_>,
+) -> Result<Vec<(usize, Edits)>, Failed> {
+    let (mut placed, mut refused) = (Vec::new(), Vec::new());
+    for (number, wish) in wishes.iter().enumerate() {
+        let is_own = |container: &&Container| container.path == wish.container.path;
+        let Some(container) = before.containers.iter().find(is_own) else { continue };
+        match place::place(wish, container, mode, covered.contains(&wish.address), texts) {
+            Ok(edits) => placed.push((number, edits)),
+            Err(refusal) => refused.push(refusal),
+        }
+    }
+    if refused.is_empty() { Ok(placed) } else { Err(Failed::Refused(refused)) }
+}
+
+/// The texts with all edits made, in an order in which none loses its place by another.
+fn edited(
+    wishes: &[Wish],
+    edits: Vec<(usize, Edits)>,
+    texts: &Contents,
+) -> Result<Contents, Failed> {
+    let mut by_file: BTreeMap<FileName, Vec<(usize, Edit)>> = BTreeMap::new();
+    for (number, edits) in edits {
+        for (file, edit) in edits {
+            by_file.entry(file).or_default().push((number, edit));
+        }
+    }
+    let (mut edited, mut refused) = (BTreeMap::new(), Vec::new());
+    for (file, mut edits) in by_file {
+        edits.sort_by_key(|(_, edit)| match edit {
+            Edit::Put { .. } => (0, 0),
+            Edit::Push { .. } => (1, 0),
+            Edit::Remove { item, .. } => (2, usize::MAX - item),
+        });
+        let mut text = texts.get(&file).cloned().unwrap_or_default();
+        for (number, edit) in edits {
+            match edit.apply(&text) {
+                Ok(new) => text = new,
+                Err(stuck) => {
+                    let refusal = Refusal::new(&wishes[number].address, stuck.why);
+                    refused.push(stuck.at(refusal, &file, &text));
+                }
+            }
+        }
+        edited.insert(file, text);
+    }
+    if refused.is_empty() { Ok(edited) } else { Err(Failed::Refused(refused)) }
+}

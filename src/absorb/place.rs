@@ -1,0 +1,375 @@
+//! Where a wish is written: which document says it, and what has to be edited there.
+
+use super::{
+    Mode, Refusal, Texts,
+    drift::{EXTRA, What, Wish},
+    edit::{At, Edit, New, Step, own, own_entries},
+    instead,
+};
+use crate::{
+    desired::{Container, Entry},
+    diagnostic::{FileName, Source},
+    export::yaml::Item,
+    kind::{Section, Shape},
+    kinds,
+    origin::{Layer, Origin},
+    value::{Json, Value},
+    yaml::{self, Data, Node, Parsed},
+};
+
+/// Keys of a document that stand behind its sections.
+const LAST: [&str; 2] = ["unlisted", "undeclared_projects"];
+
+/// Edits with the files that they are made in.
+pub(super) type Edits = Vec<(FileName, Edit)>;
+
+/// What to edit so that `container` declares what is wished. What is to be `covered` is said by a
+/// lower layer too, and so is declared not to be there.
+///
+/// # Errors
+/// Why nothing can be edited there.
+pub(super) fn place(
+    wish: &Wish,
+    container: &Container,
+    mode: Mode,
+    covered: bool,
+    texts: &mut Texts<'_>,
+) -> Result<Edits, Refusal> {
+    let Some(of) = kinds::section(container.scope, wish.section) else { return Ok(Vec::new()) };
+    let declared = container.section(wish.section);
+    let mut entries = declared.into_iter().flat_map(|section| &section.entries);
+    let entry = entries.find(|entry| entry.key == wish.key);
+    let placing = Placing { wish, of, container, entry };
+    match (mode, entry) {
+        (Mode::AtSource, Some(entry)) => placing.at_source(entry, texts),
+        _ => placing.in_own(covered, texts),
+    }
+}
+
+struct Placing<'a> {
+    wish: &'a Wish,
+    of: Section,
+    container: &'a Container,
+    entry: Option<&'a Entry>,
+}
+
+/// A place in a file that was read.
+struct Found {
+    file: FileName,
+    parsed: Parsed,
+    offset: usize,
+}
+
+impl Placing<'_> {
+    fn refuse(&self, why: impl Into<String>, origin: &Origin) -> Refusal {
+        Refusal { origin: Some(origin.clone()), ..Refusal::new(&self.wish.address, why) }
+    }
+
+    fn open(&self, origin: &Origin, texts: &mut Texts<'_>) -> Result<Found, Refusal> {
+        let file = origin.file.clone();
+        let text = texts.get(&file).map_err(|why| self.refuse(why, origin))?;
+        let offset = Source::new(file.clone(), text).offset(origin.line, origin.column);
+        Ok(Found { file, parsed: yaml::parse(text), offset })
+    }
+
+    /// In the document of the container itself.
+    fn in_own(&self, covered: bool, texts: &mut Texts<'_>) -> Result<Edits, Refusal> {
+        let found = self.open(&self.container.origin, texts)?;
+        let is_own =
+            |node: &&Node| own(node, "path").is_some_and(|(key, _)| key.span.start == found.offset);
+        let document = found.parsed.documents.iter().position(|node| is_own(&node));
+        let lost = || self.refuse("its document is not where it was", &self.container.origin);
+        let document = document.ok_or_else(lost)?;
+        let root = &found.parsed.documents[document];
+        let at = At { document, steps: Vec::new() };
+        let edits = if self.of.shape == Shape::List {
+            let own = self.entry.filter(|entry| {
+                entry.origin.layer >= Layer::Group && entry.origin.file == found.file
+            });
+            let item = own.and_then(|entry| {
+                let source = texts.get(&found.file).ok()?;
+                let source = Source::new(found.file.clone(), source);
+                let offset = source.offset(entry.origin.line, entry.origin.column);
+                let list = root.get(self.of.section)?.1;
+                let mut items = list.items().iter();
+                items.position(|item| beginning(item) == offset)
+            });
+            self.in_list(at, root, item, covered)
+        } else {
+            self.in_mapping(at, root)
+        };
+        let edits = edits.map_err(|(why, origin)| {
+            self.refuse(why, origin.as_ref().unwrap_or(&self.container.origin))
+        })?;
+        Ok(edits.into_iter().map(|edit| (found.file.clone(), edit)).collect())
+    }
+
+    /// In the list of the document `root`, of which `item` is this entry.
+    fn in_list(
+        &self,
+        at: At,
+        root: &Node,
+        item: Option<usize>,
+        covered: bool,
+    ) -> Result<Vec<Edit>, (String, Option<Origin>)> {
+        let section = self.of.section.to_owned();
+        let push = |fields: Vec<Item>, about: Option<String>| Edit::Push {
+            at: at.clone(),
+            key: section.clone(),
+            entry: fields,
+            about,
+            order: self.sections(),
+        };
+        let remove = item.map(|item| Edit::Remove { at: at.clone(), key: section.clone(), item });
+        match &self.wish.what {
+            What::Fields(fields) => {
+                let Some(item) = item else {
+                    let mut items = self.identity()?;
+                    add(&mut items, fields.iter().cloned());
+                    return Ok(vec![push(items, None)]);
+                };
+                let steps = vec![Step::Key(section.clone()), Step::Item(item)];
+                let map = root.get(&section).and_then(|(_, list)| list.items().get(item));
+                self.put(&At { steps, ..at.clone() }, map, fields)
+            }
+            What::Entry(fields, about) => {
+                let mut items = Vec::new();
+                add(&mut items, dotted(fields));
+                Ok(remove.into_iter().chain([push(items, about.clone())]).collect())
+            }
+            What::Gone if item.is_some() && !covered => Ok(remove.into_iter().collect()),
+            What::Gone => {
+                let mut items = self.identity()?;
+                items.push(Item::value("state", "absent"));
+                Ok(remove.into_iter().chain([push(items, None)]).collect())
+            }
+        }
+    }
+
+    /// In a section of the document `root` that is no list.
+    fn in_mapping(&self, at: At, root: &Node) -> Result<Vec<Edit>, (String, Option<Origin>)> {
+        let put = |to: New| Edit::Put {
+            at: at.clone(),
+            names: vec![self.of.section.to_owned()],
+            to,
+            order: self.sections(),
+        };
+        let section = own(root, self.of.section).map(|(_, node)| node);
+        match &self.wish.what {
+            What::Fields(fields) if self.of.shape == Shape::Switch => {
+                Ok(fields.iter().map(|(_, value)| put(New::Value(value.clone()))).collect())
+            }
+            What::Fields(fields) => {
+                if section.is_some_and(|node| matches!(node.data, Data::Map(_))) {
+                    let steps = vec![Step::Key(self.of.section.to_owned())];
+                    return self.put(&At { steps, ..at.clone() }, section, fields);
+                }
+                let mut items = Vec::new();
+                add(&mut items, fields.iter().cloned());
+                Ok(vec![put(New::Map(items))])
+            }
+            What::Entry(fields, _) if self.of.shape == Shape::Switch => {
+                Ok(fields.iter().map(|(_, value)| put(New::Value(value.clone()))).collect())
+            }
+            What::Entry(fields, _) => {
+                let mut items = Vec::new();
+                add(&mut items, dotted(fields));
+                Ok(vec![put(New::Map(items))])
+            }
+            What::Gone => Ok(vec![put(New::Value(Json::Null))]),
+        }
+    }
+
+    /// Sets `fields` in the mapping `map` at `at`.
+    fn put(
+        &self,
+        at: &At,
+        map: Option<&Node>,
+        fields: &[(Vec<String>, Json)],
+    ) -> Result<Vec<Edit>, (String, Option<Origin>)> {
+        let specs = self.of.table().specs().iter();
+        let order: Vec<_> = specs.map(|spec| spec.name.clone()).chain([EXTRA.to_owned()]).collect();
+        let mut edits = Vec::new();
+        for (names, value) in fields {
+            let put = |names: Vec<String>, to: Json| Edit::Put {
+                at: at.clone(),
+                names,
+                to: New::Value(to),
+                order: order.clone(),
+            };
+            let node = map.and_then(|map| instead::written(map, names));
+            let Some((node, why)) = node.and_then(|node| Some((node, instead::in_words(node)?)))
+            else {
+                edits.push(put(names.clone(), value.clone()));
+                continue;
+            };
+            let name = names.iter().find(|name| *name != EXTRA);
+            let field = name.and_then(|name| self.entry?.fields.get(name));
+            let lists = field.as_ref().and_then(|field| {
+                instead::change(node, field.value.plain()?.as_array()?, value.as_array()?)
+            });
+            let origin = field.map(|field| field.origin);
+            let stuck = || (format!("`{}` is written {why}", names.join(".")), origin);
+            edits.extend(lists.ok_or_else(stuck)?.into_iter().map(|(key, list)| {
+                put(names.iter().cloned().chain([key.to_owned()]).collect(), list.into())
+            }));
+        }
+        Ok(edits)
+    }
+
+    /// Where what is there now is said, whichever layer that is.
+    fn at_source(&self, entry: &Entry, texts: &mut Texts<'_>) -> Result<Edits, Refusal> {
+        if let What::Fields(fields) = &self.wish.what {
+            let edit = |(names, value): &(Vec<String>, Json)| {
+                let name = names.iter().find(|name| *name != EXTRA);
+                let origin = name.and_then(|name| entry.fields.origin(name));
+                let origin = origin.unwrap_or_else(|| entry.origin.clone());
+                let found = self.open(&origin, texts)?;
+                let names = names.iter().skip_while(|name| *name == EXTRA).skip(1);
+                self.key_at(&found, &origin, names.cloned().collect(), value)
+                    .map(|edit| (found.file, edit))
+            };
+            return fields.iter().map(edit).collect();
+        }
+        let origin = &entry.origin;
+        let found = self.open(origin, texts)?;
+        let lost = || self.refuse("it is not written where it was found", origin);
+        if self.of.shape != Shape::List {
+            let value = match &self.wish.what {
+                What::Entry(fields, _) => {
+                    let mut items = Vec::new();
+                    add(&mut items, dotted(fields));
+                    New::Map(items)
+                }
+                _ => New::Value(Json::Null),
+            };
+            let key = key_in(&found).ok_or_else(lost)?;
+            let (at, names) = (key.0, vec![key.1]);
+            return Ok(vec![(found.file, Edit::Put { at, names, to: value, order: Vec::new() })]);
+        }
+        let (document, key, item) = item_in(&found).ok_or_else(lost)?;
+        let at = At { document, steps: Vec::new() };
+        let mut edits = vec![Edit::Remove { at: at.clone(), key: key.clone(), item }];
+        if let What::Entry(fields, about) = &self.wish.what {
+            let mut items = Vec::new();
+            add(&mut items, dotted(fields));
+            let about = about.clone();
+            edits.push(Edit::Push { at, key, entry: items, about, order: Vec::new() });
+        }
+        Ok(edits.into_iter().map(|edit| (found.file.clone(), edit)).collect())
+    }
+
+    /// Sets what stands at the key that was `found`, or below `names` in it.
+    fn key_at(
+        &self,
+        found: &Found,
+        origin: &Origin,
+        names: Vec<String>,
+        value: &Json,
+    ) -> Result<Edit, Refusal> {
+        let lost = || self.refuse("it is not written where it was found", origin);
+        let (at, key) = key_in(found).ok_or_else(lost)?;
+        let names: Vec<_> = std::iter::once(key).chain(names).collect();
+        let root = &found.parsed.documents[at.document];
+        let map = at.steps.iter().try_fold(root, |node, step| match step {
+            Step::Key(name) => own(node, name).map(|(_, node)| node),
+            Step::Item(item) => node.items().get(*item),
+        });
+        let node = instead::written(map.ok_or_else(lost)?, &names);
+        let node = node.ok_or_else(|| self.refuse("several layers say parts of it", origin))?;
+        if let Some(why) = instead::in_words(node) {
+            return Err(self.refuse(format!("it is written {why}"), origin));
+        }
+        Ok(Edit::Put { at, names, to: New::Value(value.clone()), order: Vec::new() })
+    }
+
+    /// The sections of a document, and what stands behind them.
+    fn sections(&self) -> Vec<String> {
+        let sections = kinds::sections(self.container.scope).map(|section| section.section);
+        sections.chain(LAST).map(str::to_owned).collect()
+    }
+
+    /// What tells the entry from others, as a document writes it.
+    fn identity(&self) -> Result<Vec<Item>, (String, Option<Origin>)> {
+        let Some(entry) = self.entry else { return Ok(Vec::new()) };
+        let mut items = Vec::new();
+        for name in self.of.identity {
+            let Some(field) = entry.fields.get(name) else { continue };
+            let Value::Plain(value) = field.value else {
+                let why = "what tells it from others is a reference".to_owned();
+                return Err((why, Some(field.origin)));
+            };
+            let spec = self.of.table().get(name);
+            if spec.and_then(|spec| spec.schema.get("default")) != Some(&value) {
+                items.push(Item::value(*name, value));
+            }
+        }
+        Ok(items)
+    }
+}
+
+/// Fields with a dot in their names, as the keys that lead to them.
+fn dotted(fields: &[(String, Json)]) -> impl Iterator<Item = (Vec<String>, Json)> {
+    fields.iter().map(|(name, value)| (name.split('.').map(str::to_owned).collect(), value.clone()))
+}
+
+/// Adds fields to a mapping, each where its keys lead to.
+fn add(items: &mut Vec<Item>, fields: impl IntoIterator<Item = (Vec<String>, Json)>) {
+    for (names, value) in fields {
+        let Some((first, rest)) = names.split_first() else { continue };
+        if rest.is_empty() {
+            items.push(Item::value(first, value));
+            continue;
+        }
+        let rest = [(rest.to_vec(), value)];
+        match items.iter_mut().find(|item| item.key == *first) {
+            Some(Item { node: New::Map(within), .. }) => add(within, rest),
+            _ => {
+                let mut within = Vec::new();
+                add(&mut within, rest);
+                items.push(Item::new(first, New::Map(within)));
+            }
+        }
+    }
+}
+
+/// Where an entry begins, as its origin has it.
+fn beginning(node: &Node) -> usize {
+    let first = node.entries().first().map(|(key, _)| key.span.start);
+    first.filter(|at| node.span.contains(at)).unwrap_or(node.span.start)
+}
+
+/// The mapping with the key that was found, and the key.
+fn key_in(found: &Found) -> Option<(At, String)> {
+    let mut documents = found.parsed.documents.iter().enumerate();
+    documents.find_map(|(document, root)| {
+        let (steps, name) = key_below(root, found.offset)?;
+        Some((At { document, steps }, name))
+    })
+}
+
+fn key_below(node: &Node, offset: usize) -> Option<(Vec<Step>, String)> {
+    if let Some((key, _)) = own_entries(node).find(|(key, _)| key.span.start == offset) {
+        return Some((Vec::new(), key.name.clone()));
+    }
+    let below = |step: Step, node: &Node| {
+        let (mut steps, name) = key_below(node, offset)?;
+        steps.insert(0, step);
+        Some((steps, name))
+    };
+    let items = node.items().iter().enumerate();
+    own_entries(node)
+        .find_map(|(key, value)| below(Step::Key(key.name.clone()), value))
+        .or_else(|| items.into_iter().find_map(|(at, item)| below(Step::Item(at), item)))
+}
+
+/// The document, the section and the number of the entry that was found.
+fn item_in(found: &Found) -> Option<(usize, String, usize)> {
+    let mut documents = found.parsed.documents.iter().enumerate();
+    documents.find_map(|(document, root)| {
+        own_entries(root).find_map(|(key, list)| {
+            let item = list.items().iter().position(|item| beginning(item) == found.offset)?;
+            Some((document, key.name.clone(), item))
+        })
+    })
+}

@@ -1,0 +1,149 @@
+//! `undrift new`: the document of a new project, checked together with the manifests that it is to
+//! stand among; for portals and scripts.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Context,
+    exit::{Exit, Failure, Outcome},
+};
+use crate::{
+    desired::Desired,
+    diagnostic::FileName,
+    export::yaml::{self, Item, Node},
+    field::Scope,
+    manifest::{self, Loaded, Surroundings},
+    text::escape,
+    value::{Json, Object},
+};
+
+const EXAMPLES: &str = "Examples:
+  undrift new acme/shop --uses service --param port=8080 --create
+  undrift new acme/shop --uses service -d manifests -o manifests/acme/shop.yaml";
+
+/// What a document is called that is not written to a file.
+const UNNAMED: &str = "new document";
+
+/// The options of `new`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Full path of the project
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// Profiles that it uses, separated by commas; the later outranks the earlier
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', required = true)]
+    uses: Vec<String>,
+    /// Parameter that a profile needs; may be repeated
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = param)]
+    params: Vec<(String, String)>,
+    /// Allow undrift to create the project (`create: true`)
+    #[arg(long)]
+    create: bool,
+    /// Folder of manifests that it is checked with
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Write the document to this file, which must not exist, instead of printing it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+fn param(written: &str) -> Result<(String, String), String> {
+    let (name, value) = written.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Runs it.
+pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
+    let around = Surroundings::of_process();
+    let text = document(args);
+    let loaded = manifest::load(&args.dir, &around);
+    if let Some(file) = &args.output {
+        check_file(file, &loaded)?;
+    }
+    // Folders that declare nothing yet are where most first projects come from.
+    let is_empty = |code: &str| code == "no-manifests";
+    let is_wrong = loaded.diagnostics.has_errors()
+        && !loaded.diagnostics.sorted().iter().all(|known| is_empty(known.code));
+    if is_wrong {
+        cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
+        return Err(Failure::usage("cannot use the manifests that it is checked with"));
+    }
+    if let Some(desired) = &loaded.desired {
+        check_path(&args.path, desired)?;
+    }
+    let name = args.output.as_ref().map_or(UNNAMED.into(), |file| file.to_string_lossy());
+    let name: FileName = name.into();
+    let with = BTreeMap::from([(name.clone(), text.clone())]);
+    let whole = manifest::load_with(&args.dir, &around, &with);
+    if whole.desired.is_none() {
+        cx.output.tell(&whole.diagnostics.render(cx.output.stderr.into()));
+        return Err(Failure::usage("the document would be wrong; nothing was written"));
+    }
+    match &args.output {
+        None => cx.output.print(&text)?,
+        Some(file) => {
+            let written = fs::File::create_new(file).and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                file.sync_all()
+            });
+            written.map_err(|error| Failure::usage(format!("cannot write `{name}`: {error}")))?;
+            cx.output.tell(&format!("wrote `{name}`\n"));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// The text of the document.
+fn document(args: &Args) -> String {
+    let mut items =
+        vec![Item::value("kind", Scope::Project.document()), Item::value("path", &*args.path)];
+    items.extend(args.create.then(|| Item::value("create", true)));
+    items.push(Item::new("uses", Node::Value(args.uses.clone().into())));
+    if !args.params.is_empty() {
+        let params = args.params.iter().map(|(name, value)| (name.clone(), Json::from(&**value)));
+        items.push(Item::value("params", params.collect::<Object>()));
+    }
+    yaml::document(&items)
+}
+
+/// Refuses the path of something that is declared already.
+fn check_path(path: &str, desired: &Desired) -> Result<(), Failure> {
+    let lower = path.to_lowercase();
+    match desired.containers.iter().find(|container| container.path.to_lowercase() == lower) {
+        None => Ok(()),
+        Some(declared) => {
+            let message = format!("`{}` is declared already, at {}", escape(path), declared.origin);
+            Err(Failure::usage(message).help("edit that document"))
+        }
+    }
+}
+
+/// Refuses a file that would not be found among the manifests, or is there.
+fn check_file(file: &Path, loaded: &Loaded) -> Result<(), Failure> {
+    let name = file.display();
+    if file.symlink_metadata().is_ok() {
+        return Err(
+            Failure::usage(format!("`{name}` is there already")).help("choose another file")
+        );
+    }
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = parent.unwrap_or(Path::new(".")).canonicalize();
+    let folder = folder.map_err(|error| {
+        Failure::usage(format!("cannot write `{name}`: {error}")).help("make its folder first")
+    })?;
+    let root = loaded.root.canonicalize().unwrap_or_else(|_| loaded.root.clone());
+    let is_manifest = file.extension().is_some_and(|end| end == "yaml" || end == "yml");
+    if !is_manifest || !folder.starts_with(root) {
+        let message = format!("`{name}` would not be a manifest");
+        return Err(
+            Failure::usage(message).help("name a file `*.yaml` in the folder of the manifests")
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! `undrift absorb`: what it shows, what it writes, and what it refuses to write.
+
+use crate::harness::Place;
+
+const SHOP: &str = "\
+# What everybody has.
+kind: Defaults
+match: {path: acme/*}
+settings: {merge_method: ff}
+variables:
+  - {key: LEVEL, value: '1'}
+---
+kind: Project
+path: acme/shop
+create: true
+settings:
+  description: A shop  # for people
+variables:
+  - {key: SECRET, value: canary-7f3a9c21, masked: true}
+";
+
+/// A place in which `acme/shop` is as it is declared.
+fn shop() -> Place {
+    let place = Place::new()
+        .file("m/shop.yaml", SHOP)
+        .file("m/sandbox.yaml", "groups: [{path: acme}]\nusers: [{username: alice}]\n");
+    let applied = place.output("apply m --sandbox=s.db --yes");
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    place
+}
+
+/// Something is done behind undrift's back.
+fn call(place: &Place, what: &str) {
+    let called = place.output(&format!("call {what} --sandbox=s.db --yes"));
+    assert!(called.status.success(), "{}", String::from_utf8_lossy(&called.stderr));
+}
+
+fn drifted() -> Place {
+    let place = shop();
+    call(&place, "project-edit id=acme/shop description=Shoes merge_method=merge");
+    call(&place, "variable-create id=acme/shop key=NEW value=9");
+    call(&place, "variable-delete id=acme/shop key=LEVEL");
+    place
+}
+
+fn text(place: &Place) -> String {
+    std::fs::read_to_string(place.path().join("m/shop.yaml")).unwrap()
+}
+
+#[test]
+fn drift_is_shown_as_an_edit_and_then_written() {
+    let place = drifted();
+    let absorb = "absorb acme/shop acme/shop#variables/NEW@* -d m --sandbox=s.db";
+    insta::assert_snapshot!(place.run(absorb));
+    assert_eq!(text(&place), SHOP, "nothing is written unless that is asked for");
+    let mut said = place.run(&format!("{absorb} --write"));
+    said += &place.run(&format!("{absorb} --write"));
+    said += &place.run("plan m --sandbox=s.db");
+    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(text(&place));
+    let hidden = std::fs::read_dir(place.path().join("m")).unwrap();
+    let mut names: Vec<_> =
+        hidden.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["sandbox.yaml", "shop.yaml"]);
+}
+
+#[test]
+fn what_rules_say_is_edited_at_its_source() {
+    let place = drifted();
+    let other = "kind: Project\npath: acme/other\n";
+    place.write("m/other.yaml", other);
+    let absorb = "absorb acme/shop#settings/merge_method -d m --sandbox=s.db --at-source --write";
+    insta::assert_snapshot!(place.run(absorb));
+    assert_eq!(text(&place), SHOP.replace("merge_method: ff", "merge_method: merge"));
+}
+
+#[test]
+fn what_cannot_be_absorbed_is_refused_and_nothing_is_written() {
+    let place = shop();
+    call(&place, "project-edit id=acme/shop description=Shoes");
+    call(&place, "variable-update id=acme/shop key=SECRET value=canary-7f3a9c22");
+    let mut said = String::new();
+    for selected in [
+        "acme/shop",
+        "acme/shoop",
+        "acme/shop#hooks",
+        "acme/shop#variables/OLD@*",
+        "acme/shop#variables/LEVEL@*",
+        "",
+    ] {
+        said += &place.run(&format!("absorb {selected} -d m --sandbox=s.db --write"));
+    }
+    assert!(!said.contains("canary"), "{said}");
+    assert_eq!(text(&place), SHOP);
+    insta::assert_snapshot!(said);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_manifest_keeps_its_permissions_and_a_link_is_not_followed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = drifted();
+    let manifest = place.path().join("m/shop.yaml");
+    std::fs::set_permissions(&manifest, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let absorb = "absorb acme/shop#settings --sandbox=s.db --write";
+    assert!(place.run(&format!("{absorb} -d m")).contains("exit code 0"));
+    assert_eq!(std::fs::metadata(&manifest).unwrap().permissions().mode() & 0o777, 0o640);
+    place.write("m/shop.yaml", SHOP);
+    std::os::unix::fs::symlink("m/shop.yaml", place.path().join("link.yaml")).unwrap();
+    insta::assert_snapshot!(place.run(&format!("{absorb} -d link.yaml")));
+    assert_eq!(text(&place), SHOP);
+}

@@ -1,0 +1,387 @@
+//! Drift that is taken back: afterwards the plan is empty where it was taken back, what people wrote
+//! into the manifests besides is still there, and there is nothing to take back again.
+
+use std::sync::Mutex;
+
+use proptest::{prelude::*, test_runner::TestRunner};
+use serde_json::{Value as Json, json};
+use undrift::{
+    absorb::{self, Absorbed, Failed, Mode, Refusal, Seen, Wish},
+    address::Selector,
+    apply,
+    desired::Container,
+    export::{self, Estate, Values, Words},
+    live::Live,
+    manifest::{self, Surroundings},
+    sandbox::Profile,
+};
+
+use crate::{
+    export::how,
+    random,
+    world::{World, seed},
+};
+
+impl World {
+    fn around(&self) -> Surroundings {
+        Surroundings { folder: self.root(), today: jiff::civil::date(2030, 1, 1) }
+    }
+
+    /// What differs of what is `chosen`, as wishes.
+    async fn drift(&self, chosen: &[&str]) -> (Vec<Wish>, Vec<Refusal>) {
+        let chosen: Vec<_> = chosen.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
+        let desired = self.desired();
+        let (observer, settings) = self.connect(&desired).await.unwrap();
+        let words = export::Settings { defaults: false, ..how(Values::Plain)(observer.caller()) };
+        let whole: Vec<_> = desired
+            .containers
+            .iter()
+            .map(|container| export::everything(container, &words))
+            .collect();
+        let found = Mutex::new((Vec::new(), Vec::new()));
+        let each = async |container: &Container, mut live: Live| {
+            let path = &container.path;
+            let container = desired.containers.iter().find(|own| own.path == *path).unwrap();
+            let plan = apply::plan(&observer, container, &mut live, &settings).await?;
+            let names = observer.called(Estate::ids(container.scope, &live)).await?;
+            let words = Words::of(container.scope, path, &live, &names, &words);
+            let (plan, words) = (&plan.findings, words.as_ref());
+            let seen = Seen { container, plan, live: &live, names: &names, words };
+            let (wishes, refused) = absorb::drift(&seen, &chosen);
+            let mut found = found.lock().unwrap();
+            found.0.extend(wishes);
+            found.1.extend(refused);
+            Ok(())
+        };
+        observer.all(&whole.iter().collect::<Vec<_>>(), 16, each).await.unwrap();
+        found.into_inner().unwrap()
+    }
+
+    /// Edits the manifests so that they declare what is wished.
+    fn absorb(&self, wishes: &[Wish], mode: Mode) -> Result<Absorbed, Failed> {
+        let read = |file: &std::sync::Arc<str>| {
+            std::fs::read_to_string(self.root().join(&**file)).map_err(|error| error.to_string())
+        };
+        let reload = |texts: &_| {
+            let loaded = manifest::load_with(&self.root(), &self.around(), texts);
+            let said = loaded.diagnostics.render(undrift::diagnostic::Style::default());
+            loaded.desired.ok_or(said)
+        };
+        let absorbed = absorb::absorb(&self.desired(), wishes, mode, &read, &reload)?;
+        for (file, (_, text)) in &absorbed.files {
+            std::fs::write(self.root().join(&**file), text).unwrap();
+        }
+        Ok(absorbed)
+    }
+
+    fn write(&self, text: &str) {
+        std::fs::write(self.root().join("all.yaml"), text).unwrap();
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(self.root().join("all.yaml")).unwrap()
+    }
+}
+
+/// `documents` in many lines, with something said above each of their keys and behind each line.
+fn commented(documents: &[Json]) -> String {
+    let mut said = 0;
+    let mut line = |line: &str| {
+        said += 1;
+        if line.starts_with(' ') || line.starts_with('-') {
+            format!("{line}  # beside {said}\n")
+        } else {
+            format!("# above {said}.\n{line}\n")
+        }
+    };
+    let mut document = |document: &Json| {
+        serde_yaml::to_string(document).unwrap().lines().map(&mut line).collect::<String>()
+    };
+    documents.iter().map(&mut document).collect::<Vec<_>>().join("---\n")
+}
+
+/// The documents with some sections of the last one in rules that hold for it: those of which the
+/// place among its keys is a bit of `moved`.
+fn layered_out(mut documents: Vec<Json>, moved: u16) -> Vec<Json> {
+    const STAYS: [&str; 4] = ["kind", "path", "create", "unlisted"];
+    let own = documents.last_mut().unwrap().as_object_mut().unwrap();
+    let mut rules = json!({"kind": "Defaults", "match": {"path": own["path"]}});
+    let names: Vec<_> = own.keys().cloned().collect();
+    for (at, name) in names.into_iter().enumerate() {
+        if !STAYS.contains(&name.as_str()) && moved & (1 << at) != 0 {
+            let section = own.shift_remove(&name).unwrap();
+            rules[name] = section;
+        }
+    }
+    documents.push(rules);
+    documents
+}
+
+/// What is said above keys.
+fn said(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| line.starts_with("# above")).collect()
+}
+
+#[test]
+fn whatever_drifted_it_can_be_taken_back() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let config = ProptestConfig {
+        cases: 24,
+        max_shrink_iters: 60,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let states = (random::group(), random::declared(), random::group(), random::declared());
+    // Which sections stand in rules, and whether these are edited.
+    let layers = (any::<u16>(), any::<bool>());
+    TestRunner::new(config)
+        .run(&(states, layers), |((old_group, old, new_group, new), (moved, at_source))| {
+            let mode = if at_source { Mode::AtSource } else { Mode::Own };
+            runtime.block_on(async {
+                let mut seed = seed(&[]);
+                for path in random::GROUPS {
+                    seed["groups"].as_array_mut().unwrap().push(json!({"path": path}));
+                }
+                let mut world = World::new(Profile::default(), seed).await;
+                world.tweak = |settings| settings.limits.count = usize::MAX;
+                world.acknowledged = vec![
+                    "removals:**",
+                    "visibility:**",
+                    "protection:**",
+                    "last-owner:**",
+                    "own-access:**",
+                ];
+                let old = layered_out(random::documents(old_group.clone(), old.clone()), moved);
+                world.declare(&old);
+                world.converge("as it was declared").await;
+                world.declare(&random::documents(new_group.clone(), new.clone()));
+                world.converge("as it drifted").await;
+                let before = commented(&old);
+                world.write(&before);
+                let (wishes, refused) = world.drift(&["**"]).await;
+                let is_secret = |refusal: &Refusal| refusal.why.contains("may be a secret");
+                assert!(refused.iter().all(is_secret), "{refused:#?}\n{before}");
+                world
+                    .absorb(&wishes, mode)
+                    .unwrap_or_else(|failed| panic!("{failed:#?}\n{wishes:#?}\n{before}"));
+                let after = world.text();
+                assert_eq!(said(&before), said(&after), "{before}\n{after}");
+                let refused: Vec<_> = refused.iter().map(|refusal| &refusal.address).collect();
+                let plan = world.plan().await;
+                let left: Vec<_> =
+                    plan.steps.iter().filter(|step| !refused.contains(&&step.address)).collect();
+                assert!(left.is_empty(), "{left:#?}\n{before}\n{after}");
+                assert!(plan.incomplete.is_empty(), "{:#?}\n{after}", plan.incomplete);
+                let (again, _) = world.drift(&["**"]).await;
+                assert_eq!(again, [], "{after}");
+            });
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// A project that has its settings from rules, and the service after somebody changed it.
+const LAYERED: &str = "\
+kind: Defaults
+match: {path: acme/**}
+settings:
+  merge_method: ff  # everywhere
+  squash_option: default_on
+  topics: [acme, web]
+variables:
+  - {key: LEVEL, value: '1'}
+  - {key: REGION, value: eu}
+---
+kind: Project
+path: acme/shop  # ours
+create: true
+uses: [policy]
+params: {port: 8080}
+settings:
+  description: 'A shop'  # for people
+  container_expiration_policy: {enabled: true, keep_n: 5}
+variables:
+  # Only here.
+  - key: OWN
+    value: x
+---
+kind: Project
+path: acme/other
+create: true
+uses: [policy]
+params: {port: 8081}
+---
+kind: Profile
+name: policy
+needs: [port]
+settings: {lfs_enabled: true}
+variables:
+  - {key: URL, value: {text: 'https://{name}.example.org:{port}'}}
+";
+
+/// What `edited` has that LAYERED has not, and the other way round.
+fn changed(edited: &str) -> String {
+    let diff = similar::TextDiff::from_lines(LAYERED, edited);
+    let changes =
+        diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal);
+    changes.map(|change| format!("{}{}", change.tag(), change.value())).collect()
+}
+
+async fn layered() -> World {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    world.write(LAYERED);
+    world.converge("as it was declared").await;
+    world
+}
+
+async fn absorbed(world: &World, chosen: &[&str], mode: Mode) -> (String, Absorbed) {
+    let (wishes, refused) = world.drift(chosen).await;
+    assert_eq!(refused, []);
+    let absorbed = world.absorb(&wishes, mode).unwrap();
+    let edited = world.text();
+    let (again, refused) = world.drift(chosen).await;
+    assert!(again.is_empty() && refused.is_empty(), "{again:#?} {refused:#?}\n{edited}");
+    (changed(&edited), absorbed)
+}
+
+#[tokio::test]
+async fn what_rules_say_is_outranked_by_the_document_itself() {
+    let world = layered().await;
+    let shop = "/projects/acme%2Fshop";
+    let settings = json!({
+        "merge_method": "merge", "description": "It's a shop", "topics": ["web", "new"],
+        "container_expiration_policy_attributes": {"enabled": true, "keep_n": 10},
+    });
+    world.call("PUT", shop, Some(settings)).await;
+    world.call("DELETE", &format!("{shop}/variables/LEVEL"), None).await;
+    world.call("DELETE", &format!("{shop}/variables/OWN"), None).await;
+    world.call("PUT", &format!("{shop}/variables/REGION"), Some(json!({"value": "us"}))).await;
+    let hidden = json!({"key": "NEW", "value": "glpat-0123456789abcdef"});
+    world.call("POST", &format!("{shop}/variables"), Some(hidden)).await;
+    let (changed, absorbed) =
+        absorbed(&world, &["acme/shop", "acme/shop#variables/*"], Mode::Own).await;
+    assert_eq!(
+        changed,
+        "\
+-  description: 'A shop'  # for people
+-  container_expiration_policy: {enabled: true, keep_n: 5}
++  description: 'It''s a shop'  # for people
++  topics: [web, new]
++  merge_method: merge
++  container_expiration_policy: {enabled: true, keep_n: 10}
+-  - key: OWN
+-    value: x
++  - {key: LEVEL, state: absent}
++  - {key: NEW}  # value not exported: it looks like a secret
++  - {key: REGION, value: us}
+"
+    );
+    assert!(absorbed.others.is_empty());
+    let plan = world.plan().await;
+    assert!(plan.steps.is_empty() && plan.problems.is_empty(), "{plan:#?}");
+}
+
+#[tokio::test]
+async fn what_rules_say_is_edited_where_they_say_it_if_that_is_asked_for() {
+    let world = layered().await;
+    let shop = "/projects/acme%2Fshop";
+    let settings = json!({"merge_method": "merge", "topics": ["web"], "lfs_enabled": false});
+    world.call("PUT", shop, Some(settings)).await;
+    world.call("DELETE", &format!("{shop}/variables/LEVEL"), None).await;
+    let (changed, absorbed) = absorbed(&world, &["acme/shop"], Mode::AtSource).await;
+    assert_eq!(
+        changed,
+        "\
+-  merge_method: ff  # everywhere
++  merge_method: merge  # everywhere
+-  topics: [acme, web]
++  topics: [web]
+-  - {key: LEVEL, value: '1'}
+-settings: {lfs_enabled: true}
++settings: {lfs_enabled: false}
+"
+    );
+    let others: Vec<_> = absorbed.others.iter().map(String::as_str).collect();
+    assert_eq!(others, ["acme/other"]);
+}
+
+#[tokio::test]
+async fn a_change_of_a_list_stays_one() {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    let text = |change: &str| {
+        format!(
+            "kind: Defaults\nmatch: {{path: acme/*}}\nsettings: {{topics: [a, b]}}\n---\nkind: Project\npath: acme/shop\ncreate: true\nsettings:\n  topics: {{{change}}}  # more\n"
+        )
+    };
+    for (before, live, after) in [
+        ("add: [c]", ["a", "b", "c", "d"].as_slice(), Some("add: [c, d]")),
+        ("add: [c]", &["a", "c"], Some("add: [c], remove: [b]")),
+        ("add: [c, d]", &["a", "b", "d"], Some("add: [d]")),
+        ("remove: [a]", &["b", "c"], Some("remove: [a], add: [c]")),
+        ("add: [c]", &["a", "b"], None),
+    ] {
+        world.write(&text(before));
+        world.converge(before).await;
+        world.call("PUT", "/projects/acme%2Fshop", Some(json!({"topics": live}))).await;
+        let (wishes, refused) = world.drift(&["acme/shop"]).await;
+        assert_eq!(refused, []);
+        let absorbed = world.absorb(&wishes, Mode::Own);
+        assert_eq!(absorbed.is_ok(), after.is_some(), "{before}: {absorbed:?}");
+        assert_eq!(world.text(), text(after.unwrap_or(before)));
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_is_refused_with_its_place() {
+    let world = layered().await;
+    let shop = "/projects/acme%2Fshop";
+    let masked = json!({"value": "masked-1234567", "masked": true});
+    world.call("PUT", &format!("{shop}/variables/REGION"), Some(masked)).await;
+    let (wishes, refused) = world.drift(&["acme/shop"]).await;
+    assert_eq!(wishes, []);
+    let why: Vec<_> = refused.iter().map(|refusal| refusal.why.as_str()).collect();
+    assert_eq!(why, ["`value`: no manifest can say what is there, or it may be a secret"]);
+    assert_eq!(
+        refused[0].origin.as_ref().map(ToString::to_string).as_deref(),
+        Some("all.yaml:9:19")
+    );
+    world.call("PUT", &format!("{shop}/variables/URL"), Some(json!({"value": "x"}))).await;
+    let (wishes, _) = world.drift(&["acme/shop#variables/URL@*"]).await;
+    let Err(Failed::Refused(refused)) = world.absorb(&wishes, Mode::AtSource) else { panic!() };
+    assert_eq!(refused[0].why, "it is written as a template");
+    assert_eq!(world.text(), LAYERED);
+}
+
+#[tokio::test]
+async fn what_was_archived_by_hand_is_declared_so() {
+    let world = layered().await;
+    world.call("POST", "/projects/acme%2Fshop/archive", None).await;
+    let (changed, _) = absorbed(&world, &["acme/shop"], Mode::Own).await;
+    assert_eq!(changed, "+archived: true\n");
+}
+
+#[tokio::test]
+async fn what_several_entries_share_is_not_changed_for_all_of_them() {
+    let text = |rest: &str| {
+        format!(
+            "kind: Project\npath: acme/shop\ncreate: true\nvariables:\n  - &all {{key: A, value: x, protected: true}}\n  - {{<<: *all, key: B{rest}}}  # the same\n"
+        )
+    };
+    let world = World::new(Profile::default(), seed(&[])).await;
+    world.write(&text(""));
+    world.converge("as it was declared").await;
+    let variable = |key: &str| format!("/projects/acme%2Fshop/variables/{key}");
+    let open = || Some(json!({"value": "x", "protected": false}));
+    world.call("PUT", &variable("A"), open()).await;
+    let (wishes, _) = world.drift(&["acme/shop"]).await;
+    let Err(Failed::Refused(refused)) = world.absorb(&wishes, Mode::Own) else { panic!() };
+    let why =
+        "the edit would also change what is declared of `acme/shop#variables`; edit it by hand";
+    assert_eq!((refused[0].why.as_str(), world.text()), (why, text("")));
+    world.call("PUT", &variable("A"), Some(json!({"value": "x", "protected": true}))).await;
+    world.call("PUT", &variable("B"), open()).await;
+    let (wishes, _) = world.drift(&["acme/shop#variables/B@*"]).await;
+    world.absorb(&wishes, Mode::Own).unwrap();
+    assert_eq!(world.text(), text(", protected: false"));
+    assert!(world.plan().await.steps.is_empty());
+}
