@@ -24,6 +24,7 @@ mod reports;
 mod sandbox;
 mod schema;
 mod session;
+mod show;
 mod signal;
 
 use std::{ffi::OsString, path::Path, process::ExitCode, sync::LazyLock};
@@ -84,6 +85,8 @@ enum Command {
     Drift(drift::Args),
     /// Write what exists as manifests
     Export(export::Args),
+    /// Show what manifests come to
+    Show(show::Args),
     /// Call any API operation by name
     Call(call::Args),
     /// Run the embedded service until interrupted
@@ -169,6 +172,7 @@ fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
         Command::Apply(args) => runtime.block_on(apply::run(args, reports, cx)).map(Done::exit),
         Command::Drift(args) => runtime.block_on(drift::run(args, reports, cx)).map(Done::exit),
         Command::Export(args) => runtime.block_on(export::run(args, cx)),
+        Command::Show(args) => show::run(&args, cx),
         Command::Call(args) => runtime.block_on(call::run(args, cx)),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args, cx)),

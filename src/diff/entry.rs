@@ -11,7 +11,7 @@ use crate::{
     address::Address,
     cause::Cause,
     desired::{Entry, State},
-    field::{Accepted, Field, Named, Readback, Secrecy},
+    field::{Accepted, Field, Named, Readback},
     kind::{
         Effect, Identity, Job, LiveEntry, NamespaceOwner, Section, Spec, Unable, calls::Act, forms,
         is_readable,
@@ -503,17 +503,9 @@ impl<'a> Comparing<'a> {
         match value {
             Value::Secret(reference) => Shown::Secret(reference.to_string()),
             Value::File(path) => Shown::File(path.clone()),
-            // It is in Git, but whoever asked for it to be masked in job logs does not want it in
-            // this one either.
-            Value::Plain(_) if field.secrecy == Secrecy::Sensitive && self.masked() => {
-                Shown::Hidden
-            }
+            Value::Plain(_) if forms::is_kept_back(field, &self.values) => Shown::Hidden,
             Value::Plain(value) => Shown::Value(shown_plain(field.secrecy, value)),
         }
-    }
-
-    fn masked(&self) -> bool {
-        self.values.get("masked").and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false)
     }
 }
 

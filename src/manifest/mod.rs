@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 mod check;
 pub mod config;
+mod effective;
 mod faults;
 mod layer;
 mod mask;
@@ -23,6 +24,7 @@ pub mod schema;
 mod surroundings;
 
 pub use config::Config;
+pub use layer::{Said, Told, Trace, What};
 pub use report::{check_report, counted};
 pub use surroundings::Surroundings;
 
@@ -31,6 +33,7 @@ use read::{File, files};
 use surroundings::Root;
 
 use crate::{
+    address::Glob,
     desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place},
     secret::Secrets,
@@ -54,11 +57,18 @@ pub struct Loaded {
     pub config: Config,
     /// Everything that is wrong, and every warning.
     pub diagnostics: Diagnostics,
+    /// How what was named is put together, where somebody asked for that.
+    pub traces: Vec<Trace>,
 }
 
 /// Reads the manifests that belong together with what is in `named`, a folder or a file, and the
 /// `undrift.yaml` that counts for them.
 pub fn load(named: &Path, around: &Surroundings) -> Loaded {
+    load_tracing(named, around, &[])
+}
+
+/// As [`load`], with a [`Trace`] of each group and project of which the path matches one of `traced`.
+pub fn load_tracing(named: &Path, around: &Surroundings, traced: &[Glob]) -> Loaded {
     let mut diagnostics = Diagnostics::default();
     let folder = files::folder_of(named);
     let root = Root::of(folder, around);
@@ -71,7 +81,7 @@ pub fn load(named: &Path, around: &Surroundings) -> Loaded {
         today: around.today,
         files: Secrets::new(&root.folder, []),
     };
-    let desired = through_the_parts(&found, &context, &mut diagnostics);
+    let (desired, traces) = through_the_parts(&found, &context, traced, &mut diagnostics);
     if desired.containers.is_empty() && !diagnostics.has_errors() {
         // What came out empty is a slip, and "nothing to do" would hide it.
         let name = if let [only] = &*found { only.name.clone() } else { around.seen(named).into() };
@@ -87,11 +97,17 @@ pub fn load(named: &Path, around: &Surroundings) -> Loaded {
         desired: (!diagnostics.has_errors()).then_some(desired),
         config,
         diagnostics,
+        traces,
     }
 }
 
-/// Reads, layers and checks `files`.
-fn through_the_parts(files: &[File], context: &Context, diagnostics: &mut Diagnostics) -> Desired {
+/// Reads, layers and checks `files`, and traces what is at `traced`.
+fn through_the_parts(
+    files: &[File],
+    context: &Context,
+    traced: &[Glob],
+    diagnostics: &mut Diagnostics,
+) -> (Desired, Vec<Trace>) {
     let (mut documents, mut counts) = (Vec::new(), place::Counts::new());
     for (file, read) in files.iter().zip(parallel::for_each(files.iter().collect(), read::file)) {
         if !read.diagnostics.is_empty() {
@@ -100,9 +116,12 @@ fn through_the_parts(files: &[File], context: &Context, diagnostics: &mut Diagno
         diagnostics.extend(read.diagnostics);
         documents.extend(read.documents);
     }
-    let (desired, faults) = check::check(layer::merge(documents), context);
+    let mut layered = layer::merge(documents, traced);
+    let mut traces = std::mem::take(&mut layered.traces);
+    traces.retain(Trace::is_named);
+    let (desired, faults) = check::check(layered, context);
     diagnostics.extend(place::place(faults, counts, files));
-    desired.without_idle_acknowledgements()
+    (desired.without_idle_acknowledgements(), traces)
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub(super) struct Context {
 
 /// Checks everything. What was named becomes [`Desired`].
 pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
-    let Layered { containers, acknowledged, mut faults } = layered;
+    let Layered { containers, acknowledged, mut faults, .. } = layered;
     let checked = for_each(containers, |merged| {
         let (scope, is_named) = (merged.scope, merged.is_named);
         let mut check = Check { context, scope, faults: Faults::default() };

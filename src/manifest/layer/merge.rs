@@ -118,21 +118,21 @@ enum Fields<'m> {
 
 /// A leaf of a field.
 #[derive(Clone)]
-struct Slot {
+pub(super) struct Slot {
     rank: usize,
     /// The names that lead to it, as they are written. Its key has deprecated ones replaced, so that
     /// both spellings are one slot.
-    names: Vec<String>,
-    value: Value,
+    pub(super) names: Vec<String>,
+    pub(super) value: Value,
     /// What lower layers say, where the value changes that.
     below: Option<Value>,
-    origin: Origin,
+    pub(super) origin: Origin,
     /// Where another layer of the same rank says something else.
     other: Option<Origin>,
 }
 
 /// Stands between the names of a slot's key.
-const WITHIN: char = '\0';
+pub(super) const WITHIN: char = '\0';
 
 impl<'m> Merging<'m> {
     /// Takes in layers of equal rank; the ones before were lower.
@@ -333,7 +333,7 @@ impl<'m> Entry<'m> {
 
 /// What tells `part` from others, and its fields, in which what tells it is filled in; nothing if that
 /// is a fault.
-fn told<'p>(
+pub(super) fn told<'p>(
     of: kind::Section,
     part: &'p Part,
     words: &Words<'_>,
@@ -379,7 +379,7 @@ fn fill(
 }
 
 /// The leaves of `fields`.
-fn slots(of: kind::Section, fields: &Declared, rank: usize) -> BTreeMap<String, Slot> {
+pub(super) fn slots(of: kind::Section, fields: &Declared, rank: usize) -> BTreeMap<String, Slot> {
     let mut slots = BTreeMap::new();
     for (name, Sourced { value, origin }) in fields.iter() {
         let schema = of.table().get(name).map_or(&Json::Null, |spec| &spec.schema);
