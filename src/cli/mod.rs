@@ -15,6 +15,7 @@ mod drift;
 mod embedded;
 mod environment;
 mod exit;
+mod explain;
 mod export;
 mod output;
 mod pages;
@@ -85,6 +86,8 @@ enum Command {
     Drift(drift::Args),
     /// Write what exists as manifests
     Export(export::Args),
+    /// Explain a field or the code of a message
+    Explain(explain::Args),
     /// Show what manifests come to
     Show(show::Args),
     /// Call any API operation by name
@@ -172,6 +175,7 @@ fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
         Command::Apply(args) => runtime.block_on(apply::run(args, reports, cx)).map(Done::exit),
         Command::Drift(args) => runtime.block_on(drift::run(args, reports, cx)).map(Done::exit),
         Command::Export(args) => runtime.block_on(export::run(args, cx)),
+        Command::Explain(args) => explain::run(&args, cx),
         Command::Show(args) => show::run(&args, cx),
         Command::Call(args) => runtime.block_on(call::run(args, cx)),
         #[cfg(feature = "sandbox")]

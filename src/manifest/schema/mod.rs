@@ -22,9 +22,11 @@ use crate::{
 mod acknowledge;
 mod container;
 mod layers;
+mod lookup;
 mod planned;
 
 pub(super) use acknowledge::Acknowledge;
+pub use lookup::{Known, known, names, with_last_name};
 pub(super) use planned::{PLANNED_FIELD, PLANNED_KEYS};
 
 use container::Use;
