@@ -72,6 +72,7 @@ const EXAMPLES: &str = "Examples:
   undrift plan manifests --sandbox               try it against the embedded service
   undrift plan manifests --url https://gitlab.example.org
                                                  with the token in UNDRIFT_TOKEN
+  undrift explain masked-value                   what lies behind the code of a message
   undrift help apply                             more about a command";
 
 #[derive(Debug, Subcommand)]
@@ -86,7 +87,7 @@ enum Command {
     Drift(drift::Args),
     /// Write what exists as manifests
     Export(export::Args),
-    /// Explain a field or the code of a message
+    /// Explain an address, a field, or the code of a message
     Explain(explain::Args),
     /// Show what manifests come to
     Show(show::Args),
@@ -175,7 +176,7 @@ fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
         Command::Apply(args) => runtime.block_on(apply::run(args, reports, cx)).map(Done::exit),
         Command::Drift(args) => runtime.block_on(drift::run(args, reports, cx)).map(Done::exit),
         Command::Export(args) => runtime.block_on(export::run(args, cx)),
-        Command::Explain(args) => explain::run(&args, cx),
+        Command::Explain(args) => runtime.block_on(explain::run(args, reports, cx)),
         Command::Show(args) => show::run(&args, cx),
         Command::Call(args) => runtime.block_on(call::run(args, cx)),
         #[cfg(feature = "sandbox")]

@@ -57,6 +57,22 @@ pub(super) struct SessionArgs {
 }
 
 impl SessionArgs {
+    /// Those of a run that looks at `only` and at nothing else.
+    pub(super) fn of_one(
+        dir: &Path,
+        allow_env: &[String],
+        connect: &ConnectArgs,
+        only: Selector,
+    ) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            full: false,
+            allow_env: allow_env.to_vec(),
+            select: SelectArgs { only: vec![only], exclude: Vec::new() },
+            connect: connect.clone(),
+        }
+    }
+
     /// How results look.
     pub(super) fn style(&self, cx: &Context) -> Style {
         Style { full: self.full, ..cx.output.style }
@@ -231,6 +247,25 @@ impl Session {
             cx.output.tell(&warnings.render(cx.output.stderr.into()));
         }
         Ok(plan)
+    }
+
+    /// Reads the one group or project that is selected and plans it, and hands out both.
+    ///
+    /// # Errors
+    /// If reading on is pointless.
+    pub(super) async fn look(&self) -> Result<(Plan, Live), Failure> {
+        let containers: Vec<&Container> = self.desired.containers.iter().collect();
+        let found = Mutex::new(None);
+        let each = async |container, mut live: Live| {
+            let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
+            let mut plan = Plan::default();
+            plan.add(container, planned, live.clone());
+            *found.lock().unwrap_or_else(PoisonError::into_inner) = Some((plan.sorted(), live));
+            Ok(())
+        };
+        self.observer.all(&containers, 1, each).await?;
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.ok_or_else(|| Failure::usage("nothing is selected"))
     }
 
     /// Ends the embedded service, if there is one, with everything written.

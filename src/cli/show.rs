@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::{
     Context,
     exit::{Exit, Failure, Outcome},
+    explain::tell_wrong,
 };
 use crate::{
     address::Glob,
@@ -32,13 +33,7 @@ pub(super) struct Args {
 /// Runs it.
 pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     let loaded = manifest::load_tracing(&args.dir, &Surroundings::of_process(), &args.effective);
-    if !loaded.diagnostics.is_empty() {
-        cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
-    }
-    let Some(desired) = loaded.desired else {
-        let summary = loaded.diagnostics.summary().unwrap_or_default();
-        return Err(Failure::usage(format!("cannot use the manifests: {summary}")));
-    };
+    let Some(desired) = &loaded.desired else { return Err(tell_wrong(&loaded, cx)) };
     for glob in &args.effective {
         let is_at = |trace: &Trace| glob.matches(&trace.path().to_lowercase());
         if !loaded.traces.iter().any(is_at) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Action, Change, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Shown, Step, fit,
-    problem, removal, shown_live, shown_plain, user_of,
+    problem, removal, shown_declared, shown_live, user_of,
 };
 use crate::{
     address::Address,
@@ -494,17 +494,8 @@ impl<'a> Comparing<'a> {
         Change {
             field: name.to_owned(),
             before,
-            after: self.shown_declared(field, &self.values[name]),
+            after: shown_declared(field, &self.values[name], &self.values),
             origin,
-        }
-    }
-
-    fn shown_declared(&self, field: &Field, value: &Value) -> Shown {
-        match value {
-            Value::Secret(reference) => Shown::Secret(reference.to_string()),
-            Value::File(path) => Shown::File(path.clone()),
-            Value::Plain(_) if forms::is_kept_back(field, &self.values) => Shown::Hidden,
-            Value::Plain(value) => Shown::Value(shown_plain(field.secrecy, value)),
         }
     }
 }

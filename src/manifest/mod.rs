@@ -24,7 +24,7 @@ pub mod schema;
 mod surroundings;
 
 pub use config::Config;
-pub use layer::{Said, Told, Trace, What};
+pub use layer::{Fate, Link, Said, Told, Trace, What};
 pub use report::{check_report, counted};
 pub use surroundings::Surroundings;
 

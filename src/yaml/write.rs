@@ -337,7 +337,8 @@ fn is_plain(text: &str, within: bool) -> bool {
             && !within);
     let is_edged = text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
     let has_end = text.contains(": ") || text.contains(" #") || text.ends_with(':');
-    let has_bracket = within && text.contains([',', '[', ']', '{', '}']);
+    // Older readers end a key at `:?` within brackets.
+    let has_bracket = within && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?"));
     !text.is_empty()
         && starts_well
         && !is_edged
@@ -457,6 +458,8 @@ mod tests {
                 "{quoted}"
             );
         }
+        assert_eq!(scalar("a:?b", false), "a:?b");
+        assert_eq!(scalar("a:?b", true), "'a:?b'");
         assert_eq!(scalar("a, b", false), "a, b");
         assert_eq!(scalar("a, b", true), "'a, b'");
         assert_eq!(scalar("a\tb\r\u{ad}\u{2028}", true), "\"a\\tb\\r\\xad\\u2028\"");

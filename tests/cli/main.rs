@@ -7,6 +7,7 @@
 
 mod call;
 mod commands;
+mod explain;
 mod export;
 mod harness;
 mod policy;

@@ -390,6 +390,18 @@ pub(super) fn slots(of: kind::Section, fields: &Declared, rank: usize) -> BTreeM
     slots
 }
 
+/// The slot to which `names` lead in an entry of `of`, in the parts of its key.
+pub(super) fn slot(of: kind::Section, names: &[String]) -> Vec<String> {
+    let Some((field, within)) = names.split_first() else { return Vec::new() };
+    let mut schema = of.table().get(field).map_or(&Json::Null, |spec| &spec.schema);
+    let mut slot = vec![slot_name(field, schema)];
+    for name in within {
+        schema = &schema["properties"][name];
+        slot.push(slot_name(name, schema));
+    }
+    slot
+}
+
 /// What a field is called in a slot's key: deprecated spellings and their successors are one.
 fn slot_name(name: &str, schema: &Json) -> String {
     Field::of(schema).replaced_by.map_or_else(|| name.to_owned(), Cow::into_owned)
@@ -468,7 +480,11 @@ fn claim(of: kind::Section, slots: &mut BTreeMap<String, Slot>, key: String, mut
 
 /// What `{add: [...], remove: [...]}` adds and removes, if `value`, that of the field `name`, is
 /// such a change.
-fn change<'v>(of: kind::Section, name: &str, value: &'v Value) -> Option<[&'v [Json]; 2]> {
+pub(super) fn change<'v>(
+    of: kind::Section,
+    name: &str,
+    value: &'v Value,
+) -> Option<[&'v [Json]; 2]> {
     let of_a_list = of.table().get(name).is_some_and(|spec| is_list(&spec.schema));
     let object = value.plain()?.as_object().filter(|_| of_a_list)?;
     let list = |name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice);

@@ -27,7 +27,7 @@ mod text;
 mod trace;
 
 use rules::Rules;
-pub use trace::{Said, Told, Trace, What};
+pub use trace::{Fate, Link, Said, Told, Trace, What};
 
 /// A group or project, put together from every document that says something about it.
 #[derive(Clone, Debug)]

@@ -16,6 +16,7 @@ use crate::{
     address::Glob,
     desired::Unlisted,
     field::Scope,
+    kind::Section,
     manifest::{
         faults::Faults,
         read::document::{Body, Holds, Rule, State},
@@ -42,8 +43,6 @@ pub struct Told {
     pub name: String,
     /// Where it says what it is about.
     pub origin: Origin,
-    /// The sections for which it takes nothing from lower layers.
-    pub ignores: Vec<&'static str>,
     /// What it says of sections and what is in them.
     pub said: Vec<Said>,
     /// Whether it says that nothing is written.
@@ -68,6 +67,32 @@ pub struct Said {
     pub origin: Origin,
 }
 
+/// What one layer says of a thing that somebody asks about, and what became of it.
+#[derive(Debug)]
+pub struct Link<'t> {
+    /// The layer.
+    pub layer: &'t Told,
+    /// What it says.
+    pub what: &'t What,
+    /// The names that lead to a value, as they are written.
+    pub names: &'t [String],
+    /// Where it says so.
+    pub origin: &'t Origin,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What became of what a layer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Nothing above it says otherwise.
+    Decides,
+    /// A layer above it adds to the list, or removes from it.
+    Changed,
+    /// A layer above it says something else, or drops it.
+    Outranked,
+}
+
 /// What can be said of a thing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
@@ -79,6 +104,8 @@ pub enum What {
     Unmanaged,
     /// What becomes of what a section does not list.
     Unlisted(Unlisted),
+    /// That nothing is taken from lower layers.
+    Ignores,
     /// The value of a field, templates not filled in.
     Value(Value),
 }
@@ -119,6 +146,47 @@ impl Trace {
         rules.iter().find(|told| told.is_at(origin))
     }
 
+    /// What the layers say of the entry `key` of a section, or of the field in it to which `names`
+    /// lead; the highest first.
+    pub fn chain(&self, of: Section, key: &str, names: &[String]) -> Vec<Link<'_>> {
+        let slot = merge::slot(of, names);
+        let is_asked = |said: &&Said| match said.what {
+            What::Value(_) => {
+                !slot.is_empty() && (said.slot.starts_with(&slot) || slot.starts_with(&said.slot))
+            }
+            What::Declared => slot.is_empty(),
+            What::Absent | What::Unmanaged | What::Ignores => true,
+            What::Unlisted(_) => false,
+        };
+        let changes = |said: &Said| match &said.what {
+            What::Value(value) => merge::change(of, &said.names[0], value).is_some(),
+            _ => false,
+        };
+        let mut chain: Vec<Link<'_>> = Vec::new();
+        let mut above: Vec<(usize, &Said)> = Vec::new();
+        for layer in self.layers.iter().rev() {
+            let said = layer.said.iter().filter(|said| said.concerns(of.section, key));
+            for said in said.filter(is_asked) {
+                let higher = above.iter().filter(|(rank, _)| *rank > layer.rank);
+                let covering: Vec<_> = higher
+                    .filter(|(_, other)| other.covers(said))
+                    .map(|(_, other)| other)
+                    .collect();
+                let fate = if covering.is_empty() {
+                    Fate::Decides
+                } else if covering.iter().all(|other| changes(other)) {
+                    Fate::Changed
+                } else {
+                    Fate::Outranked
+                };
+                let Said { what, names, origin, .. } = said;
+                chain.push(Link { layer, what, names, origin, fate });
+                above.push((layer.rank, said));
+            }
+        }
+        chain
+    }
+
     /// Where that is written which decides what is at `names` of an entry.
     pub(in crate::manifest) fn decides(
         &self,
@@ -138,7 +206,15 @@ impl Trace {
 
 impl Told {
     fn new(rank: usize, name: String, origin: &Origin, body: &Body, words: &Words<'_>) -> Self {
-        let mut said = Vec::new();
+        let ignored = body.ignores.iter().map(|section| Said {
+            section,
+            entry: None,
+            slot: Vec::new(),
+            names: Vec::new(),
+            what: What::Ignores,
+            origin: origin.clone(),
+        });
+        let mut said: Vec<_> = ignored.collect();
         for section in &body.sections {
             let of = section.of;
             let whole = |what, origin: &Origin| Said {
@@ -181,8 +257,7 @@ impl Told {
             what: What::Unlisted(policy.value),
             origin: policy.origin.clone(),
         }));
-        let (ignores, watch) = (body.ignores.clone(), body.watch.clone());
-        Self { rank, name, origin: origin.clone(), ignores, said, watch }
+        Self { rank, name, origin: origin.clone(), said, watch: body.watch.clone() }
     }
 
     fn is_at(&self, origin: &Origin) -> bool {
@@ -197,14 +272,30 @@ impl Said {
         self.section == section && self.entry.as_deref() == Some(key)
     }
 
-    /// Whether it makes the entry `key` of `section` somebody else's.
-    pub fn frees(&self, section: &str, key: &str) -> bool {
-        self.what == What::Unmanaged
-            && self.section == section
-            && self
-                .entry
-                .as_deref()
-                .is_some_and(|glob| Glob::over_names(glob).is_ok_and(|glob| glob.matches(key)))
+    /// Whether it is said of the entry `key` of `section`, also with others.
+    fn concerns(&self, section: &str, key: &str) -> bool {
+        let frees = |glob: &str| Glob::over_names(glob).is_ok_and(|glob| glob.matches(key));
+        self.section == section
+            && match (&self.what, self.entry.as_deref()) {
+                (What::Unmanaged, Some(glob)) => glob == key || frees(glob),
+                (What::Ignores, _) => true,
+                (_, entry) => entry == Some(key),
+            }
+    }
+
+    /// Whether nothing counts any more of what a lower layer says as `other`, both of one entry.
+    fn covers(&self, other: &Self) -> bool {
+        let is_empty = |said: &Self| said.what == What::Value(serde_json::json!({}).into());
+        match (&self.what, &other.what) {
+            (What::Value(_), What::Value(_)) => {
+                (self.slot.starts_with(&other.slot) && !is_empty(other))
+                    || (other.slot.starts_with(&self.slot) && !is_empty(self))
+            }
+            (What::Absent | What::Unmanaged | What::Ignores, _) => true,
+            // What is declared starts anew where it was not to be there.
+            (What::Declared, other) => matches!(other, What::Absent | What::Unmanaged),
+            _ => false,
+        }
     }
 }
 

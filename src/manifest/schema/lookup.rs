@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::DocumentKind;
 use crate::{
+    field::Scope,
     kinds::{
         self,
         reference::{self, Described},
@@ -15,7 +16,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The kinds of documents in which that is so.
-    pub kinds: Vec<&'static str>,
+    pub kinds: Vec<DocumentKind>,
     /// The name with the names that lead to it; nothing for a kind itself.
     pub name: String,
     /// What it is.
@@ -46,7 +47,6 @@ pub fn known(name: &str) -> Vec<Known> {
     let mut once: Vec<Known> = Vec::new();
     for next in all {
         match once.iter_mut().find(|one| one.says_the_same(&next)) {
-            Some(one) if one.kinds == next.kinds => {}
             Some(one) => one.kinds.extend(next.kinds),
             None => once.push(next),
         }
@@ -55,6 +55,21 @@ pub fn known(name: &str) -> Vec<Known> {
 }
 
 impl Known {
+    /// The kinds of documents in words.
+    pub fn labels(&self) -> Vec<String> {
+        let mut labels: Vec<String> = Vec::new();
+        for kind in &self.kinds {
+            let label = format!("`kind: {}`", kind.name());
+            let is_rule = matches!(kind, DocumentKind::Defaults(_) | DocumentKind::Profile(_));
+            match kind.scope() {
+                _ if labels.contains(&label) => {}
+                Some(Scope::Group) if is_rule => labels.push(format!("{label} with `for: Group`")),
+                _ => labels.push(label),
+            }
+        }
+        labels
+    }
+
     fn says_the_same(&self, other: &Self) -> bool {
         (&self.described, &self.needs, &self.within)
             == (&other.described, &other.needs, &other.within)
@@ -89,9 +104,9 @@ fn of(kind: DocumentKind, name: &str) -> Option<Known> {
         property = &schema["properties"][part];
     }
     let section = kind.scope().and_then(|scope| kinds::section(scope, name));
-    let within = objects(property).flat_map(|object| object["properties"].as_object());
+    let within = objects(property).filter_map(|object| object["properties"].as_object());
     Some(Known {
-        kinds: vec![kind.name()],
+        kinds: vec![kind],
         name: name.to_owned(),
         described: reference::describe(property, schema),
         needs: section.and_then(reference::needs),
@@ -128,12 +143,14 @@ mod tests {
 
     #[test]
     fn what_differs_by_kind_is_told_for_each() {
-        let kinds = |name: &str| -> Vec<_> { known(name).into_iter().map(|k| k.kinds).collect() };
-        assert_eq!(kinds("watch"), [["Project", "Group"]]);
-        assert_eq!(kinds("settings"), [["Project"], ["Group"]]);
-        assert_eq!(kinds("group settings.visibility"), [["Group"]]);
-        assert_eq!(kinds("match.path"), [["Defaults"]]);
-        assert_eq!(kinds("Acknowledge"), [["Acknowledge"]]);
+        let labels = |known: Known| known.labels();
+        let kinds = |name: &str| -> Vec<_> { known(name).into_iter().map(labels).collect() };
+        assert_eq!(kinds("watch"), [["`kind: Project`", "`kind: Group`"]]);
+        assert_eq!(kinds("settings"), [["`kind: Project`"], ["`kind: Group`"]]);
+        assert_eq!(kinds("group settings.visibility"), [["`kind: Group`"]]);
+        assert_eq!(kinds("match.path"), [["`kind: Defaults`"]]);
+        let both = [["`kind: Defaults`"], ["`kind: Defaults` with `for: Group`"]];
+        assert_eq!(kinds("Defaults"), both);
         assert_eq!(with_last_name("masked"), ["variables.masked"]);
     }
 }

@@ -5,15 +5,20 @@ use proptest::{prelude::*, sample::select};
 use super::*;
 use crate::{address::Glob, desired::State};
 
-/// What files declare, if nothing is wrong with them, and the text of all groups and projects.
-fn shown(files: &[(&str, &str)]) -> (Option<Desired>, String) {
+/// Loads files, with a trace of all groups and projects.
+fn traced(files: &[(&str, &str)]) -> Loaded {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.png"), "").unwrap();
     for (name, text) in files {
         fs::write(folder.path().join(name), text).unwrap();
     }
     let all = [Glob::over_paths("**").unwrap()];
-    let loaded = load_tracing(folder.path(), &around(folder.path()), &all);
+    load_tracing(folder.path(), &around(folder.path()), &all)
+}
+
+/// What files declare, if nothing is wrong with them, and the text of all groups and projects.
+fn shown(files: &[(&str, &str)]) -> (Option<Desired>, String) {
+    let loaded = traced(files);
     let texts: Vec<_> = loaded.traces.iter().map(Trace::to_yaml).collect();
     (loaded.desired, texts.join("---\n"))
 }
@@ -116,6 +121,71 @@ fn what_is_masked_is_not_shown() {
     assert!(!text.contains("long-enough-to-mask"), "{text}");
 }
 
+/// The chain of each field, the highest layer first: its name, what became of what it says, and that.
+fn chain(loaded: &Loaded, section: &str, key: &str, names: &[&str]) -> Vec<String> {
+    let trace = &loaded.traces[0];
+    let of = crate::kinds::section(trace.scope(), section).unwrap();
+    let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    let links = trace.chain(of, key, &names);
+    let said = |what: &What| match what {
+        What::Value(value) => value.plain().map_or_else(|| "secret".to_owned(), Json::to_string),
+        other => format!("{other:?}"),
+    };
+    links
+        .iter()
+        .map(|link| format!("{} {:?} {}", link.layer.name, link.fate, said(link.what)))
+        .collect()
+}
+
+#[test]
+fn a_chain_says_what_each_layer_says_and_what_became_of_it() {
+    let loaded = traced(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
+    assert_eq!(
+        chain(&loaded, "settings", "", &["topics"]),
+        [r#"Profile service Decides {"add":["service"]}"#, r#"Defaults acme/** Changed ["acme"]"#]
+    );
+    assert_eq!(
+        chain(&loaded, "settings", "", &["container_expiration_policy", "keep_n"]),
+        ["Project Decides 10", "Defaults acme/** Outranked 5"]
+    );
+    assert_eq!(
+        chain(&loaded, "variables", "TOKEN@*", &["value"]),
+        ["Profile service Decides secret"]
+    );
+    assert_eq!(
+        chain(&loaded, "variables", "TOKEN@*", &[]),
+        ["Project Decides Declared", "Profile service Decides Declared"]
+    );
+    let ignoring = SHOP.replace("settings:\n", "ignore_layers: [settings]\nsettings:\n");
+    let loaded = traced(&[("rules.yaml", RULES), ("shop.yaml", &ignoring)]);
+    assert_eq!(
+        chain(&loaded, "settings", "", &["merge_method"]),
+        ["Project Decides Ignores", r#"Defaults acme/** Outranked "ff""#]
+    );
+}
+
+/// Of each declared field, where it comes from is among what its chain says to decide.
+fn assert_names_what_decides(loaded: &Loaded) {
+    let containers = loaded.desired.iter().flat_map(|desired| &desired.containers);
+    for (container, trace) in containers.zip(&loaded.traces) {
+        assert_eq!(&container.path, trace.path());
+        for section in &container.sections {
+            for entry in &section.entries {
+                for (name, field) in entry.fields.iter() {
+                    let links = trace.chain(section.of, &entry.key, &[name.to_owned()]);
+                    let mut deciding = links.iter().filter(|link| link.fate == Fate::Decides);
+                    // What tells an entry apart may be said by nobody, who means the default.
+                    assert!(
+                        deciding.any(|link| *link.origin == field.origin),
+                        "{name} at {:?}: {links:?}",
+                        field.origin
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// A layer, the keys of a document about what it holds for left out.
 fn layer() -> impl Strategy<Value = Json> {
     let text = || prop::option::of(select(vec!["a", "no", "two\nlines\n", "{x}: # y", "12"]));
@@ -211,6 +281,8 @@ proptest! {
             format!("---\n{}\n", Json::Object(document))
         };
         let text: String = heads.iter().zip(&layers).map(document).collect();
+        let loaded = traced(&[("a.yaml", &text), ("t", "")]);
+        assert_names_what_decides(&loaded);
         let (layered, shown_text) = shown(&[("a.yaml", &text), ("t", "")]);
         let (alone, again) = shown(&[("b.yaml", &shown_text), ("t", "")]);
         // A list that is added to above a condition on what is live is an error.

@@ -1,4 +1,8 @@
-//! What a code means and what a field is, as text for people.
+//! What is declared somewhere and why, what a field is, what a code means: as text for people.
+
+mod address;
+
+pub use address::{Subject, declared, live};
 
 use crate::{
     diagnostic::{codes, examples},
@@ -34,8 +38,7 @@ pub fn fields(all: &[Known], style: Style) -> String {
     let mut canvas = Canvas::new(style, &none);
     for known in all {
         canvas.gap();
-        let kinds: Vec<_> = known.kinds.iter().map(|kind| format!("`kind: {kind}`")).collect();
-        let kinds = kinds.join(", ");
+        let kinds = known.labels().join(", ");
         let head = match known.name.as_str() {
             "" => Line::default().put(Paint::Bold, kinds),
             name => Line::default().put(Paint::Bold, name).text(format!(", in {kinds}")),
