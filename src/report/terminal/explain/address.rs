@@ -93,7 +93,13 @@ pub fn declared(
         (Some(of), None) => of_list(&mut canvas, subject.container, of, trace),
         (Some(of), Some((key, fields))) => {
             let values = fields.values();
-            if !subject.field.is_empty() {
+            if let Some((name, within)) = subject.field.split_first() {
+                let field = fields.get(name);
+                let whole = field.map(|f| shown_declared(of.field(name), &f.value, &values));
+                if let Some(shown) = whole.and_then(|whole| inner(whole, within)) {
+                    let line = Line::indented(2).put(Paint::Dim, "declared  ").hang_here();
+                    canvas.line(&line.with(value::shown(&shown)));
+                }
                 let links = trace.chain(of, key, &subject.field);
                 self::links(&mut canvas, None, &links, of, &values);
                 return canvas.finish();
@@ -290,10 +296,13 @@ fn shown_there(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
     let is_secret = fields.get(name).is_some_and(|field| matches!(field.value, Value::Secret(_)));
     match shown {
         Shown::Value(_) if is_secret => Some(Shown::Hidden),
-        Shown::Value(json) => {
-            let inner = within.iter().try_fold(&json, |json: &Json, name| json.get(name));
-            inner.map(|json| Shown::Value(json.clone()))
-        }
-        shown => Some(shown),
+        shown => inner(shown, within),
     }
+}
+
+/// The part of a value to which the names `within` lead.
+fn inner(shown: Shown, within: &[String]) -> Option<Shown> {
+    let Shown::Value(json) = shown else { return Some(shown) };
+    let part = within.iter().try_fold(&json, |json: &Json, name| json.get(name));
+    part.map(|part| Shown::Value(part.clone()))
 }
