@@ -130,7 +130,8 @@ impl Trace {
                 extra.push(self.value(name, written(&field.value), &field.origin));
                 continue;
             };
-            let is_default = spec.schema.get("default") == field.value.plain();
+            let default = spec.schema.get("default");
+            let is_default = default.is_some() && default == field.value.plain();
             if is_default && of.identity.contains(&name) {
                 continue;
             }

@@ -4,7 +4,11 @@ use crate::harness::Place;
 
 const RULES: &str = "kind: Defaults
 match: {path: acme/**}
-settings: {merge_method: ff, topics: [acme], lfs_enabled: true}
+settings:
+  merge_method: ff
+  topics: [acme]
+  lfs_enabled: true
+  container_expiration_policy: {enabled: true, keep_n: 5}
 variables:
   - {key: LEVEL, value: info}
 ---
@@ -28,7 +32,7 @@ variables:
 const SEED: &str = "groups: [{path: acme, members: [{user: root, access_level: owner}]}]
 projects:
   - path: acme/shop
-    settings: {description: What we sell, merge_method: ff, topics: [acme, service]}
+    settings: {description: What we sell, merge_method: ff, topics: [acme, service], container_expiration_policy: {enabled: false, keep_n: 5}}
     variables:
       - {key: LEVEL, value: canary-live}
 ";
@@ -84,6 +88,8 @@ fn an_address_is_explained_with_what_is_live() {
         "explain acme/shop#settings/merge_method --sandbox",
         "explain acme/shop#settings/topics --sandbox",
         "explain acme/shop#settings/lfs_enabled --sandbox",
+        "explain acme/shop#settings/container_expiration_policy.keep_n --sandbox",
+        "explain acme/shop#settings/container_expiration_policy.cadence --sandbox",
         "explain acme/shop#variables/LEVEL@* --sandbox",
         "explain acme/shop#variables/TOKEN@*/value --sandbox",
     ];

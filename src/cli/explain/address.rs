@@ -141,9 +141,15 @@ fn in_list<'d, 'w>(
 /// The names that lead to the field `written`, if it is declared.
 fn field_of(of: Section, fields: &Declared, written: &str) -> Result<Vec<String>, Failure> {
     // Of what is spread, the dots are part of the name.
-    let whole = fields.keys().find(|name| {
-        written.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    });
+    let is_declared = |name: &str| match written.strip_prefix(name) {
+        Some("") => true,
+        Some(rest) if rest.starts_with('.') => fields.get(name).is_some_and(|field| {
+            let value = field.value.plain();
+            value.is_some_and(|json| json.pointer(&rest.replace('.', "/")).is_some())
+        }),
+        _ => false,
+    };
+    let whole = fields.keys().find(|name| is_declared(name));
     let Some(name) = whole else {
         let message = format!("`{written}` of `{}` is not declared there", of.section);
         return Err(nearly(Failure::usage(message), written, fields.keys()));

@@ -226,6 +226,7 @@ fn layer() -> impl Strategy<Value = Json> {
     let hooks = select(vec![
         json!([]),
         json!([{"name": "n", "url": "https://h/x", "push_events": true}]),
+        json!([{"url": {"env": "HOOK"}, "push_events": true}]),
         json!([{"name": "n", "url": "https://h/x", "token": {"file": "t"}, "extra": {"a.b": [1]}}]),
     ]);
     let push_rule = select(vec![Json::Null, json!({"max_file_size": 2})]);

@@ -261,6 +261,14 @@ fn part(subject: &Subject<'_>, plan: &Plan) -> Findings {
     let step = |step: &Step| {
         let mut step = Some(step.clone()).filter(|step| subject.holds(&step.address))?;
         step.changes.retain(|change| subject.is_about(&change.field));
+        if let Some((name, within)) = subject.field.split_first().filter(|(_, w)| !w.is_empty()) {
+            for change in &mut step.changes {
+                change.field = format!("{name}.{}", within.join("."));
+                let part = |side: &Shown| inner(side.clone(), within).unwrap_or(Shown::Unknown);
+                (change.before, change.after) = (part(&change.before), part(&change.after));
+            }
+            step.changes.retain(|change| change.before != change.after);
+        }
         (subject.field.is_empty() || !step.changes.is_empty()).then_some(step)
     };
     let note = |note: &&Note| {
