@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 
 pub mod codes;
+pub mod examples;
 mod render;
 pub mod source;
 

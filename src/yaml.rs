@@ -14,6 +14,7 @@ use crate::value::Json;
 
 mod number;
 mod syntax;
+pub mod write;
 
 /// How deep collections may lie in each other. What manifests need is below ten.
 pub const MAX_DEPTH: usize = 64;

@@ -8,12 +8,13 @@
 //! `folder-good`) has nothing wrong; `good-but` and `spellings-deprecated` only warn.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
 use undrift::{
-    diagnostic::{Style, codes},
+    diagnostic::{Severity, Style, codes, examples},
     manifest::{self, Loaded, Surroundings},
 };
 
@@ -248,5 +249,53 @@ fn a_configuration_that_is_no_regular_file_is_refused() {
                 && code == 3,
             "{case}: {report}"
         );
+    }
+}
+
+/// What `check` says of the files in `text`, each of which begins with its name.
+fn said_of(text: &str) -> Vec<(Severity, &'static str)> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut name = "shop.yaml";
+    let mut files = BTreeMap::<&str, String>::new();
+    for line in text.lines() {
+        match line.strip_prefix("# ").filter(|file| file.ends_with(".yaml")) {
+            Some(file) => name = file,
+            None => *files.entry(name).or_default() += &format!("{line}\n"),
+        }
+    }
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    load(folder.path()).diagnostics.into_iter().map(|said| (said.severity, said.code)).collect()
+}
+
+#[test]
+fn every_example_has_its_fault_and_nothing_is_wrong_once_it_is_mended() {
+    let mut wrong = Vec::new();
+    for example in examples::EXAMPLES {
+        let (said, mended) = (said_of(example.wrong), said_of(example.right));
+        let is_other = |(severity, code): &(Severity, &str)| {
+            *severity == Severity::Error && *code != example.code
+        };
+        let has_fault = said.iter().any(|(_, code)| *code == example.code);
+        if !has_fault || said.iter().any(is_other) || !mended.is_empty() {
+            wrong.push(format!("{}: {said:?}, mended {mended:?}", example.code));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(examples::EXAMPLES.windows(2).all(|pair| pair[0].code < pair[1].code));
+}
+
+/// What a few lines of text cannot show: folders that are empty, and files that are.
+const WITHOUT_EXAMPLE: [&str; 2] = ["no-manifests", "unreadable"];
+
+#[test]
+fn every_fault_of_the_corpus_has_an_example() {
+    for (name, path) in cases() {
+        for diagnostic in load(&named(&path)).diagnostics {
+            let code = diagnostic.code;
+            let is_known = examples::of(code).is_some() || WITHOUT_EXAMPLE.contains(&code);
+            assert!(is_known, "{name}: `{code}` has no example in src/diagnostic/examples.rs");
+        }
     }
 }

@@ -13,7 +13,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("value", 0, &["secret"]),
     ("secret", 0, &["text"]),
     ("operation", 0, &["field", "planted", "release", "text", "value"]),
-    ("yaml", 0, &["value"]),
+    ("yaml", 0, &["text", "value"]),
     ("release", 0, &[]),
     ("field", 0, &["release", "value"]),
     ("level", 0, &["release", "value"]),

@@ -10,10 +10,10 @@ use std::ops::Range;
 use super::Refusal;
 use crate::{
     diagnostic::{FileName, Source},
-    export::yaml::{self as writer, Item},
     origin::Layer,
     text::is_unsafe,
     value::{Json, Object},
+    yaml::write::{self as writer, Item},
     yaml::{self, Data, Key, Node},
 };
 

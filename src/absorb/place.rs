@@ -9,11 +9,11 @@ use super::{
 use crate::{
     desired::{Container, Entry},
     diagnostic::{FileName, Source},
-    export::yaml::Item,
     kind::{Section, Shape},
     kinds,
     origin::{Layer, Origin},
     value::{Json, Value},
+    yaml::write::Item,
     yaml::{self, Data, Node, Parsed},
 };
 

@@ -28,7 +28,7 @@ use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName},
     export::{self, Estate, Values, Words},
     live::Live,
-    manifest::{self, Surroundings},
+    manifest::{self, Options, Surroundings},
     report::progress::Progress,
     selection::Selection,
     text::{count, escape_lines, listed},
@@ -138,8 +138,7 @@ async fn look(
     desired.containers.retain(touched);
     // What no document declares has none that could say what is there.
     let manifests = Manifests { desired, includes: None, ..manifests };
-    let (allow_env, connect) = (args.allow_env.clone(), args.connect.clone());
-    let of_session = SessionArgs::unselected(args.dir.clone(), allow_env, connect);
+    let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
     let changes = ChangeArgs::default();
     let session = Session::of(manifests, around.today, &of_session, &changes, reports, cx).await?;
     let found = differences(args, &session, cx).await;
@@ -222,7 +221,8 @@ fn reload(
     texts: &Contents,
     cx: &Context,
 ) -> Result<Desired, String> {
-    let loaded = manifest::load_with(dir, around, texts);
+    let loaded =
+        manifest::load_with(dir, around, &Options { instead: Some(texts), ..Options::default() });
     loaded.desired.ok_or_else(|| loaded.diagnostics.render(cx.output.stderr.into()))
 }
 

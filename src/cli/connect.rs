@@ -124,6 +124,15 @@ impl ConnectArgs {
         })
     }
 
+    /// Whether it is said which service to use.
+    pub(super) fn is_given(&self, env: &Environment) -> bool {
+        #[cfg(feature = "sandbox")]
+        if self.sandbox.is_some() {
+            return true;
+        }
+        self.url.is_some() || env.first_of(&URL_NAMES).is_some()
+    }
+
     /// Tells which sandbox is used, where its file was not given: the one of `root`.
     #[cfg_attr(
         not(feature = "sandbox"),

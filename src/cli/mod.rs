@@ -16,6 +16,7 @@ mod drift;
 mod embedded;
 mod environment;
 mod exit;
+mod explain;
 mod export;
 mod new;
 mod output;
@@ -26,6 +27,7 @@ mod reports;
 mod sandbox;
 mod schema;
 mod session;
+mod show;
 mod signal;
 
 use std::{ffi::OsString, path::Path, process::ExitCode, sync::LazyLock};
@@ -72,6 +74,7 @@ const EXAMPLES: &str = "Examples:
   undrift plan manifests --sandbox               try it against the embedded service
   undrift plan manifests --url https://gitlab.example.org
                                                  with the token in UNDRIFT_TOKEN
+  undrift explain masked-value                   what lies behind the code of a message
   undrift help apply                             more about a command";
 
 #[derive(Debug, Subcommand)]
@@ -90,6 +93,10 @@ enum Command {
     Absorb(absorb::Args),
     /// Write the document of a new project
     New(new::Args),
+    /// Explain an address, a field, or the code of a message
+    Explain(explain::Args),
+    /// Show what manifests come to
+    Show(show::Args),
     /// Call any API operation by name
     Call(call::Args),
     /// Run the embedded service until interrupted
@@ -177,6 +184,8 @@ fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
         Command::Export(args) => runtime.block_on(export::run(args, cx)),
         Command::Absorb(args) => runtime.block_on(absorb::run(args, reports, cx)),
         Command::New(args) => new::run(&args, cx),
+        Command::Explain(args) => runtime.block_on(explain::run(args, reports, cx)),
+        Command::Show(args) => show::run(&args, cx),
         Command::Call(args) => runtime.block_on(call::run(args, cx)),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args, cx)),

@@ -15,11 +15,11 @@ use super::{
 use crate::{
     desired::Desired,
     diagnostic::FileName,
-    export::yaml::{self, Item, Node},
     field::Scope,
-    manifest::{self, Loaded, Surroundings},
+    manifest::{self, Loaded, Options, Surroundings},
     text::escape,
     value::{Json, Object},
+    yaml::write::{self as yaml, Item, Node},
 };
 
 const EXAMPLES: &str = "Examples:
@@ -80,7 +80,11 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     let name = args.output.as_ref().map_or(UNNAMED.into(), |file| file.to_string_lossy());
     let name: FileName = name.into();
     let with = BTreeMap::from([(name.clone(), text.clone())]);
-    let whole = manifest::load_with(&args.dir, &around, &with);
+    let whole = manifest::load_with(
+        &args.dir,
+        &around,
+        &Options { instead: Some(&with), ..Options::default() },
+    );
     if whole.desired.is_none() {
         cx.output.tell(&whole.diagnostics.render(cx.output.stderr.into()));
         return Err(Failure::usage("the document would be wrong; nothing was written"));

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     num::NonZeroUsize,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -59,9 +59,20 @@ pub(super) struct SessionArgs {
 }
 
 impl SessionArgs {
-    /// Those of a command that chooses in its own way what it looks at.
-    pub(super) fn unselected(dir: PathBuf, allow_env: Vec<String>, connect: ConnectArgs) -> Self {
-        Self { dir, full: false, allow_env, select: SelectArgs::default(), connect }
+    /// Those of a run that chooses in its own way what it looks at: `only` this, or everything.
+    pub(super) fn choosing(
+        dir: &Path,
+        allow_env: &[String],
+        connect: &ConnectArgs,
+        only: Vec<Selector>,
+    ) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            full: false,
+            allow_env: allow_env.to_vec(),
+            select: SelectArgs { only, exclude: Vec::new() },
+            connect: connect.clone(),
+        }
     }
 
     /// How results look.
@@ -314,6 +325,26 @@ impl Session {
             cx.output.tell(&warnings.render(cx.output.stderr.into()));
         }
         Ok(plan)
+    }
+
+    /// Reads the one group or project that is selected and plans it, and hands out both.
+    ///
+    /// # Errors
+    /// If reading on is pointless.
+    pub(super) async fn look(&self) -> Result<(Plan, Live), Failure> {
+        let containers: Vec<&Container> = self.desired.containers.iter().collect();
+        let found = Mutex::new(None);
+        let each = async |container, mut live: Live| {
+            let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
+            let mut plan = Plan::default();
+            plan.add(container, planned, live.clone());
+            *found.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some((plan.sorted(&self.extent), live));
+            Ok(())
+        };
+        self.observer.all(&containers, 1, each).await?;
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.ok_or_else(|| Failure::usage("nothing is selected"))
     }
 
     /// Ends the embedded service, if there is one, with everything written.

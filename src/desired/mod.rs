@@ -343,6 +343,21 @@ pub enum Unlisted {
     Ignore,
 }
 
+impl Unlisted {
+    /// Every policy.
+    pub const ALL: [Self; 4] = [Self::Report, Self::Fail, Self::Delete, Self::Ignore];
+
+    /// The word for it in manifests.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Fail => "fail",
+            Self::Delete => "delete",
+            Self::Ignore => "ignore",
+        }
+    }
+}
+
 /// A declared entry of a section.
 #[derive(Clone, Debug)]
 pub struct Entry {

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Action, Change, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Shown, Step, fit,
-    problem, removal, shown_live, shown_plain, user_of,
+    problem, removal, shown_declared, shown_live, user_of,
 };
 use crate::{
     address::Address,
     cause::Cause,
     desired::{Entry, State},
-    field::{Accepted, Field, Named, Readback, Secrecy},
+    field::{Accepted, Field, Named, Readback},
     kind::{
         Effect, Identity, Job, LiveEntry, NamespaceOwner, Section, Spec, Unable, calls::Act, forms,
         is_readable,
@@ -502,26 +502,9 @@ impl<'a> Comparing<'a> {
         Change {
             field: name.to_owned(),
             before,
-            after: self.shown_declared(field, &self.values[name]),
+            after: shown_declared(field, &self.values[name], &self.values),
             origin,
         }
-    }
-
-    fn shown_declared(&self, field: &Field, value: &Value) -> Shown {
-        match value {
-            Value::Secret(reference) => Shown::Secret(reference.to_string()),
-            Value::File(path) => Shown::File(path.clone()),
-            // It is in Git, but whoever asked for it to be masked in job logs does not want it in
-            // this one either.
-            Value::Plain(_) if field.secrecy == Secrecy::Sensitive && self.masked() => {
-                Shown::Hidden
-            }
-            Value::Plain(value) => Shown::Value(shown_plain(field.secrecy, value)),
-        }
-    }
-
-    fn masked(&self) -> bool {
-        self.values.get("masked").and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false)
     }
 }
 

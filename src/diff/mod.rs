@@ -35,7 +35,7 @@ use crate::{
     release::Known,
     secret::Secrets,
     text,
-    value::{Json, Object, Value},
+    value::{Fields, Json, Object, Value},
 };
 
 /// What a comparison may look at besides the two sides.
@@ -260,7 +260,8 @@ fn removal(
     Some(Step { effects, ..step.of(live) })
 }
 
-fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> Shown {
+/// A live value as it may be shown.
+pub fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> Shown {
     let secrecy = spec.map_or(Secrecy::Open, |spec| spec.field.secrecy);
     match (value, secrecy) {
         (None, _) => Shown::Unknown,
@@ -271,13 +272,19 @@ fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> Shown
     }
 }
 
-/// A field of a container that is about to be created.
-pub fn creation_change(field: &Field, name: &str, declared: &Sourced<Value>) -> Change {
-    let after = match &declared.value {
+/// A value of `field` that is declared along with those in `beside`, as it may be shown.
+pub fn shown_declared(field: &Field, value: &Value, beside: &Fields) -> Shown {
+    match value {
         Value::Secret(reference) => Shown::Secret(reference.to_string()),
         Value::File(path) => Shown::File(path.clone()),
+        Value::Plain(_) if forms::is_kept_back(field, beside) => Shown::Hidden,
         Value::Plain(value) => Shown::Value(shown_plain(field.secrecy, value)),
-    };
+    }
+}
+
+/// A field of a container that is about to be created.
+pub fn creation_change(field: &Field, name: &str, declared: &Sourced<Value>) -> Change {
+    let after = shown_declared(field, &declared.value, &Fields::new());
     Change {
         field: name.to_owned(),
         before: Shown::Absent,

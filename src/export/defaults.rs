@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     declare::is_sayable,
     document::{ABSENT, Document, Entry, Part},
-    yaml::{self, Item, Node},
 };
 use crate::{
     field::Scope,
     kind::{Section, Shape},
     kinds::preset,
     value::{Json, Object},
+    yaml::write::{self, Item, Node},
 };
 
 /// How many projects a group has at least that has `Defaults`.
@@ -388,11 +388,11 @@ fn lines(of: Section, entry: &Entry) -> u64 {
     let part = Part { of, about: Vec::new(), entries: vec![entry.clone()] };
     let text = part.item().map(|item| match item.node {
         // The line of the section's own key is there anyway.
-        Node::Map(items) if !is_whole(of) => yaml::document(&items),
-        Node::List(_) => yaml::document(&[item])
+        Node::Map(items) if !is_whole(of) => write::document(&items),
+        Node::List(_) => write::document(&[item])
             .split_once('\n')
             .map_or(String::new(), |(_, rest)| rest.to_owned()),
-        _ => yaml::document(&[item]),
+        _ => write::document(&[item]),
     });
     text.map_or(0, |text| text.lines().count() as u64)
 }

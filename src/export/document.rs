@@ -4,13 +4,13 @@
 
 use std::sync::Arc;
 
-use super::yaml::{Item, Node};
 use crate::{
     field::{Scope, Tier},
     kind::{Section, Shape},
     kinds,
     secret::Secret,
     value::{Json, Object},
+    yaml::write::{Item, Node},
 };
 
 /// The state of an entry that must not be there.
@@ -130,7 +130,7 @@ impl Part {
                 Node::Value(first().first().map(|(_, value)| value.clone()).unwrap_or_default())
             }
         };
-        Some(Item { key: self.of.section.to_owned(), node, above: self.about.clone() })
+        Some(Item { above: self.about.clone(), ..Item::new(self.of.section, node) })
     }
 }
 

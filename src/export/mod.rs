@@ -2,7 +2,7 @@
 //!
 //! [`wish`] says what to read of each group and project. [`Estate::add`] takes in what was found,
 //! in the words of a manifest (`declare`); [`Estate::finish`] gives references their names, moves
-//! what many projects have in common into `Defaults`, and writes everything (`yaml`), each group into
+//! what many projects have in common into `Defaults`, and writes everything ([`crate::yaml::write`]), each group into
 //! a file of its own (`layout`). A new kind is exported by itself: all that is needed stands in its
 //! table. What the service does by itself, and is therefore left out, stands in
 //! [`crate::kinds::preset`].
@@ -19,7 +19,6 @@ mod secret;
 mod tests;
 mod wish;
 mod words;
-pub(crate) mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +38,7 @@ use crate::{
     secret::Secret,
     selection::Selection,
     text::listed,
+    yaml::write,
 };
 
 /// The first line of every file that is written, by which it is known again.
@@ -266,9 +266,9 @@ impl Estate {
         files: &mut Vec<File>,
     ) {
         let is_group = |document: &&&Document| document.scope == Scope::Group;
-        let text = |document: &Document| yaml::document(&document.items(self.settings.watch));
+        let text = |document: &Document| write::document(&document.items(self.settings.watch));
         let groups = documents.iter().filter(is_group).map(|document| text(document));
-        let rules = defaults.iter().map(|defaults| yaml::document(&defaults.items()));
+        let rules = defaults.iter().map(|defaults| write::document(&defaults.items()));
         let projects = documents.iter().filter(|document| !is_group(document));
         let texts = groups.chain(rules).chain(projects.map(|document| text(document)));
         let mut pieces = vec![String::new()];
@@ -303,7 +303,7 @@ impl Estate {
         let up = "../".repeat(name.matches('/').count());
         let mut head =
             format!("# yaml-language-server: $schema={up}schemas/manifest.schema.json\n{MARK}\n");
-        let mut say = |text: String| head += &yaml::comment(&text, 0);
+        let mut say = |text: String| head += &write::comment(&text, 0);
         let deleting = self.deleting.iter();
         let deleting = deleting.filter(|path| layout::stem(Scope::Project, path) == stem);
         let deleting: Vec<_> = deleting.map(String::as_str).collect();

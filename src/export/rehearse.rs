@@ -7,19 +7,19 @@ use super::{
     File, MARK,
     document::{Document, Entry, Part},
     layout::hash,
-    yaml::{self, Item, Node},
 };
 use crate::{
     field::{Named, Scope, Tier},
     kind::{Effect, forms},
     secret::Secret,
     value::{Fields, Json, Object},
+    yaml::write::{self, Item, Node},
 };
 
 /// The seed of a sandbox for `documents`, which are not put into layers yet, and values for
 /// `secrets`.
 pub(super) fn files(documents: &[Document], secrets: &BTreeMap<String, Secret>) -> Vec<File> {
-    let text = format!("{MARK}\n{}", yaml::document(&seed(documents)));
+    let text = format!("{MARK}\n{}", write::document(&seed(documents)));
     let seed = File { path: "sandbox.yaml".into(), text };
     let lines = secrets.iter().map(|(name, secret)| {
         let value = stand_in(name, secret.expose());

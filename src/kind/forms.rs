@@ -9,7 +9,7 @@
 use super::{Id, Identity, LiveEntry, Names, Section, Spec, Unable, is_list};
 use crate::{
     cause::Cause,
-    field::{Codec, Compare, Field, Named, Readback, Route, Tier},
+    field::{Codec, Compare, Field, Named, Readback, Route, Secrecy, Tier},
     level::Level,
     operation::created_at,
     planted::Bug,
@@ -279,6 +279,14 @@ pub fn is_forgotten(field: &Field, changed: &[&str]) -> bool {
 pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
     let hides = |flag| live.fields.get(flag) == Some(&Json::Bool(true));
     field.hidden_by.as_deref().is_some_and(hides)
+}
+
+/// Whether a literal value of `field`, declared along with `values`, is not shown although it is in
+/// Git: whoever wants it masked in job logs does not want it in undrift's output either.
+pub fn is_kept_back(field: &Field, values: &Fields) -> bool {
+    let is_on = |flag: &str| values.get(flag).and_then(Value::plain) == Some(&Json::Bool(true));
+    field.secrecy == Secrecy::Sensitive
+        && (is_on("masked") || field.hidden_by.as_deref().is_some_and(is_on))
 }
 
 /// What an edit has to repeat of `live`, because the service would reset it.

@@ -1,5 +1,5 @@
-//! The reference page of every field that manifests may hold, in Markdown, written from the schemas
-//! and treatments of the kinds.
+//! What is known of every field that manifests may hold, from the schemas and treatments of the
+//! kinds: for a page in Markdown, and for `undrift explain`.
 
 use crate::{
     field::{Accepted, Field, Readback, Route, Scope, Secrecy, Tier},
@@ -52,27 +52,50 @@ fn of_section(page: &mut String, section: Section) {
     let (name, table) = (section.section, section.table());
     *page +=
         &format!("\n## `{name}`\n\n{}\n", table.schema["description"].as_str().unwrap_or_default());
-    let needed: Vec<_> = section.required.iter().map(|name| format!("`{name}`")).collect();
-    if !needed.is_empty() {
-        *page += &format!("To be created it needs {}.\n", needed.join(", "));
+    if let Some(needs) = needs(section) {
+        *page += &format!("{needs}\n");
     }
     *page += "\n| field | value | meaning |\n|---|---|---|\n";
     rows(page, "", &table.schema);
 }
 
+/// Without what an entry of `section` cannot be created, as a sentence.
+pub fn needs(section: Section) -> Option<String> {
+    let needed = text::listed(section.required);
+    (!needed.is_empty()).then(|| format!("To be created it needs {needed}."))
+}
+
+/// What is known of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// What may be written, as Markdown.
+    pub value: String,
+    /// What it means.
+    pub meaning: String,
+    /// How it differs from the common case, in a few words each.
+    pub remarks: Vec<String>,
+}
+
+/// What is known of `property`, one of the properties of `schema`.
+pub fn describe(property: &Json, schema: &Json) -> Described {
+    let field = Field::of(property);
+    // What replaces it may have come later than the reference's release.
+    let modern = field.replaced_by.as_deref().map(|name| Field::of(&schema["properties"][name]));
+    let replaced = modern.and_then(|modern| modern.since).filter(|since| since.is_late());
+    Described {
+        value: value(property),
+        meaning: property["description"].as_str().unwrap_or_default().to_owned(),
+        remarks: remarks(&field, property, replaced),
+    }
+}
+
 /// One row for each property of `schema`, those within it included.
 fn rows(page: &mut String, prefix: &str, schema: &Json) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let meaning = property["description"].as_str().unwrap_or_default();
-        let field = Field::of(property);
-        // What replaces it may have come later than the reference's release.
-        let modern =
-            field.replaced_by.as_deref().map(|name| Field::of(&schema["properties"][name]));
-        let replaced = modern.and_then(|modern| modern.since).filter(|since| since.is_late());
-        let remarks = remarks(&field, property, replaced);
+        let Described { value, meaning, remarks } = describe(property, schema);
         let remarks =
             if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
-        let cells = [format!("`{prefix}{name}`"), value(property), format!("{meaning}{remarks}")];
+        let cells = [format!("`{prefix}{name}`"), value, format!("{meaning}{remarks}")];
         *page += &format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
         rows(page, &format!("{prefix}{name}."), property);
     }

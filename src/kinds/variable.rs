@@ -370,6 +370,17 @@ mod tests {
     }
 
     #[test]
+    fn a_literal_that_is_masked_or_hidden_is_kept_back() {
+        let is_kept_back = |values: Json| {
+            let of = section("variables");
+            crate::kind::forms::is_kept_back(of.field("value"), &fields(values))
+        };
+        assert!(is_kept_back(json!({"value": "a", "masked": true})));
+        assert!(is_kept_back(json!({"value": "a", "masked_and_hidden": true})));
+        assert!(!is_kept_back(json!({"value": "a", "masked": false, "protected": true})));
+    }
+
+    #[test]
     fn a_value_can_be_masked_or_not() {
         for (value, plain, raw) in [
             ("12345678", true, true),

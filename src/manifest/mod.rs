@@ -15,6 +15,7 @@ use std::{
 
 mod check;
 pub mod config;
+mod effective;
 mod faults;
 mod include;
 mod layer;
@@ -28,6 +29,7 @@ mod surroundings;
 
 pub use config::Config;
 pub use include::Includes;
+pub use layer::{Fate, Link, Said, Told, Trace, What};
 pub use report::{check_report, counted};
 pub use surroundings::Surroundings;
 
@@ -36,6 +38,7 @@ use read::{File, files};
 use surroundings::Root;
 
 use crate::{
+    address::Glob,
     desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     secret::Secrets,
@@ -64,6 +67,8 @@ pub struct Loaded {
     pub config: Config,
     /// Everything that is wrong, and every warning.
     pub diagnostics: Diagnostics,
+    /// How what was named is put together, where somebody asked for that.
+    pub traces: Vec<Trace>,
 }
 
 impl Loaded {
@@ -76,20 +81,28 @@ impl Loaded {
 /// Reads the manifests that belong together with what is in `named`, a folder or a file, and the
 /// `undrift.yaml` that counts for them.
 pub fn load(named: &Path, around: &Surroundings) -> Loaded {
-    load_with(named, around, &BTreeMap::new())
+    load_with(named, around, &Options::default())
 }
 
-/// The same with other texts `instead` of what files of these names hold, and with more files, if
-/// there are none of these names.
-pub fn load_with(
-    named: &Path,
-    around: &Surroundings,
-    instead: &BTreeMap<FileName, String>,
-) -> Loaded {
+/// How manifests are loaded where that is not the usual way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    /// Other texts than what files of these names hold, and more files, if there are none of these
+    /// names.
+    pub instead: Option<&'a BTreeMap<FileName, String>>,
+    /// A [`Trace`] of each group and project of which the path matches one of these.
+    pub traced: &'a [Glob],
+}
+
+/// The same as `options` say.
+pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> Loaded {
     let mut diagnostics = Diagnostics::default();
     let folder = files::folder_of(named);
     let root = Root::of(folder, around);
-    let found = files::with(files::find(named, &root, around, &mut diagnostics), instead);
+    let mut found = files::find(named, &root, around, &mut diagnostics);
+    if let Some(instead) = options.instead {
+        found = files::with(found, instead);
+    }
     let config = config::load(&root, &mut diagnostics);
     let context = Context {
         tier: config.service.tier,
@@ -104,7 +117,8 @@ pub fn load_with(
     let paths = found.iter().map(|file| file.path.clone()).collect();
     let named = found.iter().filter(|file| file.is_named).count();
     let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
-    let (desired, includes) = through_the_parts(found, context, &mut diagnostics);
+    let Read { desired, includes, traces } =
+        through_the_parts(found, context, options.traced, &mut diagnostics);
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
         // What came out empty is a slip, and "nothing to do" would hide it.
         let name = only.unwrap_or_else(empty);
@@ -122,6 +136,7 @@ pub fn load_with(
         desired: (!diagnostics.has_errors()).then_some(desired),
         config,
         diagnostics,
+        traces,
     }
 }
 
@@ -137,12 +152,20 @@ pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
     })
 }
 
-/// Reads, layers and checks `files`.
+/// What manifests come to.
+struct Read {
+    desired: Desired,
+    includes: Option<Includes>,
+    traces: Vec<Trace>,
+}
+
+/// Reads, layers and checks `files`, and traces what is at `traced`.
 fn through_the_parts(
     files: Vec<File>,
     context: Context,
+    traced: &[Glob],
     diagnostics: &mut Diagnostics,
-) -> (Desired, Option<Includes>) {
+) -> Read {
     let (mut documents, mut counts) = (Vec::new(), place::Counts::new());
     for (file, read) in files.iter().zip(parallel::for_each(files.iter().collect(), read::file)) {
         if !read.diagnostics.is_empty() {
@@ -151,15 +174,17 @@ fn through_the_parts(
         diagnostics.extend(read.diagnostics);
         documents.extend(read.documents);
     }
-    let mut layered = layer::merge(documents);
+    let mut layered = layer::merge(documents, traced);
     let rules = std::mem::take(&mut layered.rules);
+    let mut traces = std::mem::take(&mut layered.traces);
+    traces.retain(Trace::is_named);
     let paths = layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
     let (desired, faults) = check::check(layered, &context);
     diagnostics.extend(place::place(faults, counts, &files));
     match Includes::of(rules, context, files, paths) {
         // What an acknowledgement is about may be brought in yet.
-        Some(includes) => (desired, Some(includes)),
-        None => (desired.without_idle_acknowledgements(), None),
+        Some(includes) => Read { desired, includes: Some(includes), traces },
+        None => Read { desired: desired.without_idle_acknowledgements(), includes: None, traces },
     }
 }
 

@@ -8,6 +8,7 @@
 mod absorb;
 mod call;
 mod commands;
+mod explain;
 mod export;
 mod harness;
 mod new;

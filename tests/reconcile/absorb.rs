@@ -12,7 +12,7 @@ use undrift::{
     desired::Container,
     export::{self, Estate, Values, Words},
     live::Live,
-    manifest::{self, Surroundings},
+    manifest::{self, Options, Surroundings},
     sandbox::Profile,
 };
 
@@ -63,7 +63,11 @@ impl World {
             std::fs::read_to_string(self.root().join(&**file)).map_err(|error| error.to_string())
         };
         let reload = |texts: &_| {
-            let loaded = manifest::load_with(&self.root(), &self.around(), texts);
+            let loaded = manifest::load_with(
+                &self.root(),
+                &self.around(),
+                &Options { instead: Some(texts), ..Options::default() },
+            );
             let said = loaded.diagnostics.render(undrift::diagnostic::Style::default());
             loaded.desired.ok_or(said)
         };

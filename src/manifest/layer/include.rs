@@ -73,7 +73,7 @@ fn merge(rules: &Rules, scope: Scope, path: &Arc<str>, rule: &Rule) -> (Merged, 
         life: Life::default(),
         body: Body::default(),
     };
-    let (mut merged, faults) = one(container, rules);
+    let (mut merged, _, faults) = one(container, rules, &[]);
     let (own, _) = kinds::container(scope);
     merged.body.sections.retain(|section| section.of.section != own.section);
     (merged, faults)

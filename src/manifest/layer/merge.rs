@@ -118,21 +118,21 @@ enum Fields<'m> {
 
 /// A leaf of a field.
 #[derive(Clone)]
-struct Slot {
+pub(super) struct Slot {
     rank: usize,
     /// The names that lead to it, as they are written. Its key has deprecated ones replaced, so that
     /// both spellings are one slot.
-    names: Vec<String>,
-    value: Value,
+    pub(super) names: Vec<String>,
+    pub(super) value: Value,
     /// What lower layers say, where the value changes that.
     below: Option<Value>,
-    origin: Origin,
+    pub(super) origin: Origin,
     /// Where another layer of the same rank says something else.
     other: Option<Origin>,
 }
 
 /// Stands between the names of a slot's key.
-const WITHIN: char = '\0';
+pub(super) const WITHIN: char = '\0';
 
 impl<'m> Merging<'m> {
     /// Takes in layers of equal rank; the ones before were lower.
@@ -333,7 +333,7 @@ impl<'m> Entry<'m> {
 
 /// What tells `part` from others, and its fields, in which what tells it is filled in; nothing if that
 /// is a fault.
-fn told<'p>(
+pub(super) fn told<'p>(
     of: kind::Section,
     part: &'p Part,
     words: &Words<'_>,
@@ -379,7 +379,7 @@ fn fill(
 }
 
 /// The leaves of `fields`.
-fn slots(of: kind::Section, fields: &Declared, rank: usize) -> BTreeMap<String, Slot> {
+pub(super) fn slots(of: kind::Section, fields: &Declared, rank: usize) -> BTreeMap<String, Slot> {
     let mut slots = BTreeMap::new();
     for (name, Sourced { value, origin }) in fields.iter() {
         let schema = of.table().get(name).map_or(&Json::Null, |spec| &spec.schema);
@@ -388,6 +388,18 @@ fn slots(of: kind::Section, fields: &Declared, rank: usize) -> BTreeMap<String, 
         leaves(slot_name(name, schema), schema, slot, &mut slots);
     }
     slots
+}
+
+/// The slot to which `names` lead in an entry of `of`, in the parts of its key.
+pub(super) fn slot(of: kind::Section, names: &[String]) -> Vec<String> {
+    let Some((field, within)) = names.split_first() else { return Vec::new() };
+    let mut schema = of.table().get(field).map_or(&Json::Null, |spec| &spec.schema);
+    let mut slot = vec![slot_name(field, schema)];
+    for name in within {
+        schema = &schema["properties"][name];
+        slot.push(slot_name(name, schema));
+    }
+    slot
 }
 
 /// What a field is called in a slot's key: deprecated spellings and their successors are one.
@@ -468,7 +480,11 @@ fn claim(of: kind::Section, slots: &mut BTreeMap<String, Slot>, key: String, mut
 
 /// What `{add: [...], remove: [...]}` adds and removes, if `value`, that of the field `name`, is
 /// such a change.
-fn change<'v>(of: kind::Section, name: &str, value: &'v Value) -> Option<[&'v [Json]; 2]> {
+pub(super) fn change<'v>(
+    of: kind::Section,
+    name: &str,
+    value: &'v Value,
+) -> Option<[&'v [Json]; 2]> {
     let of_a_list = of.table().get(name).is_some_and(|spec| is_list(&spec.schema));
     let object = value.plain()?.as_object().filter(|_| of_a_list)?;
     let list = |name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice);

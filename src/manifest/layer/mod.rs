@@ -22,18 +22,20 @@ use super::{
     parallel::for_each,
     read::document::{Acknowledge, Body, Container, Document},
 };
-use crate::{desired::Life, field::Scope, origin::Sourced};
+use crate::{address::Glob, desired::Life, field::Scope, origin::Sourced};
 
 mod include;
 mod merge;
 mod rules;
 mod text;
+mod trace;
 
 pub(super) use include::Included;
 pub(super) use rules::Rules;
+pub use trace::{Fate, Link, Said, Told, Trace, What};
 
 /// A group or project, put together from every document that says something about it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Merged {
     pub(super) scope: Scope,
     /// The full path, and where the document that declares it says so.
@@ -59,12 +61,14 @@ pub(super) struct Layered {
     pub(super) rules: Rules,
     /// What guards may let pass, ordered by what they say.
     pub(super) acknowledged: Vec<Acknowledge>,
+    /// How those were put together for which somebody asked.
+    pub(super) traces: Vec<Trace>,
     /// What is wrong between documents.
     pub(super) faults: Faults,
 }
 
-/// Merges the documents, whose order does not matter.
-pub(super) fn merge(documents: Vec<Document>) -> Layered {
+/// Merges the documents, whose order does not matter, and traces what is at `traced`.
+pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
     let mut layered = Layered::default();
     let (mut containers, mut rules) = (Vec::new(), Vec::new());
     for document in documents {
@@ -80,9 +84,10 @@ pub(super) fn merge(documents: Vec<Document>) -> Layered {
     containers.sort_by_cached_key(key);
     twice(&containers, &mut layered.faults);
     let rules = Rules::new(rules, &mut layered.faults);
-    let merged = for_each(containers, |container| one(container, &rules));
-    for (merged, faults) in merged {
+    let merged = for_each(containers, |container| one(container, &rules, traced));
+    for (merged, trace, faults) in merged {
         layered.containers.push(merged);
+        layered.traces.extend(trace);
         layered.faults.0.extend(faults.0);
     }
     include::invented(&rules, &mut layered);
@@ -97,10 +102,12 @@ pub(super) fn merge(documents: Vec<Document>) -> Layered {
 }
 
 /// One group or project with all that is said about it.
-fn one(container: Container, rules: &Rules) -> (Merged, Faults) {
+fn one(container: Container, rules: &Rules, traced: &[Glob]) -> (Merged, Option<Trace>, Faults) {
     let mut faults = Faults::default();
     let Container { scope, path, is_named, life, body } = container;
     let layers = rules.of(scope, &path, &body, &mut faults);
+    let lower = path.value.to_lowercase();
+    let own = traced.iter().any(|glob| glob.matches(&lower)).then(|| body.clone());
     // What is to be gone has nothing else said about it.
     let body = if life.absent().is_some() || (layers.is_empty() && body.is_closed()) {
         body
@@ -108,7 +115,9 @@ fn one(container: Container, rules: &Rules) -> (Merged, Faults) {
         merge::merge(&path, &layers, &body, &mut faults)
     };
     rules.count(&layers, &body);
-    (Merged { scope, path, is_named, life, body }, faults)
+    let merged = Merged { scope, path, is_named, life, body };
+    let trace = own.map(|own| Trace::new(&layers, &own, merged.clone()));
+    (merged, trace, faults)
 }
 
 /// A group or project that is declared twice is an error at both places. Both share one space of

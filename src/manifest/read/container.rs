@@ -223,12 +223,8 @@ fn beginning(node: &Node) -> usize {
 
 /// What becomes of what nobody declares.
 fn policy(node: &Node) -> Unlisted {
-    match node.text() {
-        Some("delete") => Unlisted::Delete,
-        Some("fail") => Unlisted::Fail,
-        Some("ignore") => Unlisted::Ignore,
-        _ => Unlisted::Report,
-    }
+    let is_meant = |policy: &Unlisted| node.text() == Some(policy.word());
+    Unlisted::ALL.into_iter().find(is_meant).unwrap_or_default()
 }
 
 /// The value of a field, which may be a reference to a secret or to a file.

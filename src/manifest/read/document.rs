@@ -65,7 +65,7 @@ pub(in crate::manifest) enum Holds {
 }
 
 /// What layers say: sections, what becomes of what they do not list, and how layers combine.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::manifest) struct Body {
     /// The sections, ordered by name, the container's own (`create`) included.
     pub(in crate::manifest) sections: Vec<Section>,

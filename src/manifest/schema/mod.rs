@@ -22,10 +22,12 @@ use crate::{
 mod acknowledge;
 mod container;
 mod layers;
+mod lookup;
 mod planned;
 
 pub(super) use acknowledge::Acknowledge;
 pub(super) use layers::INCLUDE;
+pub use lookup::{Known, known, names, with_last_name};
 pub(super) use planned::{PLANNED_FIELD, PLANNED_KEYS};
 
 use container::Use;

@@ -12,6 +12,7 @@ use crate::{
 };
 
 mod acknowledge;
+mod effective;
 mod faults;
 mod good;
 mod include;

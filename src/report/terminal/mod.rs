@@ -7,6 +7,7 @@
 
 mod applied;
 mod change;
+pub mod explain;
 mod fold;
 mod notes;
 mod value;

@@ -1,5 +1,6 @@
 //! YAML as a person would write it: short things on one line, long ones on many, and quotes only
-//! where a reader of YAML 1.1 or 1.2 would else take a text for something else.
+//! where a reader of YAML 1.1 or 1.2 would else take a text for something else. What is said about a
+//! value stands above it or, aligned, beside it.
 
 use crate::{text::is_unsafe, value::Json};
 
@@ -7,10 +8,12 @@ use crate::{text::is_unsafe, value::Json};
 const WIDTH: usize = 100;
 /// How many fields of a mapping stand on one line at most, where its key stands there too.
 const SHORT: usize = 3;
+/// Comments beside lines are aligned up to this column; a longer line pushes its own to the right.
+const COLUMN: usize = 60;
 
 /// Something to write.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Node {
+pub enum Node {
     /// A value, on one line unless it is a text of many.
     Value(Json),
     /// A mapping.
@@ -21,52 +24,106 @@ pub(crate) enum Node {
 
 /// A key of a mapping with what it has, and what is said about it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Item {
+pub struct Item {
     /// The key.
-    pub(crate) key: String,
+    pub key: String,
     /// What it has.
-    pub(crate) node: Node,
+    pub node: Node,
     /// Lines of comment above it.
-    pub(crate) above: Vec<String>,
+    pub above: Vec<String>,
+    /// A comment beside it.
+    pub beside: Option<String>,
 }
 
 impl Item {
     /// A key with a value.
-    pub(crate) fn value(key: impl Into<String>, value: impl Into<Json>) -> Self {
+    pub fn value(key: impl Into<String>, value: impl Into<Json>) -> Self {
         Self::new(key, Node::Value(value.into()))
     }
 
     /// A key with what it has.
-    pub(crate) fn new(key: impl Into<String>, node: Node) -> Self {
-        Self { key: key.into(), node, above: Vec::new() }
+    pub fn new(key: impl Into<String>, node: Node) -> Self {
+        Self { key: key.into(), node, above: Vec::new(), beside: None }
+    }
+
+    /// With a comment beside it.
+    #[must_use]
+    pub fn beside(self, comment: impl Into<String>) -> Self {
+        Self { beside: Some(comment.into()), ..self }
+    }
+}
+
+/// A line, and what stands beside it.
+#[derive(Debug)]
+struct Line {
+    text: String,
+    beside: Option<String>,
+}
+
+impl Line {
+    /// Whether its comment fits behind `column`.
+    fn has_room(&self, column: usize) -> bool {
+        self.beside.as_ref().is_none_or(|beside| column + width(beside) + 4 <= WIDTH)
     }
 }
 
 /// The lines of a document.
-pub(crate) fn document(items: &[Item]) -> String {
+pub fn document(items: &[Item]) -> String {
+    let mut lines = Vec::new();
+    items.iter().for_each(|item| write_item(&mut lines, item, 0));
+    text(&lines)
+}
+
+/// The lines of one key with what it has, `indent` characters from the left.
+pub fn item(item: &Item, indent: usize) -> String {
+    let mut lines = Vec::new();
+    write_item(&mut lines, item, indent);
+    text(&lines)
+}
+
+/// The lines of an entry of a list, the dash of which is `indent` characters from the left.
+pub fn entry(items: &[Item], about: Option<&str>, indent: usize) -> String {
+    let mut lines = Vec::new();
+    write_entry(&mut lines, items, about, indent);
+    text(&lines)
+}
+
+/// The lines with their comments, one below the other where they have room there.
+fn text(lines: &[Line]) -> String {
+    let commented = lines.iter().filter(|line| line.beside.is_some());
+    let widths = commented.map(|line| (line, width(&line.text)));
+    let fitting = widths.filter(|(line, width)| *width <= COLUMN && line.has_room(*width));
+    let column = fitting.map(|(_, width)| width).max().unwrap_or_default();
     let mut text = String::new();
-    for item in items {
-        write_item(&mut text, item, 0);
+    for line in lines {
+        write_line(&mut text, line, column);
     }
     text
 }
 
-/// The lines of one key with what it has, `indent` characters from the left.
-pub(crate) fn item(item: &Item, indent: usize) -> String {
-    let mut text = String::new();
-    write_item(&mut text, item, indent);
-    text
-}
-
-/// The lines of an entry of a list, the dash of which is `indent` characters from the left.
-pub(crate) fn entry(items: &[Item], about: Option<&str>, indent: usize) -> String {
-    let mut text = String::new();
-    write_entry(&mut text, items, about, indent);
-    text
+/// A line with its comment at `column` if that has room there, else further to the left, or above.
+fn write_line(out: &mut String, line: &Line, column: usize) {
+    let own = width(&line.text);
+    match &line.beside {
+        None => *out += &line.text,
+        Some(beside) if line.has_room(own) => {
+            let pad = if line.has_room(column) { column.saturating_sub(own) } else { 0 };
+            *out += &format!("{}{:pad$}  # {beside}", line.text, "");
+        }
+        Some(beside) => {
+            let indent = line.text.len() - line.text.trim_start().len();
+            *out += &format!("{}# {beside}\n{}", " ".repeat(indent), line.text);
+        }
+    }
+    out.push('\n');
 }
 
 /// Lines of comment, each no wider than a line may be. Nothing in `text` can end a comment.
-pub(crate) fn comment(text: &str, indent: usize) -> String {
+pub fn comment(text: &str, indent: usize) -> String {
+    comment_lines(text, indent).into_iter().map(|line| line.text + "\n").collect()
+}
+
+fn comment_lines(text: &str, indent: usize) -> Vec<Line> {
     let text = crate::text::escape(text);
     let most = WIDTH.saturating_sub(indent + 2).max(40);
     let mut lines: Vec<String> = vec![String::new()];
@@ -81,44 +138,54 @@ pub(crate) fn comment(text: &str, indent: usize) -> String {
         }
     }
     let margin = " ".repeat(indent);
-    lines.iter().map(|line| format!("{margin}# {line}\n")).collect()
+    lines.iter().map(|line| plain(format!("{margin}# {line}"))).collect()
 }
 
-fn write_item(out: &mut String, item: &Item, indent: usize) {
+/// A line with nothing beside it.
+const fn plain(text: String) -> Line {
+    Line { text, beside: None }
+}
+
+fn write_item(out: &mut Vec<Line>, item: &Item, indent: usize) {
     for line in &item.above {
-        *out += &comment(line, indent);
+        out.extend(comment_lines(line, indent));
     }
     let margin = " ".repeat(indent);
     let key = format!("{margin}{}:", scalar(&item.key, false));
-    if let Some(flow) = flow(&item.node, false).filter(|flow| {
+    if let Some(flow) = flow(&item.node, false).and_then(|flow| flow.with(item)) {
         let is_short = !matches!(&item.node, Node::Map(items) if items.len() > SHORT);
-        is_short && (width(&key) + 1 + width(flow) <= WIDTH || is_scalar(&item.node))
-    }) {
-        *out += &format!("{key} {flow}\n");
-        return;
+        let line = flow.after(&format!("{key} "));
+        let fits = width(&line.text) <= WIDTH && line.has_room(width(&line.text));
+        if (is_short && fits) || is_scalar(&item.node) {
+            out.push(line);
+            return;
+        }
     }
-    *out += &key;
+    let beside = item.beside.as_deref().map(|beside| crate::text::escape(beside).into_owned());
+    let mut head = Line { text: key, beside };
+    if let Node::Value(Json::String(text)) = &item.node {
+        head.text += if text.ends_with('\n') { " |" } else { " |-" };
+    }
+    out.push(head);
     match &item.node {
-        Node::Value(Json::String(text)) => write_literal(out, text, indent + 2),
+        Node::Value(Json::String(text)) => {
+            let margin = " ".repeat(indent + 2);
+            let line =
+                |line: &str| if line.is_empty() { line.into() } else { format!("{margin}{line}") };
+            out.extend(text.lines().map(|text| plain(line(text))));
+        }
         Node::Value(Json::Array(items)) => {
-            *out += "\n";
-            for value in items {
-                *out += &format!("{margin}  - {}\n", inline(value, false));
-            }
+            let item = |value| plain(format!("{margin}  - {}", inline(value, false)));
+            out.extend(items.iter().map(item));
         }
         Node::Value(Json::Object(object)) => {
-            *out += "\n";
             for (key, value) in object {
                 write_item(out, &Item::value(key, value.clone()), indent + 2);
             }
         }
-        Node::Value(_) => *out += "\n",
-        Node::Map(items) => {
-            *out += "\n";
-            items.iter().for_each(|item| write_item(out, item, indent + 2));
-        }
+        Node::Value(_) => {}
+        Node::Map(items) => items.iter().for_each(|item| write_item(out, item, indent + 2)),
         Node::List(entries) => {
-            *out += "\n";
             for (entry, about) in entries {
                 write_entry(out, entry, about.as_deref(), indent + 2);
             }
@@ -127,24 +194,29 @@ fn write_item(out: &mut String, item: &Item, indent: usize) {
 }
 
 /// An entry of a list, on one line if it fits.
-fn write_entry(out: &mut String, items: &[Item], about: Option<&str>, indent: usize) {
+fn write_entry(out: &mut Vec<Line>, items: &[Item], about: Option<&str>, indent: usize) {
     let margin = " ".repeat(indent);
-    let line = flow_map(items).map(|flow| format!("{margin}- {flow}"));
-    let line = line.filter(|line| width(line) <= WIDTH);
+    let line = flow_map(items).map(|flow| flow.after(&format!("{margin}- ")));
+    let line = line.filter(|l| width(&l.text) <= WIDTH && l.has_room(width(&l.text)));
     let own = about.map(|about| format!("  # {}", crate::text::escape(about)));
-    let beside = line.as_ref().zip(own.as_ref()).filter(|(l, c)| width(l) + width(c) <= WIDTH);
+    let beside = line
+        .as_ref()
+        .zip(own.as_ref())
+        .filter(|(line, own)| line.beside.is_none() && width(&line.text) + width(own) <= WIDTH);
     if let (Some(about), None) = (about, &beside) {
-        *out += &comment(about, indent);
+        out.extend(comment_lines(about, indent));
     }
     match (&line, &beside) {
-        (_, Some((line, own))) => *out += &format!("{line}{own}\n"),
-        (Some(line), None) => *out += &format!("{line}\n"),
+        (_, Some((line, own))) => out.push(plain(format!("{}{own}", line.text))),
+        (Some(_), None) => out.extend(line),
         (None, _) => {
-            let mut block = String::new();
+            let mut block = Vec::new();
             items.iter().for_each(|item| write_item(&mut block, item, indent + 2));
-            // The first key stands beside the dash.
-            block.replace_range(indent..=indent, "-");
-            *out += &block;
+            if let Some(first) = block.first_mut() {
+                // The first key stands beside the dash.
+                first.text.replace_range(indent..=indent, "-");
+            }
+            out.append(&mut block);
         }
     }
 }
@@ -157,23 +229,48 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// `node` on one line; nothing if it holds a text of many lines or something has to be said about
-/// a part of it.
-fn flow(node: &Node, within: bool) -> Option<String> {
-    match node {
-        Node::Value(value) if has_literal(value) => None,
-        Node::Value(value) => Some(inline(value, within)),
-        Node::Map(items) => flow_map(items),
-        Node::List(entries) => entries.is_empty().then(|| "[]".to_owned()),
+/// Something on one line, with the one comment that stands beside all of it.
+struct Flow {
+    text: String,
+    beside: Option<String>,
+}
+
+impl Flow {
+    /// The line that starts with `head`.
+    fn after(self, head: &str) -> Line {
+        Line { text: format!("{head}{}", self.text), beside: self.beside }
+    }
+
+    /// With what stands beside `item`, unless that is something else.
+    fn with(self, item: &Item) -> Option<Self> {
+        let own = item.beside.as_deref().map(|beside| crate::text::escape(beside).into_owned());
+        let is_one = own.is_none() || self.beside.is_none() || own == self.beside;
+        is_one.then(|| Self { beside: own.or(self.beside), ..self })
     }
 }
 
-fn flow_map(items: &[Item]) -> Option<String> {
+/// `node` on one line; nothing if it holds a text of many lines, if something has to be said about
+/// a part of it, or different things stand beside its parts.
+fn flow(node: &Node, within: bool) -> Option<Flow> {
+    let bare = |text: String| Flow { text, beside: None };
+    match node {
+        Node::Value(value) if has_literal(value) => None,
+        Node::Value(value) => Some(bare(inline(value, within))),
+        Node::Map(items) => flow_map(items),
+        Node::List(entries) => entries.is_empty().then(|| bare("[]".to_owned())),
+    }
+}
+
+fn flow_map(items: &[Item]) -> Option<Flow> {
     let item = |item: &Item| {
-        let value = flow(&item.node, true).filter(|_| item.above.is_empty())?;
-        Some(format!("{}: {value}", scalar(&item.key, true)))
+        let value = flow(&item.node, true).filter(|_| item.above.is_empty())?.with(item)?;
+        Some((format!("{}: {}", scalar(&item.key, true), value.text), value.beside))
     };
-    Some(format!("{{{}}}", items.iter().map(item).collect::<Option<Vec<_>>>()?.join(", ")))
+    let (texts, besides): (Vec<_>, Vec<_>) =
+        items.iter().map(item).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+    let is_one = besides.windows(2).all(|pair| pair[0] == pair[1]);
+    let beside = besides.into_iter().next().flatten();
+    is_one.then(|| Flow { text: format!("{{{}}}", texts.join(", ")), beside })
 }
 
 /// Whether a text of many lines is in `value`.
@@ -215,16 +312,8 @@ fn is_literal(text: &str) -> bool {
         && body.lines().all(|line| !line.ends_with(' '))
 }
 
-fn write_literal(out: &mut String, text: &str, indent: usize) {
-    let margin = " ".repeat(indent);
-    *out += if text.ends_with('\n') { " |\n" } else { " |-\n" };
-    for line in text.lines() {
-        *out += &if line.is_empty() { "\n".to_owned() } else { format!("{margin}{line}\n") };
-    }
-}
-
 /// A text as a scalar on one line, within brackets or not.
-pub(crate) fn scalar(text: &str, within: bool) -> String {
+pub fn scalar(text: &str, within: bool) -> String {
     if is_plain(text, within) {
         text.to_owned()
     } else if text.contains(is_unsafe) {
@@ -266,7 +355,8 @@ fn is_plain(text: &str, within: bool) -> bool {
             && !within);
     let is_edged = text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
     let has_end = text.contains(": ") || text.contains(" #") || text.ends_with(':');
-    let has_bracket = within && text.contains([',', '[', ']', '{', '}']);
+    // Older readers end a key at `:?` within brackets.
+    let has_bracket = within && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?"));
     !text.is_empty()
         && starts_well
         && !is_edged
@@ -386,6 +476,8 @@ mod tests {
                 "{quoted}"
             );
         }
+        assert_eq!(scalar("a:?b", false), "a:?b");
+        assert_eq!(scalar("a:?b", true), "'a:?b'");
         assert_eq!(scalar("a, b", false), "a, b");
         assert_eq!(scalar("a, b", true), "'a, b'");
         assert_eq!(scalar("a\tb\r\u{ad}\u{2028}", true), "\"a\\tb\\r\\xad\\u2028\"");

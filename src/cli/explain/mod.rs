@@ -1,0 +1,96 @@
+//! `undrift explain`: what is declared somewhere and why, what a field is, what a code means.
+
+mod address;
+
+use std::path::PathBuf;
+
+use super::{
+    Context,
+    connect::ConnectArgs,
+    exit::{Exit, Failure, Outcome},
+    reports::Reports,
+};
+use crate::{
+    diagnostic::codes,
+    manifest::{self, Loaded, Surroundings, schema},
+    report::terminal::explain,
+    text::{alternatives, nearest},
+};
+
+const EXAMPLES: &str = "Examples:
+  undrift explain acme/shop#settings/merge_method manifests    which layers say what
+  undrift explain acme/shop#members/alice --sandbox            and what is live
+  undrift explain settings.merge_method                        a field
+  undrift explain 'group settings.visibility'                  a field of one kind of document
+  undrift explain masked-value                                 the code of a message";
+
+/// The options of `explain`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Address of something that is declared (PATH#SECTION/ENTRY/FIELD or a part of it), name of a
+    /// field, section or kind, or code of a message
+    #[arg(value_name = "ADDRESS|FIELD|CODE")]
+    what: String,
+    /// Folder of manifests, or one file; for an address
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Let manifests use only matching environment variables; may be repeated [env:
+    /// UNDRIFT_ALLOW_ENV]
+    #[arg(long, value_name = "GLOB")]
+    allow_env: Vec<String>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Runs it.
+pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
+    let what = &args.what;
+    if what.contains(['#', '/']) {
+        return address::run(&args, reports, cx).await;
+    }
+    let style = cx.output.style;
+    let mut known = schema::known(what);
+    if let ([], [one]) = (&known[..], &schema::with_last_name(what)[..]) {
+        known = schema::known(one);
+    }
+    let code = explain::code(what, style);
+    let field = (!known.is_empty()).then(|| explain::fields(&known, style));
+    // Some words are both.
+    let texts: Vec<_> = code.into_iter().chain(field).collect();
+    if !texts.is_empty() {
+        cx.output.print(&texts.join("\n"))?;
+        return Ok(Exit::Success);
+    }
+    // A group at the top has no more than a name.
+    let loaded = manifest::load(&args.dir, &Surroundings::of_process());
+    let mut declared = loaded.desired.iter().flat_map(|desired| &desired.containers);
+    if declared.any(|container| container.path.eq_ignore_ascii_case(what)) {
+        return address::run(&args, reports, cx).await;
+    }
+    Err(unknown(what))
+}
+
+/// Nothing is called `what`; something may be called nearly so.
+fn unknown(what: &str) -> Failure {
+    let failure = Failure::usage(format!("nothing is called `{what}`"));
+    let several = schema::with_last_name(what);
+    if !several.is_empty() {
+        return failure.help(format!("did you mean {}?", alternatives(&several)));
+    }
+    let names = schema::names();
+    let codes = codes::CODES.iter().map(|(code, _)| *code);
+    match nearest(what, codes.chain(names.iter().map(String::as_str))) {
+        Some(near) => failure.help(format!("did you mean `{near}`?")),
+        None => failure.help(
+            "name a field as `settings.merge_method`, or the code that stands in the brackets of a message",
+        ),
+    }
+}
+
+/// Tells what is wrong with manifests that cannot be used.
+pub(super) fn tell_wrong(loaded: &Loaded, cx: &Context) -> Failure {
+    cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
+    let summary = loaded.diagnostics.summary().unwrap_or_default();
+    Failure::usage(format!("cannot use the manifests: {summary}"))
+}

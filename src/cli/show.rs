@@ -1,0 +1,57 @@
+//! `undrift show`: what manifests come to.
+
+use std::path::PathBuf;
+
+use super::{
+    Context,
+    exit::{Exit, Failure, Outcome},
+    explain::tell_wrong,
+};
+use crate::{
+    address::Glob,
+    manifest::{self, Options, Surroundings, Trace},
+    text::nearest,
+};
+
+const EXAMPLES: &str = "Examples:
+  undrift show --effective acme/shop manifests
+  undrift show --effective 'acme/**'";
+
+/// The options of `show`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Show the group or project at PATH, all layers merged, and where each line comes from; PATH may
+    /// be a glob, and the option repeated
+    #[arg(long, value_name = "PATH", required = true, value_parser = Glob::over_paths)]
+    effective: Vec<Glob>,
+    /// Folder of manifests, or one file
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+}
+
+/// Runs it.
+pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
+    let loaded = manifest::load_with(
+        &args.dir,
+        &Surroundings::of_process(),
+        &Options { traced: &args.effective, ..Options::default() },
+    );
+    let Some(desired) = &loaded.desired else { return Err(tell_wrong(&loaded, cx)) };
+    for glob in &args.effective {
+        let is_at = |trace: &Trace| glob.matches(&trace.path().to_lowercase());
+        if !loaded.traces.iter().any(is_at) {
+            let path = glob.written();
+            let failure =
+                Failure::usage(format!("no manifest declares a group or project `{path}`"));
+            let paths = desired.containers.iter().map(|container| &*container.path);
+            return Err(match nearest(path, paths) {
+                Some(near) => failure.help(format!("did you mean `{near}`?")),
+                None => failure,
+            });
+        }
+    }
+    let texts: Vec<_> = loaded.traces.iter().map(Trace::to_yaml).collect();
+    cx.output.print(&texts.join("---\n"))?;
+    Ok(Exit::Success)
+}

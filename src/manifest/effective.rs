@@ -1,0 +1,242 @@
+//! A group or project as its layers come to it, as one document with the place of everything beside
+//! it.
+//!
+//! The text can be read again, and declares the same without any rule. Only what must not be shown
+//! is left out, and said to be.
+
+use super::{
+    layer::Trace,
+    read::document::{Body, Part, Section, State},
+};
+use crate::{
+    desired::{self, Unlisted},
+    field::{Field, Secrecy},
+    kind::{self, Shape, forms},
+    kinds,
+    origin::{Origin, Sourced},
+    secret::Reference,
+    text::mask_url,
+    value::{Fields, Json, Object, Value},
+    yaml::write::{self, Item, Node},
+};
+
+impl Trace {
+    /// What the layers come to, as a document of its own.
+    pub fn to_yaml(&self) -> String {
+        let merged = &self.merged;
+        let Body { unlisted, watch, .. } = &merged.body;
+        let mut items = vec![
+            Item::value("kind", merged.scope.document()),
+            self.value("path", &*merged.path.value, &merged.path.origin),
+        ];
+        items.extend(self.life());
+        items.extend(watch.iter().map(|watch| self.value("watch", watch.value, &watch.origin)));
+        for of in kinds::sections(merged.scope) {
+            let section = merged.body.sections.iter().find(|s| s.of.section == of.section);
+            items.extend(section.map(|section| self.section(section)));
+        }
+        let policy = |(name, policy): (&&str, &Sourced<Unlisted>)| {
+            self.value(*name, policy.value.word(), &policy.origin)
+        };
+        let policies: Vec<_> = unlisted.iter().map(policy).collect();
+        if !policies.is_empty() {
+            items.push(Item::new("unlisted", Node::Map(policies)));
+        }
+        write::document(&items)
+    }
+
+    /// What becomes of it as a whole.
+    fn life(&self) -> Vec<Item> {
+        let life = &self.merged.life;
+        let mut items = Vec::new();
+        if let Some(first) = life.previously.first() {
+            let paths: Vec<Json> =
+                life.previously.iter().map(|path| (*path.value).into()).collect();
+            items.push(self.value("previously", paths, &first.origin));
+        }
+        let state = |state: &Sourced<desired::State>| {
+            let word = match state.value {
+                desired::State::Present => "present",
+                desired::State::Absent => "absent",
+            };
+            self.value("state", word, &state.origin)
+        };
+        items.extend(life.state.as_ref().map(state));
+        let undeclared = life.undeclared_projects.as_ref();
+        items.extend(
+            undeclared.map(|policy| {
+                self.value("undeclared_projects", policy.value.word(), &policy.origin)
+            }),
+        );
+        items
+    }
+
+    fn section(&self, section: &Section) -> Item {
+        let (of, mut hidden) = (section.of, Vec::new());
+        let node = match (of.shape, section.parts.first()) {
+            (Shape::List, _) => {
+                Node::List(section.parts.iter().map(|part| self.entry(of, part)).collect())
+            }
+            (Shape::Container, Some(part)) if part.state == State::Absent => {
+                Node::Value(false.into())
+            }
+            (Shape::Container, Some(part)) if part.fields.keys().next().is_none() => {
+                Node::Value(true.into())
+            }
+            (_, Some(part)) if part.state == State::Absent => Node::Value(Json::Null),
+            (Shape::Mapping | Shape::Container, Some(part)) => {
+                let (items, said) = self.fields(of, part);
+                hidden = said;
+                Node::Map(items)
+            }
+            (Shape::Switch, Some(part)) => {
+                let value = part.fields.get(of.section).map(|field| written(&field.value));
+                Node::Value(value.unwrap_or_default())
+            }
+            (_, None) => Node::Map(Vec::new()),
+        };
+        let item = Item { above: hidden, ..Item::new(of.section, node) };
+        // Where everything in it has a place of its own, the section need not have one.
+        let is_alone = match &item.node {
+            Node::Value(_) => true,
+            Node::Map(items) => items.is_empty(),
+            Node::List(entries) => entries.is_empty(),
+        };
+        if is_alone { item.beside(self.place(&section.origin)) } else { item }
+    }
+
+    /// An entry of a list, and what has to be said about it.
+    fn entry(&self, of: kind::Section, part: &Part) -> (Vec<Item>, Option<String>) {
+        let (mut items, hidden) = self.fields(of, part);
+        let state = match part.state {
+            State::Present => None,
+            State::Absent => Some("absent"),
+            State::Unmanaged => Some("unmanaged"),
+        };
+        items.extend(state.map(|state| self.value("state", state, &part.origin)));
+        (items, (!hidden.is_empty()).then(|| hidden.join("; ")))
+    }
+
+    /// The fields of an entry, and what is not shown of them.
+    fn fields(&self, of: kind::Section, part: &Part) -> (Vec<Item>, Vec<String>) {
+        let (mut items, mut extra, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
+        let values = part.fields.values();
+        let mut names: Vec<&str> = part.fields.keys().collect();
+        let place = |name: &&str| of.table().specs().iter().position(|spec| spec.name == *name);
+        names.sort_by_key(|name| (place(name).is_none(), place(name)));
+        for name in names {
+            let Some(field) = part.fields.get(name) else { continue };
+            let Some(spec) = of.table().get(name) else {
+                extra.push(self.value(name, written(&field.value), &field.origin));
+                continue;
+            };
+            let default = spec.schema.get("default");
+            let is_default = default.is_some() && default == field.value.plain();
+            if is_default && of.identity.contains(&name) {
+                continue;
+            }
+            let value = match shown(&spec.field, &field.value, &values) {
+                Ok(value) => value,
+                Err(why) => {
+                    hidden.push(format!("{name}: {why}"));
+                    continue;
+                }
+            };
+            if let Value::Plain(Json::String(text)) = &field.value
+                && value != *text
+            {
+                hidden.push(format!("{name}: what may be a credential is not shown"));
+            }
+            let names = [name.to_owned()];
+            let entry = part.key(of);
+            let node = self.leaves(of, entry, &names, &spec.schema, value, &field.origin);
+            let path: Vec<&str> = name.split('.').collect();
+            insert(&mut items, &path, node);
+        }
+        if !extra.is_empty() {
+            items.push(Item::new("extra", Node::Map(extra)));
+        }
+        (items, hidden)
+    }
+
+    /// A value; of a mapping that several layers may say, each leaf with its own place.
+    fn leaves(
+        &self,
+        of: kind::Section,
+        entry: &str,
+        names: &[String],
+        schema: &Json,
+        value: Json,
+        origin: &Origin,
+    ) -> Item {
+        let key = names.last().map_or("", String::as_str);
+        let decides = || self.decides(of.section, entry, names).unwrap_or(origin);
+        match value {
+            Json::Object(object) if schema.get("properties").is_some() && !object.is_empty() => {
+                let leaf = |(name, value): (String, Json)| {
+                    let schema = &schema["properties"][&name];
+                    let names: Vec<_> = names.iter().cloned().chain([name]).collect();
+                    self.leaves(of, entry, &names, schema, value, origin)
+                };
+                Item::new(key, Node::Map(object.into_iter().map(leaf).collect()))
+            }
+            value => self.value(key, value, decides()),
+        }
+    }
+
+    /// A value that is written at `origin`.
+    fn value(&self, key: impl Into<String>, value: impl Into<Json>, origin: &Origin) -> Item {
+        Item::value(key, value).beside(self.place(origin))
+    }
+
+    /// Where something is written: file and line, and which rule it is if it is one.
+    fn place(&self, origin: &Origin) -> String {
+        let Origin { file, line, .. } = origin;
+        match self.rule_at(origin) {
+            Some(rule) => format!("{file}:{line} {}", rule.name),
+            None => format!("{file}:{line}"),
+        }
+    }
+}
+
+/// A declared value as it may be shown; or why it may not.
+fn shown(field: &Field, value: &Value, beside: &Fields) -> Result<Json, &'static str> {
+    match value {
+        Value::Plain(_) if forms::is_kept_back(field, beside) => {
+            Err("not shown, because it is masked")
+        }
+        Value::Plain(Json::String(url)) if field.secrecy == Secrecy::Address => {
+            Ok(mask_url(url).into())
+        }
+        value => Ok(written(value)),
+    }
+}
+
+/// A value as manifests write it.
+fn written(value: &Value) -> Json {
+    let reference =
+        |from: &str, name: &str| Json::from(Object::from_iter([(from.to_owned(), name.into())]));
+    match value {
+        Value::Plain(json) => json.clone(),
+        Value::Secret(Reference::Env(name)) => reference("env", name),
+        Value::Secret(Reference::File(path)) | Value::File(path) => reference("file", path),
+    }
+}
+
+/// Adds `leaf` below the keys of `path`.
+fn insert(items: &mut Vec<Item>, path: &[&str], leaf: Item) {
+    match path {
+        [] => {}
+        [key] => items.push(Item { key: (*key).to_owned(), ..leaf }),
+        [outer, inner @ ..] => {
+            let is_outer = |item: &Item| item.key == *outer && matches!(item.node, Node::Map(_));
+            let at = items.iter().position(is_outer).unwrap_or_else(|| {
+                items.push(Item::new(*outer, Node::Map(Vec::new())));
+                items.len() - 1
+            });
+            if let Node::Map(within) = &mut items[at].node {
+                insert(within, inner, leaf);
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What is known of a name that manifests may hold: a `kind`, a section, or a field at any depth.
+
+use std::collections::BTreeSet;
+
+use super::DocumentKind;
+use crate::{
+    field::Scope,
+    kinds::{
+        self,
+        reference::{self, Described},
+    },
+    value::Json,
+};
+
+/// What is known of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The kinds of documents in which that is so.
+    pub kinds: Vec<DocumentKind>,
+    /// The name with the names that lead to it; nothing for a kind itself.
+    pub name: String,
+    /// What it is.
+    pub described: Described,
+    /// Without what an entry of it cannot be created, as a sentence.
+    pub needs: Option<String>,
+    /// The names within it.
+    pub within: Vec<String>,
+}
+
+/// What `name` is in each kind of document that has it, where that is the same once. It may start
+/// with a kind, as `group settings.visibility` or `Defaults.match` do.
+pub fn known(name: &str) -> Vec<Known> {
+    let (first, rest) = name.split_once([' ', '.']).unwrap_or((name, ""));
+    let is_kind = |kind: &DocumentKind| kind.name().eq_ignore_ascii_case(first);
+    let all: Vec<Known> = if DocumentKind::ALL.iter().any(is_kind) {
+        let kinds = DocumentKind::ALL.into_iter().filter(is_kind);
+        kinds.filter_map(|kind| of(kind, rest)).collect()
+    } else {
+        let (containers, others): (Vec<_>, Vec<_>) =
+            DocumentKind::ALL.into_iter().partition(is_container);
+        let found = |kinds: Vec<_>| kinds.into_iter().filter_map(|kind| of(kind, name)).collect();
+        // What groups and projects have, rules have too.
+        Some(found(containers))
+            .filter(|all: &Vec<_>| !all.is_empty())
+            .unwrap_or_else(|| found(others))
+    };
+    let mut once: Vec<Known> = Vec::new();
+    for next in all {
+        match once.iter_mut().find(|one| one.says_the_same(&next)) {
+            Some(one) => one.kinds.extend(next.kinds),
+            None => once.push(next),
+        }
+    }
+    once
+}
+
+impl Known {
+    /// The kinds of documents in words.
+    pub fn labels(&self) -> Vec<String> {
+        let mut labels: Vec<String> = Vec::new();
+        for kind in &self.kinds {
+            let label = format!("`kind: {}`", kind.name());
+            let is_rule = matches!(kind, DocumentKind::Defaults(_) | DocumentKind::Profile(_));
+            match kind.scope() {
+                _ if labels.contains(&label) => {}
+                Some(Scope::Group) if is_rule => labels.push(format!("{label} with `for: Group`")),
+                _ => labels.push(label),
+            }
+        }
+        labels
+    }
+
+    fn says_the_same(&self, other: &Self) -> bool {
+        (&self.described, &self.needs, &self.within)
+            == (&other.described, &other.needs, &other.within)
+    }
+}
+
+/// Every name that [`known`] knows, without a kind in front.
+pub fn names() -> BTreeSet<String> {
+    let mut names: BTreeSet<_> = DocumentKind::names().into_iter().map(str::to_owned).collect();
+    for kind in DocumentKind::ALL {
+        gather("", &kind.checker().schema, &mut names);
+    }
+    names
+}
+
+/// The names of what is called `name` within something else.
+pub fn with_last_name(name: &str) -> Vec<String> {
+    let is_called = |full: &String| full.rsplit_once('.').is_some_and(|(_, last)| last == name);
+    names().into_iter().filter(is_called).collect()
+}
+
+const fn is_container(kind: &DocumentKind) -> bool {
+    matches!(kind, DocumentKind::Container(_))
+}
+
+/// What `name` is in documents of this `kind`; the kind itself, if it is empty.
+fn of(kind: DocumentKind, name: &str) -> Option<Known> {
+    let root = &kind.checker().schema;
+    let (mut property, mut schema) = (root, root);
+    for part in name.split('.').filter(|_| !name.is_empty()) {
+        schema = objects(property).find(|object| object["properties"].get(part).is_some())?;
+        property = &schema["properties"][part];
+    }
+    let section = kind.scope().and_then(|scope| kinds::section(scope, name));
+    let within = objects(property).filter_map(|object| object["properties"].as_object());
+    Some(Known {
+        kinds: vec![kind],
+        name: name.to_owned(),
+        described: reference::describe(property, schema),
+        needs: section.and_then(reference::needs),
+        within: within.flat_map(|properties| properties.keys().cloned()).collect(),
+    })
+}
+
+/// The schemas of the mappings that a value of `schema` is or lists.
+fn objects(schema: &Json) -> impl Iterator<Item = &Json> {
+    [schema, &schema["items"]].into_iter().filter(|schema| schema.get("properties").is_some())
+}
+
+fn gather(prefix: &str, schema: &Json, names: &mut BTreeSet<String>) {
+    for object in objects(schema) {
+        for (name, property) in object["properties"].as_object().into_iter().flatten() {
+            let name = format!("{prefix}{name}");
+            gather(&format!("{name}."), property, names);
+            names.insert(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_has_a_name_is_known() {
+        for name in names() {
+            assert!(!known(&name).is_empty(), "{name}");
+        }
+        assert!(known("settings.merge_mehtod").is_empty() && known("group archived").is_empty());
+    }
+
+    #[test]
+    fn what_differs_by_kind_is_told_for_each() {
+        let labels = |known: Known| known.labels();
+        let kinds = |name: &str| -> Vec<_> { known(name).into_iter().map(labels).collect() };
+        assert_eq!(kinds("watch"), [["`kind: Project`", "`kind: Group`"]]);
+        assert_eq!(kinds("settings"), [["`kind: Project`"], ["`kind: Group`"]]);
+        assert_eq!(kinds("group settings.visibility"), [["`kind: Group`"]]);
+        assert_eq!(kinds("match.path"), [["`kind: Defaults`"]]);
+        let both = [["`kind: Defaults`"], ["`kind: Defaults` with `for: Group`"]];
+        assert_eq!(kinds("Defaults"), both);
+        assert_eq!(with_last_name("masked"), ["variables.masked"]);
+    }
+}

@@ -1,0 +1,316 @@
+//! What is declared at an address, what each layer says of it, and what is there.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use super::described;
+use crate::{
+    address::Address,
+    desired::{Container, Declared},
+    diff::{Findings, Note, Shown, Step, shown_declared, shown_live},
+    kind::{Section, Shape},
+    live::Live,
+    manifest::{Fate, Link, Told, Trace, What, schema::Known},
+    origin::Origin,
+    plan::Plan,
+    report::{
+        Run, Style,
+        canvas::{Canvas, Crowded, Line, Paint},
+        terminal::{change, notes, value},
+    },
+    secret::Secrets,
+    text::listed,
+    value::{Fields, Json, Value},
+};
+
+/// Something that is declared: a group or project, a section of it, an entry, or a field.
+#[derive(Debug)]
+pub struct Subject<'d> {
+    /// The group or project.
+    pub container: &'d Container,
+    /// The section, unless it is about all of them.
+    pub of: Option<Section>,
+    /// The entry, unless it is about a list as a whole: what tells it from others, and its fields.
+    pub entry: Option<(&'d str, &'d Declared)>,
+    /// The names that lead to the field, unless it is about all of them.
+    pub field: Vec<String>,
+}
+
+impl Subject<'_> {
+    /// The address of the object that it is about, or that it is in.
+    pub fn address(&self) -> Address {
+        let own = self.container.address();
+        match (self.of, self.entry) {
+            (None, _) => own,
+            (Some(of), Some((key, _))) if of.shape == Shape::List => {
+                own.section(of.section).entry(key)
+            }
+            // What it is created with is part of the container.
+            (Some(of), _) if of.shape == Shape::Container => own,
+            (Some(of), _) => own.section(of.section),
+        }
+    }
+
+    /// What it is called on the command line.
+    fn title(&self) -> String {
+        let (address, of) = (self.address(), self.of.map(|of| of.section));
+        let section = of.filter(|_| address.section.is_none());
+        let section = section.map(|section| format!("#{section}")).unwrap_or_default();
+        let field = self.field.join(".");
+        let slash = if field.is_empty() { "" } else { "/" };
+        format!("{address}{section}{slash}{field}")
+    }
+
+    /// Whether it is about what is at `address`, or that is in it.
+    fn holds(&self, address: &Address) -> bool {
+        let own = self.address();
+        own.path == address.path
+            && (own.section.is_none() || own.section == address.section)
+            && (own.entry.is_none() || own.entry == address.entry)
+    }
+
+    /// Whether it is about all fields, or `name`.
+    fn is_about(&self, name: &str) -> bool {
+        self.field.first().is_none_or(|field| field == name)
+    }
+}
+
+/// What is declared, and what each layer says of it. What a field is goes before, if it is one.
+pub fn declared(
+    subject: &Subject<'_>,
+    trace: &Trace,
+    known: Option<&Known>,
+    style: Style,
+    secrets: &Secrets,
+) -> String {
+    let mut canvas = Canvas::new(style, secrets);
+    canvas.line(&Line::default().put(Paint::Bold, subject.title()));
+    if let Some(known) = known {
+        described(&mut canvas, &known.described);
+        canvas.gap();
+    }
+    match (subject.of, subject.entry) {
+        (None, _) => of_container(&mut canvas, subject.container, trace),
+        (Some(of), None) => of_list(&mut canvas, subject.container, of, trace),
+        (Some(of), Some((key, fields))) => {
+            let values = fields.values();
+            if let Some((name, within)) = subject.field.split_first() {
+                let field = fields.get(name);
+                let whole = field.map(|f| shown_declared(of.field(name), &f.value, &values));
+                if let Some(shown) = whole.and_then(|whole| inner(whole, within)) {
+                    let line = Line::indented(2).put(Paint::Dim, "declared  ").hang_here();
+                    canvas.line(&line.with(value::shown(&shown)));
+                }
+                let links = trace.chain(of, key, &subject.field);
+                self::links(&mut canvas, None, &links, of, &values);
+                return canvas.finish();
+            }
+            let whole = trace.chain(of, key, &[]);
+            let title = (of.shape == Shape::List).then_some(of.noun);
+            // That a mapping is declared is said by its fields.
+            if title.is_some() || whole.iter().any(|link| *link.what != What::Declared) {
+                links(&mut canvas, title, &whole, of, &values);
+            }
+            for name in fields.keys().filter(|name| !of.identity.contains(name)) {
+                let chain = trace.chain(of, key, &[name.to_owned()]);
+                links(&mut canvas, Some(name), &chain, of, &values);
+            }
+        }
+    }
+    canvas.finish()
+}
+
+/// The layers that hold, and what they come to.
+fn of_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace) {
+    canvas.line(&Line::indented(2).text("layers, the highest first:"));
+    for layer in trace.layers.iter().rev() {
+        canvas.line_from(Line::indented(4).text(&layer.name), &layer.origin, Crowded::Wrap);
+    }
+    let section = |section: &crate::desired::DeclaredSection| match section.of.shape {
+        Shape::List => format!("{} ({})", section.of.section, section.entries.len()),
+        _ => section.of.section.to_owned(),
+    };
+    let sections: Vec<_> = container.sections.iter().map(section).collect();
+    if !sections.is_empty() {
+        canvas.line(&Line::indented(2).text("declares ").hang_here().text(sections.join(", ")));
+    }
+    let hint = format!("`undrift show --effective {}` prints all of it", container.path);
+    canvas.line(&Line::indented(2).put(Paint::Dim, hint));
+}
+
+/// The entries of a list, and what becomes of others.
+fn of_list(canvas: &mut Canvas<'_>, container: &Container, of: Section, trace: &Trace) {
+    let Some(section) = container.section(of.section) else { return };
+    for entry in &section.entries {
+        let line = Line::indented(2).text(&entry.key);
+        from(canvas, line, trace.rule_at(&entry.origin), &entry.origin);
+    }
+    let policy = section.unlisted.value.word();
+    let line = Line::indented(2).put(Paint::Dim, "unlisted ").text(policy);
+    from(canvas, line, trace.rule_at(&section.unlisted.origin), &section.unlisted.origin);
+}
+
+/// What each layer says of one thing, the highest first.
+fn links(
+    canvas: &mut Canvas<'_>,
+    title: Option<&str>,
+    links: &[Link<'_>],
+    of: Section,
+    beside: &Fields,
+) {
+    title.iter().for_each(|title| canvas.line(&Line::indented(2).text(title)));
+    let line = |link: &Link<'_>| {
+        let (fate, paint) = match link.fate {
+            Fate::Decides => ("decides", Paint::Plain),
+            Fate::Changed => ("changed", Paint::Plain),
+            Fate::Outranked => ("outranked", Paint::Dim),
+        };
+        let line = Line::indented(4).put(paint, fate).pad_to(15).hang_here();
+        let line = match said(link, of, beside) {
+            Ok(shown) => line.with(value::shown(&shown)),
+            Err(words) => line.put(Paint::Dim, words),
+        };
+        match link.names.get(1..).unwrap_or_default() {
+            [] => line,
+            within => line.put(Paint::Dim, format!("  for {}", within.join("."))),
+        }
+    };
+    let lines: Vec<_> = links.iter().map(line).collect();
+    let column = lines.iter().map(Line::len).filter(|len| *len <= WIDEST).max().unwrap_or(0);
+    let names = links.iter().map(|link| link.layer.name.width());
+    let end = column + 2 + names.filter(|width| *width <= WIDEST).max().unwrap_or(0);
+    for (line, link) in lines.into_iter().zip(links) {
+        let line = line.pad_to(column).put(Paint::Dim, format!("  {}", link.layer.name));
+        canvas.line_from(line.pad_to(end), link.origin, Crowded::Wrap);
+    }
+}
+
+/// What a layer says: a value, or something else in words.
+fn said(link: &Link<'_>, of: Section, beside: &Fields) -> Result<Shown, &'static str> {
+    match link.what {
+        What::Value(value) => {
+            let field = link.names.first().map_or("", String::as_str);
+            // A template and a change of a list stand in the place of a value.
+            Ok(shown_declared(of.field(field), value, beside))
+        }
+        What::Declared => Err("declared"),
+        What::Absent => Err("absent"),
+        What::Unmanaged => Err("unmanaged"),
+        What::Unlisted(policy) => Err(policy.word()),
+        What::Ignores => Err("takes nothing from lower layers"),
+    }
+}
+
+/// What stands behind a value or a name is aligned up to this width.
+const WIDEST: usize = 40;
+
+/// A line with the place that it comes from, and the layer.
+fn from(canvas: &mut Canvas<'_>, line: Line, layer: Option<&Told>, origin: &Origin) {
+    let line = match layer {
+        Some(layer) => line.put(Paint::Dim, format!("  {}", layer.name)),
+        None => line,
+    };
+    canvas.line_from(line, origin, Crowded::Wrap);
+}
+
+/// What is there, and what `apply` would do about it.
+pub fn live(
+    subject: &Subject<'_>,
+    plan: &Plan,
+    live: &Live,
+    run: &Run,
+    style: Style,
+    secrets: &Secrets,
+) -> String {
+    let mut canvas = Canvas::new(style, secrets);
+    let findings = part(subject, plan);
+    canvas.gap();
+    let target = if run.sandbox { "the sandbox" } else { &run.target };
+    canvas.line(&Line::default().put(Paint::Bold, target).text(" as ").text(&run.caller));
+    let steps: Vec<&Step> = findings.steps.iter().chain(&findings.watched).collect();
+    let is_open = !(findings.problems.is_empty() && findings.incomplete.is_empty());
+    if steps.is_empty() && !is_open {
+        let found = shown_there(subject, live).map(|shown| {
+            Line::indented(2).put(Paint::Dim, "live  ").hang_here().with(value::shown(&shown))
+        });
+        found.iter().for_each(|line| canvas.line(line));
+        let verdict = if findings.notes.is_empty() { "matches its manifest" } else { "no changes" };
+        canvas.line(&Line::indented(2).text(verdict));
+    }
+    change::steps(&mut canvas, &steps, false);
+    for step in &steps {
+        for call in step.calls.iter().filter(|call| !call.restores) {
+            let fields: Vec<_> = call.fields.iter().map(String::as_str).collect();
+            let line = Line::indented(6).put(Paint::Dim, "sends ").hang_here();
+            let line = line.text(format!("{} {}", call.method, call.path));
+            let carried = format!(" with {}", listed(&fields));
+            canvas.line(&if fields.is_empty() { line } else { line.text(carried) });
+        }
+    }
+    if !findings.watched.is_empty() {
+        canvas.line(&Line::indented(2).text("watched: `apply` writes nothing there"));
+    }
+    notes::notes(&mut canvas, &findings.notes);
+    notes::incomplete(&mut canvas, &findings.incomplete);
+    notes::problems(&mut canvas, &findings.problems);
+    notes::refusals(&mut canvas, &findings.refusals);
+    canvas.finish()
+}
+
+/// What a plan says of `subject` alone.
+fn part(subject: &Subject<'_>, plan: &Plan) -> Findings {
+    let step = |step: &Step| {
+        let mut step = Some(step.clone()).filter(|step| subject.holds(&step.address))?;
+        step.changes.retain(|change| subject.is_about(&change.field));
+        if let Some((name, within)) = subject.field.split_first().filter(|(_, w)| !w.is_empty()) {
+            for change in &mut step.changes {
+                change.field = format!("{name}.{}", within.join("."));
+                let part = |side: &Shown| inner(side.clone(), within).unwrap_or(Shown::Unknown);
+                (change.before, change.after) = (part(&change.before), part(&change.after));
+            }
+            step.changes.retain(|change| change.before != change.after);
+        }
+        (subject.field.is_empty() || !step.changes.is_empty()).then_some(step)
+    };
+    let note = |note: &&Note| {
+        let is_about = note.fields.is_empty() || note.fields.iter().any(|n| subject.is_about(n));
+        subject.holds(&note.address) && is_about
+    };
+    Findings {
+        steps: plan.steps.iter().filter_map(step).collect(),
+        watched: plan.watched.iter().filter_map(step).collect(),
+        notes: plan.notes.iter().filter(note).cloned().collect(),
+        // What is wrong with the whole is wrong with its parts.
+        problems: plan.problems.clone(),
+        incomplete: plan.incomplete.clone(),
+        refusals: plan
+            .refusals
+            .iter()
+            .filter(|refusal| subject.holds(&refusal.address))
+            .cloned()
+            .collect(),
+        questions: Vec::new(),
+    }
+}
+
+/// The live value of the field that `subject` is about.
+fn shown_there(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
+    let (of, (key, fields)) = (subject.of?, subject.entry?);
+    let (name, within) = subject.field.split_first()?;
+    let entries = live.sections.get(of.section)?.entries().ok()?;
+    let entry =
+        entries.iter().find(|live| of.shape != Shape::List || of.name(&live.fields) == key)?;
+    let shown = shown_live(of.table().get(name), entry.fields.get(name), &live.names);
+    // What is declared as a secret is one on the service too.
+    let is_secret = fields.get(name).is_some_and(|field| matches!(field.value, Value::Secret(_)));
+    match shown {
+        Shown::Value(_) if is_secret => Some(Shown::Hidden),
+        shown => inner(shown, within),
+    }
+}
+
+/// The part of a value to which the names `within` lead.
+fn inner(shown: Shown, within: &[String]) -> Option<Shown> {
+    let Shown::Value(json) = shown else { return Some(shown) };
+    let part = within.iter().try_fold(&json, |json: &Json, name| json.get(name));
+    part.map(|part| Shown::Value(part.clone()))
+}

@@ -1,0 +1,69 @@
+//! What is declared somewhere and why, what a field is, what a code means: as text for people.
+
+mod address;
+
+pub use address::{Subject, declared, live};
+
+use crate::{
+    diagnostic::{codes, examples},
+    kinds::reference::Described,
+    manifest::schema::Known,
+    report::{
+        Style,
+        canvas::{Canvas, Line, Paint},
+    },
+    secret::Secrets,
+};
+
+/// What lies behind a diagnostic of the sort `code`, with an example if there is one.
+pub fn code(code: &str, style: Style) -> Option<String> {
+    let meaning = codes::explain(code)?;
+    let none = Secrets::default();
+    let mut canvas = Canvas::new(style, &none);
+    canvas.line(&Line::default().put(Paint::Bold, code).text(", the code of a message"));
+    canvas.line(&Line::indented(2).text(meaning));
+    if let Some(example) = examples::of(code) {
+        for (title, text) in [("wrong:", example.wrong), ("right:", example.right)] {
+            canvas.gap();
+            canvas.line(&Line::indented(2).put(Paint::Note, title));
+            text.lines().for_each(|line| canvas.line(&Line::indented(4).text(line)));
+        }
+    }
+    Some(canvas.finish())
+}
+
+/// What each of `all` is.
+pub fn fields(all: &[Known], style: Style) -> String {
+    let none = Secrets::default();
+    let mut canvas = Canvas::new(style, &none);
+    for known in all {
+        canvas.gap();
+        let kinds = known.labels().join(", ");
+        let head = match known.name.as_str() {
+            "" => Line::default().put(Paint::Bold, kinds),
+            name => Line::default().put(Paint::Bold, name).text(format!(", in {kinds}")),
+        };
+        canvas.line(&head);
+        described(&mut canvas, &known.described);
+        let needs = known.needs.iter().map(String::as_str);
+        needs.for_each(|needs| canvas.line(&Line::indented(2).text(needs)));
+        if !known.within.is_empty() {
+            let line = Line::indented(2).put(Paint::Dim, "holds   ").hang_here();
+            canvas.line(&line.text(known.within.join(", ")));
+        }
+    }
+    canvas.finish()
+}
+
+/// What a field means, what may be written, and what is special about it.
+fn described(canvas: &mut Canvas, described: &Described) {
+    let Described { value, meaning, remarks } = described;
+    if !meaning.is_empty() {
+        canvas.line(&Line::indented(2).text(meaning));
+    }
+    let mut line = |title: &str, text: &str| {
+        canvas.line(&Line::indented(2).put(Paint::Dim, title).hang_here().text(text));
+    };
+    line("value   ", value);
+    remarks.iter().for_each(|remark| line("note    ", remark));
+}

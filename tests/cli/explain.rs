@@ -1,0 +1,112 @@
+//! What is declared somewhere and why, what fields are and codes mean.
+
+use crate::harness::Place;
+
+const RULES: &str = "kind: Defaults
+match: {path: acme/**}
+settings:
+  merge_method: ff
+  topics: [acme]
+  lfs_enabled: true
+  container_expiration_policy: {enabled: true, keep_n: 5}
+variables:
+  - {key: LEVEL, value: info}
+---
+kind: Profile
+name: service
+settings: {topics: {add: [service]}}
+variables:
+  - {key: TOKEN, value: {env: SHOP_TOKEN}, masked: true}
+";
+
+const SHOP: &str = "kind: Project
+path: acme/shop
+uses: [service]
+create: true
+settings: {description: What we sell, merge_method: merge}
+variables:
+  - {key: LEVEL, value: debug}
+  - {key: PIN, value: canary-in-git, masked: true}
+";
+
+const SEED: &str = "groups: [{path: acme, members: [{user: root, access_level: owner}]}]
+projects:
+  - path: acme/shop
+    settings: {description: What we sell, merge_method: ff, topics: [acme, service], container_expiration_policy: {enabled: false, keep_n: 5}}
+    variables:
+      - {key: LEVEL, value: canary-live}
+";
+
+fn shop() -> Place {
+    Place::new()
+        .file("rules.yaml", RULES)
+        .file("shop.yaml", SHOP)
+        .file("sandbox.yaml", SEED)
+        .file("sandbox.env", "SHOP_TOKEN='canary-0123456789'\n")
+}
+
+fn story(place: &Place, commands: &[&str]) -> String {
+    let story: Vec<_> = commands.iter().map(|arguments| place.run(arguments)).collect();
+    let story = story.join("\n");
+    assert!(!story.contains("canary"), "{story}");
+    story
+}
+
+#[test]
+fn what_the_layers_come_to_is_shown_with_its_places() {
+    let commands = [
+        "show --effective acme/shop",
+        "show --effective acme/shpo",
+        "show --effective acme/** rules.yaml",
+        "show",
+    ];
+    insta::assert_snapshot!(story(&shop(), &commands));
+}
+
+#[test]
+fn an_address_is_explained_without_a_service() {
+    let commands = [
+        "explain acme/shop",
+        "explain acme/shop#settings",
+        "explain acme/shop#settings/merge_method",
+        "explain ACME/shop#settings/topics",
+        "explain acme/shop#variables",
+        "explain acme/shop#variables/TOKEN@*",
+        "explain acme/shop#variables/PIN@*/value",
+        "explain acme/shop#create",
+        "explain acme/shpo#settings",
+        "explain acme/shop#hooks",
+        "explain acme/shop#settings/merge_mehtod",
+        "explain acme/shop#variables/TOKEM@*",
+    ];
+    insta::assert_snapshot!(story(&shop(), &commands));
+}
+
+#[test]
+fn an_address_is_explained_with_what_is_live() {
+    let commands = [
+        "explain acme/shop#settings/merge_method --sandbox",
+        "explain acme/shop#settings/topics --sandbox",
+        "explain acme/shop#settings/lfs_enabled --sandbox",
+        "explain acme/shop#settings/container_expiration_policy.keep_n --sandbox",
+        "explain acme/shop#settings/container_expiration_policy.cadence --sandbox",
+        "explain acme/shop#variables/LEVEL@* --sandbox",
+        "explain acme/shop#variables/TOKEN@*/value --sandbox",
+    ];
+    insta::assert_snapshot!(story(&shop(), &commands));
+}
+
+#[test]
+fn fields_and_codes_are_explained() {
+    let commands = [
+        "explain settings.merge_method",
+        "explain masked",
+        "explain settings.issues_enabled",
+        "explain archived",
+        "explain settings.merge_mehtod",
+        "explain description",
+        "explain masked-valu",
+        "explain whatever-this-is",
+    ];
+    insta::assert_snapshot!(story(&Place::new(), &commands));
+}
