@@ -138,6 +138,8 @@ fn parameters(random: &mut StdRng) -> Map<String, Value> {
         "extserver_url": "x", "extserver_username": "x", "extserver_project": "P", "extserver_repo": format!("repository-{number}"),
         "state": "active", "scopes": "api", "expires_at": "2099-01-01", "branch": "main", "content": "x", "commit_message": "x",
         "scope": "projects", "search": "s", "topics": "b,a", "project_id": random.random_range(1..4), "namespace": "guests",
+        "link_url": "https://a.example/%{project_id}", "image_url": "https://b.example", "ref": "main", "cron": "0 4 * * *",
+        "freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *", "title": format!("title {number}"),
     });
     let all = all.as_object_mut().map(std::mem::take).unwrap_or_default();
     let share = [0.0, 0.0, 0.2, 0.8][random.random_range(0..4)];
