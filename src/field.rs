@@ -246,6 +246,8 @@ pub enum Compare {
     AnyCase,
     /// Addresses in normal form (RFC 3986, 6.2.2 and 6.2.3).
     Url,
+    /// Addresses in normal form without user and password, which the service does not tell.
+    Location,
     /// Lists of rows, each of which names one thing or a level. An edit says which to add and which
     /// to remove.
     Rows,

@@ -7,7 +7,7 @@ use serde_json::json;
 use undrift::{
     field::{Accepted, Compare, Field, KEYWORD, Route, Scope, Secrecy},
     kind::{Change, Create, HandlePlace, Names, Place, Section, Shape, Spec, Table, forms},
-    kinds::{self, KINDS, everywhere},
+    kinds::{self, everywhere},
     operation::{Op, Read, Write},
     value::{Fields, Json, Object, Value},
 };
@@ -48,23 +48,23 @@ fn the_sections_are_these_in_this_order() {
             "protected_tags",
             "approvals",
             "approval_rules",
-            "labels",
             "hooks",
             "push_rule",
             "fork_of",
-            "archived"
+            "archived",
+            "labels"
         ]
     );
     assert_eq!(
         of(Scope::Group),
-        ["create", "settings", "variables", "members", "shares", "labels", "hooks", "push_rule"]
+        ["create", "settings", "variables", "members", "shares", "hooks", "push_rule", "labels"]
     );
     for (at, section) in sections() {
         let found = kinds::section(section.home.scope, section.section);
         assert!(found.is_some_and(|found| found.noun == section.noun), "{at}");
     }
     assert!(kinds::section(Scope::Project, "setting").is_none());
-    for kind in KINDS {
+    for kind in kinds::all().kinds() {
         let scopes: BTreeSet<_> = kind.homes.iter().map(|home| home.scope).collect();
         assert_eq!(scopes.len(), kind.homes.len(), "{}: one home in each scope", kind.section);
         assert!(!scopes.is_empty(), "{}", kind.section);

@@ -10,9 +10,9 @@ use undrift::{
     kind::{Section, Shape, Spec},
     kinds::{
         self,
-        operations::{Reach, reach},
+        operations::{self, Reach, reach},
     },
-    operation::{OPERATIONS, Operation},
+    operation::{AnyOp, Operation},
     plan::Plan,
     release::{REFERENCE, Release},
     sandbox::{AbsentDelete, AbsentPushRule, Profile},
@@ -278,7 +278,7 @@ fn sends_what_is_known(world: &World) {
                 && pattern.len() == segments.len()
                 && pattern.iter().zip(segments).all(|(p, s)| p.starts_with(':') || *p == s)
         };
-        let rows = OPERATIONS.iter().map(|op| op.row()).filter(|row| fits(row));
+        let rows = operations::all().map(AnyOp::row).filter(|row| fits(row));
         rows.into_iter().any(|row| reach(row) != Reach::Calling)
     };
     let unknown: Vec<_> = world.requests().into_iter().filter(|r| !is_known(r)).collect();
