@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 mod check;
 pub mod config;
+pub mod descriptions;
 mod faults;
 mod layer;
 mod mask;

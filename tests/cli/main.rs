@@ -9,6 +9,8 @@ mod call;
 mod commands;
 mod export;
 mod harness;
+#[cfg(unix)]
+mod kinds;
 mod policy;
 #[cfg(unix)]
 mod reports;
