@@ -23,6 +23,7 @@ mod body;
 mod call;
 mod chance;
 mod clock;
+mod cron;
 mod dialect;
 mod dispatch;
 mod facts;

@@ -77,7 +77,7 @@ pub struct Profile {
     pub last_owner_bad_request: bool,
     /// `owner` of a project has the three fields of the reference (1, 2.8) and no others.
     pub owner_in_brief: bool,
-    /// Errors of forks and push rules have the bodies of releases after 16.
+    /// Errors of forks, push rules and deploy keys have the bodies of releases after 16.
     pub later_errors: bool,
     /// A masked value needs the plain alphabet even when it is raw.
     pub raw_masks_plainly: bool,

@@ -30,7 +30,7 @@ impl Scope {
         Ok(Self::Group(Box::new(call.group_as(level)?)))
     }
 
-    fn holder(&self) -> Holder {
+    pub(crate) fn holder(&self) -> Holder {
         match self {
             Self::Group(group) => Holder::Group(group.id),
             Self::Project(project) => Holder::Project(project.id),

@@ -16,6 +16,9 @@ const VARIABLES: &str = "/projects/acme%2Fshop/variables";
 const VARIABLE: &str = "/projects/acme%2Fshop/variables/A";
 const BRANCHES: &str = "/projects/acme%2Fshop/protected_branches";
 const BRANCH: &str = "/projects/acme%2Fshop/protected_branches/main";
+const KEYS: &str = "/projects/acme%2Fshop/deploy_keys";
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB";
 const STRANGER: &str = "/projects/acme%2Fshop/members/7";
 
 /// Calls that end with the answer of a dialect.
@@ -214,6 +217,24 @@ fn calls(switch: &str) -> Vec<Row> {
                 json!({"namespace_path": "acme"}),
                 409,
                 json!({"message": ["Name has already been taken", "Path has already been taken"]}),
+            ),
+            (
+                fact("deploy-key-shape"),
+                "mia",
+                "POST",
+                KEYS,
+                json!({"title": "a", "key": KEY}),
+                201,
+                NO,
+            ),
+            (
+                fact("deploy-key-taken"),
+                "mia",
+                "POST",
+                KEYS,
+                json!({"title": "a", "key": format!("{KEY} of ci")}),
+                400,
+                json!({"message": {"deploy_key.fingerprint_sha256": ["has already been taken"]}}),
             ),
             (
                 fact("push-rule-update-absent"),

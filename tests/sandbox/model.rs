@@ -10,6 +10,8 @@ use super::facts::fact;
 
 const SHOP: &str = "/projects/acme%2Fshop";
 const HOOKS: &str = "/projects/acme%2Fshop/hooks";
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB";
 const VARIABLES: &str = "/projects/acme%2Fshop/variables";
 
 /// Conditions that repeat themselves, from this second on.
@@ -55,6 +57,26 @@ fn change(model: &Model) {
             "POST",
             "/projects/1/approval_rules",
             json!({"name": "r", "approvals_required": 1, "user_ids": [4], "group_ids": [9], "protected_branch_ids": [1]}),
+            201,
+        ),
+        (
+            "POST",
+            "/groups/acme/badges",
+            json!({"link_url": "https://a.example", "image_url": "https://b.example"}),
+            201,
+        ),
+        ("POST", "/projects/1/remote_mirrors", json!({"url": "https://u:p@a.example"}), 201),
+        ("POST", "/projects/1/deploy_keys", json!({"title": "k", "key": KEY}), 201),
+        (
+            "POST",
+            "/projects/1/pipeline_schedules",
+            json!({"description": "n", "ref": "main", "cron": "0 4 * * *"}),
+            201,
+        ),
+        (
+            "POST",
+            "/projects/1/freeze_periods",
+            json!({"freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *"}),
             201,
         ),
         ("POST", "/groups/acme/hooks", json!({"url": "https://b.example/"}), 201),
@@ -160,6 +182,9 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
     assert_eq!(row("approval_rule_branches", "rule_id", 1.into())["branch_id"], 1);
     assert_eq!(row("hooks", "group_id", 9.into())["settings"]["url"], "https://b.example/");
     assert_eq!(row("push_rules", "group_id", 9.into())["settings"]["prevent_secrets"], true);
+    let mirror = row("remote_mirrors", "project_id", 1.into());
+    assert_eq!(mirror["settings"]["url"], "https://u:p@a.example");
+    assert_eq!(row("pipeline_schedules", "project_id", 1.into())["settings"]["owner_id"], 1);
     assert_eq!(row("labels", "title", "bug".into())["color"], "#FF0000");
     assert_eq!(row("label_priorities", "project_id", 1.into())["priority"], 1);
     assert_eq!(row("members", "user_id", 7.into())["project_id"], 1);

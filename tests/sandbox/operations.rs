@@ -86,7 +86,9 @@ const OPERATIONS: &str = "
 ";
 
 /// What the reference leaves out and clients manage, alike. What the service refuses with other words
-/// than its usual ones is for a `user` here, and tested where it belongs.
+/// than its usual ones is for a `user` here, and tested where it belongs; but a `mirrorer` is a
+/// maintainer, where others get 401, and a `scheduler` a developer, where who is less than a reporter
+/// gets 404 in other words.
 const BEYOND: &str = "
     maintainer GET    /projects/:id/protected_branches
     maintainer GET    /projects/:id/protected_branches/:name
@@ -114,6 +116,41 @@ const BEYOND: &str = "
     reporter   POST   /groups/:id/labels
     reporter   PUT    /groups/:id/labels/:name
     reporter   DELETE /groups/:id/labels/:name
+    anyone     GET    /projects/:id/badges
+    anyone     GET    /projects/:id/badges/:badge_id
+    maintainer POST   /projects/:id/badges
+    maintainer PUT    /projects/:id/badges/:badge_id
+    maintainer DELETE /projects/:id/badges/:badge_id
+    anyone     GET    /groups/:id/badges
+    anyone     GET    /groups/:id/badges/:badge_id
+    owner      POST   /groups/:id/badges
+    owner      PUT    /groups/:id/badges/:badge_id
+    owner      DELETE /groups/:id/badges/:badge_id
+    mirrorer   GET    /projects/:id/remote_mirrors
+    mirrorer   GET    /projects/:id/remote_mirrors/:mirror_id
+    mirrorer   POST   /projects/:id/remote_mirrors
+    mirrorer   PUT    /projects/:id/remote_mirrors/:mirror_id
+    mirrorer   DELETE /projects/:id/remote_mirrors/:mirror_id
+    maintainer GET    /projects/:id/deploy_keys
+    maintainer GET    /projects/:id/deploy_keys/:deploy_key
+    maintainer POST   /projects/:id/deploy_keys
+    maintainer PUT    /projects/:id/deploy_keys/:deploy_key
+    maintainer DELETE /projects/:id/deploy_keys/:deploy_key
+    maintainer POST   /projects/:id/deploy_keys/:deploy_key/enable
+    anyone     GET    /projects/:id/pipeline_schedules
+    anyone     GET    /projects/:id/pipeline_schedules/:schedule_id
+    scheduler  POST   /projects/:id/pipeline_schedules
+    scheduler  PUT    /projects/:id/pipeline_schedules/:schedule_id
+    scheduler  DELETE /projects/:id/pipeline_schedules/:schedule_id
+    maintainer POST   /projects/:id/pipeline_schedules/:schedule_id/take_ownership
+    scheduler  POST   /projects/:id/pipeline_schedules/:schedule_id/variables
+    scheduler  PUT    /projects/:id/pipeline_schedules/:schedule_id/variables/:key
+    scheduler  DELETE /projects/:id/pipeline_schedules/:schedule_id/variables/:key
+    maintainer GET    /projects/:id/freeze_periods
+    maintainer GET    /projects/:id/freeze_periods/:period_id
+    maintainer POST   /projects/:id/freeze_periods
+    maintainer PUT    /projects/:id/freeze_periods/:period_id
+    maintainer DELETE /projects/:id/freeze_periods/:period_id
     anyone     GET    /groups
     user       POST   /groups
     anyone     GET    /groups/:id
@@ -242,6 +279,7 @@ async fn hostile_values_are_the_clients_fault() {
         extserver_project extserver_repo extserver_url extserver_username filter group_access group_id id_after key \
         min_access_level name namespace namespace_id namespace_path order_by page path per_page personal_access_token \
         project_id push_events push_events_branch_filter query repo_id search sort state tag_list target_namespace \
+        link_url image_url only_protected_branches enabled title can_push ref cron cron_timezone active freeze_start \
         approvals_required applies_to_all_protected_branches group_ids protected_branch_ids rule_type usernames \
         subgroup_events commit_message_regex color priority new_name create_access_level allowed_to_create environment_scope ip_restriction_ranges \
         file_template_project_id parent_id shared_runners_setting \
@@ -265,6 +303,8 @@ async fn hostile_values_are_the_clients_fault() {
         "group_id": 9, "group_access": 30, "member_check": true, "personal_access_token": "x", "repo_id": 1,
         "target_namespace": "acme", "extserver_url": "x", "extserver_username": "x", "extserver_project": "x",
         "extserver_repo": "x", "state": "active", "project_id": 2, "color": "red", "approvals_required": 1,
+        "link_url": "https://x.example", "image_url": "https://x.example", "title": "t", "description": "d", "ref": "main",
+        "cron": "0 4 * * *", "freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *",
     });
     let world = World::usual().await;
     let operations = operations();

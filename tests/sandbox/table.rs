@@ -35,6 +35,13 @@ const TAG: &str = "name create_access_levels";
 const LABEL: &str = "id name color text_color description description_html subscribed";
 const PROJECT_LABEL: &str =
     "id name color text_color description description_html subscribed priority is_project_label";
+const BADGE: &str = "id name link_url image_url rendered_link_url rendered_image_url kind";
+const MIRROR: &str = "id url enabled only_protected_branches keep_divergent_refs update_status last_update_at \
+    last_update_started_at last_successful_update_at last_error";
+const KEY: &str = "id title key fingerprint fingerprint_sha256 created_at expires_at";
+const SCHEDULE: &str =
+    "id description ref cron cron_timezone next_run_at active created_at updated_at owner";
+const PERIOD: &str = "id freeze_start freeze_end cron_timezone created_at updated_at";
 const APPROVALS: &str = "approvals_before_merge reset_approvals_on_push disable_overriding_approvers_per_merge_request \
     merge_requests_author_approval merge_requests_disable_committers_approval require_password_to_approve approvers \
     approver_groups";
@@ -74,6 +81,9 @@ fn steps() -> Vec<Step> {
         protected_tags(),
         labels(),
         approvals(),
+        badges(),
+        mirrors_and_keys(),
+        schedules(),
         members_of_a_project(),
         members_of_a_group(),
         hierarchy(),
@@ -414,6 +424,138 @@ fn labels() -> Vec<Step> {
         rows("/groups/:id", "/groups/acme/labels", "/groups/acme/labels/a%20b", LABEL),
     ]
     .concat()
+}
+
+/// The five operations of a collection whose first entry is `one`: its place and the end of the path
+/// of one in the list of operations, what is sent to create and to change it, and the keys of an
+/// answer.
+fn collection(
+    [place, end]: [&str; 2],
+    [all, one]: [&'static str; 2],
+    [new, change]: [Value; 2],
+    keys: &'static str,
+) -> Vec<Step> {
+    let operation = |method: &str, end: &str| kept(format!("{method} {place}{end}"));
+    vec![
+        (operation("POST", ""), all, new, 201, keys, NO, (one, 200, NO)),
+        (operation("GET", ""), all, NO, 200, keys, json!([{"id": 1}]), READS),
+        (operation("PUT", end), one, change.clone(), 200, keys, change.clone(), READS),
+        (operation("GET", end), one, NO, 200, keys, change, READS),
+        (operation("DELETE", end), one, NO, 204, "", NO, (one, 404, NO)),
+    ]
+}
+
+fn badges() -> Vec<Step> {
+    let new = json!({"link_url": "https://a.example", "image_url": "https://b.example"});
+    let change = json!({"name": "ci"});
+    let of_project = collection(
+        ["/projects/:id/badges", "/:badge_id"],
+        ["/projects/1/badges", "/projects/1/badges/1"],
+        [new.clone(), change.clone()],
+        BADGE,
+    );
+    let mut of_group = collection(
+        ["/groups/:id/badges", "/:badge_id"],
+        ["/groups/acme/badges", "/groups/acme/badges/2"],
+        [new, change],
+        BADGE,
+    );
+    // An id is never used again.
+    of_group[1].5 = json!([{"id": 2}]);
+    [of_project, of_group].concat()
+}
+
+fn mirrors_and_keys() -> Vec<Step> {
+    const TEXT: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB";
+    let mirrors = collection(
+        ["/projects/:id/remote_mirrors", "/:mirror_id"],
+        ["/projects/1/remote_mirrors", "/projects/1/remote_mirrors/1"],
+        [json!({"url": "https://a.example"}), json!({"enabled": true})],
+        MIRROR,
+    );
+    let mut keys = collection(
+        ["/projects/:id/deploy_keys", "/:deploy_key"],
+        ["/projects/1/deploy_keys", "/projects/1/deploy_keys/1"],
+        [json!({"title": "a", "key": TEXT}), json!({"can_push": true})],
+        KEY,
+    );
+    let enable: Step = (
+        "POST /projects/:id/deploy_keys/:deploy_key/enable",
+        "/projects/1/deploy_keys/1/enable",
+        NO,
+        201,
+        KEY,
+        json!({"title": "a"}),
+        READS,
+    );
+    keys.insert(1, enable);
+    let periods = collection(
+        ["/projects/:id/freeze_periods", "/:period_id"],
+        ["/projects/1/freeze_periods", "/projects/1/freeze_periods/1"],
+        [
+            json!({"freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *"}),
+            json!({"cron_timezone": "Europe/Berlin"}),
+        ],
+        PERIOD,
+    );
+    [mirrors, keys, periods].concat()
+}
+
+fn schedules() -> Vec<Step> {
+    let (one, variable) =
+        ("/projects/1/pipeline_schedules/1", "/projects/1/pipeline_schedules/1/variables/K");
+    let mut steps = collection(
+        ["/projects/:id/pipeline_schedules", "/:schedule_id"],
+        ["/projects/1/pipeline_schedules", one],
+        [
+            json!({"description": "nightly", "ref": "main", "cron": "0 4 * * *"}),
+            json!({"active": false}),
+        ],
+        SCHEDULE,
+    );
+    let variables = |value: Value| (one, 200, json!({"variables": value}));
+    let keys = "key value variable_type";
+    let between: [Step; 4] = [
+        (
+            "POST /projects/:id/pipeline_schedules/:schedule_id/take_ownership",
+            "/projects/1/pipeline_schedules/1/take_ownership",
+            NO,
+            200,
+            SCHEDULE,
+            json!({"owner": {"username": "root"}}),
+            READS,
+        ),
+        (
+            "POST /projects/:id/pipeline_schedules/:schedule_id/variables",
+            "/projects/1/pipeline_schedules/1/variables",
+            json!({"key": "K", "value": "v"}),
+            201,
+            keys,
+            NO,
+            variables(json!([{"key": "K"}])),
+        ),
+        (
+            "PUT /projects/:id/pipeline_schedules/:schedule_id/variables/:key",
+            variable,
+            json!({"value": "w"}),
+            200,
+            keys,
+            NO,
+            variables(json!([{"value": "w"}])),
+        ),
+        (
+            "DELETE /projects/:id/pipeline_schedules/:schedule_id/variables/:key",
+            variable,
+            NO,
+            202,
+            keys,
+            NO,
+            variables(json!([])),
+        ),
+    ];
+    steps.splice(4..4, between);
+    steps
 }
 
 fn members_of_a_project() -> Vec<Step> {

@@ -4,10 +4,13 @@ pub(crate) mod actions;
 mod approval_rules;
 mod approvals;
 pub(crate) mod avatars;
+mod badges;
 pub(crate) mod bots;
 mod colors;
 pub(crate) mod custom_attributes;
+mod deploy_keys;
 pub(crate) mod forks;
+mod freeze_periods;
 mod grants;
 mod group_moves;
 mod group_rules;
@@ -20,11 +23,13 @@ pub(crate) mod invitations;
 mod labels;
 pub(crate) mod members;
 pub(crate) mod memberships;
+mod pipeline_schedules;
 pub(crate) mod project_list;
 pub(crate) mod projects;
 pub(crate) mod protected_branches;
 mod protected_tags;
 pub(crate) mod push_rules;
+mod remote_mirrors;
 pub(crate) mod repository;
 pub(crate) mod shares;
 pub(crate) mod system;
@@ -130,9 +135,12 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         actions::ROUTES,
         approval_rules::ROUTES,
         approvals::ROUTES,
+        badges::ROUTES,
         bots::ROUTES,
         custom_attributes::ROUTES,
+        deploy_keys::ROUTES,
         forks::ROUTES,
+        freeze_periods::ROUTES,
         group_moves::ROUTES,
         groups::ROUTES,
         hooks::ROUTES,
@@ -142,11 +150,13 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         labels::ROUTES,
         members::ROUTES,
         memberships::ROUTES,
+        pipeline_schedules::ROUTES,
         project_list::ROUTES,
         projects::ROUTES,
         protected_branches::ROUTES,
         protected_tags::ROUTES,
         push_rules::ROUTES,
+        remote_mirrors::ROUTES,
         repository::ROUTES,
         shares::ROUTES,
         system::ROUTES,

@@ -14,6 +14,7 @@ pub(crate) mod namespace;
 pub(crate) mod project;
 pub(crate) mod protected_tag;
 pub(crate) mod protection;
+pub(crate) mod record;
 pub(crate) mod user;
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -30,7 +31,7 @@ use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
 /// has seen.
-const SCHEMA: [&str; 12] = [
+const SCHEMA: [&str; 13] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -43,6 +44,7 @@ const SCHEMA: [&str; 12] = [
     include_str!("schema-10.sql"),
     include_str!("schema-11.sql"),
     include_str!("schema-12.sql"),
+    include_str!("schema-13.sql"),
 ];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;

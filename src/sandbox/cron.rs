@@ -1,0 +1,178 @@
+//! Times that repeat, as pipeline schedules and freeze periods have them: the five fields of cron.
+
+use jiff::Span;
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+
+/// The fields: their least and greatest numbers, and the words for numbers from the least on.
+const FIELDS: [(u32, u32, &[&str]); 5] = [
+    (0, 59, &[]),
+    (0, 23, &[]),
+    (1, 31, &[]),
+    (1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
+    (0, 7, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
+];
+
+/// Words for a whole line.
+const WORDS: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+
+/// How many days are looked at for the next time: the 29th of February comes within eight years.
+const FARTHEST: i32 = 366 * 8;
+
+/// When something repeats.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Cron {
+    /// For each field, a bit for each number.
+    bits: [u64; 5],
+    /// Whether any day of the month will do, and any day of the week: if neither, one of both is
+    /// enough.
+    any: [bool; 2],
+}
+
+impl Cron {
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let text = WORDS.iter().find(|(word, _)| *word == text).map_or(text, |(_, line)| *line);
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let fields: [&str; 5] = fields.try_into().ok()?;
+        let mut bits = [0; 5];
+        for ((bits, text), field) in bits.iter_mut().zip(fields).zip(FIELDS) {
+            for part in text.split(',') {
+                *bits |= numbers(part, field)?;
+            }
+        }
+        // The seventh day is the first.
+        bits[4] |= bits[4] >> 7;
+        Some(Self { bits, any: [fields[2].starts_with('*'), fields[4].starts_with('*')] })
+    }
+
+    fn has(&self, field: usize, number: i8) -> bool {
+        u32::try_from(number).is_ok_and(|number| self.bits[field] >> number & 1 == 1)
+    }
+
+    fn has_day(&self, date: Date) -> bool {
+        let in_month = self.has(2, date.day());
+        let in_week = self.has(4, date.weekday().to_sunday_zero_offset());
+        let day = match self.any {
+            [false, false] => in_month || in_week,
+            _ => in_month && in_week,
+        };
+        day && self.has(3, date.month())
+    }
+
+    /// The first time after this one, as if it was told in UTC. None if no day is such a one.
+    pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        let now = after.to_zoned(TimeZone::UTC).datetime();
+        let minutes = (0..24_i8).flat_map(|hour| (0..60_i8).map(move |minute| (hour, minute)));
+        let times = minutes.filter(|(hour, minute)| self.has(1, *hour) && self.has(0, *minute));
+        for days in 0..FARTHEST {
+            let date = now.date().checked_add(Span::new().days(days)).ok()?;
+            if !self.has_day(date) {
+                continue;
+            }
+            let mut found = times.clone().map(|(hour, minute)| date.at(hour, minute, 0, 0));
+            if let Some(time) = found.find(|time: &DateTime| *time > now) {
+                return time.to_zoned(TimeZone::UTC).ok().map(|time| time.timestamp());
+            }
+        }
+        None
+    }
+}
+
+/// The numbers of a part of a field: `*`, one, or a range, each with a step or without.
+fn numbers(part: &str, (least, most, words): (u32, u32, &[&str])) -> Option<u64> {
+    let (range, step) = match part.split_once('/') {
+        Some((range, step)) => (range, step.parse().ok().filter(|step| *step > 0)?),
+        None => (part, 1),
+    };
+    let number = |text: &str| {
+        let word = words.iter().position(|word| text.eq_ignore_ascii_case(word));
+        let plain = || text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let number =
+            word.and_then(|at| u32::try_from(at).ok()).map(|at| at + least).or_else(plain)?;
+        (least..=most).contains(&number).then_some(number)
+    };
+    let (from, to) = match range.split_once('-') {
+        _ if range == "*" => (least, most),
+        Some((from, to)) => (number(from)?, number(to)?),
+        None if part.contains('/') => (number(range)?, most),
+        None => (number(range)?, number(range)?),
+    };
+    (from <= to).then(|| (from..=to).step_by(step).fold(0, |bits, number| bits | 1 << number))
+}
+
+/// Whether a text can be the name of a time zone: `UTC`, `Europe/Berlin`, `Pacific Time (US & Canada)`.
+/// Which ones there are, is not looked up.
+pub(crate) fn is_time_zone(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "/_+-. ()&,'".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_fields_are_read() {
+        for (text, good) in [
+            ("0 4 * * *", true),
+            ("*/15 0-6,22 1,15 jan-Mar mon-fri", true),
+            ("5/10 4 * * 7", true),
+            ("@daily", true),
+            ("", false),
+            ("* * * *", false),
+            ("* * * * * *", false),
+            ("60 * * * *", false),
+            ("* * 0 * *", false),
+            ("*/0 * * * *", false),
+            ("5-1 * * * *", false),
+            ("+5 * * * *", false),
+            ("@never", false),
+            ("every day", false),
+        ] {
+            assert_eq!(Cron::read(text).is_some(), good, "{text}");
+        }
+        assert_eq!(Cron::read("0 4 * * 7"), Cron::read("0 4 * * sun,7"));
+    }
+
+    #[test]
+    fn the_next_time_is_found() {
+        for (text, next) in [
+            ("0 4 * * *", Some("2030-01-02T04:00:00Z")),
+            ("30 12 * * *", Some("2030-01-02T12:30:00Z")),
+            ("31 12 * * *", Some("2030-01-01T12:31:00Z")),
+            ("0 0 29 2 *", Some("2032-02-29T00:00:00Z")),
+            ("0 0 * * sun", Some("2030-01-06T00:00:00Z")),
+            // Either a day of the month or one of the week.
+            ("0 0 3 * sun", Some("2030-01-03T00:00:00Z")),
+            ("0 0 30 2 *", None),
+        ] {
+            let now = "2030-01-01T12:30:00Z".parse().expect("a time");
+            let next = next.map(|next| next.parse().expect("a time"));
+            assert_eq!(Cron::read(text).and_then(|cron| cron.next(now)), next, "{text}");
+        }
+    }
+
+    #[test]
+    fn time_zones_have_names() {
+        for (text, good) in [
+            ("UTC", true),
+            ("Pacific Time (US & Canada)", true),
+            ("America/St_Johns", true),
+            ("", false),
+            ("1/2", false),
+            ("Not\u{0}one", false),
+        ] {
+            assert_eq!(is_time_zone(text), good, "{text}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Deploy keys of a project. The reference leaves them out; all of this is the real service's, as it
+//! is where MD5 is not allowed: `fingerprint` is null.
+//!
+//! A key is one for all projects that use it: its title is everybody's, only `can_push` is the
+//! project's. It goes with the last project that uses it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::super::access::MAINTAINER;
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::page;
+use super::super::store::project::Project;
+use super::{Route, delete, get, post, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/deploy_keys", list),
+    post("/projects/{id}/deploy_keys", create),
+    get("/projects/{id}/deploy_keys/{key_id}", show),
+    put("/projects/{id}/deploy_keys/{key_id}", update),
+    delete("/projects/{id}/deploy_keys/{key_id}", remove),
+    post("/projects/{id}/deploy_keys/{key_id}/enable", enable),
+];
+
+const TYPES: [&str; 8] = [
+    "ssh-rsa",
+    "ssh-dss",
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+    "sk-ssh-ed25519@openssh.com",
+];
+
+struct DeployKey {
+    id: i64,
+    title: String,
+    key: String,
+    fingerprint: String,
+    created_at: String,
+}
+
+impl DeployKey {
+    const COLUMNS: &str = "k.id, k.title, k.key, k.fingerprint, k.created_at";
+
+    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        Ok(Self {
+            id: row.get(0)?,
+            title: row.get(1)?,
+            key: row.get(2)?,
+            fingerprint: row.get(3)?,
+            created_at: row.get(4)?,
+        })
+    }
+
+    /// The one that `condition` picks of all keys of all projects.
+    fn find(
+        db: &Connection,
+        condition: &str,
+        with: impl Params,
+    ) -> Result<Option<Self>, rusqlite::Error> {
+        let sql = format!("SELECT {} FROM deploy_keys k WHERE {condition}", Self::COLUMNS);
+        db.prepare_cached(&sql)?.query_row(with, Self::from_row).optional()
+    }
+
+    /// The projects that use it.
+    fn projects(&self, db: &Connection) -> Result<Vec<i64>, rusqlite::Error> {
+        let sql = "SELECT project_id FROM deploy_key_projects WHERE key_id = ?1";
+        db.prepare_cached(sql)?.query_map([self.id], |row| row.get(0))?.collect()
+    }
+
+    /// Whether a project that the caller is a member of uses it.
+    fn is_within_reach(&self, call: &Call<'_>) -> Result<bool, Failure> {
+        for id in self.projects(call.db)? {
+            if let Some(project) = Project::by_id(call.db, id)?
+                && call.level_in(&project)? > 0
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a project uses it, and may push with it.
+    fn can_push(&self, db: &Connection, project: i64) -> Result<Option<bool>, rusqlite::Error> {
+        let sql = "SELECT can_push FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
+        db.prepare_cached(sql)?.query_row([project, self.id], |row| row.get(0)).optional()
+    }
+
+    fn attach(&self, db: &Connection, project: i64, can_push: bool) -> Result<(), rusqlite::Error> {
+        let sql = "INSERT OR REPLACE INTO deploy_key_projects (key_id, project_id, can_push) VALUES (?1, ?2, ?3)";
+        db.prepare_cached(sql)?.execute(params![self.id, project, can_push]).map(drop)
+    }
+
+    /// As the service shows one, without what is the project's.
+    fn json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "title": self.title,
+            "key": self.key,
+            "fingerprint": null,
+            "fingerprint_sha256": self.fingerprint,
+            "created_at": self.created_at,
+            "expires_at": null,
+        })
+    }
+
+    fn json_in(&self, call: &Call<'_>, project: i64) -> Result<Value, Failure> {
+        let mut body = self.json();
+        body["can_push"] = self.can_push(call.db, project)?.unwrap_or_default().into();
+        Ok(body)
+    }
+}
+
+/// A key as it is kept, with the first word of its comment, and the fingerprint of what it says.
+/// None if it is no key.
+fn read(text: &str) -> Option<(String, String)> {
+    let words: Vec<&str> = text.split_whitespace().take(3).collect();
+    let (kind, material) = (words.first()?, words.get(1)?);
+    let bytes = STANDARD.decode(material).ok().or_else(|| STANDARD_NO_PAD.decode(material).ok())?;
+    // What it says begins with its type, after four bytes of its length.
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+    let sound =
+        TYPES.contains(kind) && rest.get(..length)? == kind.as_bytes() && rest.len() > length;
+    let fingerprint = format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&bytes)));
+    sound.then(|| (words.join(" "), fingerprint))
+}
+
+fn checked_title(title: Option<String>) -> Result<String, Failure> {
+    let title = title.unwrap_or_default();
+    match title.trim().is_empty() {
+        true => Err(Failure::model("deploy_key.title", "can't be blank")),
+        false if title.chars().count() > 255 => {
+            let text = "is too long (maximum is 255 characters)";
+            Err(Failure::model("deploy_key.title", text))
+        }
+        false => Ok(title),
+    }
+}
+
+/// The key of the path, if the project uses it.
+fn used(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>, Failure> {
+    let condition =
+        "k.id = ?1 AND k.id IN (SELECT key_id FROM deploy_key_projects WHERE project_id = ?2)";
+    Ok(DeployKey::find(call.db, condition, [call.segment_id("key_id")?, project])?)
+}
+
+fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project_as(MAINTAINER)?.id;
+    let sql = format!(
+        "SELECT {} FROM deploy_keys k JOIN deploy_key_projects p ON p.key_id = k.id
+         WHERE p.project_id = ?1 ORDER BY k.id",
+        DeployKey::COLUMNS
+    );
+    let keys: Vec<DeployKey> = call
+        .db
+        .prepare_cached(&sql)?
+        .query_map([project], DeployKey::from_row)?
+        .collect::<Result<_, _>>()?;
+    let all: Vec<Value> =
+        keys.iter().map(|key| key.json_in(call, project)).collect::<Result<_, _>>()?;
+    page::list(call, &all)
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project_as(MAINTAINER)?.id;
+    let key = used(call, project)?.ok_or_else(Failure::no_record)?;
+    Answer::ok(&key.json_in(call, project)?)
+}
+
+/// Known texts are looked for first, as they were sent, so that a comment that is kept shortened
+/// makes a key unknown.
+fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?.id;
+    call.params.require(&["title", "key"])?;
+    let sent = call.params.text("key")?.unwrap_or_default().trim().to_owned();
+    let can_push = call.params.is_set("can_push")?;
+    if let Some(known) = DeployKey::find(call.db, "k.key = ?1", [&sent])? {
+        let used = known.can_push(call.db, project)?.is_some();
+        if !used && known.is_within_reach(call)? {
+            known.attach(call.db, project, can_push)?;
+        }
+        if used || known.can_push(call.db, project)?.is_some() {
+            return Answer::created(&known.json_in(call, project)?);
+        }
+    }
+    let title = checked_title(call.params.text("title")?)?;
+    let Some((key, fingerprint)) = read(&sent) else {
+        return Err(Failure::model("deploy_key.key", "is invalid"));
+    };
+    if DeployKey::find(call.db, "k.fingerprint = ?1", [&fingerprint])?.is_some() {
+        let field = match call.service.profile.later_errors {
+            true => "deploy_key.fingerprint_sha256",
+            false => "deploy_key.fingerprint",
+        };
+        return Err(Failure::model(field, "has already been taken"));
+    }
+    let created_at = call.now().to_owned();
+    let mut new = DeployKey { id: 0, title, key, fingerprint, created_at };
+    let sql =
+        "INSERT INTO deploy_keys (title, key, fingerprint, created_at) VALUES (?1, ?2, ?3, ?4)";
+    let row = params![new.title, new.key, new.fingerprint, new.created_at];
+    new.id = call.db.prepare_cached(sql)?.insert(row)?;
+    new.attach(call.db, project, can_push)?;
+    Answer::created(&new.json_in(call, project)?)
+}
+
+/// The title of a key that others use too is an administrator's: everybody else's is ignored.
+fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?.id;
+    if !["title", "can_push"].iter().any(|name| call.params.has(name)) {
+        let text = "are missing, at least one parameter must be provided";
+        return Err(Failure::parameter("title, can_push", text));
+    }
+    let mut key = used(call, project)?.ok_or_else(Failure::no_record)?;
+    let editable = call.is_administrator() || key.projects(call.db)? == [project];
+    if call.params.has("title") && editable {
+        key.title = checked_title(call.params.text("title")?)?;
+        let sql = "UPDATE deploy_keys SET title = ?2 WHERE id = ?1";
+        call.db.prepare_cached(sql)?.execute(params![key.id, key.title])?;
+    }
+    if let Some(can_push) = call.params.flag("can_push")? {
+        key.attach(call.db, project, can_push)?;
+    }
+    Answer::ok(&key.json_in(call, project)?)
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?.id;
+    let key = used(call, project)?.ok_or_else(|| Failure::not_found("Deploy Key"))?;
+    call.check_unmodified(&key.created_at)?;
+    let sql = "DELETE FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
+    call.db.prepare_cached(sql)?.execute([project, key.id])?;
+    Ok(Answer::no_content())
+}
+
+/// What a project already uses stays as it is.
+fn enable(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?.id;
+    let found = DeployKey::find(call.db, "k.id = ?1", [call.segment_id("key_id")?])?;
+    match found {
+        Some(key) if key.is_within_reach(call)? => {
+            if key.can_push(call.db, project)?.is_none() {
+                key.attach(call.db, project, false)?;
+            }
+            Answer::created(&key.json())
+        }
+        _ => Err(Failure::not_found("Deploy Key")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_says_its_type_twice() {
+        let material = |kind: &str, rest: &[u8]| {
+            let mut bytes = (kind.len() as u32).to_be_bytes().to_vec();
+            bytes.extend(kind.as_bytes());
+            bytes.extend(rest);
+            STANDARD.encode(bytes)
+        };
+        let good = material("ssh-ed25519", b"1234");
+        let (kept, fingerprint) = read(&format!("ssh-ed25519  {good} a b c")).expect("a key");
+        assert_eq!(kept, format!("ssh-ed25519 {good} a"));
+        assert!(fingerprint.starts_with("SHA256:") && !fingerprint.ends_with('='));
+        let bad = [
+            String::new(),
+            "ssh-ed25519".to_owned(),
+            good.clone(),
+            "ssh-ed25519 AAAA".to_owned(),
+            "ssh-ed25519 !!!!".to_owned(),
+            format!("ssh-rsa {good}"),
+            format!("ssh-new {}", material("ssh-new", b"1")),
+            format!("ssh-ed25519 {}", material("ssh-ed25519", b"")),
+        ];
+        for text in bad {
+            assert!(read(&text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Rows of collections that keep what was set as one JSON object: badges, push mirrors, pipeline
+//! schedules and freeze periods.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::{Map, Value};
+
+use super::holder::Holder;
+
+/// One row.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) id: i64,
+    pub(crate) settings: Map<String, Value>,
+    pub(crate) created_at: String,
+    pub(crate) updated_at: String,
+}
+
+impl Record {
+    /// A text that was set; blank if there is none.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.settings.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.settings.get(name) == Some(&Value::Bool(true))
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.settings.insert(name.to_owned(), value.into());
+    }
+
+    /// One that is not stored yet.
+    pub(crate) fn new(now: &str) -> Self {
+        Self { id: 0, settings: Map::new(), created_at: now.to_owned(), updated_at: now.to_owned() }
+    }
+
+    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        let settings: String = row.get(1)?;
+        Ok(Self {
+            id: row.get(0)?,
+            settings: serde_json::from_str(&settings).unwrap_or_default(),
+            created_at: row.get(2)?,
+            updated_at: row.get(3)?,
+        })
+    }
+}
+
+/// A table of such rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Records(pub(crate) &'static str);
+
+impl Records {
+    /// All of a project or group, in the order in which they were made.
+    pub(crate) fn all(self, db: &Connection, of: Holder) -> Result<Vec<Record>, rusqlite::Error> {
+        let (column, holder) = of.key();
+        let sql = format!(
+            "SELECT id, settings, created_at, updated_at FROM {} WHERE {column} = ?1 ORDER BY id",
+            self.0
+        );
+        db.prepare_cached(&sql)?.query_map([holder], Record::from_row)?.collect()
+    }
+
+    pub(crate) fn find(
+        self,
+        db: &Connection,
+        of: Holder,
+        id: i64,
+    ) -> Result<Option<Record>, rusqlite::Error> {
+        let (column, holder) = of.key();
+        let sql = format!(
+            "SELECT id, settings, created_at, updated_at FROM {} WHERE {column} = ?1 AND id = ?2",
+            self.0
+        );
+        db.prepare_cached(&sql)?.query_row([holder, id], Record::from_row).optional()
+    }
+
+    /// Stores a row, and gives a new one its id; one that is there was changed `now`.
+    pub(crate) fn save(
+        self,
+        db: &Connection,
+        of: Holder,
+        record: &mut Record,
+        now: &str,
+    ) -> Result<(), rusqlite::Error> {
+        let (column, holder) = of.key();
+        now.clone_into(&mut record.updated_at);
+        let sql = format!(
+            "INSERT INTO {} (id, {column}, settings, created_at, updated_at)
+             VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5)
+             ON CONFLICT (id) DO UPDATE SET settings = excluded.settings, updated_at = excluded.updated_at
+             RETURNING id",
+            self.0
+        );
+        let settings = Value::Object(record.settings.clone()).to_string();
+        let row = params![record.id, holder, settings, record.created_at, now];
+        record.id = db.prepare_cached(&sql)?.query_row(row, |row| row.get(0))?;
+        Ok(())
+    }
+
+    pub(crate) fn remove(self, db: &Connection, record: &Record) -> Result<(), rusqlite::Error> {
+        let sql = format!("DELETE FROM {} WHERE id = ?1", self.0);
+        db.prepare_cached(&sql)?.execute([record.id]).map(drop)
+    }
+}

@@ -1,0 +1,112 @@
+//! Badges of projects and groups.
+
+use serde_json::{Value, json};
+
+use super::client::{World, kept};
+use super::facts::fact;
+
+const NO: Value = Value::Null;
+const SHOP: &str = "/projects/acme%2Fshop/badges";
+const SITE: &str = "/projects/acme%2Fsite/badges";
+const ACME: &str = "/groups/acme/badges";
+const ONE: &str = "/projects/acme%2Fshop/badges/1";
+const OF_GROUP: &str = "/groups/acme/badges/2";
+const THROUGH: &str = "/projects/acme%2Fshop/badges/2";
+
+#[tokio::test]
+async fn badges_are_made_changed_and_removed() {
+    let world = World::usual().await;
+    let new = json!({"link_url": "https://ci.example/%{project_path}/%{project_name}", "image_url": "https://i.example/%{project_id}.svg"});
+    let blocked = |field: &str| json!({"message": {field: ["is blocked: Only allowed schemes are http, https"]}});
+    let absent = json!({"message": "404 Not found"});
+    let named =
+        json!({"link_url": "https://a.example", "image_url": "http://a.example/i", "name": "ci"});
+    let wrong = |field: &str, url: &str| {
+        let mut body = named.clone();
+        body[field] = url.into();
+        body
+    };
+    world
+        .check(vec![
+            (
+                fact("badge-shape"),
+                "mia",
+                "POST",
+                SHOP,
+                new,
+                201,
+                json!({
+                    "id": 1, "name": null, "kind": "project",
+                    "link_url": "https://ci.example/%{project_path}/%{project_name}",
+                    "image_url": "https://i.example/%{project_id}.svg",
+                    "rendered_link_url": "https://ci.example/acme/shop/shop",
+                    "rendered_image_url": "https://i.example/1.svg",
+                }),
+            ),
+            (
+                fact("badge-shape"),
+                "olive",
+                "POST",
+                ACME,
+                json!({"link_url": "https://a.example/%{project_path}", "image_url": "http://a.example/i", "name": "ci"}),
+                201,
+                json!({"id": 2, "kind": "group", "rendered_link_url": "https://a.example/%{project_path}"}),
+            ),
+            (fact("badge-write"), "dan", "POST", SHOP, named.clone(), 403, NO),
+            (fact("badge-write"), "mia", "POST", ACME, named.clone(), 403, NO),
+            (fact("badge-read"), "gus", "GET", SHOP, NO, 200, NO),
+            (fact("badge-read"), "", "GET", ACME, NO, 200, json!([{"id": 2}])),
+            (fact("badge-read"), "", "GET", SITE, NO, 200, json!([{"id": 2}])),
+            (fact("badge-same"), "mia", "POST", SHOP, named.clone(), 201, json!({"id": 3})),
+            (fact("badge-same"), "mia", "POST", SHOP, named.clone(), 201, json!({"id": 4})),
+            (
+                fact("badge-list"),
+                "gus",
+                "GET",
+                SHOP,
+                NO,
+                200,
+                json!([{"id": 1}, {"id": 2, "kind": "group", "rendered_link_url": "https://a.example/acme/shop"}, {"id": 3}, {"id": 4}]),
+            ),
+            (
+                fact("badge-read"),
+                "gus",
+                "GET",
+                kept(format!("{SHOP}?name=ci&per_page=2")),
+                NO,
+                200,
+                json!([{"id": 2}, {"id": 3}]),
+            ),
+            (fact("badge-inherited"), "olive", "GET", THROUGH, NO, 200, json!({"kind": "group"})),
+            (fact("badge-inherited"), "olive", "PUT", THROUGH, json!({"name": "x"}), 404, absent.clone()),
+            (fact("badge-inherited"), "olive", "DELETE", THROUGH, NO, 404, absent.clone()),
+            (
+                fact("parameter-missing"),
+                "mia",
+                "POST",
+                SHOP,
+                json!({}),
+                400,
+                json!({"error": "link_url is missing, image_url is missing"}),
+            ),
+            (fact("badge-url"), "mia", "POST", SHOP, wrong("link_url", "ftp://x/y"), 400, blocked("link_url")),
+            (fact("badge-url"), "mia", "PUT", ONE, json!({"image_url": "x"}), 400, blocked("image_url")),
+            (
+                fact("badge-update"),
+                "mia",
+                "PUT",
+                ONE,
+                json!({"name": "new"}),
+                200,
+                json!({"name": "new", "image_url": "https://i.example/%{project_id}.svg"}),
+            ),
+            (fact("badge-update"), "olive", "PUT", OF_GROUP, json!({"name": null}), 200, json!({"name": null})),
+            (fact("badge-absent"), "mia", "GET", kept(format!("{SHOP}/9")), NO, 404, absent.clone()),
+            (fact("badge-absent"), "olive", "PUT", kept(format!("{ACME}/1")), json!({}), 404, absent.clone()),
+            (fact("badge-delete"), "mia", "DELETE", ONE, NO, 204, NO),
+            (fact("badge-absent"), "mia", "DELETE", ONE, NO, 404, absent),
+            (fact("badge-delete"), "olive", "DELETE", OF_GROUP, NO, 204, NO),
+            (fact("badge-list"), "gus", "GET", SHOP, NO, 200, json!([{"id": 3}, {"id": 4}])),
+        ])
+        .await;
+}
