@@ -52,12 +52,25 @@ fn the_sections_are_these_in_this_order() {
             "push_rule",
             "fork_of",
             "archived",
-            "labels"
+            "labels",
+            "badges",
+            "remote_mirrors",
+            "freeze_periods"
         ]
     );
     assert_eq!(
         of(Scope::Group),
-        ["create", "settings", "variables", "members", "shares", "hooks", "push_rule", "labels"]
+        [
+            "create",
+            "settings",
+            "variables",
+            "members",
+            "shares",
+            "hooks",
+            "push_rule",
+            "labels",
+            "badges"
+        ]
     );
     for (at, section) in sections() {
         let found = kinds::section(section.home.scope, section.section);

@@ -199,6 +199,10 @@ fn what_is_required_is_known_by_name() {
         ("label-create", vec!["name", "color"]),
         ("group-label-create", vec!["name", "color"]),
         ("label-edit", vec![]),
+        ("badge-create", vec!["link_url", "image_url"]),
+        ("group-badge-create", vec!["link_url", "image_url"]),
+        ("push-mirror-create", vec!["url"]),
+        ("freeze-period-create", vec!["freeze_start", "freeze_end"]),
         ("approval-rule-add", vec!["name", "approvals_required"]),
         ("approval-rule-edit", vec![]),
         ("user-find", vec!["username"]),
@@ -209,7 +213,7 @@ fn what_is_required_is_known_by_name() {
         .filter(|row| !named(row, |p| p.required && p.place != Place::Path).is_empty())
         .map(|row| row.id)
         .collect();
-    assert_eq!(with.len(), 29, "{with:?}");
+    assert_eq!(with.len(), 33, "{with:?}");
     assert_eq!(find("project-create").one_of, ["name", "path"]);
 }
 

@@ -98,6 +98,7 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         ("hooks", "push_events_branch_filter") => return pick("main".into(), "release/*".into()),
         ("members", "access_level") => return pick("developer".into(), 40.into()),
         ("shares", "group_access") => return pick("reporter".into(), 30.into()),
+        ("freeze_periods", "cron_timezone") => return pick("Europe/Paris".into(), "UTC".into()),
         ("labels", "color") => return pick("#00ff00".into(), "#A1B2C3".into()),
         ("approval_rules", "users") => return pick(json!(["bob"]), json!(["alice"])),
         ("approval_rules", "groups") => return pick(json!(["acme/security"]), json!(["acme"])),
@@ -148,6 +149,11 @@ fn base(kind: Section) -> Json {
         "protected_branches" => json!({"name": "main"}),
         "protected_tags" => json!({"name": "v*"}),
         "labels" => json!({"name": "bug", "color": "#FF0000"}),
+        "badges" => {
+            json!({"link_url": "https://a.example.org/%{project_path}", "image_url": "https://a.example.org/x.svg"})
+        }
+        "remote_mirrors" => json!({"url": "https://user:hidden@a.example.org/x.git"}),
+        "freeze_periods" => json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"}),
         "approval_rules" => json!({"name": "Security", "approvals_required": 1}),
         _ => json!({}),
     }
@@ -184,7 +190,7 @@ fn cases(form: Form, release: Release) -> Vec<Case> {
             let of_group = section.home.scope == Scope::Group;
             let apart = APART.iter().any(|(apart, _)| *apart == name)
                 && !(of_group && name == "settings.default_branch");
-            let identity = section.identity.contains(&spec.name.as_str()) && spec.name != "url";
+            let identity = section.identity.contains(&spec.name.as_str()) && name != "hooks.url";
             if identity
                 || apart
                 || spec.field.since.is_some_and(|since| since.is_late() && since > release)
@@ -215,7 +221,7 @@ fn cases(form: Form, release: Release) -> Vec<Case> {
                     .into_iter()
                     .collect();
             }
-            if spec.name == "url" && form == Form::Change {
+            if name == "hooks.url" && form == Form::Change {
                 document["hooks"][0]["previously"] = json!(["https://a.example.org/x"]);
             }
             cases.push(Case { section, spec, document });

@@ -9,7 +9,10 @@ use super::{
 use crate::{
     kind::Kind,
     kinds::Registry,
-    operation::{OPERATIONS, Operation, collection::Below},
+    operation::{
+        OPERATIONS, Operation,
+        collection::{Below, NoPath},
+    },
     text,
 };
 
@@ -56,6 +59,12 @@ pub(super) fn check(
     }
     check.homes(known);
     check.faults
+}
+
+/// What is wrong with a path that is none of a collection.
+pub(super) fn no_path(at: String, why: NoPath) -> Fault {
+    let help = "write a path such as `/projects/:id/milestones`";
+    Fault { at, message: format!("the path {why}"), help }
 }
 
 struct Check<'d> {
@@ -247,10 +256,7 @@ impl Check<'_> {
                     self.fault(path, message, "describe the other collection in a file of its own");
                 }
                 Ok(below) => self.home(&path, &below, &operations),
-                Err(why) => {
-                    let help = "write a path such as `/projects/:id/milestones`";
-                    self.fault(path, format!("the path {why}"), help);
-                }
+                Err(why) => self.faults.push(no_path(path, why)),
             }
         }
         if make::argument(self.description) == "id" {

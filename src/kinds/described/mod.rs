@@ -20,7 +20,12 @@ use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, yaml};
 
 /// The descriptions that are part of undrift.
-pub const FILES: &[&str] = &[include_str!("labels.yaml")];
+pub const FILES: &[&str] = &[
+    include_str!("labels.yaml"),
+    include_str!("badges.yaml"),
+    include_str!("remote_mirrors.yaml"),
+    include_str!("freeze_periods.yaml"),
+];
 
 /// A kind that was described.
 pub struct Described {
@@ -41,9 +46,7 @@ impl Description {
         if !faults.is_empty() {
             return Err(faults);
         }
-        make::make(self).map_err(|why| {
-            vec![Fault { at: "homes".into(), message: format!("the path {why}"), help: "" }]
-        })
+        make::make(self).map_err(|why| vec![check::no_path("homes".into(), why)])
     }
 }
 

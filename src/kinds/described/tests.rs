@@ -382,3 +382,10 @@ fn no_path_of_the_table_can_be_described() {
         }
     }
 }
+
+#[test]
+fn what_was_read_is_not_added_to() {
+    let before = super::super::all().kinds().len();
+    assert_eq!(super::super::add(Registry::built_in()), Err(super::super::TooLate));
+    assert_eq!(super::super::all().kinds().len(), before);
+}

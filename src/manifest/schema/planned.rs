@@ -1,13 +1,11 @@
 //! Words that are reserved for what is to come. Using one is an error that says so.
 
 /// The keys of a `Project` that are to come. One that has come is known, and not looked up here.
-pub(in crate::manifest) const PLANNED_KEYS: [&str; 18] = [
-    "badges",
+pub(in crate::manifest) const PLANNED_KEYS: [&str; 14] = [
     "custom_attributes",
     "deploy_keys",
     "environments",
     "external_status_checks",
-    "freeze_periods",
     "inherit",
     "integrations",
     "job_token_scope",
@@ -15,8 +13,6 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 18] = [
     "pages_domains",
     "pipeline_schedules",
     "protected_environments",
-    "push_mirrors",
-    "remote_mirrors",
     "schedules",
     "services",
     "undeclared",
