@@ -30,7 +30,8 @@ use std::{
 use clap::Parser;
 use serde_json::{Value as Json, json};
 use undrift::{
-    operation::{AnyOp, OPERATIONS},
+    kinds::operations,
+    operation::AnyOp,
     sandbox::{self, Config, Data, Seed},
 };
 
@@ -109,7 +110,7 @@ fn run(args: &Args) -> Fallible<()> {
         let plan = service.undrift(&manifests, &["plan", "--exit-code"], args)?;
         say(&format!("plan, nothing to change: {plan}"));
         if let Some(write) =
-            plan.calls.keys().find(|id| matches!(AnyOp::find(id), Some(AnyOp::Write(_))))
+            plan.calls.keys().find(|id| matches!(operations::find(id), Some(AnyOp::Write(_))))
         {
             return Err(format!("a plan has written: {write}").into());
         }
@@ -232,11 +233,8 @@ fn operation_of(method: &serde_json::Value, path: &serde_json::Value) -> &'stati
             && template.iter().zip(&segments).all(|(t, s)| t.starts_with(':') || t == s)
     };
     // Of two that fit, the one with fewer arguments is meant.
-    let fitting = OPERATIONS
-        .iter()
-        .copied()
-        .map(AnyOp::row)
-        .filter(|o| method == o.method.as_str() && fits(o.path));
+    let fitting =
+        operations::all().map(AnyOp::row).filter(|o| method == o.method.as_str() && fits(o.path));
     fitting.min_by_key(|o| o.path.matches(':').count()).map_or("other", |o| o.id)
 }
 

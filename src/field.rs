@@ -251,6 +251,8 @@ pub enum Compare {
     Url,
     /// Names of branches and tags, with `refs/heads/` before that of a branch or without.
     Ref,
+    /// Addresses in normal form without user and password, which the service does not tell.
+    Location,
     /// Lists of rows, each of which names one thing or a level. An edit says which to add and which
     /// to remove.
     Rows,

@@ -73,11 +73,21 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
 
 /// A count with its noun: `1 variable`, `2 entries`.
 pub fn count(n: usize, noun: &str) -> String {
-    match (n, noun.strip_suffix('y')) {
-        (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{n} {stem}ies"),
-        _ => format!("{n} {noun}s"),
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {}", plural(noun)) }
+}
+
+/// Several of what `noun` names: `variables`, `entries`.
+pub fn plural(noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ => format!("{noun}s"),
     }
+}
+
+/// `noun` with its article: `a label`, `an environment`.
+pub fn with_article(noun: &str) -> String {
+    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {noun}")
 }
 
 /// Words as a list in a sentence: `` `a`, `b` or `c` ``.
@@ -109,6 +119,15 @@ pub fn listed(names: &[&str]) -> String {
 /// fragment.
 pub fn mask_url(url: &str) -> Cow<'_, str> {
     mask_ranges(url, &url_secrets(url))
+}
+
+/// `url` in normal form, without the user and the password in it.
+pub fn location(url: &str) -> String {
+    let Ok(mut parsed) = url::Url::parse(url) else { return url.to_owned() };
+    // Where there can be no user, there is none to take away.
+    let _ = parsed.set_username("");
+    let _ = parsed.set_password(None);
+    normal_url(parsed.as_str())
 }
 
 /// `url` in normal form (RFC 3986, 6.2.2 and 6.2.3): scheme and host in lower case, no default
@@ -287,6 +306,7 @@ mod tests {
             [(0, "hook"), (1, "entry"), (2, "entry"), (3, "key")].map(|(n, noun)| count(n, noun));
         assert_eq!(counted, ["0 hooks", "1 entry", "2 entries", "3 keys"]);
         assert_eq!(alternatives(&["a", "b", "c"]), "`a`, `b` or `c`");
+        assert_eq!([with_article("label"), with_article("odd key")], ["a label", "an odd key"]);
     }
 
     #[test]
@@ -344,6 +364,21 @@ mod tests {
         #[test]
         fn any_text_can_be_masked(text in r"(\PC|\p{C}){0,40}") {
             let _ = mask_url(&format!("://{text}"));
+        }
+    }
+
+    #[test]
+    fn a_location_has_no_credential() {
+        for (url, location) in [
+            ("https://u:p@H/x.git", "https://h/x.git"),
+            ("https://*****:*****@h/x.git", "https://h/x.git"),
+            ("https://*****@h:443/x.git", "https://h/x.git"),
+            ("ssh://git@h/x.git", "ssh://h/x.git"),
+            ("https://h/%7ex", "https://h/~x"),
+            ("git@h:x.git", "git@h:x.git"),
+            ("", ""),
+        ] {
+            assert_eq!(super::location(url), location, "{url}");
         }
     }
 

@@ -10,7 +10,7 @@ use undrift::{
         Change, Create, Handle, HandlePlace, Id, Names, Place, Section, Shape, Spec, Table, forms,
         plain_text,
     },
-    kinds::{self, KINDS, everywhere},
+    kinds::{self, everywhere},
     operation::{Op, Read, Write},
     value::{Fields, Json, Object, Value},
 };
@@ -51,24 +51,37 @@ fn the_sections_are_these_in_this_order() {
             "protected_tags",
             "approvals",
             "approval_rules",
-            "labels",
             "pipeline_schedules",
             "hooks",
             "push_rule",
             "fork_of",
-            "archived"
+            "archived",
+            "labels",
+            "badges",
+            "remote_mirrors",
+            "freeze_periods"
         ]
     );
     assert_eq!(
         of(Scope::Group),
-        ["create", "settings", "variables", "members", "shares", "labels", "hooks", "push_rule"]
+        [
+            "create",
+            "settings",
+            "variables",
+            "members",
+            "shares",
+            "hooks",
+            "push_rule",
+            "labels",
+            "badges"
+        ]
     );
     for (at, section) in sections() {
         let found = kinds::section(section.home.scope, section.section);
         assert!(found.is_some_and(|found| found.noun == section.noun), "{at}");
     }
     assert!(kinds::section(Scope::Project, "setting").is_none());
-    for kind in KINDS {
+    for kind in kinds::all().kinds() {
         let scopes: BTreeSet<_> = kind.homes.iter().map(|home| home.scope).collect();
         assert_eq!(scopes.len(), kind.homes.len(), "{}: one home in each scope", kind.section);
         assert!(!scopes.is_empty(), "{}", kind.section);

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
     diagnostic::Diagnostics,
+    kinds::operations,
     manifest::{Config, Surroundings, config},
     operation::{self, AnyOp, Op, Operation, Read, Request, Write},
     report::{
@@ -125,7 +126,7 @@ fn general_help() -> String {
 }
 
 fn find(id: &str) -> Result<AnyOp, Failure> {
-    AnyOp::find(id).ok_or_else(|| {
+    operations::find(id).ok_or_else(|| {
         let failure = Failure::usage(format!("there is no operation `{id}`"));
         match nearest_id(id) {
             Some(near) => failure.help(format!("did you mean `{near}`?")),
@@ -136,10 +137,9 @@ fn find(id: &str) -> Result<AnyOp, Failure> {
 
 /// The nearest id. Words are compared with underscores, as names of fields are.
 fn nearest_id(written: &str) -> Option<&'static str> {
-    let ids: Vec<_> =
-        operation::OPERATIONS.iter().map(|op| op.row().id.replace('-', "_")).collect();
+    let ids: Vec<_> = operations::all().map(|op| op.row().id.replace('-', "_")).collect();
     let near = nearest(written, ids.iter().map(String::as_str))?;
-    operation::OPERATIONS.iter().map(|op| op.row().id).find(|id| id.replace('-', "_") == near)
+    operations::all().map(|op| op.row().id).find(|id| id.replace('-', "_") == near)
 }
 
 /// The request that the arguments describe. Everything that is wrong with them is said.

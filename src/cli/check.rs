@@ -22,7 +22,7 @@ const EXAMPLES: &str = "Examples:
 pub(super) struct Args {
     /// Folder of manifests, or one file
     #[arg(value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
     #[command(flatten)]
     pub(super) report: ReportArgs,
 }

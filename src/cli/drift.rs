@@ -23,7 +23,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     #[command(flatten)]
-    session: SessionArgs,
+    pub(super) session: SessionArgs,
     /// Count as a difference what no manifest lists, secrets that are not set, and what cannot be
     /// verified
     #[arg(long)]

@@ -30,14 +30,24 @@ mod session;
 mod show;
 mod signal;
 
-use std::{ffi::OsString, path::Path, process::ExitCode, sync::LazyLock};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::LazyLock,
+};
 
 use clap::{
     Parser, Subcommand,
     error::{ContextKind, ContextValue},
 };
 
-use crate::report::json::Sort;
+use crate::{
+    diagnostic::Diagnostics,
+    kinds,
+    manifest::{Surroundings, descriptions},
+    report::json::Sort,
+};
 use environment::Environment;
 use exit::{Exit, Failure, Outcome};
 use output::{Colour, Output};
@@ -49,6 +59,9 @@ use reports::{Done, ReportArgs, Reports};
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Manage also the collection that this file describes; may be repeated
+    #[arg(long, global = true, value_name = "FILE")]
+    kinds: Vec<PathBuf>,
     /// When to use colours: always, never, or auto (on a terminal, unless NO_COLOR or CI is set)
     /// [default: auto]
     #[arg(
@@ -141,11 +154,38 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
             .help(equals_hint(file))),
         None => cx.output.start_log(cli.verbose, &cx.env),
     };
-    let outcome = reports
-        .begin()
+    let manifests = cli.command.manifests().map(Path::to_owned);
+    let outcome = describe(&cli.kinds, manifests.as_deref(), &mut reports, &cx)
+        .and_then(|()| reports.begin())
         .and_then(|()| ready())
         .and_then(|()| dispatch(cli.command, &mut reports, &cx));
     reports.end(outcome)
+}
+
+/// Adds the kinds that `files` describe to those of undrift, before anything asks for them.
+///
+/// # Errors
+/// If something is wrong with a file.
+fn describe(
+    files: &[PathBuf],
+    manifests: Option<&Path>,
+    reports: &mut Reports,
+    cx: &Context,
+) -> Result<(), Failure> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let mut diagnostics = Diagnostics::default();
+    let around = Surroundings::of_process();
+    let registry = descriptions::load(files, manifests, &around, &mut diagnostics);
+    if !diagnostics.is_empty() {
+        cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
+        let summary = diagnostics.summary().unwrap_or_default();
+        reports.keep(diagnostics);
+        return Err(Failure::usage(format!("cannot use the described kinds: {summary}")));
+    }
+    let too_late = |_| anyhow::anyhow!("the kinds were asked for before all were known");
+    kinds::add(registry).map_err(|late| Failure::new(Exit::Internal, too_late(late)))
 }
 
 /// Prints what clap has to say in place of a command: help, the version, or what is wrong with the
@@ -162,6 +202,17 @@ fn without_command(error: &clap::Error, arguments: &[OsString], env: &Environmen
 }
 
 impl Command {
+    /// The folder or file of manifests that it is about, if it is.
+    fn manifests(&self) -> Option<&Path> {
+        match self {
+            Self::Check(args) => Some(&args.dir),
+            Self::Plan(args) => Some(&args.session.dir),
+            Self::Apply(args) => Some(&args.session.dir),
+            Self::Drift(args) => Some(&args.session.dir),
+            _ => None,
+        }
+    }
+
     /// Where its report goes and of which sort it is, if it makes one.
     const fn reports(&self) -> Option<(&ReportArgs, Sort)> {
         match self {

@@ -10,7 +10,7 @@ use super::{
     Cli, Context,
     exit::{Exit, Failure, Outcome},
 };
-use crate::operation::OPERATIONS;
+use crate::kinds::operations;
 
 /// The options of `completions`.
 #[derive(Clone, Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub(super) fn completions(args: &CompletionsArgs, cx: &Context) -> Outcome {
     let mut text = Vec::new();
     // As values of the argument they would be in every help and error too, all 68.
     let operations =
-        PossibleValuesParser::new(OPERATIONS.iter().map(|operation| operation.row().id));
+        PossibleValuesParser::new(operations::all().map(|operation| operation.row().id));
     let complete = |call: Command| {
         // An argument that is changed loses its place in the row.
         let call =

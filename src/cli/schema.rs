@@ -23,6 +23,7 @@ type Generated = (&'static str, fn() -> Json);
 const SCHEMAS: &[Generated] = &[
     ("manifest", manifest::schema::manifest),
     ("undrift", manifest::schema::config),
+    ("kind", manifest::schema::description),
     #[cfg(feature = "sandbox")]
     ("sandbox", || crate::schema::of::<crate::sandbox::Seed>().to_value()),
     ("plan", written::<Report<Planned<'static>>>),
@@ -46,7 +47,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Schema to print: manifest, undrift, sandbox, plan, apply or check
+    /// Schema to print: manifest, undrift, kind, sandbox, plan, apply or check
     #[arg(value_name = "NAME", default_value = "manifest", conflicts_with_all = ["write", "check"])]
     name: String,
     /// Write all schemas into this folder, as NAME.schema.json

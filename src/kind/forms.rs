@@ -6,6 +6,8 @@
 //! | comparable | both sides of a comparison | `maintainer` | `alice` | `[{user_id: 5}]`, live ones with their `id` |
 //! | sent | requests | `40` | `user_id: 5` | the rows to add, and the ids of those to remove |
 
+use std::borrow::Cow;
+
 use super::{Id, Identity, LiveEntry, Names, Section, Spec, Unable, is_list};
 use crate::{
     cause::Cause,
@@ -48,15 +50,35 @@ fn row_fields(spec: &Spec) -> impl Iterator<Item = (&str, Field)> {
     properties.map(|(name, property)| (name.as_str(), Field::of(property)))
 }
 
-/// What tells an entry from others: its identity, in which names are the same in any case.
+/// What tells an entry from others: its identity, in which names are the same in any case, and each
+/// other text is as it is compared. What may hold a credential is shown without it.
 pub fn identify(section: Section, fields: &Object) -> Identity {
     let part = |name: &&str| {
-        let text = plain_text(fields.get(*name)?);
-        Some(if section.field(name).names.is_some() { text.to_lowercase() } else { text })
+        let (field, text) = (section.field(name), plain_text(fields.get(*name)?));
+        let key = match field.names {
+            Some(_) => text.to_lowercase(),
+            None => normal(field.compare, &text).into_owned(),
+        };
+        let shown = match field.secrecy {
+            _ if field.names.is_some() || field.compare == Compare::Location => key.clone(),
+            Secrecy::Address => text::mask_url(&text).into_owned(),
+            _ => text,
+        };
+        Some((shown, key))
     };
-    let parts: Vec<_> = section.identity.iter().filter_map(part).collect();
-    let name = parts.join("@");
-    Identity { keys: vec![name.clone()], name, ..Identity::default() }
+    let (shown, keys): (Vec<_>, Vec<_>) = section.identity.iter().filter_map(part).unzip();
+    Identity { keys: vec![keys.join("@")], name: shown.join("@"), ..Identity::default() }
+}
+
+/// Text in the one form of all texts that `compare` takes for the same.
+fn normal(compare: Compare, text: &str) -> Cow<'_, str> {
+    match compare {
+        Compare::Url => text::normal_url(text).into(),
+        Compare::Location => text::location(text).into(),
+        Compare::AnyCase => text.to_lowercase().into(),
+        Compare::Ref => short_ref(text).into(),
+        Compare::Exact | Compare::Set | Compare::Rows => text.into(),
+    }
 }
 
 /// Declared to declared: what the manifest wrote, in the one spelling that is compared and shown.
@@ -476,7 +498,7 @@ fn cleared(value: &Json) -> Json {
 /// The fields of a body whose values no text may quote.
 pub fn sensitive(section: Section) -> Vec<String> {
     let specs = section.table().specs().iter();
-    let secret = specs.filter(|spec| spec.field.secrecy != crate::field::Secrecy::Open);
+    let secret = specs.filter(|spec| spec.field.secrecy != Secrecy::Open);
     secret.map(|spec| spec.field.sent_name(&spec.name).to_owned()).collect()
 }
 
@@ -513,14 +535,8 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
                 && declared.iter().zip(live).all(|(declared, live)| same(compare, declared, live))
         }
         (Json::Number(declared), Json::Number(live)) => declared.as_f64() == live.as_f64(),
-        (Json::String(declared), Json::String(live)) if compare == Compare::Url => {
-            text::normal_url(declared) == text::normal_url(live)
-        }
-        (Json::String(declared), Json::String(live)) if compare == Compare::AnyCase => {
-            declared.to_lowercase() == live.to_lowercase()
-        }
-        (Json::String(declared), Json::String(live)) if compare == Compare::Ref => {
-            short_ref(declared) == short_ref(live)
+        (Json::String(declared), Json::String(live)) => {
+            normal(compare, declared) == normal(compare, live)
         }
         _ => declared == live,
     }

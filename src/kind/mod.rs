@@ -80,7 +80,7 @@ pub struct Home {
     /// The scope.
     pub scope: Scope,
     /// The fields of an entry.
-    pub fields: &'static LazyLock<Table>,
+    pub fields: &'static (dyn Deref<Target = Table> + Sync),
     /// Where live entries are.
     pub place: Place,
     /// How an entry comes into being.
@@ -105,9 +105,9 @@ pub struct Home {
     pub needs: &'static [Capability],
     /// What a list is asked besides, so that it holds what is wanted.
     pub query: &'static [(&'static str, &'static str)],
-    /// Whether an entry of a list, as the service shows it, is the container's own: some lists also
-    /// show what is inherited.
-    pub is_own: fn(&Object) -> bool,
+    /// What an entry of a list, as the service shows it, has if it is the container's own: some lists
+    /// also show what is inherited.
+    pub own: &'static [(&'static str, Json)],
     /// A field that another list tells, which is read only if somebody declares that field.
     pub beside: Option<&'static Beside>,
 }
@@ -131,9 +131,14 @@ impl Home {
         hides_absence: false,
         needs: &[],
         query: &[],
-        is_own: |_| true,
+        own: &[],
         beside: None,
     };
+
+    /// Whether an entry of a list, as the service shows it, is the container's own.
+    pub fn is_own(&self, raw: &Object) -> bool {
+        self.own.iter().all(|(name, value)| raw.get(*name) == Some(value))
+    }
 }
 
 /// A field of entries that is told by another list than theirs.
@@ -293,7 +298,7 @@ impl Kind {
 impl Section {
     /// The fields of an entry.
     pub fn table(self) -> &'static Table {
-        self.home.fields
+        self.home.fields.deref()
     }
 
     /// The treatment of a field.

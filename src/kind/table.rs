@@ -77,7 +77,11 @@ impl Table {
 
     /// The fields that `scope` has.
     pub fn in_scope(schema: &Schema, scope: Scope) -> Self {
-        let mut schema = schema.as_value().clone();
+        Self::of_scope(schema.as_value().clone(), scope)
+    }
+
+    /// The fields that `scope` has, of a schema that was made from data.
+    pub fn of_scope(mut schema: Json, scope: Scope) -> Self {
         if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
             properties
                 .retain(|_, property| Field::of(property).only.is_none_or(|only| only == scope));

@@ -1,20 +1,25 @@
-//! Every kind that undrift manages. A new one is a file here and a line below.
+//! Every kind that undrift manages. A new one is a file here and a line below, or a description
+//! (`described`).
 
 mod creation;
+pub mod described;
 pub mod operations;
 pub mod preset;
 pub mod reference;
 pub mod source;
 pub mod words;
 
-use std::{collections::BTreeSet, sync::LazyLock};
+use std::{
+    collections::BTreeSet,
+    sync::{LazyLock, OnceLock},
+};
 
 use serde::{Serialize, Serializer};
 
 use crate::{
     field::Scope,
     kind::{Itself, Kind, Place, Section},
-    operation::{OPERATIONS, Parameter},
+    operation::{AnyOp, Parameter},
     text,
     value::Json,
 };
@@ -22,8 +27,8 @@ use crate::{
 macro_rules! kinds {
     ($($module:ident,)*) => {
         $(pub mod $module;)*
-        /// In the order in which they are planned, shown and documented.
-        pub static KINDS: &[&Kind] = &[$(&$module::KIND,)*];
+        /// Those that are written in Rust, in the order in which they are shown and documented.
+        static KINDS: &[&Kind] = &[$(&$module::KIND,)*];
     };
 }
 
@@ -38,7 +43,6 @@ kinds! {
     protected_tag,
     approvals,
     approval_rule,
-    label,
     schedule,
     hook,
     push_rule,
@@ -46,9 +50,65 @@ kinds! {
     archived,
 }
 
+/// The kinds of a process: undrift's own, and those that a user describes.
+pub struct Registry {
+    kinds: Vec<&'static Kind>,
+    described: Vec<AnyOp>,
+}
+
+/// What [`all`] answers from. It is made once: by [`add`], or when the first reader asks.
+static REGISTRY: OnceLock<Registry> = OnceLock::new();
+
+/// The kinds were read before others were added; who read them would not know those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLate;
+
+impl Registry {
+    /// Those that are written in Rust.
+    fn in_rust() -> Self {
+        Self { kinds: KINDS.to_vec(), described: Vec::new() }
+    }
+
+    /// Undrift's own kinds.
+    pub fn built_in() -> Self {
+        described::built_in().fold(Self::in_rust(), Self::with)
+    }
+
+    /// With one kind more.
+    #[must_use]
+    pub fn with(mut self, described: described::Described) -> Self {
+        self.kinds.push(described.kind);
+        self.described.extend(described.operations);
+        self
+    }
+
+    /// The kinds, in the order in which they are shown and documented.
+    pub fn kinds(&self) -> &[&'static Kind] {
+        &self.kinds
+    }
+
+    /// The operations of the kinds that are described.
+    pub fn described(&self) -> &[AnyOp] {
+        &self.described
+    }
+}
+
+/// Makes `registry` that of the process, before anybody reads the kinds.
+///
+/// # Errors
+/// If somebody read them.
+pub fn add(registry: Registry) -> Result<(), TooLate> {
+    REGISTRY.set(registry).map_err(|_| TooLate)
+}
+
+/// Every kind, and the operations of those that are described.
+pub fn all() -> &'static Registry {
+    REGISTRY.get_or_init(Registry::built_in)
+}
+
 /// What documents of `scope` may hold.
 pub fn sections(scope: Scope) -> impl Iterator<Item = Section> {
-    KINDS.iter().filter_map(move |kind| kind.in_scope(scope))
+    all().kinds().iter().filter_map(move |kind| kind.in_scope(scope))
 }
 
 /// The section of `scope` that manifests call `name`.
@@ -87,7 +147,7 @@ static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         of_schema(&section.table().schema, &mut names);
         names.extend(section.table().specs().iter().map(|spec| spec.name.as_str()));
     }
-    let parameters = OPERATIONS.iter().flat_map(|op| operations::parameters(op.row()));
+    let parameters = operations::all().flat_map(|op| operations::parameters(op.row()));
     parameters.for_each(|parameter| of_parameter(parameter, &mut names));
     names
 });

@@ -10,10 +10,20 @@ use std::sync::LazyLock;
 use crate::{
     field::{Codec, Field, Readback, Route, Scope, Secrecy, Tier},
     kind::{Section, Spec},
-    operation::{self, Answer, OPERATIONS, Op, Operation, Parameter, Place, Read, Type},
+    operation::{self, Answer, AnyOp, OPERATIONS, Op, Operation, Parameter, Place, Read, Type},
     release::Release,
     value::Json,
 };
+
+/// Every operation that undrift knows: those of the table, and those of kinds that are described.
+pub fn all() -> impl Iterator<Item = AnyOp> {
+    OPERATIONS.iter().chain(super::all().described()).copied()
+}
+
+/// The operation whose id is `id`.
+pub fn find(id: &str) -> Option<AnyOp> {
+    all().find(|op| op.row().id == id)
+}
 
 /// The fields of a section that a route accepts, as parameters.
 struct Body {
@@ -23,7 +33,7 @@ struct Body {
 }
 
 static BODIES: LazyLock<Vec<Body>> = LazyLock::new(|| {
-    let named = OPERATIONS.iter().filter_map(|op| op.row().fields);
+    let named = all().filter_map(|op| op.row().fields);
     named
         .map(|(section, route)| Body { section, route, parameters: accepted(section, route) })
         .collect()
@@ -203,7 +213,7 @@ pub fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     page +=
         "\n| operation | request | effect | what it does | reached by |\n|---|---|---|---|---|\n";
-    for op in OPERATIONS {
+    for op in all() {
         let row = op.row();
         page += &format!(
             "| [`{0}`](#{0}) | `{1} {2}` | {3} | {4} | {5} |\n",
@@ -215,7 +225,7 @@ pub fn page() -> String {
             reach(row)
         );
     }
-    for op in OPERATIONS {
+    for op in all() {
         let row = op.row();
         page += &format!(
             "\n## `{}`\n\n`{} {}`: {}.\n",

@@ -41,6 +41,7 @@ static WORDS: &[(&str, &[(&str, Meant)])] = &[
             ("archive", Field("archived")),
             ("fork", Field("fork_of")),
             ("forked_from", Field("fork_of")),
+            ("push_mirrors", Field("remote_mirrors")),
         ],
     ),
     (

@@ -15,6 +15,7 @@ use std::{
 
 mod check;
 pub mod config;
+pub mod descriptions;
 mod effective;
 mod faults;
 mod include;

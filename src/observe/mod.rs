@@ -433,7 +433,7 @@ impl Observer {
             home.query.iter().fold(request, |request, (name, value)| request.query(*name, value));
         let all = self.client.list_known(request, home.rows).await?;
         let all = all.filter_map(|raw| {
-            (home.is_own)(&raw).then(|| section.of.read(&raw, &|name| names.contains(name)))
+            home.is_own(&raw).then(|| section.of.read(&raw, &|name| names.contains(name)))
         });
         self.with_beside(section, target, all).await.map(Collection::Complete)
     }

@@ -1,7 +1,8 @@
 //! The table of operations of the service, and requests as values.
 //!
 //! There is one constant for each row, [`OPERATIONS`] is all of them, and a [`Parameter`] is
-//! something that a request may say.
+//! something that a request may say. The rows of plain collections are made from data
+//! ([`collection`]).
 //!
 //! Every request that undrift sends names one row of this table: its id appears in the journal, in
 //! errors and in counts, its path is a template that only this module fills in, and its type says
@@ -11,6 +12,7 @@
 //! A request is a value without IO. Its body may still hold secret references; they are resolved
 //! when it is sent.
 
+pub mod collection;
 mod parameter;
 mod parameters;
 mod pending;
@@ -299,11 +301,6 @@ pub enum AnyOp {
 }
 
 impl AnyOp {
-    /// The operation whose id is `id`.
-    pub fn find(id: &str) -> Option<Self> {
-        OPERATIONS.iter().copied().find(|op| op.row().id == id)
-    }
-
     /// The row itself.
     pub const fn row(self) -> &'static Operation {
         match self {
@@ -754,8 +751,6 @@ mod tests {
                     "protected-branch-add",
                     "protected-tag-add",
                     "approval-rule-add",
-                    "label-create",
-                    "group-label-create",
                     "group-create",
                     "group-transfer",
                     "group-share",
@@ -805,10 +800,6 @@ mod tests {
             "approvals-edit",
             "approval-rule-add",
             "approval-rule-edit",
-            "label-create",
-            "label-edit",
-            "group-label-create",
-            "group-label-edit",
             "pipeline-schedule-create",
             "pipeline-schedule-edit",
             "group-create",

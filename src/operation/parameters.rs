@@ -34,20 +34,12 @@ pub(super) const PROTECTED_TAG: List =
     &[path("name", Text, "The name of the tag, or the wildcard, as it was protected.")];
 pub(super) const APPROVAL_RULE: List =
     &[path("approval_rule_id", Integer, "The id of the approval rule.")];
-pub(super) const LABEL: List =
-    &[path("label_id", IdOrName, "The label, by id or title; ids are looked for first.")];
-pub(super) const NEW_TITLE: List = &[body("new_name", Text, "The new title.")];
 pub(super) const SCHEDULE: List =
     &[path("pipeline_schedule_id", Integer, "The id of the pipeline schedule.")];
 pub(super) const OF_SCHEDULES: List = &[query(
     "scope",
     Word(&["active", "inactive"]),
     "Only those that run, or only those that do not.",
-)];
-pub(super) const OF_ANCESTORS: List = &[query(
-    "include_ancestor_groups",
-    Boolean,
-    "Also labels of the groups above; true if left out.",
 )];
 pub(super) const OTHER_GROUP: List =
     &[path("group_id", Integer, "The id of the group that the project is shared with.")];

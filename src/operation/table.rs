@@ -203,22 +203,6 @@ operations! {
         "supporting", One, [PROJECT, APPROVAL_RULE].fields("approval_rules", Route::Edit).premium().shows();
     Write APPROVAL_RULE_DELETE = "approval-rule-delete" Delete "/projects/:id/approval_rules/:approval_rule_id", "delete an approval rule",
         "supporting", Nothing, [PROJECT, APPROVAL_RULE].premium();
-    Read LABEL_LIST = "label-list" Get "/projects/:id/labels", "list labels", "supporting", List, [PROJECT, OF_ANCESTORS, PAGING];
-    Read LABEL_GET = "label-get" Get "/projects/:id/labels/:label_id", "get a label", "supporting", One, [PROJECT, LABEL];
-    Write LABEL_CREATE = "label-create" Post "/projects/:id/labels", "create a label", "supporting", One,
-        [PROJECT].fields("labels", Route::Create).again(Again::Refused).shows();
-    Write LABEL_UPDATE = "label-edit" Put "/projects/:id/labels/:label_id", "edit a label", "supporting", One,
-        [PROJECT, LABEL, NEW_TITLE].fields("labels", Route::Edit).shows();
-    Write LABEL_DELETE = "label-delete" Delete "/projects/:id/labels/:label_id", "delete a label", "supporting", Nothing, [PROJECT, LABEL];
-    Read GROUP_LABEL_LIST = "group-label-list" Get "/groups/:id/labels", "list a group's labels", "supporting", List,
-        [GROUP, OF_ANCESTORS, PAGING];
-    Read GROUP_LABEL_GET = "group-label-get" Get "/groups/:id/labels/:label_id", "get a group's label", "supporting", One, [GROUP, LABEL];
-    Write GROUP_LABEL_CREATE = "group-label-create" Post "/groups/:id/labels", "create a label of a group", "supporting", One,
-        [GROUP].fields_of(Scope::Group, "labels", Route::Create).again(Again::Refused).shows();
-    Write GROUP_LABEL_UPDATE = "group-label-edit" Put "/groups/:id/labels/:label_id", "edit a group's label", "supporting", One,
-        [GROUP, LABEL, NEW_TITLE].fields_of(Scope::Group, "labels", Route::Edit).shows();
-    Write GROUP_LABEL_DELETE = "group-label-delete" Delete "/groups/:id/labels/:label_id", "delete a group's label", "supporting", Nothing,
-        [GROUP, LABEL];
     Read SCHEDULE_LIST = "pipeline-schedule-list" Get "/projects/:id/pipeline_schedules", "list pipeline schedules", "supporting", List,
         [PROJECT, OF_SCHEDULES, PAGING];
     Read SCHEDULE_GET = "pipeline-schedule-get" Get "/projects/:id/pipeline_schedules/:pipeline_schedule_id", "get a pipeline schedule",

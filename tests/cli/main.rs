@@ -11,6 +11,8 @@ mod commands;
 mod explain;
 mod export;
 mod harness;
+#[cfg(unix)]
+mod kinds;
 mod new;
 mod policy;
 #[cfg(unix)]

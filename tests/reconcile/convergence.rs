@@ -10,9 +10,9 @@ use undrift::{
     kind::{Section, Shape, Spec},
     kinds::{
         self,
-        operations::{Reach, reach},
+        operations::{self, Reach, reach},
     },
-    operation::{OPERATIONS, Operation},
+    operation::{AnyOp, Operation},
     plan::Plan,
     release::{REFERENCE, Release},
     sandbox::{AbsentDelete, AbsentPushRule, Profile},
@@ -103,6 +103,7 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         ("pipeline_schedules", "cron_timezone") => {
             return pick("Europe/Berlin".into(), "America/New_York".into());
         }
+        ("freeze_periods", "cron_timezone") => return pick("Europe/Paris".into(), "UTC".into()),
         ("labels", "color") => return pick("#00ff00".into(), "#A1B2C3".into()),
         ("approval_rules", "users") => return pick(json!(["bob"]), json!(["alice"])),
         ("approval_rules", "groups") => return pick(json!(["acme/security"]), json!(["acme"])),
@@ -159,6 +160,11 @@ fn base(kind: Section) -> Json {
             json!({"description": "nightly", "ref": "main", "cron": "0 4 * * *"})
         }
         "labels" => json!({"name": "bug", "color": "#FF0000"}),
+        "badges" => {
+            json!({"link_url": "https://a.example.org/%{project_path}", "image_url": "https://a.example.org/x.svg"})
+        }
+        "remote_mirrors" => json!({"url": "https://user:hidden@a.example.org/x.git"}),
+        "freeze_periods" => json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"}),
         "approval_rules" => json!({"name": "Security", "approvals_required": 1}),
         _ => json!({}),
     }
@@ -195,7 +201,7 @@ fn cases(form: Form, release: Release) -> Vec<Case> {
             let of_group = section.home.scope == Scope::Group;
             let apart = APART.iter().any(|(apart, _)| *apart == name)
                 && !(of_group && name == "settings.default_branch");
-            let identity = section.identity.contains(&spec.name.as_str()) && spec.name != "url";
+            let identity = section.identity.contains(&spec.name.as_str()) && name != "hooks.url";
             if identity
                 || apart
                 || spec.field.since.is_some_and(|since| since.is_late() && since > release)
@@ -229,7 +235,7 @@ fn cases(form: Form, release: Release) -> Vec<Case> {
             if name == "approval_rules.protected_branches" {
                 document["protected_branches"] = json!([{"name": "main"}, {"name": "release/*"}]);
             }
-            if spec.name == "url" && form == Form::Change {
+            if name == "hooks.url" && form == Form::Change {
                 document["hooks"][0]["previously"] = json!(["https://a.example.org/x"]);
             }
             cases.push(Case { section, spec, document });
@@ -292,7 +298,7 @@ fn sends_what_is_known(world: &World) {
                 && pattern.len() == segments.len()
                 && pattern.iter().zip(segments).all(|(p, s)| p.starts_with(':') || *p == s)
         };
-        let rows = OPERATIONS.iter().map(|op| op.row()).filter(|row| fits(row));
+        let rows = operations::all().map(AnyOp::row).filter(|row| fits(row));
         rows.into_iter().any(|row| reach(row) != Reach::Calling)
     };
     let unknown: Vec<_> = world.requests().into_iter().filter(|r| !is_known(r)).collect();

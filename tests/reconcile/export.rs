@@ -372,7 +372,7 @@ async fn what_the_service_does_by_itself_is_left_out() {
     assert_eq!(
         body("acme/new"),
         format!(
-            "create: true\nsettings: {{visibility: private, auto_devops_enabled: true, shared_runners_enabled: true}}\n{both}protected_branches:\n{}{}approval_rules:\n  - {{name: a, approvals_required: 1}}\nlabels:\n  - {{name: a, color: '#FF0000'}}\n{hooks}",
+            "create: true\nsettings: {{visibility: private, auto_devops_enabled: true, shared_runners_enabled: true}}\n{both}protected_branches:\n{}{}approval_rules:\n  - {{name: a, approvals_required: 1}}\n{hooks}labels:\n  - {{name: a, color: '#FF0000'}}\n",
             protected("b"),
             protected("main"),
         )

@@ -1,8 +1,8 @@
 //! What `undrift call` can be told to do, as text for people.
 
 use crate::{
-    kinds::operations::{facts, parameters, remarks},
-    operation::{AnyOp, OPERATIONS, Parameter, Type},
+    kinds::operations::{self, facts, parameters, remarks},
+    operation::{AnyOp, Parameter, Type},
 };
 
 /// The subjects under which operations are listed, by the section of the reference that describes
@@ -22,11 +22,11 @@ const SUBJECTS: [(&str, &str); 10] = [
 
 /// Every operation with its effect and purpose, by subject.
 pub(super) fn list() -> String {
-    let width = OPERATIONS.iter().map(|op| op.row().id.len()).max().unwrap_or_default();
+    let width = operations::all().map(|op| op.row().id.len()).max().unwrap_or_default();
     let mut text = String::new();
     for (source, subject) in SUBJECTS {
         text += &format!("{}{subject}:\n", if text.is_empty() { "" } else { "\n" });
-        for op in OPERATIONS.iter().filter(|op| op.row().source == source) {
+        for op in operations::all().filter(|op| op.row().source == source) {
             let row = op.row();
             text += &format!("  {:width$}  {:5}  {}\n", row.id, op.effect(), row.purpose);
         }
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn every_operation_is_listed_once() {
         let list = list();
-        for op in OPERATIONS {
+        for op in operations::all() {
             let id = op.row().id;
             assert_eq!(
                 list.lines().filter(|line| line.split_whitespace().next() == Some(id)).count(),
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn the_help_of_an_operation_explains_every_parameter() {
-        for op in OPERATIONS {
-            let help = operation(*op);
+        for op in operations::all() {
+            let help = operation(op);
             for parameter in parameters(op.row()) {
                 assert!(
                     help.contains(parameter.name)

@@ -337,7 +337,7 @@ fn everything_that_is_wrong_is_said_at_once() {
 
 #[test]
 fn every_operation_can_be_called_with_what_it_requires() {
-    for op in operation::OPERATIONS {
+    for op in crate::kinds::operations::all() {
         let sample = |parameter: &&operation::Parameter| match parameter.value {
             operation::Type::Word(words) => format!("{}={}", parameter.name, words[0]),
             operation::Type::File => format!("{}=@file:x", parameter.name),
@@ -355,8 +355,8 @@ fn every_operation_can_be_called_with_what_it_requires() {
             .collect();
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         let (target, _) = match op {
-            AnyOp::Read(op) => built(*op, &arguments),
-            AnyOp::Write(op) => built(*op, &arguments),
+            AnyOp::Read(op) => built(op, &arguments),
+            AnyOp::Write(op) => built(op, &arguments),
         }
         .unwrap_or_else(|faults| panic!("{}: {faults:?}", row.id));
         assert!(!target.contains(':'), "{target}");

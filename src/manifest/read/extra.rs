@@ -13,8 +13,11 @@ use std::{
 use crate::{
     field::{Field, Scope},
     kind::{Change, Create, Section, Spec},
-    kinds::{self, operations::parameters},
-    operation::{AnyOp, OPERATIONS, Op, Operation},
+    kinds::{
+        self,
+        operations::{self, parameters},
+    },
+    operation::{AnyOp, Op, Operation},
 };
 
 /// Names that address, select or impersonate, whatever the operation.
@@ -55,8 +58,7 @@ fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
         Change::Replace | Change::Rules => None,
     };
     let own: Vec<_> = [create, change, home.delete].into_iter().flatten().map(Op::row).collect();
-    let writes = OPERATIONS
-        .iter()
+    let writes = operations::all()
         .filter_map(|op| if let AnyOp::Write(op) = op { Some(op.row()) } else { None });
     writes.filter(move |row| {
         row.fields.is_some_and(|(of, _)| of == (home.scope, section.section)) || own.contains(row)
@@ -151,7 +153,7 @@ mod tests {
 
     /// The operations that write a section, told by their paths.
     fn writes(section: &str) -> Vec<&'static Operation> {
-        let rows = OPERATIONS.iter().filter(|op| matches!(op, AnyOp::Write(_))).map(|op| op.row());
+        let rows = operations::all().filter(|op| matches!(op, AnyOp::Write(_))).map(AnyOp::row);
         let is_written = |row: &&Operation| match section {
             "settings" => {
                 ["project-create", "project-create-for-user", "project-edit"].contains(&row.id)

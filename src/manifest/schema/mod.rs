@@ -14,7 +14,8 @@ use super::Config;
 use crate::{
     field::Scope,
     kind::{Section, Shape},
-    kinds, schema,
+    kinds::{self, described::Description},
+    schema,
     value::{Json, Object},
     yaml::Node,
 };
@@ -67,6 +68,9 @@ static CHECKERS: [LazyLock<Checker>; 7] = [
 
 /// `undrift.yaml`.
 pub(super) static CONFIG: LazyLock<Checker> = LazyLock::new(|| Checker::new(config()));
+
+/// A file that describes a kind.
+pub(super) static DESCRIPTION: LazyLock<Checker> = LazyLock::new(|| Checker::new(description()));
 
 /// What a document is: its `kind`, and for rules what they are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,6 +246,23 @@ pub fn config() -> Json {
     schema
 }
 
+/// The schema of a file that describes a kind, for editors.
+pub fn description() -> Json {
+    let mut schema = schema::of::<Description>().as_value().clone();
+    schema["title"] = json!("undrift kind");
+    drop_null_defaults(&mut schema);
+    schema
+}
+
+/// The keys of documents about groups and projects that are no sections.
+pub(super) fn document_keys() -> Vec<String> {
+    let of_rules = ["kind", "match", "for", "name", "needs", "unlisted", "ignore_layers"];
+    let of_scopes = Scope::ALL.into_iter().flat_map(container::own);
+    let of_layers = layers::keys(Use::Reading);
+    let keys = of_scopes.chain(of_layers).map(|(key, _)| key);
+    keys.chain(of_rules.map(str::to_owned)).collect()
+}
+
 /// A field that may be left out has no default of `null`: it may not be `null`.
 fn drop_null_defaults(schema: &mut Json) {
     for property in schema
@@ -254,6 +275,7 @@ fn drop_null_defaults(schema: &mut Json) {
             property.as_object_mut().and_then(|property| property.remove("default"));
         }
         drop_null_defaults(property);
+        property.get_mut("items").into_iter().for_each(drop_null_defaults);
     }
 }
 
@@ -275,6 +297,27 @@ fn insert(schema: &mut Object, name: &str, property: Json) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn descriptions_of_undrifts_own_fit_their_schema() {
+        for text in kinds::described::FILES {
+            let json = crate::yaml::parse(text).documents[0].to_json();
+            let errors: Vec<_> = DESCRIPTION.validator.iter_errors(&json).collect();
+            assert!(errors.is_empty(), "{errors:?}");
+        }
+    }
+
+    #[test]
+    fn every_key_of_a_document_is_a_section_or_known_as_none() {
+        let keys = document_keys();
+        for kind in DocumentKind::ALL {
+            let Some(scope) = kind.scope() else { continue };
+            for key in kind.schema()["properties"].as_object().unwrap().keys() {
+                let is_section = kinds::section(scope, key).is_some();
+                assert_ne!(is_section, keys.contains(key), "{kind:?}: {key}");
+            }
+        }
+    }
 
     #[test]
     fn what_is_there_is_not_planned() {

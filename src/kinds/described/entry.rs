@@ -1,0 +1,96 @@
+//! The schema of an entry, and how the service treats its fields, as a description says.
+
+use serde_json::json;
+
+use super::description::{Description, Field, Value};
+use crate::{
+    field::{self, Accepted, FIELD, KEYWORD, Readback, Secrecy},
+    schema::{self, TextOrSecret},
+    secret::Reference,
+    value::{Json, Object},
+};
+
+/// The schema of an entry.
+pub(super) fn schema(description: &Description) -> Json {
+    let properties: Object =
+        description.fields.iter().map(|field| (field.name.clone(), property(field))).collect();
+    json!({
+        "description": description.about,
+        "type": "object",
+        "properties": properties,
+        "required": description.identity,
+        "additionalProperties": false,
+    })
+}
+
+/// The schema of a field.
+pub(super) fn property(field: &Field) -> Json {
+    let mut property = match field.value {
+        Value::Secret => schema::of::<Reference>().to_value(),
+        Value::Address => schema::of::<TextOrSecret>().to_value(),
+        Value::Text | Value::Word => json!({"type": "string"}),
+        Value::Date => {
+            json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "format": "date"})
+        }
+        Value::Integer => json!({"type": "integer"}),
+        Value::Boolean => json!({"type": "boolean"}),
+        Value::Texts => json!({"type": "array", "items": {"type": "string"}}),
+    };
+    if field.nullable {
+        property["type"] = json!([property["type"], "null"]);
+    }
+    property["description"] = json!(field.about);
+    if field.value == Value::Word {
+        property["enum"] = field.words.iter().map(|word| &*word.word).collect();
+        property["markdownEnumDescriptions"] =
+            field.words.iter().map(|word| &*word.about).collect();
+    }
+    let limits = [
+        ("pattern", field.pattern.as_ref().map(|pattern| json!(pattern))),
+        ("minimum", field.minimum.map(Json::from)),
+        ("maximum", field.maximum.map(Json::from)),
+        ("examples", field.example.as_ref().map(|example| json!([example.0]))),
+    ];
+    for (key, value) in limits {
+        if let Some(value) = value {
+            property[key] = value;
+        }
+    }
+    let treatment = treatment(field);
+    if treatment != FIELD {
+        property[KEYWORD] = json!(treatment);
+    }
+    if let Some(property) = property.as_object_mut() {
+        property.remove("$schema");
+        property.remove("title");
+    }
+    property
+}
+
+/// How the service treats a field.
+fn treatment(field: &Field) -> field::Field {
+    field::Field {
+        accepted: if field.create_only { Accepted::OnCreate } else { Accepted::Always },
+        read: match &field.read_as {
+            _ if field.write_only || field.value == Value::Secret => Readback::Never,
+            Some(name) => Readback::As(name.clone().into()),
+            None => Readback::Same,
+        },
+        compare: field.compare.into(),
+        send_as: field.send_as.clone().map(Into::into),
+        tier: field.tier,
+        since: field.since,
+        until: field.until,
+        nullable: field.nullable,
+        secrecy: match field.value {
+            Value::Secret => Secrecy::Reference,
+            Value::Address => Secrecy::Address,
+            _ if field.sensitive => Secrecy::Sensitive,
+            _ => Secrecy::Open,
+        },
+        with_every_edit: field.with_every_edit,
+        forgotten_with: field.forgotten_with.clone().map(Into::into),
+        only: field.only,
+        ..FIELD
+    }
+}

@@ -1,0 +1,153 @@
+//! The kind that a description describes, and its operations.
+//!
+//! Both live as long as the program, as those that are written in Rust do; a description is made
+//! into a kind once.
+
+use super::{
+    Described,
+    description::{Description, Edit, Home as Collected, Role},
+    entry,
+};
+use crate::{
+    kind::{
+        Change, Create, Handle, Home, Identity, Kind, Place, Rules, Section, Shape, Table, forms,
+    },
+    level::{MAINTAINER, OWNER},
+    operation::{
+        Parameter, Type,
+        collection::{self, Below, Collection, NoPath, Operations},
+    },
+    page::Rows,
+    value::{Json, Object},
+};
+
+/// Makes it, with nothing checked but the paths.
+///
+/// # Errors
+/// If a path is none of a collection.
+pub(super) fn make(description: &Description) -> Result<Described, NoPath> {
+    let (mut homes, mut operations) = (Vec::new(), Vec::new());
+    for home in &description.homes {
+        let below = Below::parse(&home.path)?;
+        let made = collection(description, home, below.clone()).operations();
+        operations.extend(made.all());
+        homes.push(of_scope(description, home, &below, &made));
+    }
+    let called = description.called.as_deref().map(keep);
+    let kind = Kind {
+        section: keep(&description.section),
+        noun: keep(&description.noun),
+        shape: Shape::List,
+        identity: keep_all(&description.identity),
+        required: keep_all(&description.required),
+        homes: homes.leak(),
+        rules: Box::leak(Box::new(Identified { called })),
+    };
+    Ok(Described { kind: Box::leak(Box::new(kind)), operations })
+}
+
+fn keep(text: &str) -> &'static str {
+    String::leak(text.to_owned())
+}
+
+fn keep_all(texts: &[String]) -> &'static [&'static str] {
+    texts.iter().map(|text| keep(text)).collect::<Vec<_>>().leak()
+}
+
+/// What names an entry in its path.
+pub(super) fn argument(description: &Description) -> String {
+    let default = || description.noun.replace(' ', "_") + "_id";
+    description.entry.argument.clone().unwrap_or_else(default)
+}
+
+/// The names of the operations of the collection at `below`.
+pub(super) fn ids(description: &Description, below: &Below) -> impl Iterator<Item = String> {
+    collection::ids(below.scope, &description.noun)
+}
+
+fn collection(description: &Description, home: &Collected, below: Below) -> Collection {
+    let field = description.entry.field.as_deref().unwrap_or("id");
+    let about = || format!("The {}, by its `{field}`.", description.noun);
+    let about = description.entry.about.clone().unwrap_or_else(about);
+    let besides = description.edit_takes_besides.iter();
+    Collection {
+        below,
+        section: keep(&description.section),
+        noun: keep(&description.noun),
+        entry: collection::entry(keep(&argument(description)), keep(&about)),
+        query: home.query.iter().map(query).collect(),
+        beside: besides.map(|p| collection::beside(keep(&p.name), keep(&p.about))).collect(),
+        is_edited: description.edit == Edit::Put,
+        is_unique: description.unique,
+        shows: description.answers_show_it,
+        tier: home.tier,
+        since: home.since,
+    }
+}
+
+fn query(asked: &super::description::Asked) -> Parameter {
+    let value = match asked.value.0 {
+        Json::Bool(_) => Type::Boolean,
+        Json::Number(_) => Type::Integer,
+        _ => Type::Text,
+    };
+    collection::asked(keep(&asked.name), value, keep(&asked.about))
+}
+
+fn of_scope(
+    description: &Description,
+    home: &Collected,
+    below: &Below,
+    operations: &Operations,
+) -> Home {
+    let table: &'static Table =
+        Box::leak(Box::new(Table::of_scope(entry::schema(description), below.scope)));
+    let field = keep(description.entry.field.as_deref().unwrap_or("id"));
+    let argument = keep(&argument(description));
+    let own = home.own.iter().map(|own| (keep(&own.field), own.value.0.clone()));
+    let own: &'static [_] = own.collect::<Vec<_>>().leak();
+    // Without these a row is none: what tells it apart, and whether it is the container's own.
+    let names = description.identity.iter().filter_map(|name| table.field(name).live_name(name));
+    let also = names.map(keep).chain(own.iter().map(|(field, _)| *field));
+    let said = home.query.iter();
+    let said = said.map(|asked| (keep(&asked.name), keep(&forms::plain_text(&asked.value.0))));
+    Home {
+        scope: below.scope,
+        fields: Box::leak(Box::new(table)),
+        place: Place::List(operations.list),
+        create: Create::With(operations.create),
+        change: operations.edit.map_or(Change::Replace, Change::Edit),
+        delete: Some(operations.delete),
+        handle: vec![Handle::path(field, argument)].leak(),
+        rows: Rows { keys: vec![field].leak(), also: also.collect::<Vec<_>>().leak() },
+        seen_from: match home.seen_from {
+            Role::Guest => 10,
+            Role::Reporter => 20,
+            Role::Developer => 30,
+            Role::Maintainer => MAINTAINER,
+            Role::Owner => OWNER,
+        },
+        query: said.collect::<Vec<_>>().leak(),
+        own,
+        ..Home::PLAIN
+    }
+}
+
+/// What tells entries apart, where the service may also keep a name of them.
+struct Identified {
+    called: Option<&'static str>,
+}
+
+impl Rules for Identified {
+    fn identify(&self, section: Section, fields: &Object) -> Identity {
+        let plain = forms::identify(section, fields);
+        let called = self.called.and_then(|name| fields.get(name)?.as_str());
+        match called.filter(|called| !called.is_empty()) {
+            Some(called) => {
+                let called = called.to_owned();
+                Identity { name: called.clone(), called: Some(called), ..plain }
+            }
+            None => plain,
+        }
+    }
+}

@@ -1,0 +1,391 @@
+use serde_json::json;
+
+use super::*;
+use crate::{
+    field::{Compare, Scope, Secrecy, Tier},
+    kind::{Change, Create, Section, forms, testing},
+    operation::{Again, Method, collection::Below},
+    release::Release,
+    value::{Json, Object},
+};
+
+/// A description that uses everything.
+const EVERYTHING: &str = r"
+section: toys
+noun: toy
+about: A thing to play with.
+identity: [url, size]
+called: title
+required: [kind]
+unique: true
+answers_show_it: true
+entry: {field: code, argument: toy_code, about: The code of the toy.}
+edit_takes_besides: [{name: new_size, about: The new size.}]
+fields:
+  - {name: url, about: Where it is., type: address, compare: url, example: 'https://h/x'}
+  - {name: size, about: How large it is., type: integer, minimum: 1, maximum: 9}
+  - {name: title, about: What it is called., type: text, pattern: '^[a-z]+$', nullable: true}
+  - name: kind
+    about: What it is.
+    type: word
+    words: [{word: ball, about: It is round.}, {word: kite, about: It flies.}]
+    send_as: toy_kind
+    read_as: toy_kind_name
+  - {name: colours, about: Its colours., type: texts, compare: set, with_every_edit: true}
+  - {name: nick, about: Its other name., type: text, compare: any_case, sensitive: true}
+  - {name: key, about: What opens it., type: secret, forgotten_with: url}
+  - {name: note, about: What is written on it., type: text, write_only: true}
+  - {name: until, about: When it goes., type: date, tier: premium, since: '16.2', until: '18.0'}
+  - {name: loud, about: Whether it is loud., type: boolean, only: project}
+homes:
+  - path: /projects/:id/play/toys
+    own: {field: owner, value: project}
+    query: [{name: deep, value: false, about: Whether others count.}, {name: most, value: 3, about: How many.}]
+    seen_from: developer
+    tier: premium
+    since: '16.2'
+  - path: /groups/:id/toys
+";
+
+fn description(text: &str) -> Description {
+    let parsed = yaml::parse(text);
+    Description::deserialize(parsed.documents[0].to_json()).unwrap()
+}
+
+fn made(text: &str) -> Described {
+    description(text).make(&Registry::built_in(), &[]).unwrap_or_else(|faults| panic!("{faults:?}"))
+}
+
+fn in_scope(described: &Described, scope: Scope) -> Section {
+    described.kind.in_scope(scope).unwrap()
+}
+
+fn object(json: Json) -> Object {
+    testing::object(json)
+}
+
+#[test]
+fn every_file_of_undrifts_own_describes_a_kind() {
+    let with = |known: Registry, text: &&str| {
+        let described = description(text).make(&known, &[]);
+        known.with(described.unwrap_or_else(|faults| panic!("{faults:?}")))
+    };
+    let all = FILES.iter().fold(Registry::in_rust(), with);
+    assert_eq!(all.kinds().len(), Registry::in_rust().kinds().len() + FILES.len());
+}
+
+#[test]
+fn everything_that_is_described_is_in_the_kind() {
+    let toys = made(EVERYTHING);
+    let (kind, of) = (toys.kind, in_scope(&toys, Scope::Project));
+    assert_eq!((kind.section, kind.noun, kind.identity), ("toys", "toy", &["url", "size"][..]));
+    assert_eq!(kind.required, ["kind"]);
+    let names = |of: Section| -> Vec<_> {
+        of.table().specs().iter().map(|spec| spec.name.as_str()).collect()
+    };
+    let all = ["url", "size", "title", "kind", "colours", "nick", "key", "note", "until", "loud"];
+    assert_eq!(names(of), all);
+    assert_eq!(names(in_scope(&toys, Scope::Group)), all[..9]);
+    let field = |name| of.field(name);
+    assert_eq!((field("url").secrecy, field("url").compare), (Secrecy::Address, Compare::Url));
+    assert_eq!(field("kind").sent_name("kind"), "toy_kind");
+    assert_eq!(field("kind").live_name("kind"), Some("toy_kind_name"));
+    assert_eq!((field("key").secrecy, field("key").live_name("key")), (Secrecy::Reference, None));
+    assert_eq!(field("key").forgotten_with.as_deref(), Some("url"));
+    assert_eq!(
+        (field("nick").secrecy, field("nick").compare),
+        (Secrecy::Sensitive, Compare::AnyCase)
+    );
+    assert!(field("title").nullable && field("colours").with_every_edit);
+    assert_eq!((field("note").secrecy, field("note").live_name("note")), (Secrecy::Open, None));
+    assert_eq!(field("until").tier, Tier::Premium);
+    assert_eq!(
+        field("until").since.zip(field("until").until),
+        Some((Release::new(16, 2), Release::new(18, 0)))
+    );
+    let takes = |entry: Json| jsonschema::is_valid(&of.table().schema, &entry);
+    let with = |name: &str, value: Json| {
+        let mut entry = json!({"url": "https://h", "size": 3});
+        entry[name] = value;
+        entry
+    };
+    assert!(takes(with("kind", "kite".into())) && !takes(with("kind", "car".into())));
+    assert!(takes(with("size", 9.into())) && !takes(with("size", 10.into())));
+    assert!(takes(with("title", Json::Null)) && !takes(with("title", "B".into())));
+    assert!(takes(with("key", json!({"env": "A"}))) && !takes(with("key", "a".into())));
+    assert!(takes(with("url", json!({"env": "A"}))) && !takes(with("colours", "red".into())));
+    assert!(!takes(json!({"url": "https://h"})) && !takes(with("other", 1.into())));
+}
+
+#[test]
+fn what_requests_do_follows_from_their_operation() {
+    let toys = made(EVERYTHING);
+    for op in &toys.operations {
+        let is_read = matches!(op, AnyOp::Read(_));
+        assert_eq!(is_read, op.row().method == Method::Get, "{}", op.row().id);
+        assert!(op.row().path.contains("/:id/"), "{}", op.row().path);
+    }
+    let home = in_scope(&toys, Scope::Project).home;
+    let (Create::With(create), Change::Edit(edit)) = (home.create, home.change) else {
+        panic!("it is created and edited")
+    };
+    assert_eq!((create.row().again, create.row().shows), (Again::Refused, true));
+    assert_eq!(edit.row().path, "/projects/:id/play/toys/:toy_code");
+    assert_eq!((create.row().tier, create.row().since), (Tier::Premium, Some(Release::new(16, 2))));
+    assert_eq!(home.rows.keys, ["code"]);
+    assert_eq!(home.rows.also, ["url", "size", "owner"]);
+    assert_eq!(home.query, [("deep", "false"), ("most", "3")]);
+    assert_eq!((home.seen_from, home.handle[0].field), (30, "code"));
+    assert!(home.is_own(&object(json!({"owner": "project"}))));
+    assert!(!home.is_own(&object(json!({"owner": "group"}))) && !home.is_own(&Object::new()));
+    assert!(in_scope(&toys, Scope::Group).home.is_own(&Object::new()));
+}
+
+#[test]
+fn an_entry_is_told_by_its_name_then_by_its_identity_without_credentials() {
+    let toys = made(EVERYTHING);
+    let of = in_scope(&toys, Scope::Project);
+    let identity = |fields| of.rules.identify(of, &object(fields));
+    let plain = identity(json!({"url": "HTTPS://u:p@H", "size": 3, "title": ""}));
+    assert_eq!((&*plain.name, plain.called), ("HTTPS://***@H@3", None));
+    assert_eq!(plain.keys, ["https://u:p@h/@3"]);
+    let called = identity(json!({"url": "https://h/", "size": 3, "title": "red"}));
+    assert_eq!((&*called.name, called.called.as_deref()), ("red", Some("red")));
+    assert_eq!(called.keys, ["https://h/@3"]);
+}
+
+#[test]
+fn a_credential_that_the_service_hides_is_no_difference() {
+    let text =
+        EVERYTHING.replace("compare: url", "compare: location").replace("called: title\n", "");
+    let mirrors = made(&text);
+    let of = in_scope(&mirrors, Scope::Project);
+    let identity = |url: &str| of.rules.identify(of, &object(json!({"url": url, "size": 3})));
+    assert_eq!(identity("https://u:p@H/x"), identity("https://*****:*****@h/x"));
+    assert_eq!(identity("https://u:p@H/x").name, "https://h/x@3");
+    let same =
+        |live: &str| forms::same(of.field("url").compare, &"https://u:p@h/x".into(), &live.into());
+    assert!(same("https://*****:*****@h/x") && !same("https://*****:*****@h/y"));
+}
+
+#[test]
+fn what_cannot_be_edited_is_replaced() {
+    let text = "
+section: gates
+noun: gate
+about: A gate.
+identity: [name]
+edit: replace
+fields:
+  - {name: name, about: Its name., type: text}
+  - {name: height, about: Its height., type: integer, create_only: true}
+homes: [{path: '/projects/:id/gates'}]
+";
+    let gates = made(text);
+    let of = in_scope(&gates, Scope::Project);
+    assert!(matches!(of.home.change, Change::Replace) && of.may_come_twice());
+    assert_eq!(gates.operations.len(), 4, "no edit");
+    let declared = testing::fields(json!({"name": "east", "height": 3}));
+    let calls =
+        testing::update(of, &declared, json!({"id": 5, "name": "east", "height": 2}), &["height"]);
+    let sent: Vec<_> = calls.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        sent,
+        ["DELETE /projects/7/gates/5", "POST /projects/7/gates", "POST /projects/7/gates"]
+    );
+    assert_eq!(forms::identify(of, &object(json!({"name": "east"}))).name, "east");
+}
+
+/// What is wrong with [`EVERYTHING`] when `from` is `to`.
+fn faults(from: &str, to: &str) -> Vec<(String, String)> {
+    assert!(EVERYTHING.contains(from), "{from}");
+    let reserved = ["path".to_owned()];
+    let made =
+        description(&EVERYTHING.replacen(from, to, 1)).make(&Registry::built_in(), &reserved);
+    let faults = made.err().unwrap_or_default();
+    assert!(faults.iter().all(|fault| !fault.help.is_empty()), "{faults:?}");
+    faults.into_iter().map(|fault| (fault.at, fault.message)).collect()
+}
+
+#[test]
+fn what_is_wrong_is_said_where_it_stands() {
+    let path = "/groups/:id/toys";
+    for (from, to, at, message) in [
+        ("section: toys", "section: labels", "section", "there is a section `labels` already"),
+        ("section: toys", "section: path", "section", "`path` is a key of documents"),
+        ("noun: toy", "noun: hook", "noun", "there is an operation `hook-list` already"),
+        (
+            "identity: [url, size]",
+            "identity: [url, sise]",
+            "identity/1",
+            "there is no field `sise`",
+        ),
+        ("required: [kind]", "required: [kinds]", "required/0", "there is no field `kinds`"),
+        ("called: title", "called: titel", "called", "there is no field `titel`"),
+        ("called: title", "called: size", "called", "this field cannot be the name of an entry"),
+        (
+            "[url, size]",
+            "[url, size, loud]",
+            "identity/2",
+            "a field of this type cannot tell entries apart",
+        ),
+        (
+            "[url, size]",
+            "[url, size, title]",
+            "identity/2",
+            "a field that may be null cannot tell entries apart",
+        ),
+        (
+            "[url, size]",
+            "[url, size, note]",
+            "identity/2",
+            "a field that answers leave out cannot tell entries apart",
+        ),
+        ("{name: size,", "{name: url,", "fields/1/name", "`url` is described twice"),
+        ("{name: note,", "{name: state,", "fields/7/name", "every entry has a key `state`"),
+        (
+            "forgotten_with: url",
+            "forgotten_with: urls",
+            "fields/6/forgotten_with",
+            "there is no field `urls`",
+        ),
+        (
+            "type: texts, compare",
+            "type: texts, pattern: x, compare",
+            "fields/4/pattern",
+            "`pattern` does not fit to this type",
+        ),
+        (
+            "type: texts, compare: set",
+            "type: texts, compare: url",
+            "fields/4/compare",
+            "`compare` does not fit to this type",
+        ),
+        (
+            "type: boolean,",
+            "type: boolean, nullable: true,",
+            "fields/9/nullable",
+            "`nullable` does not fit to this type",
+        ),
+        (
+            "type: date,",
+            "type: date, minimum: 1,",
+            "fields/8/minimum",
+            "`minimum` does not fit to this type",
+        ),
+        (
+            "type: word\n    words:",
+            "type: text\n    words:",
+            "fields/3/words",
+            "`words` does not fit to this type",
+        ),
+        ("{word: kite,", "{word: ball,", "fields/3/words", "a word stands here twice"),
+        ("type: boolean,", "type: word,", "fields/9/type", "there are no `words`"),
+        (
+            "type: boolean,",
+            "type: boolean, create_only: true,",
+            "fields/9/create_only",
+            "a field that no edit takes cannot be changed",
+        ),
+        (
+            "write_only: true",
+            "write_only: true, read_as: x",
+            "fields/7/read_as",
+            "answers do not have this field",
+        ),
+        ("'^[a-z]+$'", "'^[a-z+$'", "fields/2/pattern", "this is no regular expression"),
+        (
+            "minimum: 1, maximum: 9",
+            "minimum: 9, maximum: 1",
+            "fields/1/minimum",
+            "no number is that large and that small",
+        ),
+        (
+            "minimum: 1, maximum: 9",
+            "minimum: 1, example: 0",
+            "fields/1/example",
+            "the field does not take this example",
+        ),
+        (
+            path,
+            "/groups/toys",
+            "homes/1/path",
+            "the path must start with `/projects/:id/` or `/groups/:id/`",
+        ),
+        (path, "/groups/:id", "homes/1/path", "the path must name a collection behind `:id`"),
+        (
+            path,
+            "/groups/:id/../7",
+            "homes/1/path",
+            "the path must be made of names of lower-case letters, digits and `_` behind `:id`",
+        ),
+        (path, "/projects/:id/toys", "homes/1/path", "there is a path below projects already"),
+        (
+            path,
+            "/groups/:id/labels",
+            "homes/1/path",
+            "undrift knows what is at `/groups/:id/labels` already",
+        ),
+        (
+            path,
+            "/groups/:id/members/all",
+            "homes/1/path",
+            "undrift knows what is at `/groups/:id/members` already",
+        ),
+        (
+            path,
+            "/groups/:id/access_tokens",
+            "homes/1/path",
+            "what the service makes here it shows once, so it cannot be declared",
+        ),
+        (
+            path,
+            "/groups/:id/runners",
+            "homes/1/path",
+            "what the service makes here it shows once, so it cannot be declared",
+        ),
+        (
+            path,
+            "/groups/:id/invitations",
+            "homes/1/path",
+            "this gives people access, which guards only see in `members`",
+        ),
+        (
+            "argument: toy_code",
+            "argument: id",
+            "entry/argument",
+            "`id` names the project or group in the path",
+        ),
+        (
+            "answers_show_it: true",
+            "edit: replace",
+            "fields/6/name",
+            "a field that answers leave out would be lost when its entry is replaced",
+        ),
+    ] {
+        let found = faults(from, to);
+        assert!(found.contains(&(at.to_owned(), message.to_owned())), "{to}: {found:?}");
+    }
+    assert_eq!(faults("noun: toy", "noun: toy"), []);
+}
+
+#[test]
+fn no_path_of_the_table_can_be_described() {
+    let registry = Registry::built_in();
+    let rows = crate::operation::OPERATIONS.iter().map(|op| op.row());
+    for row in rows.chain(registry.described().iter().map(|op| op.row())) {
+        let plain = row.path.split('/').take(4).collect::<Vec<_>>().join("/");
+        if Below::parse(&plain).is_ok() {
+            let path = "/groups/:id/toys";
+            let found = faults(path, &plain);
+            assert!(!found.is_empty(), "{plain}");
+        }
+    }
+}
+
+#[test]
+fn what_was_read_is_not_added_to() {
+    let before = super::super::all().kinds().len();
+    assert_eq!(super::super::add(Registry::built_in()), Err(super::super::TooLate));
+    assert_eq!(super::super::all().kinds().len(), before);
+}

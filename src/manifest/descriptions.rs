@@ -1,0 +1,137 @@
+//! The kinds that files describe which the command line names (`--kinds`).
+//!
+//! They say which requests undrift sends. So they are never looked for, and not taken from the
+//! folder of the manifests: whoever opens a merge request can change what is in it.
+
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize as _;
+
+use super::{
+    Surroundings,
+    faults::Findings,
+    mask,
+    read::files,
+    schema::{self, DESCRIPTION},
+    surroundings::Root,
+};
+use crate::{
+    diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
+    kinds::{
+        Registry,
+        described::{Described, Description},
+    },
+    text::escape,
+    yaml::{self, Data, Node},
+};
+
+/// Undrift's own kinds and those that `described`, each file one, say. `named` is the folder or file
+/// of the manifests of the run, if it has any.
+pub fn load(
+    described: &[PathBuf],
+    named: Option<&Path>,
+    around: &Surroundings,
+    diagnostics: &mut Diagnostics,
+) -> Registry {
+    let root = named.map(|named| Root::of(files::folder_of(named), around).folder);
+    let root = root.and_then(|root| root.canonicalize().ok());
+    described.iter().fold(Registry::built_in(), |known, path| {
+        let name = FileName::from(around.seen(path));
+        let real = path.canonicalize();
+        if root.as_ref().zip(real.ok()).is_some_and(|(root, real)| real.starts_with(root)) {
+            let message = "a description must not be in the folder of the manifests";
+            let inside = Diagnostic::error("description-place", message).at(Place::file(name));
+            diagnostics.push(inside.help("keep it where only administrators of the service write"));
+            return known;
+        }
+        match read(path, &name, &known, diagnostics) {
+            Some(described) => known.with(described),
+            None => known,
+        }
+    })
+}
+
+/// Reads the file at `path`; `None` if something is wrong with it.
+fn read(
+    path: &Path,
+    name: &FileName,
+    known: &Registry,
+    diagnostics: &mut Diagnostics,
+) -> Option<Described> {
+    let text = match files::read(path, name) {
+        Ok(text) => text,
+        Err(fault) => {
+            diagnostics.push(*fault);
+            return None;
+        }
+    };
+    let parsed = yaml::parse(&text);
+    let mut findings = Findings::default();
+    findings.add_yaml(&parsed);
+    let described = match &parsed.documents[..] {
+        [document] => make(document, known, &mut findings),
+        _ if parsed.is_broken => None,
+        _ => {
+            let wrong = findings.error("document", "the file must hold one description", 0..0);
+            wrong.help("describe each collection in a file of its own");
+            None
+        }
+    };
+    let is_whole = findings.is_empty();
+    let mut source = Source::new(name.clone(), &text);
+    let schema = &DESCRIPTION.schema;
+    mask::hide(&mut source, &parsed, |_| schema, &[schema]);
+    let (found, more) = findings.place(&source);
+    diagnostics.extend(found);
+    diagnostics.extend(more.diagnostic(name.clone()));
+    described.filter(|_| is_whole)
+}
+
+fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<Described> {
+    let json = document.to_json();
+    if !findings.add_schema(document, &json, &DESCRIPTION).is_empty() || !findings.is_empty() {
+        return None;
+    }
+    let description = match Description::deserialize(&json) {
+        Ok(description) => description,
+        Err(error) => {
+            let message = format!("this is no description: {}", escape(&error.to_string()));
+            findings.error("description", message, place_of(document, ""));
+            return None;
+        }
+    };
+    match description.make(known, &schema::document_keys()) {
+        Ok(described) => Some(described),
+        Err(faults) => {
+            for fault in faults {
+                let at = place_of(document, &fault.at);
+                findings.error("description", fault.message, at).help(fault.help);
+            }
+            None
+        }
+    }
+}
+
+/// Where in the file `pointer` leads: to a value that stands in a line, or to its key. What is not
+/// written is in what it belongs to.
+fn place_of(document: &Node, pointer: &str) -> Range<usize> {
+    let first_key = |node: &Node, otherwise: Range<usize>| match &node.data {
+        Data::Map(entries) => entries.first().map_or(otherwise, |(key, _)| key.span.clone()),
+        Data::List(_) => otherwise,
+        _ => node.span.clone(),
+    };
+    let (mut node, mut span) = (document, first_key(document, 0..0));
+    for part in pointer.split('/').filter(|part| !part.is_empty()) {
+        let item = part.parse().ok().and_then(|at: usize| node.items().get(at));
+        let (next, otherwise) = match (item, node.get(part)) {
+            (Some(item), _) => (item, item.span.clone()),
+            (None, Some((key, value))) => (value, key.span.clone()),
+            (None, None) => break,
+        };
+        (node, span) = (next, first_key(next, otherwise));
+    }
+    span
+}

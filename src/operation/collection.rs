@@ -1,0 +1,300 @@
+//! The operations of a plain collection below a group or a project, made from data.
+//!
+//! The data says where the collection is and what its requests take. What a request does follows
+//! from which of the operations it is: a list is read with GET and is an [`Op<Read>`], an entry is
+//! added with POST. So no data can make a plan write, and none can reach the group or project
+//! itself: there is always a fixed segment behind its id.
+
+use super::{
+    Again, Answer, AnyOp, Method, Op, Operation, Parameter, Place, Read, Type, Write,
+    parameters::{GROUP, PAGING, PROJECT},
+};
+use crate::{
+    field::{Route, Scope, Tier},
+    release::Release,
+    text,
+};
+
+/// Where a collection is: what follows the id of the group or project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Below {
+    /// The scope of the container.
+    pub scope: Scope,
+    segments: Vec<String>,
+}
+
+/// Why a path is none of a collection: the end of a sentence that starts with "the path".
+pub type NoPath = &'static str;
+
+impl Below {
+    /// Reads a path such as `/projects/:id/badges`.
+    ///
+    /// # Errors
+    /// If it is not below a group or project, or is not made of plain names.
+    pub fn parse(path: &str) -> Result<Self, NoPath> {
+        let below = |scope: Scope| path.strip_prefix(&root(scope));
+        let found = Scope::ALL.into_iter().find_map(|scope| Some((scope, below(scope)?)));
+        let (scope, rest) = found.ok_or("must start with `/projects/:id/` or `/groups/:id/`")?;
+        let rest = rest.strip_prefix('/').filter(|rest| !rest.is_empty());
+        let rest = rest.ok_or("must name a collection behind `:id`")?;
+        let is_plain = |segment: &str| {
+            segment.starts_with(|c: char| c.is_ascii_lowercase())
+                && segment.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        };
+        if !rest.split('/').all(is_plain) {
+            return Err("must be made of names of lower-case letters, digits and `_` behind `:id`");
+        }
+        Ok(Self { scope, segments: rest.split('/').map(str::to_owned).collect() })
+    }
+
+    /// The names behind the id of the container; there is at least one.
+    pub fn segments(&self) -> &[String] {
+        &self.segments
+    }
+
+    /// The path of the collection.
+    pub fn path(&self) -> String {
+        format!("{}/{}", root(self.scope), self.segments.join("/"))
+    }
+
+    /// Whether `operation` is about what the first of the names stands for.
+    pub fn shares_ground_with(&self, operation: &Operation) -> bool {
+        let rest = operation.path.strip_prefix(&root(self.scope));
+        let first = rest.and_then(|rest| rest.split('/').nth(1));
+        first == self.segments.first().map(String::as_str)
+    }
+}
+
+/// The path of a container.
+fn root(scope: Scope) -> String {
+    format!("/{}s/:id", scope.noun())
+}
+
+/// What data says of a collection.
+#[derive(Clone, Debug)]
+pub struct Collection {
+    /// Where it is.
+    pub below: Below,
+    /// The section of a manifest whose fields its requests carry.
+    pub section: &'static str,
+    /// What one entry is called in a sentence.
+    pub noun: &'static str,
+    /// What names an entry in its path.
+    pub entry: Parameter,
+    /// What a list may be asked besides.
+    pub query: Vec<Parameter>,
+    /// What an edit takes besides and no manifest says.
+    pub beside: Vec<Parameter>,
+    /// Whether entries are edited by PUT.
+    pub is_edited: bool,
+    /// Whether the service refuses a second entry like one that is there.
+    pub is_unique: bool,
+    /// Whether the answer to a write shows the entry as a read would.
+    pub shows: bool,
+    /// The lowest tier of the service that has it.
+    pub tier: Tier,
+    /// The release of the service that brought it.
+    pub since: Option<Release>,
+}
+
+/// The operations of a collection.
+#[derive(Clone, Copy, Debug)]
+pub struct Operations {
+    /// Reads all entries.
+    pub list: Op<Read>,
+    /// Reads one entry.
+    pub get: Op<Read>,
+    /// Adds one.
+    pub create: Op<Write>,
+    /// Edits one, if the service does that.
+    pub edit: Option<Op<Write>>,
+    /// Removes one.
+    pub delete: Op<Write>,
+}
+
+impl Operations {
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = AnyOp> {
+        let reads = [self.list, self.get].map(AnyOp::Read);
+        let writes = [Some(self.create), self.edit, Some(self.delete)];
+        reads.into_iter().chain(writes.into_iter().flatten().map(AnyOp::Write))
+    }
+}
+
+/// A list of parameters that lives as long as the program, as those of the table do.
+fn kept(parameters: impl IntoIterator<Item = Parameter>) -> &'static [Parameter] {
+    Vec::leak(parameters.into_iter().collect())
+}
+
+/// The names of the operations of a collection of `noun`s, whether it has all of them or not.
+pub fn ids(scope: Scope, noun: &str) -> impl Iterator<Item = String> {
+    ["list", "get", "create", "edit", "delete"].into_iter().map(move |verb| id(scope, noun, verb))
+}
+
+fn id(scope: Scope, noun: &str, verb: &str) -> String {
+    let group = if scope == Scope::Group { "group-" } else { "" };
+    format!("{group}{}-{verb}", noun.replace(' ', "-"))
+}
+
+impl Collection {
+    /// Makes its operations. They live as long as the program, as those of the table do; so each
+    /// collection is asked once.
+    pub fn operations(&self) -> Operations {
+        let entry = kept([self.entry]);
+        let noun = self.noun;
+        let of_group = self.below.scope == Scope::Group;
+        let one = if of_group { format!("a group's {noun}") } else { text::with_article(noun) };
+        let all = if of_group { "a group's " } else { "" }.to_owned() + &text::plural(noun);
+        let new = text::with_article(noun) + if of_group { " of a group" } else { "" };
+        let row = |verb, method, purpose: String, answer, entry: Option<_>, more: &[_]| {
+            let path = self.path(entry.is_some());
+            let container = if of_group { GROUP } else { PROJECT };
+            let lists = [container].into_iter().chain(entry).chain(more.iter().copied());
+            let lists: Vec<&'static [Parameter]> = lists.filter(|list| !list.is_empty()).collect();
+            let (id, purpose) =
+                (String::leak(id(self.below.scope, noun, verb)), String::leak(purpose));
+            let row = Operation::new(id, method, path, purpose, "supporting", answer, lists.leak());
+            Operation { tier: self.tier, since: self.since, ..row }
+        };
+        let fields = |row: Operation, route| row.fields_of(self.below.scope, self.section, route);
+        let query = kept(self.query.iter().copied());
+        let list =
+            row("list", Method::Get, format!("list {all}"), Answer::List, None, &[query, PAGING]);
+        let get = row("get", Method::Get, format!("get {one}"), Answer::One, Some(entry), &[]);
+        let create = row("create", Method::Post, format!("create {new}"), Answer::One, None, &[]);
+        let again = if self.is_unique { Again::Refused } else { Again::Second };
+        let edit = || {
+            let beside = kept(self.beside.iter().copied());
+            let purpose = format!("edit {one}");
+            let row = row("edit", Method::Put, purpose, Answer::One, Some(entry), &[beside]);
+            self.write(fields(row, Route::Edit))
+        };
+        let purpose = format!("delete {one}");
+        let delete = row("delete", Method::Delete, purpose, Answer::Nothing, Some(entry), &[]);
+        Operations {
+            list: read(list),
+            get: read(get),
+            create: self.write(fields(create, Route::Create).again(again)),
+            edit: self.is_edited.then(edit),
+            delete: write(delete),
+        }
+    }
+
+    /// The path of all entries, or of one.
+    fn path(&self, of_one: bool) -> &'static str {
+        let entry = if of_one { format!("/:{}", self.entry.name) } else { String::new() };
+        String::leak(self.below.path() + &entry)
+    }
+
+    /// A write with a body.
+    fn write(&self, row: Operation) -> Op<Write> {
+        write(if self.shows { row.shows() } else { row })
+    }
+}
+
+fn read(row: Operation) -> Op<Read> {
+    Op::new(Box::leak(Box::new(row)))
+}
+
+fn write(row: Operation) -> Op<Write> {
+    Op::new(Box::leak(Box::new(row)))
+}
+
+/// What names an entry in its path.
+pub const fn entry(name: &'static str, about: &'static str) -> Parameter {
+    super::parameter::path(name, Type::IdOrName, about)
+}
+
+/// What a list may be asked.
+pub const fn asked(name: &'static str, value: Type, about: &'static str) -> Parameter {
+    Parameter::new(Place::Query, name, value, about)
+}
+
+/// What an edit takes besides.
+pub const fn beside(name: &'static str, about: &'static str) -> Parameter {
+    Parameter::new(Place::Body, name, Type::Text, about)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn badges(path: &str) -> Collection {
+        Collection {
+            below: Below::parse(path).unwrap(),
+            section: "badges",
+            noun: "odd badge",
+            entry: entry("badge_id", "The badge."),
+            query: vec![asked("own", Type::Boolean, "Whether own ones count.")],
+            beside: Vec::new(),
+            is_edited: true,
+            is_unique: false,
+            shows: true,
+            tier: Tier::Premium,
+            since: Some(Release::new(16, 2)),
+        }
+    }
+
+    #[test]
+    fn a_collection_has_five_operations_and_reads_only_with_get() {
+        let made = badges("/groups/:id/odd_badges").operations();
+        let rows: Vec<_> = made.all().map(|op| (op.effect(), op.row())).collect();
+        let shown: Vec<_> = rows
+            .iter()
+            .map(|(effect, row)| {
+                format!("{effect} {} {} {}: {}", row.id, row.method, row.path, row.purpose)
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "read group-odd-badge-list GET /groups/:id/odd_badges: list a group's odd badges",
+                "read group-odd-badge-get GET /groups/:id/odd_badges/:badge_id: get a group's odd badge",
+                "write group-odd-badge-create POST /groups/:id/odd_badges: create an odd badge of a group",
+                "write group-odd-badge-edit PUT /groups/:id/odd_badges/:badge_id: edit a group's odd badge",
+                "write group-odd-badge-delete DELETE /groups/:id/odd_badges/:badge_id: delete a group's odd badge",
+            ]
+        );
+        assert_eq!(made.create.row().again, Again::Second);
+        assert!(made.create.row().shows && !made.delete.row().shows);
+        assert!(rows.iter().all(|(_, row)| row.tier == Tier::Premium && row.since.is_some()));
+        let only_added =
+            Collection { is_edited: false, is_unique: true, ..badges("/projects/:id/x") };
+        let made = only_added.operations();
+        assert_eq!((made.all().count(), made.create.row().again), (4, Again::Refused));
+        assert_eq!(made.create.row().id, "odd-badge-create");
+    }
+
+    #[test]
+    fn a_path_is_below_one_container() {
+        for path in ["/projects/:id/badges", "/groups/:id/a/b_2"] {
+            assert_eq!(Below::parse(path).map(|below| below.path()).as_deref(), Ok(path));
+        }
+        for path in [
+            "",
+            "badges",
+            "/user",
+            "/projects",
+            "/projects/:id",
+            "/projects/:id/",
+            "/projects/:idx/badges",
+            "/projects/7/badges",
+            "/projects/:id/badges/",
+            "/projects/:id//badges",
+            "/projects/:id/../../user",
+            "/projects/:id/%2e%2e",
+            "/projects/:id/badges?sudo=1",
+            "/projects/:id/badges#x",
+            "/projects/:id/badges/:other",
+            "/projects/:id/badges/1",
+            "/groups/:id/Badges",
+            "https://h/projects/:id/badges",
+        ] {
+            assert!(Below::parse(path).is_err(), "{path}");
+        }
+        let below = Below::parse("/projects/:id/hooks/all").unwrap();
+        assert!(below.shares_ground_with(super::super::HOOK_CREATE.row()));
+        assert!(!below.shares_ground_with(super::super::GROUP_HOOK_CREATE.row()));
+        assert!(!below.shares_ground_with(super::super::PROJECT_GET.row()));
+    }
+}
