@@ -84,17 +84,6 @@ pub static CODES: &[(&str, &str)] = &[
          is; change the name when you touch it next.",
     ),
     (
-        "description",
-        "A file of `--kinds` describes one collection below projects or groups: its paths, its fields, and which of these tell two entries apart. It \
-         says what the service takes; what a request does follows from the operation, so that a description never makes a plan write. What \
-         undrift manages already, what gives access and what the service shows only once cannot be described.",
-    ),
-    (
-        "description-place",
-        "A description of `--kinds` decides which requests undrift sends. Whoever opens a merge request can change what is in the folder of the \
-         manifests, so a description that is in there is not read.",
-    ),
-    (
         "document",
         "A manifest is made of mappings, one for each document. A list or a plain text at the top declares nothing.",
     ),
@@ -162,6 +151,17 @@ pub static CODES: &[(&str, &str)] = &[
         "inherited-access",
         "A user has access to a project or group through the groups above it, and the service refuses a direct membership with a lower level \
          than that. To lower it, lower the membership above.",
+    ),
+    (
+        "kind-description",
+        "A file of `--kinds` describes one collection below projects or groups: its paths, its fields, and which of these tell two entries apart. It \
+         says what the service takes; what a request does follows from the operation, so that a description never makes a plan write. What \
+         undrift manages already, what gives access and what the service shows only once cannot be described.",
+    ),
+    (
+        "kind-description-place",
+        "A description of `--kinds` decides which requests undrift sends. Whoever opens a merge request can change what is in the folder of the \
+         manifests, so a description that is in there is not read.",
     ),
     (
         "layers",

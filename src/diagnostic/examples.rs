@@ -437,6 +437,21 @@ variables:
 ",
     },
     Example {
+        code: "needless-branches",
+        wrong: "\
+kind: Project
+path: acme/shop
+approval_rules:
+  - {name: Security, approvals_required: 1, protected_branches: [main], applies_to_all_protected_branches: true}
+",
+        right: "\
+kind: Project
+path: acme/shop
+approval_rules:
+  - {name: Security, approvals_required: 1, protected_branches: [main]}
+",
+    },
+    Example {
         code: "not-supported",
         wrong: "\
 kind: Project

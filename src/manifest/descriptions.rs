@@ -43,7 +43,7 @@ pub fn load(
         let real = path.canonicalize();
         if root.as_ref().zip(real.ok()).is_some_and(|(root, real)| real.starts_with(root)) {
             let message = "a description must not be in the folder of the manifests";
-            let inside = Diagnostic::error("description-place", message).at(Place::file(name));
+            let inside = Diagnostic::error("kind-description-place", message).at(Place::file(name));
             diagnostics.push(inside.help("keep it where only administrators of the service write"));
             return known;
         }
@@ -99,7 +99,7 @@ fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<De
         Ok(description) => description,
         Err(error) => {
             let message = format!("this is no description: {}", escape(&error.to_string()));
-            findings.error("description", message, place_of(document, ""));
+            findings.error("kind-description", message, place_of(document, ""));
             return None;
         }
     };
@@ -108,7 +108,7 @@ fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<De
         Err(faults) => {
             for fault in faults {
                 let at = place_of(document, &fault.at);
-                findings.error("description", fault.message, at).help(fault.help);
+                findings.error("kind-description", fault.message, at).help(fault.help);
             }
             None
         }

@@ -246,12 +246,12 @@ fn a_description_in_the_folder_of_the_manifests_is_not_read() {
     let place = Place::new().file("m/shop.yaml", RELEASE).file("m/kind.txt", DESCRIPTION);
     for arguments in ["check m --kinds m/kind.txt", "check m/shop.yaml --kinds m/kind.txt"] {
         let refused = place.run(arguments);
-        assert!(refused.contains("error[description-place]"), "{refused}");
+        assert!(refused.contains("error[kind-description-place]"), "{refused}");
         assert!(refused.ends_with("---- exit code 3\n"), "{refused}");
     }
     place.write("undrift.yaml", "version: 1\nkinds: [kind.txt]\n");
     place.write("kind.txt", DESCRIPTION);
     let refused = place.run("check m --kinds kind.txt");
-    assert!(refused.contains("error[description-place]"), "the root is above: {refused}");
+    assert!(refused.contains("error[kind-description-place]"), "the root is above: {refused}");
     assert!(place.run("check m").contains("unknown key `kinds`"));
 }

@@ -256,7 +256,8 @@ pub fn description() -> Json {
 
 /// The keys of documents about groups and projects that are no sections.
 pub(super) fn document_keys() -> Vec<String> {
-    let of_rules = ["kind", "match", "for", "name", "needs", "unlisted", "ignore_layers"];
+    let of_rules =
+        ["kind", "match", "for", "name", "needs", "unlisted", "ignore_layers", "undeclared"];
     let of_scopes = Scope::ALL.into_iter().flat_map(container::own);
     let of_layers = layers::keys(Use::Reading);
     let keys = of_scopes.chain(of_layers).map(|(key, _)| key);
