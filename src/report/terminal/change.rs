@@ -6,6 +6,7 @@ use crate::{
     address::Address,
     diff::{Action, Change, Edge, Shown, Step},
     field::Scope,
+    kind::plain_text,
     kinds,
     origin::Origin,
     report::canvas::{Canvas, Crowded, Line, Paint},
@@ -81,21 +82,20 @@ pub(super) fn tail(address: &Address) -> String {
     }
 }
 
-/// The fields of a new entry that its address tells already.
-fn identity(step: &Step) -> &'static [&'static str] {
+/// The fields of a new entry that its address tells already: those that tell it from others, unless
+/// it goes by another name.
+fn identity(step: &Step) -> Vec<&str> {
     let named = step.address.section.filter(|_| step.action == Action::Create);
     // A section of this name tells its entries apart in the same way in every scope.
     let section = kinds::everywhere().find(|section| Some(section.section) == named);
-    let Some(section) = section else { return &[] };
-    let plain = step.changes.iter().filter_map(|change| match &change.after {
-        Shown::Value(value) => Some((change.field.clone(), value.clone())),
-        _ => None,
-    });
-    if step.address.entry.as_deref() == Some(&section.name(&plain.collect())) {
-        section.identity
-    } else {
-        &[]
-    }
+    let (Some(section), Some(entry)) = (section, &step.address.entry) else { return Vec::new() };
+    let is_told = |change: &&Change| match &change.after {
+        Shown::Value(value) => {
+            section.identity.contains(&change.field.as_str()) && entry.contains(&plain_text(value))
+        }
+        _ => false,
+    };
+    step.changes.iter().filter(is_told).map(|change| change.field.as_str()).collect()
 }
 
 /// What comes first, where one would not expect it: steps of other sections, and of none but the

@@ -200,6 +200,20 @@ fn a_new_project_on_the_sandbox() {
     insta::assert_snapshot!(plan(&planned(&desired, missing), &run, Title::Plan, Style::default()));
 }
 
+/// What tells an entry from others is left out only where its address says it.
+#[test]
+fn what_goes_by_another_name_is_shown_in_full() {
+    let manifest = "kind: Project
+path: acme/shop
+badges: [{name: ci, link_url: 'https://ci.example.org/', image_url: 'https://ci.example.org/x.svg'}]
+labels: [{name: bug, color: '#FF0000'}]
+";
+    let there = |project: &Container| live(project, &json!({"badges": [], "labels": []}));
+    let text = plan(&planned(&desired(manifest), there), &run(), Title::Plan, Style::default());
+    assert!(text.contains("https://ci.example.org/x.svg"), "{text}");
+    assert!(text.contains("color  \"#FF0000\"") && !text.contains("name  bug"), "{text}");
+}
+
 #[test]
 fn no_report_shows_a_live_secret() {
     for title in [Title::Plan, Title::Drift] {

@@ -91,6 +91,12 @@ impl Located<'_> {
                 let first = self.property_names().first().copied();
                 ("type", first.map(|first| format!("write its fields, as in `- {first}: ...`")))
             }
+            Data::Text(_) | Data::Number(_) | Data::Bool(_) if expected == ["object"] => {
+                let required = self.schema["required"][0].as_str();
+                let first = required.or_else(|| self.property_names().first().copied());
+                let help = first.map(|first| format!("write its fields, as in `{{{first}: ...}}`"));
+                ("type", help.or_else(|| self.description()))
+            }
             Data::Map(_) if wants("array") => {
                 help("type", "write a list of entries, each with `- ` in front")
             }
