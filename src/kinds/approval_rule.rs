@@ -143,7 +143,9 @@ impl Rules for ApprovalRules {
                 severity: Severity::Error,
                 code: "needless-branches",
                 field: Some(BRANCHES),
-                message: format!("a rule that is for all protected branches (`{ALL}`) cannot name some"),
+                message: format!(
+                    "a rule that is for all protected branches (`{ALL}`) cannot name some"
+                ),
                 help: Some("leave one of the two out".into()),
             });
         }
