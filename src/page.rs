@@ -7,8 +7,8 @@
 //! ```text
 //! let mut pager = Pager::new(request, rows)?;
 //! while let Some(request) = pager.next() {
-//!     let (headers, objects, bytes) = send(request);
-//!     pager.accept(&headers, objects, bytes)?;
+//!     let (headers, objects) = send(request);
+//!     pager.accept(&headers, objects)?;
 //! }
 //! let complete = pager.finish()?;
 //! ```
@@ -51,7 +51,8 @@ pub const PER_PAGE: usize = 100;
 /// How many entries of one list are kept, so that a list without end ends.
 const MAX_ENTRIES: usize = 100_000;
 
-/// How many bytes of JSON of one list are kept: twice the longest answer.
+/// How many bytes of JSON of one list are kept, about: twice the longest answer. What a request does
+/// not keep of it does not count.
 const MAX_BYTES: usize = 64 << 20;
 
 /// A collection that was read to its end.
@@ -231,8 +232,7 @@ impl Pager {
         })
     }
 
-    /// Takes the page that [`next`](Self::next) asked for, whose JSON had `bytes` bytes, and
-    /// returns its entries.
+    /// Takes what is kept of the page that [`next`](Self::next) asked for, and returns its entries.
     ///
     /// # Errors
     /// A [`PageError`]; the pager is then of no more use. Of a list that is only looked through a
@@ -241,7 +241,6 @@ impl Pager {
         &mut self,
         headers: &HeaderMap,
         page: Vec<Object>,
-        bytes: usize,
     ) -> Result<&[Object], PageError> {
         if !matches!(mem::replace(&mut self.state, State::Refused), State::Ask(_)) {
             return Err(PageError::Unfinished);
@@ -250,7 +249,7 @@ impl Pager {
         self.received += page.len() as u64;
         let before = if self.keeps { self.objects.len() } else { 0 };
         if self.keeps {
-            self.keep(page, bytes)?;
+            self.keep(page)?;
         } else {
             self.objects = page;
         }
@@ -279,8 +278,8 @@ impl Pager {
     }
 
     /// Adds a page to what is kept.
-    fn keep(&mut self, page: Vec<Object>, bytes: usize) -> Result<(), PageError> {
-        self.bytes = self.bytes.saturating_add(bytes);
+    fn keep(&mut self, page: Vec<Object>) -> Result<(), PageError> {
+        self.bytes += page.iter().map(length).sum::<usize>();
         if self.bytes > MAX_BYTES {
             return Err(PageError::TooLong("64 MiB of JSON"));
         }
@@ -477,6 +476,19 @@ fn field<'o>(object: &'o Object, name: &str) -> Option<&'o Json> {
 #[cfg(test)]
 pub(crate) const fn whole(objects: Vec<Object>) -> Complete<Object> {
     Complete(objects)
+}
+
+/// How many bytes an object has as JSON, about.
+fn length(object: &Object) -> usize {
+    fn of(value: &Json) -> usize {
+        match value {
+            Json::Null | Json::Bool(_) | Json::Number(_) => 5,
+            Json::String(text) => text.len() + 3,
+            Json::Array(items) => items.iter().map(of).sum::<usize>() + 2,
+            Json::Object(object) => length(object),
+        }
+    }
+    object.iter().map(|(key, value)| key.len() + 3 + of(value)).sum::<usize>() + 2
 }
 
 #[cfg(test)]

@@ -336,8 +336,7 @@ impl Core {
             }
             // There was nothing to do: the star was there, the project was no fork.
             304 if operation.may_be_done => {
-                let answer =
-                    Answer { status: 304, headers: response.headers, body: Json::Null, length: 0 };
+                let answer = Answer { status: 304, headers: response.headers, body: Json::Null };
                 Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
             }
             status => {
@@ -475,19 +474,18 @@ fn content(
     }
     let may_be_empty = matches!(status, 202 | 204 | 205) || operation.method == Method::Delete;
     if body.is_empty() && may_be_empty {
-        return Ok(Answer { status, headers, body: Json::Null, length: 0 });
+        return Ok(Answer { status, headers, body: Json::Null });
     }
     if !is_json(&headers) {
         return Err((Outcome::Unreadable, "something other than JSON"));
     }
-    let length = body.len();
     let body = parse(&body, wanted).ok_or((Outcome::Unreadable, "broken JSON"))?;
     // What a write answers is only looked at where it is an object; that it is none does not undo
     // the write.
     if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
         return Err((Outcome::Unreadable, "something other than an object"));
     }
-    Ok(Answer { status, headers, body, length })
+    Ok(Answer { status, headers, body })
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

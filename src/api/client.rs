@@ -59,8 +59,6 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// The body, as far as the request [keeps](Request::keeping) it; `null` if there was none.
     pub body: Json,
-    /// How many bytes the body had.
-    pub length: usize,
 }
 
 impl Answer {
@@ -233,7 +231,7 @@ impl ReadClient {
             return Err(self.core.malformed(&request, &answer, "something other than a list"));
         };
         pager
-            .accept(&answer.headers, objects, answer.length)
+            .accept(&answer.headers, objects)
             .map(Some)
             .map_err(|e| self.core.error(&request, Kind::Page(e)))
     }

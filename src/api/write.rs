@@ -79,12 +79,7 @@ impl WriteClient {
                     && !e.is_container_missing()
                     && !e.is_unknown_route() =>
             {
-                Ok(Answer {
-                    status: 404,
-                    headers: http::HeaderMap::new(),
-                    body: Json::Null,
-                    length: 0,
-                })
+                Ok(Answer { status: 404, headers: http::HeaderMap::new(), body: Json::Null })
             }
             _ => result,
         }

@@ -200,7 +200,6 @@ async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
     let client = reads(&script, settings());
     let answer = client.get_known(keeping(get()), &["id"]).await.unwrap();
     assert_eq!(answer.body, serde_json::json!({"id": 1, "a": {"b": 1}}));
-    assert_eq!(answer.length, body.len());
     assert!(client.get_known(keeping(get()), &["id", "z"]).await.is_err());
 
     let page = with(200, &[("x-total", "1"), ("x-next-page", "")], &format!("[{body}]"));
@@ -305,7 +304,7 @@ async fn an_entry_of_a_list_that_is_concluded_from_says_what_it_is() {
 async fn no_more_of_a_list_is_kept_than_allowed() {
     let padded = |id: u32| {
         let headers = [("x-next-page", (id + 1).to_string()), ("x-per-page", "1".to_owned())];
-        let body = format!("[{{\"id\":{id}}}{}]", " ".repeat(22 << 20));
+        let body = format!(r#"[{{"id":{id},"url":"{}"}}]"#, "x".repeat(22 << 20));
         with(200, &headers.each_ref().map(|(name, value)| (*name, value.as_str())), &body)
     };
     let script = Script::new((1..9).map(padded));

@@ -115,7 +115,7 @@ impl Model {
             calls += 1;
             let pairs: Vec<_> =
                 answer.pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            if let Err(error) = pager.accept(&headers(&pairs), ids(answer.ids), 0) {
+            if let Err(error) = pager.accept(&headers(&pairs), ids(answer.ids)) {
                 return (Err(error), calls);
             }
         }
