@@ -142,19 +142,7 @@ fn whatever_drifted_it_can_be_taken_back() {
         .run(&(states, layers), |((old_group, old, new_group, new), (moved, at_source))| {
             let mode = if at_source { Mode::AtSource } else { Mode::Own };
             runtime.block_on(async {
-                let mut seed = seed(&[]);
-                for path in random::GROUPS {
-                    seed["groups"].as_array_mut().unwrap().push(json!({"path": path}));
-                }
-                let mut world = World::new(Profile::default(), seed).await;
-                world.tweak = |settings| settings.limits.count = usize::MAX;
-                world.acknowledged = vec![
-                    "removals:**",
-                    "visibility:**",
-                    "protection:**",
-                    "last-owner:**",
-                    "own-access:**",
-                ];
+                let world = random::world().await;
                 let old = layered_out(random::documents(old_group.clone(), old.clone()), moved);
                 world.declare(&old);
                 world.converge("as it was declared").await;

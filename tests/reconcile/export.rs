@@ -302,19 +302,7 @@ fn whatever_exists_its_export_plans_to_nothing_and_builds_the_same() {
     TestRunner::new(config)
         .run(&(random::group(), random::declared()), |(group, declared)| {
             runtime.block_on(async {
-                let mut seed = seed(&[]);
-                for path in random::GROUPS {
-                    seed["groups"].as_array_mut().unwrap().push(json!({"path": path}));
-                }
-                let mut world = World::new(Profile::default(), seed).await;
-                world.tweak = |settings| settings.limits.count = usize::MAX;
-                world.acknowledged = vec![
-                    "removals:**",
-                    "visibility:**",
-                    "protection:**",
-                    "last-owner:**",
-                    "own-access:**",
-                ];
+                let mut world = random::world().await;
                 world.declare(&random::documents(group.clone(), declared.clone()));
                 world.converge("before the export").await;
                 round_trip(&mut world).await;

@@ -322,6 +322,19 @@ pub(crate) fn documents((group, inner): (Json, &str), sections: Json) -> Vec<Jso
     all
 }
 
+/// A service with the groups that random documents name, where guards let everything pass.
+pub(crate) async fn world() -> World {
+    let mut seed = seed(&[]);
+    for path in GROUPS {
+        seed["groups"].as_array_mut().unwrap().push(json!({"path": path}));
+    }
+    let mut world = World::new(Profile::default(), seed).await;
+    world.tweak = |settings| settings.limits.count = usize::MAX;
+    world.acknowledged =
+        vec!["removals:**", "visibility:**", "protection:**", "last-owner:**", "own-access:**"];
+    world
+}
+
 #[test]
 fn whatever_is_declared_and_whatever_is_there_apply_leaves_nothing_to_do() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -335,19 +348,7 @@ fn whatever_is_declared_and_whatever_is_there_apply_leaves_nothing_to_do() {
     TestRunner::new(config)
         .run(&states, |(old_group, old, new_group, new)| {
             runtime.block_on(async {
-                let mut seed = seed(&[]);
-                for path in GROUPS {
-                    seed["groups"].as_array_mut().unwrap().push(json!({"path": path}));
-                }
-                let mut world = World::new(Profile::default(), seed).await;
-                world.tweak = |settings| settings.limits.count = usize::MAX;
-                world.acknowledged = vec![
-                    "removals:**",
-                    "visibility:**",
-                    "protection:**",
-                    "last-owner:**",
-                    "own-access:**",
-                ];
+                let world = world().await;
                 world.declare(&documents(old_group.clone(), old.clone()));
                 world.converge("from nothing").await;
                 world.declare(&documents(new_group.clone(), new.clone()));
