@@ -3,6 +3,8 @@
 use std::{collections::BTreeMap, path::Path};
 
 use crate::harness::Place;
+#[cfg(unix)]
+use crate::{front, sandbox::Server};
 
 /// A place with a sandbox that holds the sample organisation.
 fn acme() -> Place {
@@ -194,4 +196,27 @@ fn nothing_is_half_written() {
     if std::fs::write(locked.join("probe"), "").is_err() {
         assert!(!place.output("export acme -d locked/out --sandbox=acme.db").status.success());
     }
+}
+
+/// What cannot be read is named, and nothing at all is written unless that is wanted.
+#[cfg(unix)]
+#[test]
+fn what_could_not_be_read_is_named_and_written_around_only_on_demand() {
+    let seed = "groups: [{path: acme}]\nprojects: [{path: acme/a}, {path: acme/b, variables: [{key: A, value: x}]}]\n";
+    let place = Place::new().file("seed.yaml", seed);
+    let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
+    let server = Server::start(&place, "--seed seed.yaml");
+    let url = front::before(&server.url, |request, _| {
+        let is_broken = request.contains("/projects/1/hooks");
+        is_broken.then(|| front::json("400 Bad Request", "", r#"{"message":"broken"}"#))
+    });
+    let run = |arguments: &str| {
+        place.run(&format!("export acme {arguments} --url {url}")).replace(&url, "[URL]")
+    };
+    insta::assert_snapshot!([run("-d out"), run("-d part --partial")].join("\n"));
+    assert!(!place.path().join("out").exists());
+    let written = files(&place.path().join("part"));
+    insta::assert_snapshot!(written["acme.yaml"]);
+    assert!(place.output("check part").status.success());
+    server.end("-TERM");
 }

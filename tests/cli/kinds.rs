@@ -2,15 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    io::{self, BufRead as _, BufReader, Read as _, Write as _},
-    net::{Shutdown, TcpListener, TcpStream},
     sync::{Arc, Mutex},
-    thread,
 };
 
 use serde_json::{Value, json};
 
-use crate::{harness::Place, sandbox::Server};
+use crate::{front, harness::Place, sandbox::Server};
 
 const DESCRIPTION: &str = "section: milestones
 noun: milestone
@@ -35,23 +32,16 @@ struct Service {
 
 impl Service {
     fn before(sandbox: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let sandbox = sandbox.trim_start_matches("http://").to_owned();
-        let service = Self { url, milestones: Arc::default(), requests: Arc::default() };
-        let (milestones, requests) =
-            (Arc::clone(&service.milestones), Arc::clone(&service.requests));
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                let (milestones, requests) = (Arc::clone(&milestones), Arc::clone(&requests));
-                let sandbox = sandbox.clone();
-                // A client that goes away ends no test.
-                thread::spawn(move || {
-                    serve(client.unwrap(), &sandbox, &milestones, &requests).ok()
-                });
-            }
+        let milestones: Arc<Mutex<BTreeMap<u64, Value>>> = Arc::default();
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (kept, heard) = (Arc::clone(&milestones), Arc::clone(&requests));
+        let url = front::before(sandbox, move |request, body| {
+            heard.lock().unwrap().push(request.to_owned());
+            let (_, rest) = request.split_once("/milestones")?;
+            let id = rest.strip_prefix('/').map(|id| id.parse().unwrap());
+            Some(answer(request, id, body, &mut kept.lock().unwrap()))
         });
-        service
+        Self { url, milestones, requests }
     }
 
     /// What was written since this was asked last.
@@ -59,50 +49,6 @@ impl Service {
         let requests = std::mem::take(&mut *self.requests.lock().unwrap());
         requests.into_iter().filter(|request| !request.starts_with("GET ")).collect()
     }
-}
-
-/// Answers one request.
-fn serve(
-    mut client: TcpStream,
-    sandbox: &str,
-    milestones: &Mutex<BTreeMap<u64, Value>>,
-    requests: &Mutex<Vec<String>>,
-) -> io::Result<()> {
-    let mut reader = BufReader::new(client.try_clone()?);
-    let mut first = String::new();
-    reader.read_line(&mut first)?;
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        let lower = line.to_lowercase();
-        if let Some(value) = lower.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-        if !lower.starts_with("connection:") {
-            head += &line;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    let request = first.trim_end_matches(" HTTP/1.1\r\n").to_owned();
-    let own = request.split_once("/milestones").map(|(_, rest)| rest.to_owned());
-    requests.lock().unwrap().push(request.clone());
-    if let Some(rest) = own {
-        let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        let id = rest.strip_prefix('/').map(|id| id.parse().unwrap());
-        let answer = answer(&request, id, body, &mut milestones.lock().unwrap());
-        client.write_all(answer.as_bytes())?;
-    } else {
-        let mut server = TcpStream::connect(sandbox)?;
-        write!(server, "{first}{head}connection: close\r\n\r\n")?;
-        server.write_all(&body)?;
-        io::copy(&mut server, &mut client)?;
-    }
-    client.shutdown(Shutdown::Both)
 }
 
 fn answer(
@@ -136,10 +82,7 @@ fn answer(
     let pages = found.as_array().map_or_else(String::new, |list| {
         format!("x-page: 1\r\nx-per-page: 100\r\nx-next-page: \r\nx-total: {}\r\n", list.len())
     });
-    format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n{pages}content-length: {}\r\nconnection: close\r\n\r\n{text}",
-        text.len()
-    )
+    front::json(status, &pages, &text)
 }
 
 #[test]

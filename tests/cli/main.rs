@@ -10,6 +10,8 @@ mod call;
 mod commands;
 mod explain;
 mod export;
+#[cfg(unix)]
+mod front;
 mod harness;
 #[cfg(unix)]
 mod kinds;
