@@ -76,10 +76,11 @@ pub fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {}", plural(noun)) }
 }
 
-/// Several of what `noun` names: `variables`, `entries`.
+/// Several of what `noun` names: `variables`, `entries`, `addresses`.
 pub fn plural(noun: &str) -> String {
     match noun.strip_suffix('y') {
         Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if noun.ends_with(['s', 'x']) || noun.ends_with("ch") => format!("{noun}es"),
         _ => format!("{noun}s"),
     }
 }
@@ -276,6 +277,18 @@ pub fn word_if_any<S: Serializer>(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn nouns_have_their_plural() {
+        let nouns = ["variable", "entry", "key", "push mirror", "address", "branch", "suffix"];
+        let plurals =
+            ["variables", "entries", "keys", "push mirrors", "addresses", "branches", "suffixes"];
+        assert_eq!(nouns.map(plural), plurals);
+        assert_eq!(
+            (count(1, "address"), count(2, "entry")),
+            ("1 address".into(), "2 entries".into())
+        );
+    }
 
     #[test]
     fn what_could_fool_a_terminal_becomes_visible() {

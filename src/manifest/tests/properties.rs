@@ -232,8 +232,9 @@ proptest! {
                 continue;
             }
             match slip {
-                // Without `?` a query is a path, and without `@` a user is a host: both are open.
-                0 if !text[at..].starts_with(|c: char| c.is_ascii_uppercase() || "?@".contains(c)) => {
+                // Without `?` a query is a path, without `@` a user is a host, and without `&` a value
+                // is part of a name: all of these are open.
+                0 if !text[at..].starts_with(|c: char| c.is_ascii_uppercase() || "?@&".contains(c)) => {
                     text.remove(at);
                 }
                 0 => {}

@@ -106,8 +106,10 @@ pub fn declared(
             }
             let whole = trace.chain(of, key, &[]);
             let title = (of.shape == Shape::List).then_some(of.noun);
-            // That a mapping is declared is said by its fields.
-            if title.is_some() || whole.iter().any(|link| *link.what != What::Declared) {
+            // That a mapping is declared is said by its fields, if it has some.
+            let is_more =
+                fields.keys().next().is_none() || whole.iter().any(|it| *it.what != What::Declared);
+            if title.is_some() || is_more {
                 links(&mut canvas, title, &whole, of, &values);
             }
             for name in fields.keys().filter(|name| !of.identity.contains(name)) {
