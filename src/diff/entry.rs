@@ -306,9 +306,13 @@ impl<'a> Comparing<'a> {
         let mut waiting: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
         for (name, value) in &self.known {
-            if let Some(why) =
-                self.section.rules.waits(self.section, name, &self.values, Some(live))
-            {
+            if let Some(why) = self.section.rules.waits(
+                self.section,
+                name,
+                &self.values,
+                Some(live),
+                self.context.is_empty,
+            ) {
                 waiting.entry(why).or_default().push(name.clone());
                 continue;
             }

@@ -47,6 +47,8 @@ pub struct Context<'a> {
     pub container: &'a Address,
     /// Who asks.
     pub caller: &'a Caller,
+    /// Whether its repository has no branch yet.
+    pub is_empty: bool,
     /// The user in whose personal namespace the container is.
     pub personal_owner: Option<u64>,
     /// The ids of what entries name.

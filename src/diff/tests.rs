@@ -47,6 +47,7 @@ impl World {
             target: &self.target,
             container: &self.address,
             caller: &self.caller,
+            is_empty: false,
             personal_owner: None,
             names: &self.names,
             inherited: None,

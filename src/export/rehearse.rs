@@ -91,7 +91,7 @@ fn project(document: &Document) -> Option<(String, Vec<Item>)> {
 /// The branch that a field of a section waits for.
 fn branch(part: &Part) -> Option<Json> {
     let fields = part.entries.first().map(plain)?;
-    let waits = |name: &&String| part.of.rules.waits(part.of, name, &fields, None).is_some();
+    let waits = |name: &&String| part.of.rules.waits(part.of, name, &fields, None, true).is_some();
     fields.get(fields.keys().find(waits)?)?.plain().cloned()
 }
 

@@ -86,6 +86,8 @@ pub struct Facts {
     pub id: Option<u64>,
     /// Whether it is archived: then nothing of it can be changed.
     pub archived: bool,
+    /// Whether its repository has no branch yet.
+    pub is_empty: bool,
     /// The user in whose personal namespace it is.
     pub personal_owner: Option<u64>,
     /// The caller's level of access; `None` if the object does not tell.

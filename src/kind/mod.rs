@@ -489,14 +489,16 @@ pub trait Rules: Sync {
     }
 
     /// Why a declared field is neither sent nor compared yet: what has to come first is not
-    /// undrift's to do. `live` is the entry as it is there, `None` if it is about to be created.
-    /// The end of a sentence that starts with "waits".
+    /// undrift's to do. `live` is the entry as it is there, `None` if it is about to be created, and
+    /// `is_empty` whether the repository there has no branch yet. The end of a sentence that starts
+    /// with "waits".
     fn waits(
         &self,
         _section: Section,
         _name: &str,
         _declared: &Fields,
         _live: Option<&LiveEntry>,
+        _is_empty: bool,
     ) -> Option<&'static str> {
         None
     }

@@ -187,6 +187,7 @@ impl Rules for Toys {
         name: &str,
         _: &Fields,
         live: Option<&LiveEntry>,
+        _: bool,
     ) -> Option<&'static str> {
         (name == "label" && live.is_none()).then_some("until the paint is dry")
     }

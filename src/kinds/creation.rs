@@ -34,7 +34,7 @@ impl Creation<'_> {
         for (name, value) in declared {
             let own = job.section.table().get(name).map(|_| job.section);
             let Some(section) = own.or(settings) else { continue };
-            let waits = section.rules.waits(section, name, declared, None);
+            let waits = section.rules.waits(section, name, declared, None, true);
             if says_nothing(job.section, section, name, value) || waits.is_some() {
                 continue;
             }

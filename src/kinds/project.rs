@@ -118,6 +118,7 @@ fn facts(raw: &Object) -> Facts {
     Facts {
         id: raw.get("id").and_then(Json::as_u64),
         archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
+        is_empty: raw.get("empty_repo") == Some(&Json::Bool(true)),
         personal_owner: owner.and_then(|owner| owner["id"].as_u64()),
         level: raw.get("permissions").map(level),
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),

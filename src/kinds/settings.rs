@@ -61,10 +61,6 @@ struct Settings;
 impl Rules for Settings {
     // An installation may leave deprecated fields out; what replaces them says the same.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
-        // Some releases answer with the branch that an empty repository will get: it is not there.
-        if spec.name == "default_branch" && raw.get("empty_repo") == Some(&Json::Bool(true)) {
-            return Some(Json::Null);
-        }
         let live = forms::decode(spec, raw);
         if spec.name == "container_expiration_policy" {
             return live.as_ref().map(policy);
@@ -81,20 +77,24 @@ impl Rules for Settings {
         }
     }
 
-    // The service refuses a default branch that is not there, and an empty repository has none.
+    // The service refuses a default branch that is not there. Of an empty repository it shows the
+    // one that the first branch will be, or null.
     fn waits(
         &self,
         section: Section,
         name: &str,
         declared: &Fields,
         live: Option<&LiveEntry>,
+        is_empty: bool,
     ) -> Option<&'static str> {
-        let is_empty = || match live {
-            Some(live) => live.fields.get(name).is_some_and(Json::is_null),
+        let waits = || match live.map(|live| live.fields.get(name)) {
+            Some(None) => false,
+            Some(Some(Json::Null)) => true,
+            Some(shown) => is_empty && declared.get(name).and_then(Value::plain) != shown,
             None => !project::makes_a_branch(declared),
         };
         let is_of_repository = section.home.scope == Scope::Project && name == "default_branch";
-        (is_of_repository && is_empty()).then_some("until the repository has a branch")
+        (is_of_repository && waits()).then_some("until the repository has a branch")
     }
 
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
@@ -203,23 +203,24 @@ mod tests {
     #[test]
     fn the_default_branch_of_an_empty_repository_is_not_sent() {
         let declared = fields(json!({"default_branch": "trunk"}));
-        for (raw, waits) in [
-            (json!({"empty_repo": true, "default_branch": null}), true),
-            (json!({"empty_repo": true, "default_branch": "main"}), true),
-            (json!({"default_branch": null}), true),
-            (json!({"empty_repo": false, "default_branch": "main"}), false),
-            (json!({}), false),
+        for (is_empty, raw, waits) in [
+            (true, json!({"default_branch": null}), true),
+            (true, json!({"default_branch": "main"}), true),
+            (true, json!({"default_branch": "trunk"}), false),
+            (false, json!({"default_branch": null}), true),
+            (false, json!({"default_branch": "main"}), false),
+            (true, json!({}), false),
         ] {
             let entry = live(section("settings"), raw.clone());
             assert_eq!(
                 Settings
-                    .waits(section("settings"), "default_branch", &declared, Some(&entry))
+                    .waits(section("settings"), "default_branch", &declared, Some(&entry), is_empty)
                     .is_some(),
                 waits,
                 "{raw}"
             );
             assert_eq!(
-                Settings.waits(section("settings"), "description", &declared, Some(&entry)),
+                Settings.waits(section("settings"), "description", &declared, Some(&entry), true),
                 None
             );
         }

@@ -32,7 +32,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
     let mut plan = ContainerPlan::default();
     let address = declared.address();
     let names = live.names.with(&settings.created).for_caller(settings.caller.id);
-    let planning = |target, personal_owner| Planning {
+    let planning = |target, facts: &Facts| Planning {
         declared,
         live,
         settings,
@@ -41,7 +41,8 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             target,
             container: &address,
             caller: &settings.caller,
-            personal_owner,
+            is_empty: facts.is_empty,
+            personal_owner: facts.personal_owner,
             names: &names,
             inherited: live.inherited.as_ref(),
             release: match live.release {
@@ -54,7 +55,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
     };
     match &live.presence {
         Presence::Here(target, facts) => {
-            planning(target, facts.personal_owner).here(facts, &mut plan);
+            planning(target, facts).here(facts, &mut plan);
         }
         Presence::Missing(_) if declared.life.absent().is_some() => {}
         Presence::NoNamespace(group) if declared.life.absent().is_some() => {
@@ -70,14 +71,14 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         {
             plan.vanished(declared);
         }
-        Presence::Missing(target) => planning(target, None).missing(&mut plan),
+        Presence::Missing(target) => planning(target, &Facts::default()).missing(&mut plan),
         // What is in a group that this run creates is missing too.
         Presence::NoNamespace(group) => match settings.created.id(Scope::Group, group) {
             Some(id) => {
                 let namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
                 let path = declared.path.clone();
                 let target = Target { namespace, ..Target::new(declared.scope, path) };
-                planning(&target, None).missing(&mut plan);
+                planning(&target, &Facts::default()).missing(&mut plan);
             }
             None => plan.close(missing_namespace(declared, &address, group)),
         },
@@ -542,7 +543,7 @@ impl Planning<'_> {
                 }
                 Fit::Fits | Fit::Local => {}
             }
-            match section.rules.waits(*section, name, &values, None) {
+            match section.rules.waits(*section, name, &values, None, true) {
                 Some(why) => {
                     let note = self.note(Reason::Waits { why: why.into() }, &field.origin);
                     plan.findings.notes.push(Note {

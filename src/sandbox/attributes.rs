@@ -131,7 +131,8 @@ pub(crate) enum Preset {
 pub(crate) struct Attribute {
     pub(crate) name: &'static str,
     pub(crate) tier: Tier,
-    /// `C`, `U` and `E` for the three routes that accept it.
+    /// `C`, `U` and `E` for the three routes that accept it; `c` where a create does although the
+    /// reference does not say so.
     on: &'static str,
     pub(crate) kind: Kind,
     pub(crate) reads: Reads,
@@ -154,6 +155,11 @@ impl Attribute {
             Route::CreateForUser => 'U',
             Route::Edit => 'E',
         })
+    }
+
+    /// Whether a create accepts it although the reference does not say so.
+    pub(crate) fn accepted_on_create_too(&self) -> bool {
+        self.on.contains('c')
     }
 
     /// Whether there is such an attribute.
@@ -317,10 +323,10 @@ const ATTRIBUTES: &[Attribute] = &[
     row("approvals_before_merge", Kind::Number(0, i64::MAX, NOT_NEGATIVE), Preset::Number(0))
         .premium(),
     one_of("merge_method", &["merge", "rebase_merge", "ff"], "merge"),
-    text("merge_commit_template", TEMPLATE).on("UE"),
-    text("squash_commit_template", TEMPLATE).on("UE"),
+    text("merge_commit_template", TEMPLATE).on("cUE"),
+    text("squash_commit_template", TEMPLATE).on("cUE"),
     one_of("squash_option", &["never", "always", "default_on", "default_off"], "default_off"),
-    text("suggestion_commit_message", SHORT).on("UE"),
+    text("suggestion_commit_message", SHORT).on("cUE"),
     text("issue_branch_template", SHORT).on("UE"),
     flag("merge_pipelines_enabled", false).on("CE").unlisted(),
     flag("merge_trains_enabled", false).on("CE").unlisted(),
@@ -349,11 +355,11 @@ const ATTRIBUTES: &[Attribute] = &[
         Kind::Number(0, 1_000, "must be between 0 and 1000"),
         Preset::Number(20),
     )
-    .on("E"),
+    .on("cE"),
     flag("ci_forward_deployment_enabled", true).on("E"),
     flag("ci_allow_fork_pipelines_to_run_in_parent_project", true).on("E"),
     flag("ci_separated_caches", true).on("E"),
-    flag("keep_latest_artifact", true).on("E"),
+    flag("keep_latest_artifact", true).on("cE"),
     flag("public_builds", true).reads(Reads::As("public_jobs")),
     flag("restrict_user_defined_variables", false).on("E"),
     flag("shared_runners_enabled", true),
@@ -386,12 +392,12 @@ const ATTRIBUTES: &[Attribute] = &[
     twin("snippets_enabled", "snippets_access_level"),
     twin("wiki_enabled", "wiki_access_level"),
     row("emails_disabled", Kind::Flag, Preset::Null).unlisted().owners(),
-    flag("enforce_auth_checks_on_uploads", true).on("UE"),
+    flag("enforce_auth_checks_on_uploads", true).on("cUE"),
     text("external_authorization_classification_label", SHORT).premium(),
     flag("lfs_enabled", true),
     flag("packages_enabled", true),
     flag("request_access_enabled", true),
-    flag("service_desk_enabled", false).on("E"),
+    flag("service_desk_enabled", false).on("cE"),
     row("repository_storage", Kind::Name(SHORT), Preset::Text("default")).administrators(),
     flag("mirror", false).premium(),
     flag("mirror_trigger_builds", false).premium(),

@@ -160,6 +160,9 @@ pub const FACTS: &[Fact] = &[
     service("project-name-or-path", "creating with neither name nor path is 400"),
     service("project-namespace", "creating in a group without the right is 400"),
     reference("project-readme", "2, 4.3", "default_branch on create needs initialize_with_readme"),
+    service("project-create-more", "POST also takes ci_default_git_depth, enforce_auth_checks_on_uploads, keep_latest_artifact, merge_commit_template, squash_commit_template, service_desk_enabled and suggestion_commit_message")
+        .or("create_as_the_reference"),
+    service("project-storage", "an unknown repository_storage is 400 on create and edit, for who may set it"),
     service("project-default-branch", "a default branch that is null or blank leaves the one that is there"),
     reference("project-readme-import", "1, 7", "initialize_with_readme with an import URL fails: not a git repository"),
     service("project-import-url", "a project with an import URL is imported in the background"),
@@ -170,6 +173,8 @@ pub const FACTS: &[Fact] = &[
     reference("project-edit", "2, 4.3", "PUT changes the attributes that it names"),
     service("project-edit-nothing", "PUT without any known attribute is 400"),
     service("branches", "the branches of a repository are listed and read"),
+    service("default-branch-of-empty", "an empty project has the default branch that its group, or the topmost one, prefers when it is made, else main; to another one it is 400")
+        .or("empty_has_no_branch"),
     service("default-branch", "the default branch of a repository changes to branches that are there; to others it is 400"),
     service("visibility-right", "only owners change the visibility"),
     service("visibility-group", "nothing is more visible than its group"),

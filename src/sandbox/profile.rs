@@ -64,6 +64,11 @@ pub struct Profile {
     /// Archiving what is archived is 400, as releases from 18 on have it. The reference calls it
     /// idempotent.
     pub archive_twice_refused: bool,
+    /// POST /projects takes what the reference's table says, and drops seven attributes that the real
+    /// service takes besides.
+    pub create_as_the_reference: bool,
+    /// An empty project has no default branch, as a recording of 2020 has it.
+    pub empty_has_no_branch: bool,
     /// Settings, hooks, members and push rules of an archived project are refused with 403, like
     /// its variables.
     pub archived_read_only: bool,
@@ -153,10 +158,12 @@ impl Profile {
             ("archive_twice_refused", with(|profile| profile.archive_twice_refused = true)),
             ("archived_read_only", with(|profile| profile.archived_read_only = true)),
             ("code_owner_approval_kept", with(|profile| profile.code_owner_approval_kept = true)),
+            ("create_as_the_reference", with(|profile| profile.create_as_the_reference = true)),
             (
                 "developers_read_protections",
                 with(|profile| profile.developers_read_protections = true),
             ),
+            ("empty_has_no_branch", with(|profile| profile.empty_has_no_branch = true)),
             ("former_paths_answer", with(|profile| profile.former_paths_answer = true)),
             ("grants_without_level", with(|profile| profile.grants_without_level = true)),
             (

@@ -70,7 +70,8 @@ pub(crate) fn apply(
     let (edition, former) = (rights.edition, stored.clone());
     let accepted = || {
         attributes::of(edition).filter(|row| {
-            row.accepted_on(route)
+            let is_beyond = route == Route::Create && row.accepted_on_create_too();
+            (row.accepted_on(route) || (is_beyond && !rights.profile.create_as_the_reference))
                 && (rights.administrator || !row.administrators)
                 && (rights.owner || !row.owners)
                 && rights.profile.drop_attribute.as_deref() != Some(row.name)
@@ -204,6 +205,9 @@ fn set(
         | Kind::Choice(_) => match plain(row, name, value)? {
             Some(_) if name == "mr_default_target_self" && !rights.fork => {
                 return Err(Failure::bad_request("mr_default_target_self is only for forks"));
+            }
+            Some(new) if name == "repository_storage" && new != "default" => {
+                return Err(Failure::model(name, "is invalid"));
             }
             Some(new)
                 if name == "requirements_access_level"
@@ -482,6 +486,8 @@ mod tests {
     fn other(row: &Attribute) -> Value {
         match row.kind {
             Kind::Flag => json!(row.preset() != json!(true)),
+            // There is one.
+            Kind::Name(_) if row.name == "repository_storage" => json!("default"),
             Kind::Text(_) | Kind::Name(_) => json!("other"),
             Kind::Number(least, _, _) => json!(least.max(700)),
             Kind::Count(least, ..) => json!(least),

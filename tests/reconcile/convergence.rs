@@ -472,35 +472,36 @@ async fn archived_projects_are_left_alone_opened_and_closed() {
 
 #[tokio::test]
 async fn a_default_branch_waits_until_the_repository_has_a_branch() {
-    let world = World::new(
-        Profile::default(),
-        seed(&[json!({"path": "acme/empty", "settings": {"description": "old"}})]),
-    )
-    .await;
-    let with = |create: Json| json!({"create": create, "settings": {"default_branch": "trunk", "description": "new"}});
-    world.declare(&[
-        project("acme/empty", with(json!(false))),
-        project("acme/fresh", with(json!(true))),
-    ]);
-    let waiting = |plan: &Plan| {
-        plan.notes.iter().filter(|note| matches!(note.reason, Reason::Waits { .. })).count()
-    };
-    let plan = world.converge("empty repositories").await;
-    assert_eq!(waiting(&plan), 2, "{:#?}", plan.notes);
-    for path in ["acme%2Fempty", "acme%2Ffresh"] {
-        let found = world.get(&format!("/projects/{path}")).await;
-        assert_eq!(
-            (&found["description"], &found["default_branch"]),
-            (&json!("new"), &Json::Null),
-            "{path}"
-        );
+    let empty_has_no_branch = Profile { empty_has_no_branch: true, ..Profile::default() };
+    for profile in [Profile::default(), empty_has_no_branch] {
+        let shown = if profile.empty_has_no_branch { Json::Null } else { json!("main") };
+        let old = |path: &str| json!({"path": path, "settings": {"description": "old"}});
+        let world = World::new(profile, seed(&[old("acme/empty"), old("acme/same")])).await;
+        let with = |branch: &str, create: bool| json!({"create": create, "settings": {"default_branch": branch, "description": "new"}});
+        world.declare(&[
+            project("acme/empty", with("trunk", false)),
+            project("acme/fresh", with("trunk", true)),
+            project("acme/same", with("main", false)),
+        ]);
+        let waiting = |plan: &Plan| {
+            plan.notes.iter().filter(|note| matches!(note.reason, Reason::Waits { .. })).count()
+        };
+        // What the service shows is as declared, and needs no note.
+        let (all, same) = if shown.is_null() { (3, 1) } else { (2, 0) };
+        let plan = world.converge("empty repositories").await;
+        assert_eq!(waiting(&plan), all, "{:#?}", plan.notes);
+        for path in ["acme%2Fempty", "acme%2Ffresh", "acme%2Fsame"] {
+            let found = world.get(&format!("/projects/{path}")).await;
+            let found = (&found["description"], &found["default_branch"]);
+            assert_eq!(found, (&json!("new"), &shown), "{path}");
+        }
+        assert_eq!(waiting(&world.plan().await), all, "a note, and nothing to do");
+        for branch in ["main", "trunk"] {
+            let file = json!({"branch": branch, "content": "x", "commit_message": "x"});
+            world.call("POST", "/projects/acme%2Fempty/repository/files/a.txt", Some(file)).await;
+        }
+        let plan = world.converge("the branch is there").await;
+        assert_eq!((plan.steps.len(), waiting(&plan)), (1, 1 + same));
+        assert_eq!(world.get("/projects/acme%2Fempty").await["default_branch"], "trunk");
     }
-    assert_eq!(waiting(&world.plan().await), 2, "a note, and nothing to do");
-    for branch in ["main", "trunk"] {
-        let file = json!({"branch": branch, "content": "x", "commit_message": "x"});
-        world.call("POST", "/projects/acme%2Fempty/repository/files/a.txt", Some(file)).await;
-    }
-    let plan = world.converge("the branch is there").await;
-    assert_eq!((plan.steps.len(), waiting(&plan)), (1, 1));
-    assert_eq!(world.get("/projects/acme%2Fempty").await["default_branch"], "trunk");
 }

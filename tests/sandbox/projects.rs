@@ -53,7 +53,7 @@ async fn names_and_paths_default_from_each_other() {
                 json!({"name": "My App", "namespace_id": group}),
                 201,
                 json!({"name": "My App", "path": "my-app", "path_with_namespace": "acme/my-app", "visibility": "private",
-                       "name_with_namespace": "acme / My App", "empty_repo": true, "default_branch": null}),
+                       "name_with_namespace": "acme / My App", "empty_repo": true, "default_branch": "main"}),
             ),
             (
                 fact("project-names"),
@@ -95,6 +95,41 @@ async fn names_and_paths_default_from_each_other() {
                 json!({"path": "readme", "initialize_with_readme": "true", "default_branch": "trunk"}),
                 201,
                 json!({"empty_repo": false, "default_branch": "trunk"}),
+            ),
+            (
+                fact("project-create-more"),
+                "dan",
+                "POST",
+                "/projects",
+                json!({
+                    "path": "more", "ci_default_git_depth": 5, "enforce_auth_checks_on_uploads": false,
+                    "keep_latest_artifact": false, "merge_commit_template": "a", "squash_commit_template": "b",
+                    "service_desk_enabled": true, "suggestion_commit_message": "c",
+                }),
+                201,
+                json!({
+                    "ci_default_git_depth": 5, "enforce_auth_checks_on_uploads": false, "keep_latest_artifact": false,
+                    "merge_commit_template": "a", "squash_commit_template": "b", "service_desk_enabled": true,
+                    "suggestion_commit_message": "c",
+                }),
+            ),
+            (
+                fact("project-storage"),
+                ROOT,
+                "POST",
+                "/projects",
+                json!({"path": "stored", "repository_storage": "elsewhere"}),
+                400,
+                json!({"message": {"repository_storage": ["is invalid"]}}),
+            ),
+            (
+                fact("project-storage"),
+                ROOT,
+                "PUT",
+                "/projects/dan%2Freadme",
+                json!({"repository_storage": "elsewhere"}),
+                400,
+                json!({"message": {"repository_storage": ["is invalid"]}}),
             ),
             (
                 fact("project-default-branch"),
@@ -600,6 +635,9 @@ async fn the_default_branch_has_to_be_there() {
     let world = World::usual().await;
     let group = world.get("mia", "/groups/acme").await.body["id"].clone();
     let made = json!({"path": "read", "namespace_id": group, "initialize_with_readme": true});
+    let empty = json!({"path": "empty", "namespace_id": group, "default_branch": "next"});
+    let hollow = "/projects/acme%2Fempty";
+    let both = json!({"default_branch": "next", "description": "x"});
     let place = "/projects/acme%2Fread";
     let branches = "/projects/acme%2Fread/repository/branches";
     let file = json!({"branch": "next", "content": "x", "commit_message": "m"});
@@ -608,6 +646,18 @@ async fn the_default_branch_has_to_be_there() {
     let to = |branch: &str| json!({ "default_branch": branch });
     world
         .check(vec![
+            (fact("default-branch-of-empty"), "mia", "POST", "/projects", empty, 201, to("main")),
+            (fact("default-branch-of-empty"), "mia", "PUT", hollow, to("main"), 200, to("main")),
+            (fact("default-branch-of-empty"), "mia", "PUT", hollow, both, 400, missing.clone()),
+            (
+                fact("default-branch-of-empty"),
+                "mia",
+                "GET",
+                hollow,
+                NO,
+                200,
+                json!({"description": null}),
+            ),
             (fact("default-branch"), "mia", "POST", "/projects", made, 201, to("main")),
             (fact("default-branch"), "mia", "PUT", place, to("main"), 200, to("main")),
             (fact("default-branch"), "mia", "PUT", place, to("next"), 400, missing),

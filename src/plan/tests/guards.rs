@@ -136,6 +136,7 @@ fn weaker_protection_is_refused() {
         target: &target(&declared),
         container: &declared.address(),
         caller: &settings.caller,
+        is_empty: false,
         personal_owner: None,
         names: &Names::default(),
         inherited: None,

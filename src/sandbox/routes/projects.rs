@@ -2,12 +2,13 @@
 
 use http::StatusCode;
 use rusqlite::params;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::{self, Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
+use super::super::kept::OF_GROUPS;
 use super::super::page;
 use super::super::params::Params;
 use super::super::scope::Scope;
@@ -165,8 +166,15 @@ pub(crate) fn insert(
     let fails = call.service.profile.import_failure.as_deref();
     let has_contents = import_url.as_ref().map_or(readme || from_template, |_| fails.is_none());
     let empty_repo = !has_contents;
-    // Without contents there is no branch to be the default (reference 2, 4.3).
-    attributes.insert("default_branch".to_owned(), default_branch(&attributes, readme, empty_repo));
+    let branch = match empty_repo {
+        true => preferred_branch(call, namespace)?,
+        false => attributes
+            .get("default_branch")
+            .filter(|name| readme && !name.is_null())
+            .cloned()
+            .unwrap_or_else(|| "main".into()),
+    };
+    attributes.insert("default_branch".to_owned(), branch);
     let new = NewProject {
         namespace,
         name: &name,
@@ -231,13 +239,23 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure
     Ok(id)
 }
 
-fn default_branch(attributes: &Map<String, Value>, readme: bool, empty_repo: bool) -> Value {
-    let wanted = attributes.get("default_branch").cloned().unwrap_or_default();
-    match (empty_repo, readme && !wanted.is_null()) {
-        (true, _) => Value::Null,
-        (false, true) => wanted,
-        (false, false) => "main".into(),
+/// What the first branch of an empty project will be: as the nearest group says, or the topmost
+/// one.
+fn preferred_branch(call: &Call<'_>, namespace: &Namespace) -> Result<Value, Failure> {
+    if call.service.profile.empty_has_no_branch {
+        return Ok(Value::Null);
     }
+    let topmost = namespace.traversal.split('/').find_map(|id| id.parse().ok());
+    let groups = [Some(namespace.id), topmost].into_iter().flatten();
+    for group in groups.filter(|_| namespace.owner_id.is_none()) {
+        let kept = OF_GROUPS.set(call.db, group)?;
+        if let Some(name) =
+            kept.get("default_branch").and_then(Value::as_str).filter(|name| !name.is_empty())
+        {
+            return Ok(name.into());
+        }
+    }
+    Ok("main".into())
 }
 
 /// Name and path; each defaults from the other.
@@ -444,10 +462,8 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let rights = call.rights(call.level_in(project)?, is_fork, &visibility);
     let former = attributes.get("default_branch").cloned().unwrap_or_default();
     settings::apply(Accepts::Edit, params, rights, &mut attributes)?;
-    if let (false, Some(former), Some(wanted)) =
-        (project.empty_repo, former.as_str(), attributes["default_branch"].as_str())
-    {
-        repository::change_head(call, project.id, former, wanted)?;
+    if let (Some(former), Some(wanted)) = (former.as_str(), attributes["default_branch"].as_str()) {
+        repository::change_head(call, project, former, wanted)?;
     }
     project.save_attributes(call.db, &attributes, call.edition(), call.now())?;
     take_avatar(call, project.id, params)?;

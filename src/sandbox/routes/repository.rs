@@ -80,20 +80,20 @@ fn keep_file(
 /// Lets the repository follow a new default branch, which has to be there already.
 pub(super) fn change_head(
     call: &Call<'_>,
-    project: i64,
+    project: &Project,
     former: &str,
     wanted: &str,
 ) -> Result<(), Failure> {
     if wanted == former {
         return Ok(());
     }
-    if !with_files(call, project)?.contains(wanted) {
+    if project.empty_repo || !with_files(call, project.id)?.contains(wanted) {
         return Err(Failure::model(
             "base",
             format!("Could not change HEAD: branch '{wanted}' does not exist"),
         ));
     }
-    keep_file(call, project, former, "", "")
+    keep_file(call, project.id, former, "", "")
 }
 
 fn with_files(call: &Call<'_>, project: i64) -> Result<BTreeSet<String>, Failure> {
