@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     field::{Field, Secrecy},
-    kind::Section,
     kinds::{
         self,
         words::{self, Meant},
@@ -116,8 +115,19 @@ impl Located<'_> {
             return finding;
         }
         let mut finding = Finding::error("unknown-field", format!("unknown {what} `{name}`"), span);
-        finding.help_if(meant.map(Meant::help).or_else(|| self.known_instead_of(name)));
+        let help = meant.map(Meant::help).or_else(|| self.of_other_scope(name));
+        finding.help_if(help.or_else(|| self.known_instead_of(name)));
         finding
+    }
+
+    /// Which document has the section `name`, if not this one.
+    fn of_other_scope(&self, name: &str) -> Option<String> {
+        let is_container = self.root["properties"].get("unlisted").is_some();
+        if self.depth > 0 || !is_container {
+            return None;
+        }
+        let other = kinds::everywhere().find(|section| section.section == name)?;
+        Some(format!("only a {} has this section", other.home.scope.noun()))
     }
 
     /// What may have been meant by an unknown name.
@@ -147,13 +157,7 @@ impl Located<'_> {
         let is_config = self.root["properties"].get("kind").is_none();
         let is_planned = match self.depth {
             _ if is_config => false,
-            // What one scope has, the other may get.
-            0 => {
-                let is_section = |section: Section| section.section == name;
-                let is_container = self.root["properties"].get("unlisted").is_some();
-                PLANNED_KEYS.contains(&name)
-                    || (is_container && kinds::everywhere().any(is_section))
-            }
+            0 => PLANNED_KEYS.contains(&name),
             1 if self.section == "unlisted" => PLANNED_KEYS.contains(&name),
             _ => name == PLANNED_FIELD,
         };
