@@ -177,6 +177,11 @@ const PIECES: [&str; 40] = [
     "topics: ",
 ];
 
+/// Whether what follows `text` is between `://` and the host of a URL.
+fn is_in_authority(text: &str) -> bool {
+    text.rsplit_once("://").is_some_and(|(_, rest)| !rest.contains(['@', '/', '\'', '\n']))
+}
+
 /// What a hand may add by mistake.
 const SLIPS: [&str; 16] =
     [" ", "'", "\"", "[", "}", "\t", ": ", "&", "\n", "- ", "#", "|", "*", "!", ",", "{"];
@@ -238,6 +243,8 @@ proptest! {
                     text.remove(at);
                 }
                 0 => {}
+                // A user before `#` is a host too.
+                slip if SLIPS[slip - 1] == "#" && is_in_authority(&text[..at]) => {}
                 // A secret with a colon behind it is a key for all that anyone can tell.
                 slip if SLIPS[slip - 1] == ": " && text[..at].ends_with("CANARY") => {}
                 slip => text.insert_str(at, SLIPS[slip - 1]),
