@@ -12,7 +12,7 @@
 //!
 //! | layer | modules | what they are |
 //! |---|---|---|
-//! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`level`], [`operation`], [`page`], [`release`], [`cause`], [`origin`], [`address`], [`yaml`], [`diagnostic`], [`planted`] | words that every layer speaks |
+//! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`level`], [`operation`], [`page`], [`release`], [`cause`], [`origin`], [`address`], [`digest`], [`yaml`], [`diagnostic`], [`planted`] | words that every layer speaks |
 //! | kinds | [`schema`], [`kind`], [`kinds`] | one file for one sort of thing |
 //! | declarations | [`desired`], [`selection`] | what is declared, whoever read it, and the part of it that a run looks at |
 //! | manifest | [`manifest`] | what people write: read, layered and checked, up to [`desired::Desired`]; of what is below, only the frontends import it |
@@ -33,6 +33,7 @@ pub mod cli;
 pub mod desired;
 pub mod diagnostic;
 pub mod diff;
+pub mod digest;
 pub mod export;
 pub mod field;
 pub mod kind;

@@ -19,6 +19,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("level", 0, &["release", "value"]),
     ("origin", 0, &[]),
     ("cause", 0, &["text"]),
+    ("digest", 0, &["secret", "value"]),
     ("planted", 0, &[]),
     ("address", 0, &["text"]),
     ("page", 0, &["operation", "planted", "value"]),

@@ -508,6 +508,7 @@ impl<'a> Comparing<'a> {
             before,
             after: shown_declared(field, &self.values[name], &self.values),
             origin,
+            label: None,
         }
     }
 }

@@ -8,6 +8,7 @@
 
 mod entry;
 mod findings;
+mod label;
 mod matching;
 mod released;
 mod step;
@@ -15,6 +16,7 @@ mod step;
 mod tests;
 
 pub use findings::{Findings, Incomplete, Note, Problem, Reason, Refusal};
+pub use label::Label;
 pub use released::{Fit, fit};
 pub use step::{Action, Change, Edge, Shown, ShownCall, Step};
 
@@ -249,6 +251,7 @@ fn removal(
         before: shown_live(section.table().get(name), Some(value), context.names),
         after: Shown::Absent,
         origin: None,
+        label: None,
     });
     let step = Step::new(
         context.target.scope,
@@ -292,6 +295,7 @@ pub fn creation_change(field: &Field, name: &str, declared: &Sourced<Value>) -> 
         before: Shown::Absent,
         after,
         origin: Some(declared.origin.clone()),
+        label: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Label;
 use crate::{
     address::Address,
     field::{Route, Scope},
@@ -57,6 +58,9 @@ pub struct Change {
     /// Where it is declared; a removal has none of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// Whose it is, if the plan was made against a base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
 }
 
 /// A step that comes first, and why.
@@ -91,6 +95,10 @@ pub struct Step {
     pub origin: Origin,
     /// What changes, field by field.
     pub changes: Vec<Change>,
+    /// Whose it is, if the plan was made against a base: of its changes, the first in the order of
+    /// [`Label`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
     /// The calls, in order.
     pub calls: Vec<ShownCall>,
     /// What comes first, with the reasons.
@@ -128,6 +136,7 @@ impl Step {
             possible: None,
             origin,
             changes,
+            label: None,
             calls: sends.iter().map(ShownCall::from).collect(),
             after: Vec::new(),
             sends,

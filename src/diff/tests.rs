@@ -523,6 +523,7 @@ fn what_a_step_leaves_alone_is_told_from_what_somebody_else_made_of_it() {
         before: Shown::Hidden,
         after: Shown::Value("new".into()),
         origin: None,
+        label: None,
     };
     let address = Address::container("acme".into()).section("variables").entry("A@prod");
     let origin = shop(&json!({}), Unlisted::Report).origin;

@@ -114,6 +114,7 @@ impl Planning<'_> {
             before: Shown::Value(before.into()),
             after: Shown::Value(after.into()),
             origin: Some(origin.clone()),
+            label: None,
         }
     }
 

@@ -1,0 +1,202 @@
+//! The options of a session: which manifests, which service, which part of both, and what else a plan
+//! depends on.
+
+use std::{
+    collections::BTreeSet,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    address::{Address, Selector},
+    cli::{Context, connect::ConnectArgs, environment::Environment, exit::Failure},
+    desired::{Acknowledgement, Container, Desired, Roster},
+    report::Style,
+    secret::Allowed,
+    selection::Selection,
+};
+
+/// Where it is looked for which environment variables manifests may use, after `--allow-env`.
+const ALLOW_NAME: &str = "UNDRIFT_ALLOW_ENV";
+/// Where acknowledgements are looked for, after `--ack`.
+const ACK_NAME: &str = "UNDRIFT_ACK";
+
+/// Which manifests, which service, which part of both.
+#[derive(Clone, Debug, clap::Args)]
+pub(in crate::cli) struct SessionArgs {
+    /// Folder of manifests, or one file
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub(in crate::cli) dir: PathBuf,
+    /// Do not fold or truncate
+    #[arg(long, help_heading = "Output")]
+    full: bool,
+    /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
+    /// may be repeated [env: UNDRIFT_ALLOW_ENV]
+    #[arg(long, value_name = "GLOB")]
+    allow_env: Vec<String>,
+    #[command(flatten)]
+    pub(super) select: SelectArgs,
+    #[command(flatten)]
+    pub(super) connect: ConnectArgs,
+}
+
+impl SessionArgs {
+    /// Those of a run that chooses in its own way what it looks at: `only` this, or everything.
+    pub(in crate::cli) fn choosing(
+        dir: &Path,
+        allow_env: &[String],
+        connect: &ConnectArgs,
+        only: Vec<Selector>,
+    ) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            full: false,
+            allow_env: allow_env.to_vec(),
+            select: SelectArgs { only, exclude: Vec::new() },
+            connect: connect.clone(),
+        }
+    }
+
+    /// How results look.
+    pub(in crate::cli) fn style(&self, cx: &Context) -> Style {
+        Style { full: self.full, ..cx.output.style }
+    }
+
+    /// The environment variables that manifests may use: as the options say, else as
+    /// UNDRIFT_ALLOW_ENV does.
+    pub(super) fn allowed(&self, env: &Environment) -> Result<Allowed, Failure> {
+        let (name, globs) = match env.get(ALLOW_NAME) {
+            _ if !self.allow_env.is_empty() => {
+                ("--allow-env", self.allow_env.iter().map(String::as_str).collect())
+            }
+            Some(globs) => (ALLOW_NAME, words(globs).collect::<Vec<_>>()),
+            None => return Ok(Allowed::default()),
+        };
+        Allowed::only(globs).map_err(|why| {
+            Failure::usage(format!("{name}: {why}")).help("write a glob such as `SHOP_*`")
+        })
+    }
+}
+
+/// Which part of what is declared.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Selection")]
+pub(super) struct SelectArgs {
+    /// Include only matching objects: a glob over PATH, PATH#SECTION or PATH#SECTION/ENTRY; may be
+    /// repeated
+    #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
+    only: Vec<Selector>,
+    /// Exclude matching objects; may be repeated
+    #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
+    exclude: Vec<Selector>,
+}
+
+impl SelectArgs {
+    /// Whether something is selected that no document of `desired` declares, for all that is known
+    /// before it is read what rules bring in. What rules bring in also says of a group which projects
+    /// are declared nowhere.
+    pub(super) fn reaches_beyond(&self, desired: &Desired) -> bool {
+        let is_declared = |selector: &Selector| {
+            let path = selector.written().split('#').next().unwrap_or_default().to_lowercase();
+            desired.containers.iter().any(|container| {
+                container.path.to_lowercase() == path
+                    && container.life.undeclared_projects.is_none()
+            })
+        };
+        self.only.is_empty() || !self.only.iter().all(is_declared)
+    }
+
+    /// The part of what a roster says that is selected.
+    pub(super) fn of_roster(&self, mut roster: Roster) -> Roster {
+        let selection = self.selection();
+        let address = |path: &str| Address::container(path.into());
+        roster.members.retain(|member| selection.holds(&address(&member.path)));
+        roster
+    }
+
+    fn selection(&self) -> Selection {
+        Selection { only: self.only.clone(), exclude: self.exclude.clone() }
+    }
+
+    /// The part of `desired` that is selected. Each selector has to match something, those that say
+    /// what to `resend` too.
+    pub(super) fn of(&self, desired: Desired, resend: &[Selector]) -> Result<Desired, Failure> {
+        for selector in self.only.iter().chain(&self.exclude).chain(resend) {
+            selects_something(selector, &desired)?;
+        }
+        let selected = self.selection().of(desired);
+        if selected.containers.is_empty() && !self.exclude.is_empty() {
+            return Err(Failure::usage("`--exclude` excludes everything that is selected"));
+        }
+        Ok(selected)
+    }
+}
+
+/// What else a plan to be applied depends on.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Selection")]
+pub(in crate::cli) struct ChangeArgs {
+    /// Acknowledge a guard's refusal, as printed (GUARD:ADDRESS); the address may be a glob; may be
+    /// repeated [env: UNDRIFT_ACK]
+    #[arg(long, value_name = "GUARD:ADDRESS", value_parser = Acknowledgement::parse)]
+    ack: Vec<Acknowledgement>,
+    /// Resend write-only fields of matching objects; may be repeated
+    #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
+    pub(super) resend: Vec<Selector>,
+    /// Change only the first N groups and projects that have changes, and what those depend on
+    #[arg(long, value_name = "N")]
+    pub(super) limit: Option<NonZeroUsize>,
+}
+
+impl ChangeArgs {
+    /// What the command line acknowledges, or else UNDRIFT_ACK.
+    pub(super) fn acknowledged(&self, env: &Environment) -> Result<Vec<Acknowledgement>, Failure> {
+        match env.get(ACK_NAME) {
+            Some(written) if self.ack.is_empty() => words(written)
+                .map(Acknowledgement::parse)
+                .collect::<Result<_, _>>()
+                .map_err(|why| Failure::usage(format!("{ACK_NAME}: {why}"))),
+            _ => Ok(self.ack.clone()),
+        }
+    }
+}
+
+/// The words of a list in an environment variable.
+fn words(list: &str) -> impl Iterator<Item = &str> {
+    list.split([',', ' ', '\t', '\n', '\r']).filter(|word| !word.is_empty())
+}
+
+/// Refuses a selector that matches nothing declared: it is a slip of the pen, and "nothing to do"
+/// would hide it.
+pub(in crate::cli) fn selects_something(
+    selector: &Selector,
+    desired: &Desired,
+) -> Result<(), Failure> {
+    let declared = || desired.containers.iter().flat_map(Container::addresses);
+    if declared().any(|address| selector.matches(&address)) {
+        return Ok(());
+    }
+    let failure =
+        Failure::usage(format!("`{}` matches nothing that is declared", selector.written()));
+    let near = match selector.written().split_once('#') {
+        None => declared()
+            .filter(|address| address.section.is_none())
+            .map(|address| address.to_string())
+            .collect(),
+        // The section may be misspelt behind a glob, too.
+        Some((path, _)) => {
+            let sections: BTreeSet<_> = declared().filter_map(|address| address.section).collect();
+            let within = sections.iter().map(|section| format!("{path}#{section}"));
+            let entries = declared()
+                .filter(|address| address.entry.is_some())
+                .map(|address| address.to_string());
+            within.chain(entries).collect::<Vec<_>>()
+        }
+    };
+    Err(match crate::text::nearest(selector.written(), near.iter().map(String::as_str)) {
+        Some(near) => failure.help(format!("did you mean `{near}`?")),
+        None => failure.help(
+            "`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`",
+        ),
+    })
+}
