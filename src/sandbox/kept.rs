@@ -121,6 +121,7 @@ const USER: &[Attribute] = &[
     row("projects_limit", Kind::Number(0, i64::MAX, NOT_NEGATIVE), Preset::Number(100_000)),
     flag("can_create_group", true),
     flag("external", false),
+    row("note", Kind::Text(65_535), Preset::Null),
 ];
 
 /// How settings are taken from a call: what is not accepted so is dropped without a word.
@@ -162,9 +163,11 @@ impl Kept {
         serde_json::from_str(&text).map_err(|error| Failure::internal(&error))
     }
 
-    /// Whether a flag of `id` is set and on.
+    /// Whether a flag of `id` is on, by itself or because it was never set.
     pub(crate) fn is_on(&self, db: &Connection, id: i64, name: &str) -> Result<bool, Failure> {
-        Ok(self.set(db, id)?.get(name) == Some(&Value::Bool(true)))
+        let preset = || self.rows.iter().find(|row| row.name == name).map(Attribute::preset);
+        let value = self.set(db, id)?.get(name).cloned().or_else(preset);
+        Ok(value == Some(Value::Bool(true)))
     }
 
     /// Keeps one value.

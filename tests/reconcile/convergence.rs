@@ -496,9 +496,12 @@ async fn a_default_branch_waits_until_the_repository_has_a_branch() {
             assert_eq!(found, (&json!("new"), &shown), "{path}");
         }
         assert_eq!(waiting(&world.plan().await), all, "a note, and nothing to do");
-        for branch in ["main", "trunk"] {
-            let file = json!({"branch": branch, "content": "x", "commit_message": "x"});
-            world.call("POST", "/projects/acme%2Fempty/repository/files/a.txt", Some(file)).await;
+        let repository = "/projects/acme%2Fempty/repository";
+        for (rest, body) in [
+            ("files/a.txt", json!({"branch": "main", "content": "x", "commit_message": "x"})),
+            ("branches", json!({"branch": "trunk", "ref": "main"})),
+        ] {
+            world.call("POST", &format!("{repository}/{rest}"), Some(body)).await;
         }
         let plan = world.converge("the branch is there").await;
         assert_eq!((plan.steps.len(), waiting(&plan)), (1, 1 + same));

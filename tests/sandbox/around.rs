@@ -554,6 +554,20 @@ async fn what_was_seen_already_is_not_sent_again() {
 }
 
 #[tokio::test]
+async fn whoever_waits_for_the_service_learns_that_it_is_up() {
+    let world = World::usual().await;
+    let page = async |name: &str| {
+        let answer = client().get(format!("{}/-/{name}", world.running.url())).send().await;
+        answer.expect("an answer").text().await.expect("a text")
+    };
+    assert_eq!(page("health").await, "GitLab OK", "{}", fact("health"));
+    for name in ["readiness", "liveness"] {
+        let body: Value = serde_json::from_str(&page(name).await).expect("JSON");
+        assert_eq!(body["status"], "ok", "{}: {name}", fact("health"));
+    }
+}
+
+#[tokio::test]
 async fn slashes_and_bare_bodies_are_taken_for_what_was_meant() {
     let world = World::usual().await;
     for path in [
@@ -735,6 +749,15 @@ async fn a_user_keeps_settings() {
             ),
             (fact("user-settings"), "mia", "GET", "/users/4", NO, 200, json!({"bio": "hello"})),
             (
+                fact("user-administrators"),
+                ROOT,
+                "PUT",
+                "/users/4",
+                json!({"note": "on leave"}),
+                200,
+                json!({"note": "on leave", "username": "dan"}),
+            ),
+            (
                 fact("user-settings"),
                 ROOT,
                 "PUT",
@@ -745,6 +768,17 @@ async fn a_user_keeps_settings() {
             ),
         ])
         .await;
+    let shown = world.get(ROOT, "/users/4").await.body;
+    let home = world.get(ROOT, &format!("/namespaces/{}", shown["namespace_id"])).await.body;
+    assert_eq!(home["path"], "dan", "{}", fact("user-administrators"));
+    for private in ["namespace_id", "note"] {
+        assert_eq!(
+            world.get("dan", "/user").await.body.get(private),
+            None,
+            "{}: {private}",
+            fact("user-administrators")
+        );
+    }
     assert_eq!(
         world.get("mia", "/users/4").await.body.get("external"),
         None,

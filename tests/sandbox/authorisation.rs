@@ -34,14 +34,16 @@ fn expected(need: &str, caller: &str, place: &str) -> Verdict {
         place == "open" || caller == ROOT || (place == "own" && rank(caller) >= rank("guest"));
     match caller {
         "blocked" => Verdict::Forbidden,
-        "" if need != "anyone" => Verdict::Unauthorized,
+        "" if !["anyone", "coder"].contains(&need) => Verdict::Unauthorized,
         _ if !seen => Verdict::Unseen,
         ROOT => Verdict::Passes,
         _ if need == "anyone" || need == "user" => Verdict::Passes,
-        _ if need == "opener" && (place == "open" || rank(caller) >= rank("reporter")) => {
+        _ if ["opener", "coder"].contains(&need)
+            && (place == "open" || rank(caller) >= rank("reporter")) =>
+        {
             Verdict::Passes
         }
-        _ if need == "opener" => Verdict::Forbidden,
+        _ if ["opener", "coder"].contains(&need) => Verdict::Forbidden,
         _ if need == "mirrorer" && (place != "own" || rank(caller) < rank("maintainer")) => {
             Verdict::Unauthorized
         }

@@ -5,6 +5,7 @@
 //! rule is tested here.
 #![cfg(feature = "sandbox")]
 
+mod access_requests;
 mod actions;
 mod approvals;
 mod around;
@@ -28,6 +29,7 @@ mod projects;
 mod protected_branches;
 mod protected_tags;
 mod releases;
+mod repository;
 mod robustness;
 mod running;
 mod schedules;

@@ -151,6 +151,28 @@ const BEYOND: &str = "
     maintainer POST   /projects/:id/freeze_periods
     maintainer PUT    /projects/:id/freeze_periods/:period_id
     maintainer DELETE /projects/:id/freeze_periods/:period_id
+    coder      GET    /projects/:id/repository/branches
+    coder      GET    /projects/:id/repository/branches/:branch
+    developer  POST   /projects/:id/repository/branches
+    developer  DELETE /projects/:id/repository/branches/:branch
+    coder      GET    /projects/:id/repository/tags
+    coder      GET    /projects/:id/repository/tags/:tag_name
+    developer  POST   /projects/:id/repository/tags
+    developer  DELETE /projects/:id/repository/tags/:tag_name
+    coder      GET    /projects/:id/repository/files/:path
+    developer  POST   /projects/:id/repository/files/:path
+    developer  PUT    /projects/:id/repository/files/:path
+    developer  DELETE /projects/:id/repository/files/:path
+    user       GET    /projects/:id/import
+    developer  GET    /projects/:id/statistics
+    maintainer GET    /projects/:id/access_requests
+    user       POST   /projects/:id/access_requests
+    maintainer PUT    /projects/:id/access_requests/:user_id/approve
+    maintainer DELETE /projects/:id/access_requests/:user_id
+    owner      GET    /groups/:id/access_requests
+    user       POST   /groups/:id/access_requests
+    owner      PUT    /groups/:id/access_requests/:user_id/approve
+    owner      DELETE /groups/:id/access_requests/:user_id
     anyone     GET    /groups
     user       POST   /groups
     anyone     GET    /groups/:id
@@ -283,6 +305,7 @@ async fn hostile_values_are_the_clients_fault() {
         approvals_required applies_to_all_protected_branches group_ids protected_branch_ids rule_type usernames \
         subgroup_events commit_message_regex color priority new_name create_access_level allowed_to_create environment_scope ip_restriction_ranges \
         file_template_project_id parent_id shared_runners_setting \
+        branch content encoding tag_name message last_commit_id execute_filemode \
         token topic topics url allow_force_push allowed_to_merge push_access_level user_id user_ids value variable_type visibility max_file_size build_timeout merge_method";
     let values = [
         json!("'; DROP TABLE projects; --"),
@@ -304,6 +327,7 @@ async fn hostile_values_are_the_clients_fault() {
         "target_namespace": "acme", "extserver_url": "x", "extserver_username": "x", "extserver_project": "x",
         "extserver_repo": "x", "state": "active", "project_id": 2, "color": "red", "approvals_required": 1,
         "link_url": "https://x.example", "image_url": "https://x.example", "title": "t", "description": "d", "ref": "main",
+        "branch": "b", "content": "c", "commit_message": "m", "tag_name": "t",
         "cron": "0 4 * * *", "freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *",
     });
     let world = World::usual().await;

@@ -640,7 +640,7 @@ async fn the_default_branch_has_to_be_there() {
     let both = json!({"default_branch": "next", "description": "x"});
     let place = "/projects/acme%2Fread";
     let branches = "/projects/acme%2Fread/repository/branches";
-    let file = json!({"branch": "next", "content": "x", "commit_message": "m"});
+    let next = json!({"branch": "next", "ref": "main"});
     let missing =
         json!({"message": {"base": ["Could not change HEAD: branch 'next' does not exist"]}});
     let to = |branch: &str| json!({ "default_branch": branch });
@@ -661,15 +661,7 @@ async fn the_default_branch_has_to_be_there() {
             (fact("default-branch"), "mia", "POST", "/projects", made, 201, to("main")),
             (fact("default-branch"), "mia", "PUT", place, to("main"), 200, to("main")),
             (fact("default-branch"), "mia", "PUT", place, to("next"), 400, missing),
-            (
-                fact("repository-file"),
-                "mia",
-                "POST",
-                "/projects/acme%2Fread/repository/files/a",
-                file,
-                201,
-                json!({"branch": "next"}),
-            ),
+            (fact("branch-create"), "mia", "POST", branches, next, 201, json!({"name": "next"})),
             (fact("default-branch"), "mia", "PUT", place, to("next"), 200, to("next")),
             (
                 fact("branches"),

@@ -32,6 +32,14 @@ const RULE: &str = "id project_id commit_message_regex commit_message_negative_r
 const PROTECTION: &str = "id name push_access_levels merge_access_levels unprotect_access_levels \
     allow_force_push code_owner_approval_required";
 const TAG: &str = "name create_access_levels";
+const COMMITTED: &str = "file_path branch";
+const FILE: &str = "file_name file_path size encoding content_sha256 ref blob_id commit_id last_commit_id \
+    execute_filemode content";
+const BRANCH: &str = "name commit merged protected developers_can_push developers_can_merge can_push default web_url";
+const GIT_TAG: &str = "name message target commit release protected";
+const REQUEST: &str = "id username name state avatar_url web_url requested_at";
+const PROJECT_IMPORT: &str = "id description name name_with_namespace path path_with_namespace created_at import_status \
+    import_type correlation_id failed_relations import_error stats";
 const LABEL: &str = "id name color text_color description description_html subscribed";
 const PROJECT_LABEL: &str =
     "id name color text_color description description_html subscribed priority is_project_label";
@@ -93,6 +101,8 @@ fn steps() -> Vec<Step> {
         life(),
         groups(),
         imports(),
+        repository(),
+        access_requests(),
     ]
     .concat()
 }
@@ -1152,6 +1162,144 @@ fn imports() -> Vec<Step> {
             ("/projects/root%2Ftwo", 200, NO),
         ),
     ]
+}
+
+fn repository() -> Vec<Step> {
+    let file = "/projects/2/repository/files/a.txt";
+    let shown = "/projects/2/repository/files/a.txt?ref=main";
+    let (branch, tag) = ("/projects/2/repository/branches/next", "/projects/2/repository/tags/v1");
+    let text = |content: &str| json!({"branch": "main", "content": content, "commit_message": "m"});
+    let operation =
+        |method: &str, rest: &str| kept(format!("{method} /projects/:id/repository/{rest}"));
+    let new_branch = json!({"branch": "next", "ref": "main"});
+    let new_tag = json!({"tag_name": "v1", "ref": "next"});
+    vec![
+        (
+            operation("POST", "files/:path"),
+            file,
+            text("x"),
+            201,
+            COMMITTED,
+            NO,
+            (shown, 200, json!({"content": "eA=="})),
+        ),
+        (
+            operation("PUT", "files/:path"),
+            file,
+            text("y"),
+            200,
+            COMMITTED,
+            NO,
+            (shown, 200, json!({"content": "eQ=="})),
+        ),
+        (operation("GET", "files/:path"), shown, NO, 200, FILE, json!({"size": 1}), READS),
+        (
+            operation("POST", "branches"),
+            "/projects/2/repository/branches",
+            new_branch,
+            201,
+            BRANCH,
+            json!({"name": "next"}),
+            (branch, 200, NO),
+        ),
+        (
+            operation("GET", "branches"),
+            "/projects/2/repository/branches",
+            NO,
+            200,
+            BRANCH,
+            json!([{"name": "main"}, {"name": "next"}]),
+            READS,
+        ),
+        (operation("GET", "branches/:branch"), branch, NO, 200, BRANCH, NO, READS),
+        (
+            operation("POST", "tags"),
+            "/projects/2/repository/tags",
+            new_tag,
+            201,
+            GIT_TAG,
+            json!({"name": "v1"}),
+            (tag, 200, NO),
+        ),
+        (
+            operation("GET", "tags"),
+            "/projects/2/repository/tags",
+            NO,
+            200,
+            GIT_TAG,
+            json!([{"name": "v1"}]),
+            READS,
+        ),
+        (operation("GET", "tags/:tag_name"), tag, NO, 200, GIT_TAG, NO, READS),
+        (operation("DELETE", "tags/:tag_name"), tag, NO, 204, "", NO, (tag, 404, NO)),
+        (operation("DELETE", "branches/:branch"), branch, NO, 204, "", NO, (branch, 404, NO)),
+        (
+            operation("DELETE", "files/:path"),
+            file,
+            json!({"branch": "main", "commit_message": "m"}),
+            204,
+            "",
+            NO,
+            (shown, 404, NO),
+        ),
+        ("GET /projects/:id/import", "/projects/2/import", NO, 200, PROJECT_IMPORT, NO, READS),
+        (
+            "GET /projects/:id/statistics",
+            "/projects/2/statistics",
+            NO,
+            200,
+            "fetches",
+            json!({"fetches": {"total": 0}}),
+            READS,
+        ),
+    ]
+}
+
+/// User 7, for whom the calls are made with `sudo`, is a member of nothing.
+fn access_requests() -> Vec<Step> {
+    let rows = |place: &str, all: &'static str| {
+        let operation =
+            |method: &str, rest: &str| kept(format!("{method} {place}/access_requests{rest}"));
+        let (one, approve) = (kept(format!("{all}/7")), kept(format!("{all}/7/approve")));
+        let ask: Step = (
+            operation("POST", ""),
+            all,
+            json!({"sudo": "stranger"}),
+            201,
+            REQUEST,
+            json!({"id": 7}),
+            (all, 200, json!([{"id": 7}])),
+        );
+        let again: Step = ("", ask.1, ask.2.clone(), ask.3, ask.4, ask.5.clone(), ask.6.clone());
+        vec![
+            ask,
+            (operation("GET", ""), all, NO, 200, REQUEST, json!([{"id": 7}]), READS),
+            (operation("DELETE", "/:user_id"), one, NO, 204, "", NO, (all, 200, json!([]))),
+            again,
+            (
+                operation("PUT", "/:user_id/approve"),
+                approve,
+                json!({"access_level": 20}),
+                201,
+                "id access_level",
+                json!({"access_level": 20}),
+                (all, 200, json!([])),
+            ),
+        ]
+    };
+    // A group and a project of which nobody is a member yet.
+    let group = json!({"name": "asked", "path": "asked", "visibility": "public"});
+    let project = json!({"path": "asked", "visibility": "public"});
+    let places: Vec<Step> = vec![
+        ("", "/groups", group, 201, "id", NO, READS),
+        ("", "/projects", project, 201, "id", NO, READS),
+    ];
+    [
+        places,
+        rows("/projects/:id", "/projects/root%2Fasked/access_requests"),
+        rows("/groups/:id", "/groups/asked/access_requests"),
+    ]
+    .concat()
 }
 
 #[tokio::test]

@@ -16,6 +16,10 @@ use super::*;
 const TOKEN: &str = "root-token";
 /// What may stand for a name in a path, by what stands before it.
 const SEGMENTS: &[(&str, &[&str])] = &[
+    ("branches", &["main", "next"]),
+    ("files", &["a.txt", "b.txt"]),
+    ("tags", &["v0", "v1", "v2"]),
+    ("access_requests", &["5"]),
     ("projects", &["1", "acme%2Fshop", "acme%2Fsite", "3", "99"]),
     ("groups", &["acme", "guests", "acme%2Finner", "99"]),
     ("users", &["2", "alice", "4", "99"]),
@@ -24,7 +28,6 @@ const SEGMENTS: &[(&str, &[&str])] = &[
     ("access_tokens", &["4", "5"]),
     ("impersonation_tokens", &["4", "5"]),
     ("custom_attributes", &["KEY"]),
-    ("branches", &["main"]),
     ("system", &["project", "group", "user"]),
 ];
 const OTHERS: &[&str] = &["1", "2", "3", "KEY", "logo.png"];
@@ -32,14 +35,14 @@ const OTHERS: &[&str] = &["1", "2", "3", "KEY", "logo.png"];
 fn seed() -> Seed {
     let seed = json!({
         "tier": "ultimate",
-        "users": [{"username": "alice", "token": "alice-token"}, {"username": "bob", "token": "bob-token"}, {"username": "carol"}],
+        "users": [{"username": "alice", "token": "alice-token"}, {"username": "bob", "token": "bob-token"}, {"username": "carol"}, {"username": "dora", "token": "dora-token"}],
         "groups": [
             {"path": "acme", "visibility": "public", "members": [{"user": "alice", "access_level": 50}, {"user": "bob", "access_level": 40}]},
             {"path": "acme/inner", "members": [{"user": "carol", "access_level": 30}]},
             {"path": "guests"},
         ],
         "projects": [
-            {"path": "acme/shop", "variables": [{"key": "KEY", "value": "v"}], "hooks": [{"url": "https://a.example"}]},
+            {"path": "acme/shop", "branches": ["main"], "variables": [{"key": "KEY", "value": "v"}], "hooks": [{"url": "https://a.example"}]},
             {"path": "acme/site", "settings": {"visibility": "public"}, "members": [{"user": "carol", "access_level": 30}]},
             {"path": "acme/inner/lib", "push_rule": {"member_check": true}},
         ],
@@ -94,10 +97,18 @@ fn call(random: &mut StdRng, host: &str, method: &Method, path: &str) -> Request
     let parameters = parameters(random);
     let head = *method == Method::GET && random.random_ratio(1, 10);
     let method = if head { &Method::HEAD } else { method };
-    let token =
-        *["root-token", "root-token", "root-token", "alice-token", "bob-token", "", "wrong"]
-            .choose(random)
-            .expect("a token");
+    let token = *[
+        "root-token",
+        "root-token",
+        "root-token",
+        "alice-token",
+        "bob-token",
+        "dora-token",
+        "",
+        "wrong",
+    ]
+    .choose(random)
+    .expect("a token");
     let mut request =
         Request::builder().method(method).header("host", host).header("private-token", token);
     let body = if dispatch::is_read(method) {
@@ -136,7 +147,7 @@ fn parameters(random: &mut StdRng) -> Map<String, Value> {
         "access_level": level, "group_id": random.random_range(5..9), "group_access": level, "member_check": true,
         "personal_access_token": "x", "repo_id": number, "target_namespace": "acme", "namespace_path": "acme",
         "extserver_url": "x", "extserver_username": "x", "extserver_project": "P", "extserver_repo": format!("repository-{number}"),
-        "state": "active", "scopes": "api", "expires_at": "2099-01-01", "branch": "main", "content": "x", "commit_message": "x",
+        "state": "active", "scopes": "api", "expires_at": "2099-01-01", "branch": (["main", "next"][number % 2]), "tag_name": format!("v{}", number % 3), "content": "x", "commit_message": "x",
         "scope": "projects", "search": "s", "topics": "b,a", "project_id": random.random_range(1..4), "namespace": "guests",
         "link_url": "https://a.example/%{project_id}", "image_url": "https://b.example", "ref": "main", "cron": "0 4 * * *",
         "freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *", "title": format!("title {number}"),
@@ -167,7 +178,7 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
     let (mut one, image) = (new(), new().image().expect("an image"));
     let own = one.image().expect("an image");
     let mut successes = std::collections::BTreeSet::new();
-    for run in 0..8 {
+    for run in 0..12 {
         one.reset(&own, conditions()).expect("reset");
         let other = Model::from_image(&image, conditions()).expect("a model");
         let mut random = StdRng::seed_from_u64(run);

@@ -54,6 +54,7 @@ fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
         path: &path,
         visibility: &visibility,
         empty_repo: upstream.empty_repo || fails.is_some(),
+        readme: false,
         creator_id: user.id,
         forked_from_id: Some(upstream.id),
         import: Import::Until { source: None, done_at: &call.import_done_at(), fails },

@@ -304,6 +304,19 @@ pub(super) fn may_unprotect(
     if call.tier() < Tier::Premium || call.is_administrator() || granted.is_empty() {
         return Ok(true);
     }
+    is_granted(call, project, granted)
+}
+
+/// Whether the caller is among those to whom something is granted. Administrators are, unless it is
+/// granted to nobody.
+pub(super) fn is_granted(
+    call: &Call<'_>,
+    project: &Project,
+    granted: &[Grantee],
+) -> Result<bool, Failure> {
+    if call.is_administrator() {
+        return Ok(granted.iter().any(|to| *to != Grantee::Level(NO_ONE)));
+    }
     let user = call.user()?.id;
     let level = call.level_in(project)?;
     for to in granted {

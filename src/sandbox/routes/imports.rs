@@ -12,9 +12,10 @@ use super::super::settings;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
 use super::super::store::protection;
-use super::{Route, post, projects};
+use super::{Route, get, post, projects};
 
 pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/import", status),
     post("/import/extgit", extgit),
     post("/import/extgit/cancel", cancel),
     post("/import/extgit/gists", gists),
@@ -25,6 +26,32 @@ pub(super) const ROUTES: &[Route] = &[
     post("/import/github/gists", gists),
     post("/import/bitbucket_server", extserver),
 ];
+
+/// How the import of a project stands; clients poll it. The reference leaves it out.
+fn status(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.user()?;
+    let project = call.project()?;
+    let attributes = project.attributes(call.db)?;
+    let status = project.import_status_at(call.now());
+    // Hosts have names of their own here, which the reference replaces.
+    let is_from_url =
+        status != "none" && project.import_source.is_none() && project.forked_from_id.is_none();
+    Answer::ok(&json!({
+        "id": project.id,
+        "description": attributes.get("description"),
+        "name": project.name,
+        "name_with_namespace": format!("{} / {}", project.namespace.full_name, project.name),
+        "path": project.path,
+        "path_with_namespace": project.full_path,
+        "created_at": project.created_at,
+        "import_status": status,
+        "import_type": is_from_url.then_some("git"),
+        "correlation_id": null,
+        "failed_relations": [],
+        "import_error": project.import_error_at(call.now()),
+        "stats": null,
+    }))
+}
 
 /// Errors of imports are under a key of their own.
 fn errors(status: StatusCode, text: &str) -> Failure {
@@ -137,6 +164,7 @@ fn import(
         path: &path,
         visibility: "private",
         empty_repo: fails.is_some(),
+        readme: false,
         creator_id: creator,
         forked_from_id: None,
         import: Import::Until {

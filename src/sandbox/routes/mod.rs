@@ -1,5 +1,6 @@
 //! The operations: one table a subject, one function an operation.
 
+mod access_requests;
 pub(crate) mod actions;
 mod approval_rules;
 mod approvals;
@@ -9,6 +10,7 @@ pub(crate) mod bots;
 mod colors;
 pub(crate) mod custom_attributes;
 mod deploy_keys;
+mod files;
 pub(crate) mod forks;
 mod freeze_periods;
 mod grants;
@@ -33,6 +35,7 @@ mod remote_mirrors;
 pub(crate) mod repository;
 pub(crate) mod shares;
 pub(crate) mod system;
+mod tags;
 pub(crate) mod tokens;
 pub(crate) mod users;
 pub(crate) mod variables;
@@ -127,11 +130,13 @@ fn allowed(operations: &[Operation]) -> String {
 /// All routes, with their whole paths.
 pub(crate) fn all() -> impl Iterator<Item = (String, &'static Route)> {
     let operations = operations().map(|route| (format!("/api/v4{}", route.path), route));
-    operations.chain(avatars::PAGES.iter().map(|route| (route.path.to_owned(), route)))
+    let pages = avatars::PAGES.iter().chain(system::PAGES);
+    operations.chain(pages.map(|route| (route.path.to_owned(), route)))
 }
 
 fn operations() -> impl Iterator<Item = &'static Route> {
     [
+        access_requests::ROUTES,
         actions::ROUTES,
         approval_rules::ROUTES,
         approvals::ROUTES,
@@ -139,6 +144,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         bots::ROUTES,
         custom_attributes::ROUTES,
         deploy_keys::ROUTES,
+        files::ROUTES,
         forks::ROUTES,
         freeze_periods::ROUTES,
         group_moves::ROUTES,
@@ -160,6 +166,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         repository::ROUTES,
         shares::ROUTES,
         system::ROUTES,
+        tags::ROUTES,
         tokens::ROUTES,
         users::ROUTES,
         variables::ROUTES,

@@ -4,7 +4,7 @@ use http::StatusCode;
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::super::access::{MAINTAINER, OWNER};
+use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::{self, Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
@@ -28,6 +28,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}", show),
     get("/projects/{id}/languages", languages),
     get("/projects/{id}/groups", groups),
+    get("/projects/{id}/statistics", statistics),
     post("/projects", create),
     post("/projects/user/{user_id}", create_for_user),
     put("/projects/{id}", update),
@@ -59,6 +60,12 @@ pub(crate) fn answer(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Ans
 fn languages(call: &Call<'_>) -> Result<Answer, Failure> {
     call.project()?;
     Answer::ok(&json!({}))
+}
+
+/// How often the repository was fetched in the last 30 days: nobody does that here.
+fn statistics(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.project_as(DEVELOPER)?;
+    Answer::ok(&json!({ "fetches": { "total": 0, "days": [] } }))
 }
 
 /// The groups above a project; with `with_shared` also those invited to it.
@@ -181,6 +188,7 @@ pub(crate) fn insert(
         path: &path,
         visibility: &visibility,
         empty_repo,
+        readme,
         creator_id: creator.id,
         forked_from_id: None,
         import: match &import_url {
@@ -221,6 +229,9 @@ fn from_template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<b
 pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure> {
     let id = Project::insert(call.db, new, call.edition(), &call.random_hex(), call.now())?;
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
+    if !new.empty_repo {
+        repository::begin(call, &project, new.readme)?;
+    }
     let scope = Scope::Project(Box::new(project));
     if let Some(owner) = new.namespace.owner_id {
         members::insert(call, &scope, owner, OWNER, None)?;

@@ -1,43 +1,67 @@
-//! Just enough of the repository for a project to have contents and a default branch. Nothing is
-//! ever committed: files are kept by branch, and a branch is there once it was the default one or
-//! has a file.
+//! Branches of a repository, and how one comes into being. The reference leaves repositories out;
+//! all of this is the real service's. Nothing of Git is there: see [`super::super::store::repository`].
 
-use std::collections::BTreeSet;
-
-use rusqlite::params;
+use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::super::access::DEVELOPER;
+use super::super::access::{DEVELOPER, MAINTAINER, REPORTER};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::project::Project;
-use super::super::store::protection::Protection;
-use super::{Route, get, post, protected_branches};
+use super::super::store::protection::{Action, Grantee, Protection, covers};
+use super::super::store::repository::{Branch, Commit, Edit, NewCommit, Repository, is_ref_name};
+use super::{Route, delete, get, grants, post, protected_branches};
 
 pub(super) const ROUTES: &[Route] = &[
-    post("/projects/{id}/repository/files/{path}", commit_file),
-    get("/projects/{id}/repository/branches", branches),
-    get("/projects/{id}/repository/branches/{branch}", branch),
+    get("/projects/{id}/repository/branches", list),
+    post("/projects/{id}/repository/branches", create),
+    get("/projects/{id}/repository/branches/{branch}", show),
+    delete("/projects/{id}/repository/branches/{branch}", remove),
 ];
 
-/// The first file also makes the default branch.
-fn commit_file(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(DEVELOPER)?;
-    call.params.require(&["branch", "content", "commit_message"])?;
-    let branch = call.params.text("branch")?.unwrap_or_default();
-    let content = call.params.text("content")?.unwrap_or_default();
-    let path = call.segment("path");
-    keep_file(call, project.id, &branch, path, &content)?;
-    if project.empty_repo {
-        call.db.execute("UPDATE projects SET empty_repo = 0 WHERE id = ?1", [project.id])?;
-        let mut attributes = project.attributes(call.db)?;
-        attributes.insert("default_branch".to_owned(), branch.as_str().into());
-        project.save_attributes(call.db, &attributes, call.edition(), call.now())?;
-        let due_at = call.protection_due_at();
-        protected_branches::protect_default(call, project.id, due_at.as_deref())?;
+/// The repository of a project.
+pub(super) fn of<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
+    Repository { db: call.db, project: project.id }
+}
+
+/// The project of a call that reads code: whoever sees it may, guests only of one that is not
+/// private.
+pub(super) fn readable(call: &Call<'_>) -> Result<Project, Failure> {
+    let project = call.project()?;
+    match project.visibility == "private" && call.level_in(&project)? < REPORTER {
+        true => Err(Failure::forbidden()),
+        false => Ok(project),
     }
-    Answer::created(&json!({ "file_path": path, "branch": branch }))
+}
+
+/// The commit to the branch that a call makes.
+pub(super) fn new_commit<'a>(
+    call: &'a Call<'_>,
+    branch: &'a str,
+    message: &'a str,
+) -> NewCommit<'a> {
+    let author = call.caller.as_ref();
+    NewCommit {
+        branch,
+        message,
+        author_name: author.map_or("undrift", |user| &user.name),
+        author_email: author.map_or("", |user| &user.email),
+        now: call.now(),
+    }
+}
+
+/// The contents of a new project that is not empty: those of what it is a fork of, or one commit.
+pub(super) fn begin(call: &Call<'_>, project: &Project, readme: bool) -> Result<(), Failure> {
+    let repository = of(call, project);
+    if let Some(upstream) = project.forked_from_id {
+        return Ok(repository.copy_from(upstream)?);
+    }
+    let branch = default_branch(call, project)?;
+    let text = format!("# {}\n", project.name);
+    let file = Edit::Write { path: "README.md", content: text.as_bytes(), executable: false };
+    let files = if readme { vec![file] } else { Vec::new() };
+    Ok(repository.commit(new_commit(call, &branch, "Initial commit"), &files)?)
 }
 
 /// Makes a branch, which is the default one if there was none. Nothing is protected by that.
@@ -46,35 +70,24 @@ pub(in crate::sandbox) fn plant(
     project: &Project,
     branch: &str,
 ) -> Result<(), Failure> {
-    let mut files = call.db.prepare_cached(
-        "SELECT 1 FROM files WHERE project_id = ?1 AND purpose = 'repository' AND secret LIKE ?2",
-    )?;
-    if files.exists(params![project.id, branch])? {
+    let repository = of(call, project);
+    if repository.branch(branch)?.is_some() {
         return Ok(());
     }
-    let is_first = project.empty_repo && !files.exists(params![project.id, "%"])?;
-    keep_file(call, project.id, branch, "README.md", "")?;
-    if is_first {
-        call.db.execute("UPDATE projects SET empty_repo = 0 WHERE id = ?1", [project.id])?;
-        let mut attributes = project.attributes(call.db)?;
-        attributes.insert("default_branch".to_owned(), branch.into());
-        project.save_attributes(call.db, &attributes, call.edition(), call.now())?;
+    let head = repository.resolve(&default_branch(call, project)?)?;
+    if let Some(head) = head {
+        return Ok(repository.point(branch, &head.id)?);
     }
-    Ok(())
+    repository.commit(new_commit(call, branch, "Initial commit"), &[])?;
+    fill(call, project, branch)
 }
 
-fn keep_file(
-    call: &Call<'_>,
-    project: i64,
-    branch: &str,
-    path: &str,
-    content: &str,
-) -> Result<(), Failure> {
-    call.db.execute(
-        "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'repository', ?2, ?3, ?4)",
-        params![project, branch, path, content.as_bytes()],
-    )?;
-    Ok(())
+/// The first commit of a project makes its branch the default one.
+pub(super) fn fill(call: &Call<'_>, project: &Project, branch: &str) -> Result<(), Failure> {
+    call.db.execute("UPDATE projects SET empty_repo = 0 WHERE id = ?1", [project.id])?;
+    let mut attributes = project.attributes(call.db)?;
+    attributes.insert("default_branch".to_owned(), branch.into());
+    Ok(project.save_attributes(call.db, &attributes, call.edition(), call.now())?)
 }
 
 /// Lets the repository follow a new default branch, which has to be there already.
@@ -84,54 +97,139 @@ pub(super) fn change_head(
     former: &str,
     wanted: &str,
 ) -> Result<(), Failure> {
-    if wanted == former {
+    if wanted == former || of(call, project).branch(wanted)?.is_some() {
         return Ok(());
     }
-    if project.empty_repo || !with_files(call, project.id)?.contains(wanted) {
-        return Err(Failure::model(
-            "base",
-            format!("Could not change HEAD: branch '{wanted}' does not exist"),
+    Err(Failure::model("base", format!("Could not change HEAD: branch '{wanted}' does not exist")))
+}
+
+/// The name of the default branch, which an empty project has too.
+pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<String, Failure> {
+    let attributes = project.attributes(call.db)?;
+    let name = attributes.get("default_branch").and_then(Value::as_str);
+    Ok(name.unwrap_or("main").to_owned())
+}
+
+/// Whether the caller may push to a branch: whoever is granted it where it is protected, else every
+/// developer.
+pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool, Failure> {
+    let protections = Protection::all(call.db, project.id, call.now())?;
+    let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
+    if covering.is_empty() {
+        return Ok(call.level_in(project)? >= DEVELOPER);
+    }
+    let granted = covering.iter().flat_map(|one| one.granted(Action::Push));
+    let granted: Vec<Grantee> = granted.map(|grant| grant.to).collect();
+    grants::is_granted(call, project, &granted)
+}
+
+/// As the service shows a commit.
+pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -> Value {
+    json!({
+        "id": commit.id,
+        "short_id": commit.id.get(..8),
+        "created_at": commit.created_at,
+        "parent_ids": commit.parent.iter().collect::<Vec<_>>(),
+        "title": commit.message.lines().next().unwrap_or_default(),
+        "message": commit.message,
+        "author_name": commit.author_name,
+        "author_email": commit.author_email,
+        "authored_date": commit.created_at,
+        "committer_name": commit.author_name,
+        "committer_email": commit.author_email,
+        "committed_date": commit.created_at,
+        "trailers": {},
+        "web_url": format!("{}/{}/-/commit/{}", call.base, project.full_path, commit.id),
+    })
+}
+
+/// As the service shows a branch.
+fn json(call: &Call<'_>, project: &Project, branch: &Branch) -> Result<Value, Failure> {
+    let protections = Protection::all(call.db, project.id, call.now())?;
+    let mut body = protected_branches::branch_flags(&protections, &branch.name);
+    body["name"] = branch.name.as_str().into();
+    body["commit"] = commit_json(call, project, &branch.commit);
+    body["merged"] = false.into();
+    body["default"] = (branch.name == default_branch(call, project)?).into();
+    body["can_push"] = may_push(call, project, &branch.name)?.into();
+    body["web_url"] = format!("{}/{}/-/tree/{}", call.base, project.full_path, branch.name).into();
+    Ok(body)
+}
+
+fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = readable(call)?;
+    let search = call.params.text("search")?.unwrap_or_default();
+    let all: Vec<Value> = of(call, &project)
+        .branches()?
+        .iter()
+        .filter(|branch| is_found(&branch.name, &search))
+        .map(|branch| json(call, &project, branch))
+        .collect::<Result<_, _>>()?;
+    page::list(call, &all)
+}
+
+/// Whether a search finds a name: anywhere in it, or where `^` and `$` say.
+pub(super) fn is_found(name: &str, search: &str) -> bool {
+    let name = name.to_lowercase();
+    let search = search.to_lowercase();
+    match (search.strip_prefix('^'), search.strip_suffix('$')) {
+        (Some(start), _) => name.starts_with(start),
+        (None, Some(end)) => name.ends_with(end),
+        (None, None) => name.contains(&search),
+    }
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = readable(call)?;
+    Answer::ok(&json(call, &project, &named(call, &project)?)?)
+}
+
+/// The branch that the path names.
+fn named(call: &Call<'_>, project: &Project) -> Result<Branch, Failure> {
+    of(call, project).branch(call.segment("branch"))?.ok_or_else(|| Failure::not_found("Branch"))
+}
+
+fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.active_project_as(DEVELOPER)?;
+    call.params.require(&["branch", "ref"])?;
+    let name = call.params.text("branch")?.unwrap_or_default();
+    let reference = call.params.text("ref")?.unwrap_or_default();
+    let refuse = |text: String| Failure::message(StatusCode::BAD_REQUEST, text);
+    if !is_ref_name(&name) {
+        return Err(refuse("Branch name is invalid".to_owned()));
+    }
+    let repository = of(call, &project);
+    if repository.branch(&name)?.is_some() {
+        return Err(refuse("Branch already exists".to_owned()));
+    }
+    let Some(commit) = repository.resolve(&reference)? else {
+        return Err(refuse(format!("Invalid reference name: {reference}")));
+    };
+    if !may_push(call, &project, &name)? {
+        return Err(refuse(format!(
+            "You are not allowed to create protected branches on this project. '{name}' is protected"
+        )));
+    }
+    repository.point(&name, &commit.id)?;
+    Answer::created(&json(call, &project, &Branch { name, commit })?)
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.active_project_as(DEVELOPER)?;
+    let branch = named(call, &project)?;
+    call.check_unmodified(&branch.commit.created_at)?;
+    if branch.name == default_branch(call, &project)? {
+        return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch"));
+    }
+    let protections = Protection::all(call.db, project.id, call.now())?;
+    let is_protected = protections.iter().any(|one| covers(&one.name, &branch.name));
+    if is_protected && call.level_in(&project)? < MAINTAINER {
+        return Err(Failure::message(
+            StatusCode::BAD_REQUEST,
+            "You are not allowed to delete protected branches from this project. \
+             Only a project maintainer or owner can delete a protected branch.",
         ));
     }
-    keep_file(call, project.id, former, "", "")
-}
-
-fn with_files(call: &Call<'_>, project: i64) -> Result<BTreeSet<String>, Failure> {
-    let mut statement = call.db.prepare_cached(
-        "SELECT secret FROM files WHERE project_id = ?1 AND purpose = 'repository'",
-    )?;
-    Ok(statement.query_map([project], |row| row.get(0))?.collect::<Result<_, _>>()?)
-}
-
-/// All branches, by name.
-fn all(call: &Call<'_>, project: &Project) -> Result<Vec<Value>, Failure> {
-    if project.empty_repo {
-        return Ok(Vec::new());
-    }
-    let attributes = project.attributes(call.db)?;
-    let default = attributes.get("default_branch").and_then(Value::as_str).unwrap_or_default();
-    let mut names = with_files(call, project.id)?;
-    names.insert(default.to_owned());
-    let protections = Protection::all(call.db, project.id, call.now())?;
-    let json = |name: &String| {
-        let mut body = protected_branches::branch_flags(&protections, name);
-        body["name"] = name.as_str().into();
-        body["default"] = (name == default).into();
-        body["merged"] = false.into();
-        body["commit"] = Value::Null;
-        body
-    };
-    Ok(names.iter().map(json).collect())
-}
-
-fn branches(call: &Call<'_>) -> Result<Answer, Failure> {
-    page::list(call, &all(call, &call.project()?)?)
-}
-
-fn branch(call: &Call<'_>) -> Result<Answer, Failure> {
-    let name = call.segment("branch");
-    match all(call, &call.project()?)?.into_iter().find(|branch| branch["name"] == name) {
-        Some(branch) => Answer::ok(&branch),
-        None => Err(Failure::not_found("Branch")),
-    }
+    of(call, &project).remove_branch(&branch.name)?;
+    Ok(Answer::no_content())
 }

@@ -1,6 +1,7 @@
 //! What clients ask about the service itself. The reference does not cover it, real clients cannot
 //! do without.
 
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::answer::{Answer, Failure};
@@ -20,6 +21,19 @@ pub(super) const ROUTES: &[Route] = &[
     get("/namespaces/{id}", namespace),
     get("/namespaces/{id}/exists", namespace_exists),
     get("/search", search),
+];
+
+/// What whoever starts a service waits for.
+pub(super) const PAGES: &[Route] = &[
+    get("/-/health", |_| {
+        let mut answer = Answer::json(StatusCode::OK, b"GitLab OK".to_vec());
+        answer.headers.push(("content-type", "text/plain; charset=utf-8".to_owned()));
+        Ok(answer)
+    }),
+    get("/-/readiness", |_| {
+        Answer::ok(&json!({"status": "ok", "master_check": [{"status": "ok"}]}))
+    }),
+    get("/-/liveness", |_| Answer::ok(&json!({"status": "ok"}))),
 ];
 
 fn version(call: &Call<'_>) -> Result<Answer, Failure> {

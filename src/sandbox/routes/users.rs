@@ -60,6 +60,11 @@ fn full(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
     if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
         body.extend(more);
     }
+    if call.is_administrator() {
+        body["namespace_id"] =
+            Namespace::of_user(call.db, user.id)?.map(|namespace| namespace.id).into();
+        body["note"] = Value::Null;
+    }
     with_settings(call, user, body)
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod project;
 pub(crate) mod protected_tag;
 pub(crate) mod protection;
 pub(crate) mod record;
+pub(crate) mod repository;
 pub(crate) mod user;
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -31,7 +32,7 @@ use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
 /// has seen.
-const SCHEMA: [&str; 13] = [
+const SCHEMA: [&str; 14] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -45,6 +46,7 @@ const SCHEMA: [&str; 13] = [
     include_str!("schema-11.sql"),
     include_str!("schema-12.sql"),
     include_str!("schema-13.sql"),
+    include_str!("schema-14.sql"),
 ];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;
@@ -357,6 +359,11 @@ mod tests {
                  INSERT INTO namespaces (kind, name, path, full_path, full_name, created_at) VALUES ('group', 'a', 'a', 'a', 'a', '');
                  INSERT INTO projects (namespace_id, name, path, full_path, visibility, creator_id, created_at, updated_at,
                      last_activity_at, runners_token, attributes, brief, shown) VALUES (1, 'b', 'b', 'a/b', '', 1, '', '', '', '', '', '', '');
+                 INSERT INTO projects (namespace_id, name, path, full_path, visibility, empty_repo, creator_id, created_at,
+                     updated_at, last_activity_at, runners_token, attributes, brief, shown)
+                     VALUES (1, 'c', 'c', 'a/c', '', 0, 1, '', '', '', '', '{\"default_branch\":\"trunk\"}', '', '');
+                 INSERT INTO files (project_id, purpose, secret, name, content)
+                     VALUES (2, 'repository', 'next', 'a.txt', X'6B657074'), (2, 'repository', 'trunk', '', X'');
                  INSERT INTO hooks (project_id, settings, token, created_at) VALUES (1, '{}', 'kept', ''), (1, '{}', NULL, '');
                  DELETE FROM hooks WHERE id = 2;
                  INSERT INTO push_rules (project_id, settings, created_at) VALUES (1, '{\"kept\":1}', '');
@@ -386,6 +393,15 @@ mod tests {
                 Ok(db.query_row(sql, [], |row| row.get::<_, String>(0))?)
             });
             assert_eq!(kept.expect("tables made anew"), "kept{\"kept\":1}");
+            let branches = store.read(|db| {
+                let repository = repository::Repository { db, project: 2 };
+                let tip = repository.resolve("next")?.map(|commit| commit.id).unwrap_or_default();
+                let content = repository.file(&tip, "a.txt")?.map(|file| file.content);
+                let names: Vec<_> =
+                    repository.branches()?.into_iter().map(|branch| branch.name).collect();
+                Ok((names.join(" "), content))
+            });
+            assert_eq!(branches.expect("branches"), ("next trunk".into(), Some(b"kept".to_vec())));
             let last = store.read(|db| {
                 let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'hooks'";
                 Ok(db.query_row(sql, [], |row| row.get::<_, i64>(0))?)

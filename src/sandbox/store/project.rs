@@ -56,6 +56,8 @@ pub(crate) struct NewProject<'a> {
     pub(crate) path: &'a str,
     pub(crate) visibility: &'a str,
     pub(crate) empty_repo: bool,
+    /// Whether its first commit has a `README.md`.
+    pub(crate) readme: bool,
     pub(crate) creator_id: i64,
     pub(crate) forked_from_id: Option<i64>,
     pub(crate) import: Import<'a>,

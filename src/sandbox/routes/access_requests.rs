@@ -1,0 +1,137 @@
+//! Access requests of groups and projects: users who ask to become members. Who asks is no member
+//! yet. The reference leaves them out; all of this is the real service's.
+
+use http::StatusCode;
+use rusqlite::{OptionalExtension, params};
+use serde_json::Value;
+
+use super::super::access::DEVELOPER;
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::kept::OF_GROUPS;
+use super::super::page;
+use super::super::scope::Scope;
+use super::super::store::user::User;
+use super::members::{self, Member};
+use super::{Route, delete, get, post, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/access_requests", |call| list(call, &project(call)?)),
+    post("/projects/{id}/access_requests", |call| ask(call, &project(call)?)),
+    put("/projects/{id}/access_requests/{user_id}/approve", |call| approve(call, &project(call)?)),
+    delete("/projects/{id}/access_requests/{user_id}", |call| deny(call, &project(call)?)),
+    get("/groups/{id}/access_requests", |call| list(call, &group(call)?)),
+    post("/groups/{id}/access_requests", |call| ask(call, &group(call)?)),
+    put("/groups/{id}/access_requests/{user_id}/approve", |call| approve(call, &group(call)?)),
+    delete("/groups/{id}/access_requests/{user_id}", |call| deny(call, &group(call)?)),
+];
+
+/// The project, for every user who sees it.
+fn project(call: &Call<'_>) -> Result<Scope, Failure> {
+    Scope::project(call, 0)
+}
+
+/// The group, likewise.
+fn group(call: &Call<'_>) -> Result<Scope, Failure> {
+    Scope::group(call, 0)
+}
+
+/// 403 unless the caller manages members here.
+fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<(), Failure> {
+    match scope.level(call)? < scope.manager() {
+        true => Err(Failure::forbidden()),
+        false => Ok(()),
+    }
+}
+
+/// When a user asked, if it did.
+fn asked_at(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<String>, Failure> {
+    let sql = format!(
+        "SELECT requested_at FROM access_requests WHERE {} = ?1 AND user_id = ?2",
+        scope.column()
+    );
+    let mut statement = call.db.prepare_cached(&sql)?;
+    Ok(statement.query_row([scope.id(), user], |row| row.get(0)).optional()?)
+}
+
+fn forget(call: &Call<'_>, scope: &Scope, user: i64) -> Result<(), Failure> {
+    let sql = format!("DELETE FROM access_requests WHERE {} = ?1 AND user_id = ?2", scope.column());
+    call.db.prepare_cached(&sql)?.execute([scope.id(), user])?;
+    Ok(())
+}
+
+fn json(call: &Call<'_>, user: &User, requested_at: &str) -> Value {
+    let mut body = user.brief(&call.base);
+    body["requested_at"] = requested_at.into();
+    body
+}
+
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    check_manager(call, scope)?;
+    let sql = format!(
+        "SELECT user_id, requested_at FROM access_requests WHERE {} = ?1 ORDER BY id",
+        scope.column()
+    );
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let rows = statement.query_map([scope.id()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut all = Vec::new();
+    for row in rows {
+        let (id, requested_at): (i64, String) = row?;
+        all.extend(User::by_id(call.db, id)?.map(|user| json(call, &user, &requested_at)));
+    }
+    page::list(call, &all)
+}
+
+fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let user = call.user()?;
+    let is_open = match scope {
+        Scope::Group(group) => OF_GROUPS.is_on(call.db, group.id, "request_access_enabled")?,
+        Scope::Project(project) => {
+            project.attributes(call.db)?.get("request_access_enabled") == Some(&Value::Bool(true))
+        }
+    };
+    if !is_open {
+        return Err(Failure::forbidden());
+    }
+    let is_member = scope.level(call)? > 0 || Member::one(call, scope, user.id)?.is_some();
+    if is_member || asked_at(call, scope, user.id)?.is_some() {
+        return Err(Failure::model("user_id", "already exists in source"));
+    }
+    let sql = format!(
+        "INSERT INTO access_requests ({}, user_id, requested_at) VALUES (?1, ?2, ?3)",
+        scope.column()
+    );
+    call.db.prepare_cached(&sql)?.execute(params![scope.id(), user.id, call.now()])?;
+    Answer::created(&json(call, user, call.now()))
+}
+
+/// Makes a developer of who asked, unless the call says otherwise.
+fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    check_manager(call, scope)?;
+    let user = requester(call, scope)?;
+    let level = match call.params.has("access_level") {
+        true => members::wanted_level(call, scope)?,
+        false => DEVELOPER,
+    };
+    forget(call, scope, user)?;
+    members::insert(call, scope, user, level, None)?;
+    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
+    Answer::with(StatusCode::CREATED, &member.json(call)?)
+}
+
+/// For who manages members, and for who asked.
+fn deny(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let own = call.caller.as_ref().map(|caller| caller.id);
+    if own != Some(call.segment_id("user_id")?) {
+        check_manager(call, scope)?;
+    }
+    let user = requester(call, scope)?;
+    forget(call, scope, user)?;
+    Ok(Answer::no_content())
+}
+
+/// The user that the path names, who has to have asked.
+fn requester(call: &Call<'_>, scope: &Scope) -> Result<i64, Failure> {
+    let user = call.segment_id("user_id")?;
+    asked_at(call, scope, user)?.map(|_| user).ok_or_else(Failure::no_record)
+}

@@ -1,0 +1,175 @@
+//! Files of a repository: one commit for each change of one. The reference leaves them out; all of
+//! this is the real service's.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::super::access::DEVELOPER;
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::store::project::Project;
+use super::super::store::repository::{Edit, File};
+use super::repository::{default_branch, fill, may_push, new_commit, of, readable};
+use super::{Route, delete, get, post, protected_branches, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/repository/files/{path}", show),
+    post("/projects/{id}/repository/files/{path}", |call| write(call, Change::Create)),
+    put("/projects/{id}/repository/files/{path}", |call| write(call, Change::Update)),
+    delete("/projects/{id}/repository/files/{path}", |call| write(call, Change::Remove)),
+];
+
+/// What a call does to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Create,
+    Update,
+    Remove,
+}
+
+fn refuse(text: impl Into<String>) -> Failure {
+    Failure::message(StatusCode::BAD_REQUEST, text.into())
+}
+
+/// The path of the file, which stays below the root of the repository.
+fn path<'a>(call: &'a Call<'_>) -> Result<&'a str, Failure> {
+    let path = call.segment("path");
+    let is_part = |part: &str| !matches!(part, "" | "." | ".." | ".git");
+    match path.split('/').all(is_part) && !path.contains(['\0', '\\']) {
+        true => Ok(path),
+        false => Err(Failure::parameter("file_path", "should be a valid file path")),
+    }
+}
+
+/// The file in JSON, and the same in headers, which are all that a HEAD brings.
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = readable(call)?;
+    let path = path(call)?;
+    call.params.require(&["ref"])?;
+    let wanted = call.params.text("ref")?.unwrap_or_default();
+    let reference = match wanted.as_str() {
+        "HEAD" => default_branch(call, &project)?,
+        _ => wanted,
+    };
+    let commit = of(call, &project).resolve(&reference)?;
+    let commit = commit.ok_or_else(|| Failure::not_found("Commit"))?;
+    let file = of(call, &project).file(&commit.id, path)?;
+    let file = file.ok_or_else(|| Failure::not_found("File"))?;
+    let body = json(&file, path, &reference, &commit.id);
+    let mut answer = Answer::ok(&body)?;
+    for (header, name) in [
+        ("x-gitlab-blob-id", "blob_id"),
+        ("x-gitlab-commit-id", "commit_id"),
+        ("x-gitlab-content-sha256", "content_sha256"),
+        ("x-gitlab-encoding", "encoding"),
+        ("x-gitlab-execute-filemode", "execute_filemode"),
+        ("x-gitlab-file-name", "file_name"),
+        ("x-gitlab-file-path", "file_path"),
+        ("x-gitlab-last-commit-id", "last_commit_id"),
+        ("x-gitlab-ref", "ref"),
+        ("x-gitlab-size", "size"),
+    ] {
+        let value = body[name].as_str().map_or_else(|| body[name].to_string(), str::to_owned);
+        // Only what a header can carry: a name may have any character.
+        if value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+            answer.headers.push((header, value));
+        }
+    }
+    Ok(answer)
+}
+
+fn json(file: &File, path: &str, reference: &str, commit: &str) -> Value {
+    let sum = Sha256::digest(&file.content);
+    let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({
+        "file_name": path.rsplit('/').next(),
+        "file_path": path,
+        "size": file.content.len(),
+        "encoding": "base64",
+        "content_sha256": sum,
+        "ref": reference,
+        "blob_id": file.blob_id,
+        "commit_id": commit,
+        "last_commit_id": file.last_commit_id,
+        "execute_filemode": file.executable,
+        "content": STANDARD.encode(&file.content),
+    })
+}
+
+/// The first file of an empty project also makes its default branch.
+fn write(call: &Call<'_>, change: Change) -> Result<Answer, Failure> {
+    let project = call.active_project_as(DEVELOPER)?;
+    let path = path(call)?;
+    let needed: &[&str] = match change {
+        Change::Remove => &["branch", "commit_message"],
+        Change::Create | Change::Update => &["branch", "content", "commit_message"],
+    };
+    call.params.require(needed)?;
+    let branch = call.params.text("branch")?.unwrap_or_default();
+    let message = call.params.text("commit_message")?.unwrap_or_default();
+    let content = content(call)?;
+    let known = present(call, &project, &branch, path, change)?;
+    let is_stale = |last: &String| known.as_ref().is_some_and(|file| file.last_commit_id != *last);
+    if call.params.text("last_commit_id")?.as_ref().is_some_and(is_stale) {
+        return Err(refuse(
+            "You are attempting to update a file that has changed since you started editing it.",
+        ));
+    }
+    let executable = call.params.flag("execute_filemode")?;
+    let executable = executable.unwrap_or_else(|| known.is_some_and(|file| file.executable));
+    let edit = match change {
+        Change::Remove => Edit::Remove { path },
+        Change::Create | Change::Update => Edit::Write { path, content: &content, executable },
+    };
+    of(call, &project).commit(new_commit(call, &branch, &message), &[edit])?;
+    if project.empty_repo {
+        fill(call, &project, &branch)?;
+        let due_at = call.protection_due_at();
+        protected_branches::protect_default(call, project.id, due_at.as_deref())?;
+    }
+    let body = json!({ "file_path": path, "branch": branch });
+    match change {
+        Change::Create => Answer::created(&body),
+        Change::Update => Answer::ok(&body),
+        Change::Remove => Ok(Answer::no_content()),
+    }
+}
+
+/// What a call wants a file to hold.
+fn content(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
+    let text = call.params.text("content")?.unwrap_or_default();
+    match call.params.one_of("encoding", &["text", "base64"])?.as_deref() {
+        Some("base64") => STANDARD.decode(text.trim()).map_err(|_| Failure::invalid("content")),
+        _ => Ok(text.into_bytes()),
+    }
+}
+
+/// The file as it is, after the checks of what is to become of it.
+fn present(
+    call: &Call<'_>,
+    project: &Project,
+    branch: &str,
+    path: &str,
+    change: Change,
+) -> Result<Option<File>, Failure> {
+    let Some(head) = of(call, project).branch(branch)? else {
+        return match project.empty_repo && change == Change::Create {
+            true => Ok(None),
+            false => Err(refuse("You can only create or edit files when you are on a branch")),
+        };
+    };
+    if !may_push(call, project, branch)? {
+        return Err(refuse("You are not allowed to push into this branch"));
+    }
+    let file = of(call, project).file(&head.commit.id, path)?;
+    match (change, &file) {
+        (Change::Create, Some(_)) => Err(refuse("A file with this name already exists")),
+        (Change::Update | Change::Remove, None) => {
+            Err(refuse("A file with this name doesn't exist"))
+        }
+        _ => Ok(file),
+    }
+}

@@ -1,0 +1,110 @@
+//! Tags of a repository. The reference leaves them out; all of this is the real service's.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::super::access::{DEVELOPER, MAINTAINER};
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::page;
+use super::super::store::project::Project;
+use super::super::store::protected_tag::ProtectedTag;
+use super::super::store::protection::{Grantee, covers};
+use super::super::store::repository::{Tag, is_ref_name};
+use super::repository::{commit_json, is_found, of, readable};
+use super::{Route, delete, get, grants, post};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/repository/tags", list),
+    post("/projects/{id}/repository/tags", create),
+    get("/projects/{id}/repository/tags/{tag_name}", show),
+    delete("/projects/{id}/repository/tags/{tag_name}", remove),
+];
+
+fn refuse(text: impl Into<String>) -> Failure {
+    Failure::message(StatusCode::BAD_REQUEST, text.into())
+}
+
+/// What protects a tag of this name.
+fn protections(
+    call: &Call<'_>,
+    project: &Project,
+    name: &str,
+) -> Result<Vec<ProtectedTag>, Failure> {
+    let all = ProtectedTag::all(call.db, project.id)?;
+    Ok(all.into_iter().filter(|protected| covers(&protected.name, name)).collect())
+}
+
+fn json(call: &Call<'_>, project: &Project, tag: &Tag) -> Result<Value, Failure> {
+    Ok(json!({
+        "name": tag.name,
+        "message": tag.message,
+        "target": tag.commit.id,
+        "commit": commit_json(call, project, &tag.commit),
+        "release": null,
+        "protected": !protections(call, project, &tag.name)?.is_empty(),
+        "created_at": (!tag.message.is_empty()).then_some(&tag.created_at),
+    }))
+}
+
+fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = readable(call)?;
+    let search = call.params.text("search")?.unwrap_or_default();
+    let all: Vec<Value> = of(call, &project)
+        .tags()?
+        .iter()
+        .filter(|tag| is_found(&tag.name, &search))
+        .map(|tag| json(call, &project, tag))
+        .collect::<Result<_, _>>()?;
+    page::list(call, &all)
+}
+
+fn named(call: &Call<'_>, project: &Project, name: &str) -> Result<Tag, Failure> {
+    of(call, project).tag(name)?.ok_or_else(|| Failure::not_found("Tag"))
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = readable(call)?;
+    Answer::ok(&json(call, &project, &named(call, &project, call.segment("tag_name"))?)?)
+}
+
+fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.active_project_as(DEVELOPER)?;
+    call.params.require(&["tag_name", "ref"])?;
+    let name = call.params.text("tag_name")?.unwrap_or_default();
+    let reference = call.params.text("ref")?.unwrap_or_default();
+    let message = call.params.text("message")?.unwrap_or_default();
+    if !is_ref_name(&name) {
+        return Err(refuse("Tag name invalid"));
+    }
+    let repository = of(call, &project);
+    if repository.tag(&name)?.is_some() {
+        return Err(refuse(format!("Tag {name} already exists")));
+    }
+    let Some(commit) = repository.resolve(&reference)? else {
+        return Err(refuse(format!("Target {reference} is invalid")));
+    };
+    let protections = protections(call, &project, &name)?;
+    let granted: Vec<Grantee> =
+        protections.iter().flat_map(|one| &one.grants).map(|grant| grant.to).collect();
+    if !protections.is_empty() && !grants::is_granted(call, &project, &granted)? {
+        return Err(refuse("You are not allowed to create this tag as it is protected."));
+    }
+    repository.add_tag(&name, &message, &commit.id, call.now())?;
+    Answer::created(&json(call, &project, &named(call, &project, &name)?)?)
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.active_project_as(DEVELOPER)?;
+    let tag = named(call, &project, call.segment("tag_name"))?;
+    call.check_unmodified(&tag.commit.created_at)?;
+    let is_protected = !protections(call, &project, &tag.name)?.is_empty();
+    if is_protected && call.level_in(&project)? < MAINTAINER {
+        return Err(refuse(
+            "You are not allowed to delete protected tags from this project. \
+             Only a project maintainer or owner can delete a protected tag.",
+        ));
+    }
+    of(call, &project).remove_tag(&tag.name)?;
+    Ok(Answer::no_content())
+}

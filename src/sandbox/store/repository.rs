@@ -1,0 +1,318 @@
+//! Repositories: commits, each with the whole tree of its files, and the branches and tags that point
+//! to them. Nothing of Git is kept; ids look like Git's.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use sha2::{Digest, Sha256};
+
+/// One commit.
+#[derive(Clone, Debug)]
+pub(crate) struct Commit {
+    pub(crate) id: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) message: String,
+    pub(crate) author_name: String,
+    pub(crate) author_email: String,
+    pub(crate) created_at: String,
+}
+
+/// A file at a commit.
+#[derive(Clone, Debug)]
+pub(crate) struct File {
+    pub(crate) blob_id: String,
+    pub(crate) content: Vec<u8>,
+    pub(crate) executable: bool,
+    /// The commit that changed it last.
+    pub(crate) last_commit_id: String,
+}
+
+/// A branch.
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    pub(crate) name: String,
+    pub(crate) commit: Commit,
+}
+
+/// A tag.
+#[derive(Clone, Debug)]
+pub(crate) struct Tag {
+    pub(crate) name: String,
+    /// Blank unless it is an annotated one.
+    pub(crate) message: String,
+    pub(crate) created_at: String,
+    pub(crate) commit: Commit,
+}
+
+/// What a new commit says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewCommit<'a> {
+    pub(crate) branch: &'a str,
+    pub(crate) message: &'a str,
+    pub(crate) author_name: &'a str,
+    pub(crate) author_email: &'a str,
+    pub(crate) now: &'a str,
+}
+
+/// What a commit does to one file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Edit<'a> {
+    /// Writes it.
+    Write { path: &'a str, content: &'a [u8], executable: bool },
+    /// Removes it.
+    Remove { path: &'a str },
+}
+
+/// The repository of one project.
+#[derive(Clone, Copy)]
+pub(crate) struct Repository<'a> {
+    pub(crate) db: &'a Connection,
+    pub(crate) project: i64,
+}
+
+const COMMIT: &str = "c.id, c.parent, c.message, c.author_name, c.author_email, c.created_at";
+
+fn commit_from(row: &Row<'_>) -> Result<Commit, rusqlite::Error> {
+    Ok(Commit {
+        id: row.get(0)?,
+        parent: row.get(1)?,
+        message: row.get(2)?,
+        author_name: row.get(3)?,
+        author_email: row.get(4)?,
+        created_at: row.get(5)?,
+    })
+}
+
+/// 40 hexadecimal digits that stand for `parts`.
+fn id_of(parts: &[&[u8]]) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    digest.finalize().iter().take(20).map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Repository<'_> {
+    /// All branches, by name.
+    pub(crate) fn branches(self) -> Result<Vec<Branch>, rusqlite::Error> {
+        let sql = format!(
+            "SELECT {COMMIT}, b.name FROM branches b JOIN commits c
+                 ON c.project_id = b.project_id AND c.id = b.commit_id
+             WHERE b.project_id = ?1 ORDER BY b.name"
+        );
+        let mut statement = self.db.prepare_cached(&sql)?;
+        let rows = statement.query_map([self.project], |row| {
+            Ok(Branch { name: row.get(6)?, commit: commit_from(row)? })
+        })?;
+        rows.collect()
+    }
+
+    /// All tags, by name.
+    pub(crate) fn tags(self) -> Result<Vec<Tag>, rusqlite::Error> {
+        let sql = format!(
+            "SELECT {COMMIT}, t.name, t.message, t.created_at FROM tags t JOIN commits c
+                 ON c.project_id = t.project_id AND c.id = t.commit_id
+             WHERE t.project_id = ?1 ORDER BY t.name"
+        );
+        let mut statement = self.db.prepare_cached(&sql)?;
+        let rows = statement.query_map([self.project], |row| {
+            Ok(Tag {
+                name: row.get(6)?,
+                message: row.get(7)?,
+                created_at: row.get(8)?,
+                commit: commit_from(row)?,
+            })
+        })?;
+        rows.collect()
+    }
+
+    /// The branch with this name.
+    pub(crate) fn branch(self, name: &str) -> Result<Option<Branch>, rusqlite::Error> {
+        Ok(self.branches()?.into_iter().find(|branch| branch.name == name))
+    }
+
+    /// The tag with this name.
+    pub(crate) fn tag(self, name: &str) -> Result<Option<Tag>, rusqlite::Error> {
+        Ok(self.tags()?.into_iter().find(|tag| tag.name == name))
+    }
+
+    /// The commit that a branch, a tag or an id names.
+    pub(crate) fn resolve(self, reference: &str) -> Result<Option<Commit>, rusqlite::Error> {
+        if let Some(branch) = self.branch(reference)? {
+            return Ok(Some(branch.commit));
+        }
+        if let Some(tag) = self.tag(reference)? {
+            return Ok(Some(tag.commit));
+        }
+        let sql = format!("SELECT {COMMIT} FROM commits c WHERE c.project_id = ?1 AND c.id = ?2");
+        let mut statement = self.db.prepare_cached(&sql)?;
+        statement.query_row(params![self.project, reference], commit_from).optional()
+    }
+
+    /// A file at a commit.
+    pub(crate) fn file(self, commit: &str, path: &str) -> Result<Option<File>, rusqlite::Error> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT t.blob_id, b.content, t.executable, t.last_commit_id FROM trees t JOIN blobs b
+                 ON b.project_id = t.project_id AND b.id = t.blob_id
+             WHERE t.project_id = ?1 AND t.commit_id = ?2 AND t.path = ?3",
+        )?;
+        let row = |row: &Row<'_>| {
+            Ok(File {
+                blob_id: row.get(0)?,
+                content: row.get(1)?,
+                executable: row.get(2)?,
+                last_commit_id: row.get(3)?,
+            })
+        };
+        statement.query_row(params![self.project, commit, path], row).optional()
+    }
+
+    /// Commits `edits` to a branch, which is made if it is not there.
+    pub(crate) fn commit(
+        self,
+        new: NewCommit<'_>,
+        edits: &[Edit<'_>],
+    ) -> Result<(), rusqlite::Error> {
+        let parent = self.branch(new.branch)?.map(|branch| branch.commit.id);
+        let mut parts = vec![new.message.as_bytes(), new.now.as_bytes(), new.branch.as_bytes()];
+        parts.push(parent.as_deref().unwrap_or_default().as_bytes());
+        for edit in edits {
+            match edit {
+                Edit::Write { path, content, .. } => parts.extend([path.as_bytes(), content]),
+                Edit::Remove { path } => parts.push(path.as_bytes()),
+            }
+        }
+        let id = id_of(&parts);
+        self.db
+            .prepare_cached("INSERT OR IGNORE INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
+            .execute(params![
+                self.project,
+                id,
+                parent,
+                new.message,
+                new.author_name,
+                new.author_email,
+                new.now
+            ])?;
+        if let Some(parent) = &parent {
+            self.db
+                .prepare_cached(
+                    "INSERT OR IGNORE INTO trees
+                     SELECT project_id, ?3, path, blob_id, executable, last_commit_id FROM trees
+                     WHERE project_id = ?1 AND commit_id = ?2",
+                )?
+                .execute(params![self.project, parent, id])?;
+        }
+        for edit in edits {
+            self.edit(&id, edit)?;
+        }
+        self.point(new.branch, &id)
+    }
+
+    fn edit(self, commit: &str, edit: &Edit<'_>) -> Result<(), rusqlite::Error> {
+        match *edit {
+            Edit::Write { path, content, executable } => {
+                let blob = id_of(&[content]);
+                self.db
+                    .prepare_cached("INSERT OR IGNORE INTO blobs VALUES (?1, ?2, ?3)")?
+                    .execute(params![self.project, blob, content])?;
+                self.db
+                    .prepare_cached("INSERT OR REPLACE INTO trees VALUES (?1, ?2, ?3, ?4, ?5, ?2)")?
+                    .execute(params![self.project, commit, path, blob, executable])?;
+            }
+            Edit::Remove { path } => {
+                self.db
+                    .prepare_cached(
+                        "DELETE FROM trees WHERE project_id = ?1 AND commit_id = ?2 AND path = ?3",
+                    )?
+                    .execute(params![self.project, commit, path])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a branch, which is made if it is not there, point to a commit.
+    pub(crate) fn point(self, branch: &str, commit: &str) -> Result<(), rusqlite::Error> {
+        self.db
+            .prepare_cached("INSERT OR REPLACE INTO branches VALUES (?1, ?2, ?3)")?
+            .execute(params![self.project, branch, commit])
+            .map(drop)
+    }
+
+    /// Makes a tag whose name is free.
+    pub(crate) fn add_tag(
+        self,
+        name: &str,
+        message: &str,
+        commit: &str,
+        now: &str,
+    ) -> Result<(), rusqlite::Error> {
+        self.db
+            .prepare_cached("INSERT INTO tags VALUES (?1, ?2, ?3, ?4, ?5)")?
+            .execute(params![self.project, name, message, commit, now])
+            .map(drop)
+    }
+
+    pub(crate) fn remove_branch(self, name: &str) -> Result<(), rusqlite::Error> {
+        let sql = "DELETE FROM branches WHERE project_id = ?1 AND name = ?2";
+        self.db.prepare_cached(sql)?.execute(params![self.project, name]).map(drop)
+    }
+
+    pub(crate) fn remove_tag(self, name: &str) -> Result<(), rusqlite::Error> {
+        let sql = "DELETE FROM tags WHERE project_id = ?1 AND name = ?2";
+        self.db.prepare_cached(sql)?.execute(params![self.project, name]).map(drop)
+    }
+
+    /// Takes over everything that another project has.
+    pub(crate) fn copy_from(self, upstream: i64) -> Result<(), rusqlite::Error> {
+        for (table, columns) in [
+            ("commits", "id, parent, message, author_name, author_email, created_at"),
+            ("blobs", "id, content"),
+            ("trees", "commit_id, path, blob_id, executable, last_commit_id"),
+            ("branches", "name, commit_id"),
+            ("tags", "name, message, commit_id, created_at"),
+        ] {
+            let sql = format!(
+                "INSERT INTO {table} (project_id, {columns}) SELECT ?1, {columns} FROM {table} WHERE project_id = ?2"
+            );
+            self.db.execute(&sql, [self.project, upstream])?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether Git takes a name for a branch or a tag (`git check-ref-format`).
+pub(crate) fn is_ref_name(name: &str) -> bool {
+    let is_bad = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
+    let is_part = |part: &str| {
+        !part.is_empty() && !part.starts_with('.') && !part.to_ascii_lowercase().ends_with(".lock")
+    };
+    name.len() <= 255
+        && name.split('/').all(is_part)
+        && !name.starts_with('-')
+        && !name.ends_with('.')
+        && name != "@"
+        && name != "HEAD"
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.contains(is_bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_git_takes() {
+        for good in ["main", "feature/a-b", "v1.0", "é", "a@b", "x.locked"] {
+            assert!(is_ref_name(good), "{good}");
+        }
+        let long = "a".repeat(256);
+        for bad in [
+            "", "/", "a/", "/a", "a//b", ".a", "a/.b", "a.lock", "a.lock/b", "a..b", "a b", "a~1",
+            "a^", "a:b", "a?", "a*", "a[", "a\\b", "-a", "a.", "@", "a@{1}", "HEAD", "a\tb",
+            "a\u{7f}", &long,
+        ] {
+            assert!(!is_ref_name(bad), "{bad:?}");
+        }
+    }
+}

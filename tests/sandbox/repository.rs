@@ -1,0 +1,318 @@
+//! Branches, tags and files of a repository, and what protects them.
+
+use serde_json::{Value, json};
+
+use super::client::{Row, World, kept};
+use super::facts::{Fact, fact};
+
+const NO: Value = Value::Null;
+const CODE: &str = "/projects/acme%2Fcode";
+const BRANCHES: &str = "/projects/acme%2Fcode/repository/branches";
+const TAGS: &str = "/projects/acme%2Fcode/repository/tags";
+
+/// Something below the repository of the project.
+fn at(rest: &str) -> &'static str {
+    kept(format!("{CODE}/repository/{rest}"))
+}
+
+fn by_dan(
+    fact: &'static Fact,
+    method: &'static str,
+    path: &'static str,
+    body: Value,
+    status: u16,
+    expected: Value,
+) -> Row {
+    (fact, "dan", method, path, body, status, expected)
+}
+
+fn says(text: &str) -> Value {
+    json!({ "message": text })
+}
+
+/// A private project with a readme, in which everybody of the usual cast has their role.
+async fn world() -> World {
+    let world = World::usual().await;
+    let acme = world.get("mia", "/groups/acme").await.body["id"].clone();
+    let new = json!({"path": "code", "namespace_id": acme, "initialize_with_readme": true});
+    assert_eq!(world.call("mia", "POST", "/projects", &new).await.status, 201);
+    world
+}
+
+#[tokio::test]
+async fn branches_start_where_they_are_told_and_end() {
+    let world = world().await;
+    let new = |branch: &str, reference: &str| json!({"branch": branch, "ref": reference});
+    let create = |body: Value, status, expected| {
+        by_dan(fact("branch-create"), "POST", BRANCHES, body, status, expected)
+    };
+    world
+        .check(vec![
+            by_dan(
+                fact("branches"),
+                "GET",
+                BRANCHES,
+                NO,
+                200,
+                json!([{"name": "main", "default": true, "protected": true, "merged": false,
+                    "commit": {"title": "Initial commit", "parent_ids": [], "author_name": "mia"}}]),
+            ),
+            create(new("next/one", "main"), 201, json!({"name": "next/one", "default": false, "can_push": true})),
+            create(new("next/one", "main"), 400, says("Branch already exists")),
+            create(new("other", "nowhere"), 400, says("Invalid reference name: nowhere")),
+            create(new("a..b", "main"), 400, says("Branch name is invalid")),
+            create(json!({"branch": "a"}), 400, json!({"error": "ref is missing"})),
+            by_dan(fact("branches"), "GET", at("branches?search=^next"), NO, 200, json!([{"name": "next/one"}])),
+            by_dan(fact("branches"), "GET", at("branches?search=in$"), NO, 200, json!([{"name": "main"}])),
+            by_dan(fact("branches"), "GET", at("branches/next%2Fone"), NO, 200, json!({"name": "next/one"})),
+            by_dan(fact("branch-delete"), "DELETE", at("branches/main"), NO, 405, says("Cannot remove HEAD branch")),
+            by_dan(fact("branch-delete"), "DELETE", at("branches/next%2Fone"), NO, 204, NO),
+            by_dan(
+                fact("branch-delete"),
+                "DELETE",
+                at("branches/next%2Fone"),
+                NO,
+                404,
+                says("404 Branch Not Found"),
+            ),
+            (fact("code-read"), "gus", "GET", BRANCHES, NO, 403, NO),
+            (fact("code-read"), "rita", "GET", BRANCHES, NO, 200, NO),
+            (fact("code-read"), "", "GET", "/projects/acme%2Fsite/repository/branches", NO, 200, json!([])),
+        ])
+        .await;
+    let main = world.get("dan", at("branches/main")).await.body;
+    let commit = main["commit"]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(commit.len(), 40);
+    world
+        .check(vec![create(new("from-commit", &commit), 201, json!({"commit": {"id": commit}}))])
+        .await;
+}
+
+#[tokio::test]
+async fn what_is_protected_is_for_who_is_granted_it() {
+    let world = world().await;
+    let file = |branch: &str| json!({"branch": branch, "content": "x", "commit_message": "m"});
+    let refused = says("You are not allowed to push into this branch");
+    let branch = json!({"branch": "release/1", "ref": "main"});
+    let protect = |name: &str| json!({"name": name, "push_access_level": 40});
+    world
+        .check(vec![
+            by_dan(fact("branch-protected"), "POST", at("files/a"), file("main"), 400, refused),
+            (fact("branch-protected"), "mia", "POST", at("files/a"), file("main"), 201, NO),
+            (
+                fact("branch-protected"),
+                "mia",
+                "POST",
+                kept(format!("{CODE}/protected_branches")),
+                protect("release/*"),
+                201,
+                NO,
+            ),
+            by_dan(fact("branch-protected"), "POST", BRANCHES, branch.clone(), 400, NO),
+            (
+                fact("branch-protected"),
+                "mia",
+                "POST",
+                BRANCHES,
+                branch,
+                201,
+                json!({"protected": true}),
+            ),
+            by_dan(
+                fact("branch-protected"),
+                "GET",
+                at("branches/release%2F1"),
+                NO,
+                200,
+                json!({"can_push": false}),
+            ),
+            by_dan(fact("branch-protected"), "DELETE", at("branches/release%2F1"), NO, 400, NO),
+            (fact("branch-protected"), "mia", "DELETE", at("branches/release%2F1"), NO, 204, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn tags_are_made_read_and_removed() {
+    let world = world().await;
+    let new = |name: &str| json!({"tag_name": name, "ref": "main"});
+    let create =
+        |fact, body: Value, status, expected| by_dan(fact, "POST", TAGS, body, status, expected);
+    let noted = json!({"tag_name": "v2", "ref": "v1", "message": "second"});
+    world
+        .check(vec![
+            create(
+                fact("tags"),
+                new("v1"),
+                201,
+                json!({"name": "v1", "message": "", "protected": false, "release": null,
+                    "commit": {"title": "Initial commit"}}),
+            ),
+            create(fact("tags"), noted, 201, json!({"message": "second"})),
+            create(fact("tag-refused"), new("v1"), 400, says("Tag v1 already exists")),
+            create(fact("tag-refused"), new("v 1"), 400, says("Tag name invalid")),
+            create(
+                fact("tag-refused"),
+                json!({"tag_name": "v3", "ref": "x"}),
+                400,
+                says("Target x is invalid"),
+            ),
+            by_dan(fact("tags"), "GET", TAGS, NO, 200, json!([{"name": "v1"}, {"name": "v2"}])),
+            by_dan(fact("tags"), "GET", at("tags/v2"), NO, 200, json!({"name": "v2"})),
+            by_dan(fact("tags"), "GET", at("tags/v9"), NO, 404, says("404 Tag Not Found")),
+            by_dan(fact("tags"), "DELETE", at("tags/v2"), NO, 204, NO),
+            (
+                fact("tag-protected"),
+                "mia",
+                "POST",
+                kept(format!("{CODE}/protected_tags")),
+                json!({"name": "v*"}),
+                201,
+                NO,
+            ),
+            create(
+                fact("tag-protected"),
+                new("v3"),
+                400,
+                says("You are not allowed to create this tag as it is protected."),
+            ),
+            (
+                fact("tag-protected"),
+                "mia",
+                "POST",
+                TAGS,
+                new("v3"),
+                201,
+                json!({"protected": true}),
+            ),
+            by_dan(fact("tag-protected"), "DELETE", at("tags/v1"), NO, 400, NO),
+            (fact("tag-protected"), "mia", "DELETE", at("tags/v1"), NO, 204, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn files_are_made_changed_and_removed_by_commits() {
+    let world = world().await;
+    world.call("dan", "POST", BRANCHES, &json!({"branch": "work", "ref": "main"})).await;
+    let file = |content: &str| json!({"branch": "work", "content": content, "commit_message": "m"});
+    let encoded =
+        json!({"branch": "work", "content": "aGk=", "encoding": "base64", "commit_message": "m"});
+    let answer = json!({"file_path": "dir/a.txt", "branch": "work"});
+    let row = |fact, method, path: &str, body, status, expected| {
+        by_dan(fact, method, at(path), body, status, expected)
+    };
+    let invalid = json!({"error": "file_path should be a valid file path"});
+    let no_branch = says("You can only create or edit files when you are on a branch");
+    let elsewhere = json!({"branch": "none", "content": "", "commit_message": "m"});
+    world
+        .check(vec![
+            row(fact("repository-readme"),
+                "GET",
+                "files/README.md?ref=HEAD",
+                NO,
+                200,
+                json!({"content": "IyBjb2RlCg==", "ref": "main"}),
+            ),
+            row(fact("repository-file-change"), "POST", "files/dir%2Fa.txt", encoded, 201, answer.clone()),
+            row(fact("repository-file-refused"),
+                "POST",
+                "files/dir%2Fa.txt",
+                file("x"),
+                400,
+                says("A file with this name already exists"),
+            ),
+            row(fact("repository-file-read"),
+                "GET",
+                "files/dir%2Fa.txt?ref=work",
+                NO,
+                200,
+                json!({"file_name": "a.txt", "file_path": "dir/a.txt", "size": 2, "encoding": "base64", "content": "aGk=",
+                    "content_sha256": "8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4",
+                    "execute_filemode": false}),
+            ),
+            row(fact("repository-file-read"), "GET", "files/dir%2Fa.txt?ref=main", NO, 404, says("404 File Not Found")),
+            row(fact("repository-file-read"), "GET", "files/dir%2Fa.txt?ref=none", NO, 404, says("404 Commit Not Found")),
+            row(fact("repository-file-read"), "GET", "files/dir%2Fa.txt", NO, 400, json!({"error": "ref is missing"})),
+            row(fact("repository-file-read"), "GET", "files/..%2Fa?ref=work", NO, 400, invalid.clone()),
+            row(fact("repository-file-change"), "POST", "files/%2Fetc", file("x"), 400, invalid),
+            row(fact("repository-file-change"), "POST", "files/b", elsewhere, 400, no_branch),
+            row(fact("repository-file-change"), "PUT", "files/dir%2Fa.txt", file("new"), 200, answer),
+            row(fact("repository-file-change"),
+                "PUT",
+                "files/dir%2Fa.txt",
+                json!({"branch": "work", "content": "x", "commit_message": "m", "last_commit_id": "0".repeat(40)}),
+                400,
+                NO,
+            ),
+            row(fact("repository-file-refused"),
+                "PUT",
+                "files/none",
+                file("x"),
+                400,
+                says("A file with this name doesn't exist"),
+            ),
+            row(fact("repository-file-change"),
+                "DELETE",
+                "files/dir%2Fa.txt?branch=work&commit_message=m",
+                NO,
+                204,
+                NO,
+            ),
+            row(fact("repository-file-change"), "GET", "files/dir%2Fa.txt?ref=work", NO, 404, NO),
+        ])
+        .await;
+    let head = world.call("dan", "HEAD", at("files/README.md?ref=main"), &NO).await;
+    let headers = ["x-gitlab-size", "x-gitlab-file-path", "x-gitlab-ref"];
+    assert_eq!(headers.map(|name| head.header(name)), ["7", "README.md", "main"]);
+}
+
+#[tokio::test]
+async fn a_fork_has_what_its_upstream_has() {
+    let world = world().await;
+    let forked = world.call("dan", "POST", "/projects/acme%2Fcode/fork", &NO).await;
+    assert_eq!(forked.status, 201, "{}", forked.body);
+    let file = world.get("dan", "/projects/dan%2Fcode/repository/files/README.md?ref=main").await;
+    assert_eq!(
+        (file.status, &file.body["size"]),
+        (200, &json!(7)),
+        "{}",
+        fact("repository-readme")
+    );
+}
+
+#[tokio::test]
+async fn clients_poll_how_an_import_stands() {
+    let world = world().await;
+    let waiting = json!({"path": "brought", "import_url": "https://git.example/a.git"});
+    world
+        .check(vec![
+            by_dan(
+                fact("project-import-status"),
+                "GET",
+                kept(format!("{CODE}/import")),
+                NO,
+                200,
+                json!({"import_status": "none", "import_type": null, "failed_relations": [], "path": "code"}),
+            ),
+            by_dan(fact("project-import-status"), "POST", "/projects", waiting, 201, NO),
+            by_dan(
+                fact("project-import-status"),
+                "GET",
+                "/projects/dan%2Fbrought/import",
+                NO,
+                200,
+                json!({"import_type": "git", "import_error": null}),
+            ),
+            by_dan(
+                fact("project-statistics"),
+                "GET",
+                kept(format!("{CODE}/statistics")),
+                NO,
+                200,
+                json!({"fetches": {"total": 0, "days": []}}),
+            ),
+            (fact("project-statistics"), "rita", "GET", kept(format!("{CODE}/statistics")), NO, 403, NO),
+        ])
+        .await;
+}
