@@ -220,6 +220,7 @@ pub const FACTS: &[Fact] = &[
     service("transfer-to-group", "administrators also move a project through the group that takes it"),
     service("repository-file", "the first file makes a repository, whose branch becomes the default"),
     service("repository-file-read", "a file is read at a branch, tag or commit, in JSON and in the headers of GET and HEAD"),
+    service("repository-tree", "the files and folders at a branch, tag or commit are listed, also those below a folder"),
     service("repository-file-change", "each change of a file is a commit to a branch that is there; last_commit_id guards it"),
     service("repository-file-refused", "a file that is there is not made, one that is not is neither changed nor removed: 400"),
     service("repository-readme", "a project that is created with a readme has it, and a fork has what its upstream has"),

@@ -159,6 +159,7 @@ const BEYOND: &str = "
     coder      GET    /projects/:id/repository/tags/:tag_name
     developer  POST   /projects/:id/repository/tags
     developer  DELETE /projects/:id/repository/tags/:tag_name
+    coder      GET    /projects/:id/repository/tree
     coder      GET    /projects/:id/repository/files/:path
     developer  POST   /projects/:id/repository/files/:path
     developer  PUT    /projects/:id/repository/files/:path

@@ -1192,6 +1192,15 @@ fn repository() -> Vec<Step> {
             NO,
             (shown, 200, json!({"content": "eQ=="})),
         ),
+        (
+            operation("GET", "tree"),
+            "/projects/2/repository/tree",
+            NO,
+            200,
+            "id name type path mode",
+            json!([{"name": "a.txt", "type": "blob"}]),
+            READS,
+        ),
         (operation("GET", "files/:path"), shown, NO, 200, FILE, json!({"size": 1}), READS),
         (
             operation("POST", "branches"),

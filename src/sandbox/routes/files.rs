@@ -1,6 +1,8 @@
 //! Files of a repository: one commit for each change of one. The reference leaves them out; all of
 //! this is the real service's.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
@@ -10,12 +12,14 @@ use sha2::{Digest, Sha256};
 use super::super::access::DEVELOPER;
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
+use super::super::page;
 use super::super::store::project::Project;
-use super::super::store::repository::{Edit, File};
+use super::super::store::repository::{Edit, File, id_of};
 use super::repository::{default_branch, fill, may_push, new_commit, of, readable};
 use super::{Route, delete, get, post, protected_branches, put};
 
 pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/repository/tree", tree),
     get("/projects/{id}/repository/files/{path}", show),
     post("/projects/{id}/repository/files/{path}", |call| write(call, Change::Create)),
     put("/projects/{id}/repository/files/{path}", |call| write(call, Change::Update)),
@@ -79,6 +83,46 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
         }
     }
     Ok(answer)
+}
+
+/// The files and folders of a folder, folders first; with `recursive` those below them too.
+fn tree(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = readable(call)?;
+    let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
+        Some(reference) if reference != "HEAD" => reference,
+        _ => default_branch(call, &project)?,
+    };
+    let commit = of(call, &project).resolve(&reference)?;
+    let commit = commit.ok_or_else(|| Failure::not_found("Tree"))?;
+    let folder = call.params.text("path")?.unwrap_or_default();
+    let prefix = match folder.trim_matches('/') {
+        "" => String::new(),
+        folder => format!("{folder}/"),
+    };
+    let recursive = call.params.is_set("recursive")?;
+    let (mut folders, mut files) = (BTreeMap::new(), Vec::new());
+    for (path, blob, executable) in of(call, &project).paths(&commit.id)? {
+        let Some(below) = path.strip_prefix(&prefix) else { continue };
+        for (end, _) in below.match_indices('/').take(if recursive { usize::MAX } else { 1 }) {
+            let folder = format!("{prefix}{}", &below[..end]);
+            let id = id_of(&[commit.id.as_bytes(), folder.as_bytes()]);
+            folders.entry(folder.clone()).or_insert_with(|| entry(&id, "tree", &folder, "040000"));
+        }
+        if recursive || !below.contains('/') {
+            let mode = if executable { "100755" } else { "100644" };
+            files.push(entry(&blob, "blob", &path, mode));
+        }
+    }
+    if folders.is_empty() && files.is_empty() && !prefix.is_empty() {
+        return Err(Failure::not_found("Tree"));
+    }
+    let all: Vec<Value> = folders.into_values().chain(files).collect();
+    page::list(call, &all)
+}
+
+/// A file or folder in a list.
+fn entry(id: &str, kind: &str, path: &str, mode: &str) -> Value {
+    json!({ "id": id, "name": path.rsplit('/').next(), "type": kind, "path": path, "mode": mode })
 }
 
 fn json(file: &File, path: &str, reference: &str, commit: &str) -> Value {

@@ -82,7 +82,7 @@ fn commit_from(row: &Row<'_>) -> Result<Commit, rusqlite::Error> {
 }
 
 /// 40 hexadecimal digits that stand for `parts`.
-fn id_of(parts: &[&[u8]]) -> String {
+pub(crate) fn id_of(parts: &[&[u8]]) -> String {
     let mut digest = Sha256::new();
     for part in parts {
         digest.update((part.len() as u64).to_be_bytes());
@@ -164,6 +164,18 @@ impl Repository<'_> {
             })
         };
         statement.query_row(params![self.project, commit, path], row).optional()
+    }
+
+    /// The paths of all files at a commit, in order, each with its blob and whether it is executable.
+    pub(crate) fn paths(
+        self,
+        commit: &str,
+    ) -> Result<Vec<(String, String, bool)>, rusqlite::Error> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT path, blob_id, executable FROM trees WHERE project_id = ?1 AND commit_id = ?2 ORDER BY path",
+        )?;
+        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        statement.query_map(params![self.project, commit], row)?.collect()
     }
 
     /// Commits `edits` to a branch, which is made if it is not there.
