@@ -154,3 +154,20 @@ test('hooks and push rules', async () => {
   assert.deepEqual([rule.deny_delete_tag, rule.max_file_size, rule.commit_message_regex], [true, 3, '^fix']);
   await root.ProjectPushRules.remove(project.id);
 });
+
+test('branches, tags and files', async () => {
+  const { project } = await fresh();
+  const file = 'dir/a.txt';
+  await root.RepositoryFiles.create(project.id, file, 'main', 'one', 'first');
+  assert.equal((await root.RepositoryFiles.show(project.id, file, 'main')).content, 'b25l');
+  await refuses(400, /already exists/, () => root.RepositoryFiles.create(project.id, file, 'main', 'one', 'again'));
+  await root.RepositoryFiles.edit(project.id, file, 'main', 'two', 'second');
+  const branch = await root.Branches.create(project.id, 'next', 'main');
+  assert.deepEqual([branch.default, branch.commit.title], [false, 'second']);
+  await root.Tags.create(project.id, 'v1', 'next');
+  assert.deepEqual((await root.Tags.all(project.id)).map((tag) => tag.name), ['v1']);
+  await root.Tags.remove(project.id, 'v1');
+  await root.Branches.remove(project.id, 'next');
+  assert.deepEqual((await root.Branches.all(project.id)).map((one) => one.name), ['main']);
+  await root.RepositoryFiles.remove(project.id, file, 'main', 'third');
+});

@@ -347,3 +347,45 @@ func TestPushRules(t *testing.T) {
 	done(root.Projects.DeleteProjectPushRule(project.ID))
 	refuses(t, 404, "404 Push Rule Not Found", failed(root.Projects.EditProjectPushRule(project.ID, &edit)))
 }
+
+func TestRepository(t *testing.T) {
+	_, project := fresh()
+	encoded := gitlab.CreateFileOptions{Branch: text("main"), Content: text("aGk="), Encoding: text("base64"), CommitMessage: text("first")}
+	equal(t, *must(root.RepositoryFiles.CreateFile(project.ID, "dir/a.txt", &encoded)), gitlab.FileInfo{FilePath: "dir/a.txt", Branch: "main"})
+	refuses(t, 400, "A file with this name already exists", failed(root.RepositoryFiles.CreateFile(project.ID, "dir/a.txt", &encoded)))
+	file := must(root.RepositoryFiles.GetFile(project.ID, "dir/a.txt", &gitlab.GetFileOptions{Ref: text("main")}))
+	equal(t, []any{file.Content, file.Size, file.Encoding, file.CommitID == file.LastCommitID}, []any{"aGk=", 2, "base64", true})
+	told := must(root.RepositoryFiles.GetFileMetaData(project.ID, "dir/a.txt", &gitlab.GetFileMetaDataOptions{Ref: text("main")}))
+	equal(t, []any{told.BlobID, told.Size, told.Ref}, []any{file.BlobID, 2, "main"})
+	edit := gitlab.UpdateFileOptions{Branch: text("main"), Content: text("new"), CommitMessage: text("second"), LastCommitID: &file.LastCommitID}
+	must(root.RepositoryFiles.UpdateFile(project.ID, "dir/a.txt", &edit))
+	refuses(t, 400, "has changed since", failed(root.RepositoryFiles.UpdateFile(project.ID, "dir/a.txt", &edit)))
+	branch := must(root.Branches.CreateBranch(project.ID, &gitlab.CreateBranchOptions{Branch: text("next"), Ref: text("main")}))
+	equal(t, []any{branch.Default, branch.Protected, branch.CanPush, branch.Commit.Title}, []any{false, false, true, "second"})
+	equal(t, branch.Commit.CommittedDate.IsZero(), false)
+	equal(t, len(must(root.Branches.ListBranches(project.ID, nil))), 2)
+	tag := must(root.Tags.CreateTag(project.ID, &gitlab.CreateTagOptions{TagName: text("v1"), Ref: text("next"), Message: text("one")}))
+	equal(t, []any{tag.Commit.ID, tag.Message, tag.Target}, []any{branch.Commit.ID, "one", branch.Commit.ID})
+	done(root.Tags.DeleteTag(project.ID, "v1"))
+	refuses(t, 404, "404 Tag Not Found", failed(root.Tags.GetTag(project.ID, "v1")))
+	done(root.Branches.DeleteBranch(project.ID, "next"))
+	refuses(t, 404, "404 Branch Not Found", failed(root.Branches.GetBranch(project.ID, "next")))
+	done(root.RepositoryFiles.DeleteFile(project.ID, "dir/a.txt", &gitlab.DeleteFileOptions{Branch: text("main"), CommitMessage: text("third")}))
+	equal(t, len(must(root.Repositories.ListTree(project.ID, nil))), 0)
+	equal(t, must(root.ProjectImportExport.ImportStatus(project.ID)).ImportStatus, "none")
+}
+
+func TestAccessRequests(t *testing.T) {
+	group, project := fresh()
+	user := newUser()
+	as := gitlab.WithSudo(user.ID)
+	equal(t, must(root.AccessRequests.RequestProjectAccess(project.ID, as)).Username, user.Username)
+	equal(t, len(must(root.AccessRequests.ListProjectAccessRequests(project.ID, nil))), 1)
+	equal(t, len(must(root.ProjectMembers.ListProjectMembers(project.ID, nil))), 0)
+	approve := gitlab.ApproveAccessRequestOptions{AccessLevel: level(gitlab.ReporterPermissions)}
+	equal(t, must(root.AccessRequests.ApproveProjectAccessRequest(project.ID, user.ID, &approve)).AccessLevel, gitlab.ReporterPermissions)
+	other := newUser()
+	must(root.AccessRequests.RequestGroupAccess(group.ID, gitlab.WithSudo(other.ID)))
+	done(root.AccessRequests.DenyGroupAccessRequest(group.ID, other.ID))
+	equal(t, len(must(root.AccessRequests.ListGroupAccessRequests(group.ID, nil))), 0)
+}

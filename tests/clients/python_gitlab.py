@@ -276,6 +276,26 @@ class Settings(Case):
         rule.delete()
         self.assertIsNone(ROOT.http_get(f"/projects/{self.project.id}/push_rule"))
 
+    def test_repository(self):
+        self.project.files.create({"file_path": "dir/a.txt", "branch": "main", "content": "one", "commit_message": "first"})
+        file = self.project.files.get("dir/a.txt", ref="main")
+        self.assertEqual((file.decode(), file.size), (b"one", 3))
+        file.content = "two"
+        file.save(branch="main", commit_message="second")
+        self.assertEqual(self.project.files.get("dir/a.txt", ref="HEAD").decode(), b"two")
+        self.assertEqual([entry["path"] for entry in self.project.repository_tree(recursive=True, get_all=True)], ["dir", "dir/a.txt"])
+        self.project.branches.create({"branch": "next", "ref": "main"})
+        self.refuses(GitlabCreateError, 400, "already exists", lambda: self.project.branches.create({"branch": "next", "ref": "main"}))
+        self.assertEqual(self.project.branches.get("next").commit["title"], "second")
+        tag = self.project.tags.create({"tag_name": "v1", "ref": "next"})
+        self.assertEqual([one.name for one in self.project.tags.list()], ["v1"])
+        tag.delete()
+        self.project.branches.delete("next")
+        self.assertEqual([one.name for one in self.project.branches.list()], ["main"])
+        self.project.files.delete(file_path="dir/a.txt", branch="main", commit_message="third")
+        self.refuses(GitlabGetError, 404, "File Not Found", lambda: self.project.files.get("dir/a.txt", ref="main"))
+        self.assertEqual(self.project.protectedbranches.get("main").name, "main")
+
 
 if __name__ == "__main__":
     unittest.main()
