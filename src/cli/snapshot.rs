@@ -23,8 +23,9 @@ const EXAMPLES: &str = "Examples:
   undrift snapshot -o live.json              where there is a token: on the protected branch
   undrift plan --live live.json              where there is none: in a merge request
 
-Values of sensitive fields are left out, unless manifests declare them in plain text. If the
-snapshot cannot be taken, FILE is removed.";
+Values of sensitive fields are left out, unless manifests declare them in plain text. With
+UNDRIFT_SNAPSHOT_KEY they are kept as digests, which a plan compares that has the key too; no job
+of a merge request may have it. If the snapshot cannot be taken, FILE is removed.";
 
 /// How many of the things that could not be read are named.
 const NAMED: usize = 10;
@@ -96,7 +97,6 @@ async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<(Snapshot,
     let Some(taking) = &session.taking else {
         return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
     };
-    taking.declare(&session.desired);
     taking.widen(&session.desired, Widen { sections: args.all_sections }).await?;
     session.plan(cx).await?;
     Ok((taking.finish(), taking.calls()))

@@ -3,16 +3,19 @@
 //! What is kept is listed, never what is not: the fields of the kinds' tables and what their data
 //! names besides. A value that is sensitive, or an address that may hold a credential, is kept only
 //! if the manifests declare that very value in plain text, where whoever reads the snapshot reads it
-//! anyway. Otherwise it is left out, as if the service had not told it; where leaving it out would
-//! mean something, all of what it belongs to counts as not read.
+//! anyway. Otherwise it is left out, as if the service had not told it, or kept as a digest
+//! ([`seal`](super::seal)); where leaving it out would mean something, all of what it belongs to
+//! counts as not read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
+use super::seal::{matters, sealed, withheld};
 use crate::{
     desired::Desired,
+    digest::Key,
     field::{Compare, Field, Scope, Secrecy},
     kind::{Place, Section, Spec, forms},
     kinds,
@@ -84,6 +87,8 @@ pub(super) type Withheld = String;
 pub(super) struct Keep {
     pub(super) literals: Literals,
     pub(super) secrets: Arc<Secrets>,
+    /// Under which key what is secret is kept as digests, if there is one.
+    pub(super) key: Option<Key>,
 }
 
 impl Keep {
@@ -230,9 +235,10 @@ impl Keep {
             let Some(value) = raw.get(live) else { continue };
             if !self.is_sensitive(section, spec, path, value, raw) {
                 kept.insert(live.to_owned(), self.open(spec, value));
-            } else if section.identity.contains(&spec.name.as_str()) || spec.field.nullable {
-                let noun = section.noun;
-                return Err(format!("the `{live}` of a {noun} may hold a credential"));
+            } else if let Some(key) = self.key.as_ref().filter(|_| !section.is_in_object()) {
+                kept.insert(live.to_owned(), sealed(key, section, path, spec, raw, value));
+            } else if matters(section, spec) {
+                return Err(withheld(section, live).message);
             } else {
                 kept.remove(live);
             }
@@ -332,7 +338,7 @@ fn own<'j>((name, value): (&'j String, &'j Json)) -> (String, Json) {
 }
 
 /// The section whose live entries `op` brings.
-fn section_of(op: Op<Read>) -> Option<Section> {
+pub(super) fn section_of(op: Op<Read>) -> Option<Section> {
     kinds::everywhere().find(|section| match section.home.place {
         Place::List(own) | Place::Optional(own) => own.row() == op.row(),
         Place::Itself(_) | Place::Object | Place::In(_) | Place::Part { .. } => false,

@@ -16,6 +16,7 @@ pub mod file;
 mod keep;
 mod offline;
 mod question;
+mod seal;
 mod take;
 mod things;
 

@@ -5,14 +5,18 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 
 use super::{
-    Head, Snapshot,
+    Head, Snapshot, keep,
     question::Asked,
+    seal::Unsealing,
     shown,
     things::{Failed, Found},
 };
 use crate::{
     api::{Failure, Phase, SendError, Transport, WireRequest, WireResponse},
-    operation::{self, Answer, Method},
+    desired::Desired,
+    digest::Key,
+    operation::{Answer, Method},
+    secret::Secrets,
     value::Json,
 };
 
@@ -21,24 +25,44 @@ const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 
 /// A snapshot in the place of a service.
 #[derive(Debug)]
-pub struct Offline(Snapshot);
+pub struct Offline {
+    snapshot: Snapshot,
+    unsealing: Unsealing,
+}
 
 impl Offline {
-    /// What answers as `snapshot` says.
-    pub const fn new(snapshot: Snapshot) -> Self {
-        Self(snapshot)
+    /// What answers as `snapshot` says, of what is secret with the `key` that it was taken with.
+    pub fn new(snapshot: Snapshot, key: Option<Key>) -> Self {
+        Self { snapshot, unsealing: Unsealing::new(key) }
+    }
+
+    /// Takes into account what is declared by now, and what `secrets` knows of that.
+    pub fn declare(&self, desired: &Desired, secrets: &Secrets) {
+        self.unsealing.declare(desired, secrets);
     }
 
     /// What the snapshot says about itself.
     pub const fn head(&self) -> &Head {
-        &self.0.head
+        &self.snapshot.head
+    }
+
+    fn found(&self, asked: &Asked) -> Found {
+        let things = &self.snapshot.things;
+        match (things.answer(asked), keep::section_of(asked.op)) {
+            (Found::Json(json), Some(section)) => {
+                let path = asked.scope.and_then(|scope| things.path(scope, asked.of()));
+                let path = path.unwrap_or_else(|| asked.of().to_owned());
+                self.unsealing.unseal(section, &path, json).map_or_else(Found::Failed, Found::Json)
+            }
+            (found, _) => found,
+        }
     }
 
     fn answer(&self, request: &WireRequest) -> Result<WireResponse, SendError> {
         let asked = Asked::read(&request.target).filter(|_| request.method == Method::Get);
-        let head = &self.0.head;
+        let head = &self.snapshot.head;
         let taken_at = shown(head.taken_at);
-        match asked.as_ref().map(|asked| (asked, self.0.things.answer(asked))) {
+        match asked.as_ref().map(|asked| (asked, self.found(asked))) {
             Some((asked, Found::Json(json))) => Ok(response(asked, &json, head)),
             Some((_, Found::Failed(failed))) => match failed.status {
                 Some(status) => Ok(refusal(status, &failed, head)),
@@ -104,15 +128,4 @@ fn headers(head: &Head) -> HeaderMap {
         headers.insert(SANDBOX_HEADER, HeaderValue::from_static("true"));
     }
     headers
-}
-
-impl Snapshot {
-    /// The id and name of the caller, if it knows.
-    pub fn caller(&self) -> Option<Json> {
-        let asked = Asked::read(&operation::CURRENT_USER.request().target())?;
-        match self.things.answer(&asked) {
-            Found::Json(json) => Some(json),
-            Found::Failed(_) | Found::Unknown => None,
-        }
-    }
 }

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     api::{ApiError, Failure, Phase, ReadClient, SendError, Transport, WireRequest, WireResponse},
     desired::Desired,
+    digest::Key,
     field::Scope,
     kind::{Place, Section},
     kinds,
@@ -60,17 +61,17 @@ impl Transport for Taking {
 
 impl Taking {
     /// One that asks with `client`, for a service and at a time that `head` names. What `secrets`
-    /// knows is struck from what is kept.
-    pub fn new(client: ReadClient, head: Head, secrets: Arc<Secrets>, desired: &Desired) -> Self {
-        let keep = Keep { literals: Literals::of(desired), secrets };
+    /// knows is struck from what is kept, and what is secret is kept as digests under `key`.
+    pub fn new(client: ReadClient, head: Head, secrets: Arc<Secrets>, key: Option<Key>) -> Self {
+        let keep = Keep { literals: Literals::default(), secrets, key };
         Self { client, head, keep: Mutex::new(Arc::new(keep)), things: Mutex::default() }
     }
 
     /// Takes into account what is declared by now.
     pub fn declare(&self, desired: &Desired) {
         let mut keep = self.keep.lock().unwrap_or_else(PoisonError::into_inner);
-        *keep =
-            Arc::new(Keep { literals: Literals::of(desired), secrets: Arc::clone(&keep.secrets) });
+        let (secrets, key) = (Arc::clone(&keep.secrets), keep.key.clone());
+        *keep = Arc::new(Keep { literals: Literals::of(desired), secrets, key });
     }
 
     /// What was taken.

@@ -130,7 +130,8 @@ impl Session {
         let secrets = Arc::new(secrets_of(&desired, includes.as_ref(), secrets));
         cx.output.redactor().learn(Arc::clone(&secrets));
         let (target, live) = (found.target(), found.live());
-        let (client, taking) = found.client(args, &config, Arc::clone(&secrets), &desired)?;
+        let (client, through) = found.client(args, &config, Arc::clone(&secrets), cx)?;
+        through.declare(&desired, &secrets);
         let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
         let mut roster = Roster::default();
         if let Some(includes) = includes {
@@ -142,6 +143,8 @@ impl Session {
             desired = args.select.of(desired.without_idle_acknowledgements(), &changes.resend)?;
             roster = args.select.of_roster(roster);
         }
+        // Rules may have brought in more.
+        through.declare(&desired, &secrets);
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let run = Run {
             target,
@@ -171,7 +174,7 @@ impl Session {
             settings,
             ahead,
             run,
-            taking,
+            taking: through.taking(),
             embedded,
         })
     }

@@ -19,15 +19,18 @@ use crate::{
         exit::{Exit, Failure},
     },
     desired::Desired,
+    digest::Key,
     manifest::Config,
     report::Taken,
-    secret::Secrets,
+    secret::{Secret, Secrets},
     snapshot::{self, Head, Offline, Snapshot, Taking, file::MAX_BYTES},
     text,
 };
 
 /// What the embedded service is called where others have an address.
 const SANDBOX: &str = "sandbox";
+/// Where the key is looked for under which a snapshot keeps digests of what is secret.
+const KEY_NAME: &str = "UNDRIFT_SNAPSHOT_KEY";
 /// After how long a snapshot is old.
 const OLD: SignedDuration = SignedDuration::from_hours(24);
 
@@ -64,6 +67,35 @@ pub(super) enum Found {
     Service(Endpoint),
     Snapshot(Service, Box<Snapshot>),
     Taking(Endpoint),
+}
+
+/// What a client reads through that has to know what is declared.
+pub(super) enum Through {
+    /// Nothing.
+    Nothing,
+    /// A snapshot.
+    Snapshot(Arc<Offline>),
+    /// A snapshot that is taken.
+    Taking(Arc<Taking>),
+}
+
+impl Through {
+    /// Says what is declared.
+    pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
+        match self {
+            Self::Nothing => {}
+            Self::Snapshot(offline) => offline.declare(desired, secrets),
+            Self::Taking(taking) => taking.declare(desired),
+        }
+    }
+
+    /// The snapshot that is taken, if one is.
+    pub(super) fn taking(self) -> Option<Arc<Taking>> {
+        match self {
+            Self::Taking(taking) => Some(taking),
+            Self::Nothing | Self::Snapshot(_) => None,
+        }
+    }
 }
 
 impl Way<'_> {
@@ -118,17 +150,19 @@ impl Found {
         args: &SessionArgs,
         config: &Config,
         secrets: Arc<Secrets>,
-        desired: &Desired,
-    ) -> Result<(ReadClient, Option<Arc<Taking>>), Failure> {
+        cx: &Context,
+    ) -> Result<(ReadClient, Through), Failure> {
         match self {
-            Self::Service(endpoint) => {
-                args.connect.client(endpoint, config, secrets).map(|client| (client, None))
-            }
+            Self::Service(endpoint) => args
+                .connect
+                .client(endpoint, config, secrets)
+                .map(|client| (client, Through::Nothing)),
             Self::Snapshot(service, snapshot) => {
-                let offline = Arc::new(Offline::new(std::mem::take(&mut **snapshot)));
-                let client =
-                    ReadClient::new(service.clone(), offline, secrets, Settings::default());
-                Ok((client, None))
+                let offline = Offline::new(std::mem::take(&mut **snapshot), key(&cx.env));
+                let offline = Arc::new(offline);
+                let (service, through) = (service.clone(), Arc::clone(&offline));
+                let client = ReadClient::new(service, through, secrets, Settings::default());
+                Ok((client, Through::Snapshot(offline)))
             }
             Self::Taking(endpoint) => {
                 let client = args.connect.client(endpoint, config, Arc::clone(&secrets))?;
@@ -137,13 +171,13 @@ impl Found {
                     sandbox: endpoint.embedded.is_some(),
                     taken_at: now(),
                 };
-                let taking = Taking::new(client, head, Arc::clone(&secrets), desired);
+                let taking = Taking::new(client, head, Arc::clone(&secrets), key(&cx.env));
                 let taking = Arc::new(taking);
                 let in_flight = args.connect.in_flight(config);
                 let settings = Settings { in_flight, ..Settings::default() };
                 let through = Arc::clone(&taking);
                 let client = ReadClient::new(endpoint.service.clone(), through, secrets, settings);
-                Ok((client, Some(taking)))
+                Ok((client, Through::Taking(taking)))
             }
         }
     }
@@ -171,6 +205,11 @@ impl Found {
             Self::Snapshot(..) => None,
         }
     }
+}
+
+/// The key under which a snapshot keeps what is secret, if it is set.
+fn key(env: &Environment) -> Option<Key> {
+    env.get(KEY_NAME).map(|key| Key::new(&Secret::new(key)))
 }
 
 fn target(endpoint: &Endpoint) -> String {
