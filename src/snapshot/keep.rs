@@ -44,7 +44,7 @@ type Plain = BTreeMap<(Scope, String, &'static str), Vec<(String, String, Json)>
 
 /// What manifests say that decides what is kept.
 #[derive(Clone, Debug, Default)]
-pub struct Literals {
+pub(super) struct Literals {
     plain: Plain,
     /// Declared fields that are in no table.
     extra: BTreeMap<(Scope, &'static str), BTreeSet<String>>,
@@ -52,7 +52,7 @@ pub struct Literals {
 
 impl Literals {
     /// What `desired` says.
-    pub fn of(desired: &Desired) -> Self {
+    pub(super) fn of(desired: &Desired) -> Self {
         let mut literals = Self::default();
         for container in &desired.containers {
             for section in &container.sections {

@@ -20,12 +20,8 @@ mod seal;
 mod take;
 mod things;
 
-#[cfg(test)]
-mod tests;
-
 use jiff::Timestamp;
 
-pub use keep::Literals;
 pub use offline::Offline;
 pub use take::{Taking, Widen};
 pub use things::Things;

@@ -11,7 +11,7 @@ use std::{
 
 use super::things::Failed;
 use crate::{
-    desired::Desired,
+    desired::{Desired, Entry},
     digest::Key,
     field::{Compare, Scope, Secrecy},
     kind::{Section, Spec},
@@ -70,7 +70,7 @@ impl Unsealing {
         for container in desired.containers.iter().filter(|_| self.key.is_some()) {
             for section in &container.sections {
                 let of = (container.scope, container.path.to_lowercase(), section.of.section);
-                let values = section.entries.iter().flat_map(|entry| entry.values());
+                let values = section.entries.iter().flat_map(Entry::values);
                 let values = values.filter_map(|(name, value)| {
                     let is_open = section.of.field(&name).secrecy == Secrecy::Open;
                     let value = match value {

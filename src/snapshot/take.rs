@@ -12,8 +12,8 @@ use std::{
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 
 use super::{
-    Head, Literals, Snapshot,
-    keep::{Keep, Withheld},
+    Head, Snapshot,
+    keep::{Keep, Literals, Withheld},
     offline::{refusal, response, unknown},
     question::Asked,
     things::{self, Failed, Found, Kept, Packed, Thing, Things},
@@ -95,10 +95,18 @@ impl Taking {
     async fn ask(&self, request: WireRequest) -> Result<WireResponse, SendError> {
         let asked = Asked::read(&request.target).filter(|_| request.method == Method::Get);
         let Some(asked) = asked else { return Err(unknown("a snapshot has no such thing")) };
-        self.look(&asked).await.map_err(|error| {
-            // The run is over; the client that asks has to know.
-            SendError::new(Phase::NotSent, Failure::Network, &format!("{:#}", chain(&error)))
-        })?;
+        match self.look(&asked).await {
+            Ok(()) => {}
+            // The run is over; the client that asks has to know, and not to ask again.
+            Err(error) if error.is_unauthorized() => {
+                let message = error.message().unwrap_or_default().to_owned();
+                let failed = Failed { message, ..Failed::default() };
+                return Ok(refusal(401, &failed, &self.head));
+            }
+            Err(error) => {
+                return Err(SendError::new(Phase::NotSent, Failure::Offline, &chain(&error)));
+            }
+        }
         let found = self.things().answer(&asked);
         match found {
             Found::Json(json) => Ok(response(&asked, &json, &self.head)),
@@ -206,8 +214,8 @@ impl Taking {
         match self.client.get(asked.request()).await {
             Ok(answer) => {
                 let key = name.to_lowercase();
-                let users = answer.body.as_array().into_iter().flatten().filter_map(user);
-                let found = users.filter(|(_, username)| username.to_lowercase() == key).last();
+                let mut users = answer.body.as_array().into_iter().flatten().filter_map(user);
+                let found = users.find(|(_, username)| username.to_lowercase() == key);
                 self.things().users.insert(key, found);
             }
             Err(error) => {

@@ -227,9 +227,9 @@ impl Things {
         }
         let is_there = self.paths.contains_key(&(Scope::Group, root.clone()));
         let above = root.match_indices('/').map(|(at, _)| &root[..at]);
-        let above =
+        let mut above =
             above.filter_map(|above| self.rosters.get(&(scope, above.to_owned()))?.as_ref().ok());
-        match above.filter(|_| is_there).last() {
+        match above.rfind(|_| is_there) {
             Some(ids) => Found::Json(self.rows(scope, &self.below(scope, ids, &root))),
             None => Found::Unknown,
         }
@@ -306,9 +306,9 @@ impl Things {
         let Some(Kept::Entries(members)) = self.answers.get(&self.key(&list)) else {
             return Found::Unknown;
         };
-        let user = asked.argument("user_id");
+        let user = number(asked.argument("user_id"));
         let mut members = members.iter().map(Packed::json);
-        match members.find(|member| member["id"].to_string() == user) {
+        match members.find(|member| member["id"].as_u64() == user) {
             Some(member) => Found::Json(member),
             None => Found::Failed(Failed {
                 status: Some(404),

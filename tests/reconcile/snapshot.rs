@@ -271,6 +271,24 @@ fn no_secret_is_in_a_snapshot_and_no_guess_is_answered() {
     });
 }
 
+/// A token that is refused ends a snapshot as it ends a plan.
+#[test]
+fn a_refused_token_ends_a_snapshot() {
+    runtime().block_on(async {
+        let world = World::new(Profile::default(), seed(&[])).await;
+        world.declare(&[project("acme/shop", json!({"members": []}))]);
+        let desired = world.desired();
+        let (client, secrets) = world.client_as("a-token-of-nobody-012345", &desired);
+        let head = Head { target: world.sandbox.url(), ..Head::default() };
+        let taking = Arc::new(Taking::new(client, head, secrets.clone(), None));
+        let service = Service::parse(&world.sandbox.url(), false).unwrap();
+        let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
+        let error = world.connect_by(through, secrets, &desired).await.err().unwrap();
+        assert!(error.is_unauthorized(), "{error}");
+        assert_eq!(taking.calls(), 1);
+    });
+}
+
 /// Whatever is cut off or changed, a file is read or refused; and so are plans from it.
 #[test]
 fn a_file_that_is_cut_or_changed_is_refused_or_read() {

@@ -70,7 +70,7 @@ fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
     canvas.line(&line.text(" as ").text(&run.caller));
     if let Some(live) = &run.live {
         canvas.line(
-            &Line::default().put(Paint::Note, &format!("from the snapshot of {}", live.shown)),
+            &Line::default().put(Paint::Note, format!("from the snapshot of {}", live.shown)),
         );
     }
 }
