@@ -54,6 +54,7 @@ pub mod sandbox;
 pub mod schema;
 pub mod secret;
 pub mod selection;
+pub mod snapshot;
 pub mod text;
 pub mod value;
 pub mod yaml;

@@ -36,6 +36,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("api", 4, &[]),
     ("observe", 5, &[]),
     ("apply", 6, &[]),
+    ("snapshot", 6, &[]),
     ("export", 4, &[]),
     ("absorb", 5, &[]),
     ("sandbox", 6, &[]),

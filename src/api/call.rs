@@ -300,7 +300,7 @@ impl Core {
             Err(error) => {
                 let outcome = match (error.failure, error.phase) {
                     (Failure::Tls, _) => Outcome::Untrusted,
-                    (Failure::Request, _) => Outcome::Refused,
+                    (Failure::Request | Failure::Offline, _) => Outcome::Refused,
                     (_, Phase::NotSent) => Outcome::NotSent,
                     (_, Phase::MaybeSent) => Outcome::Lost,
                 };

@@ -265,7 +265,7 @@ impl ApiError {
         match &self.0.kind {
             Kind::Refused(refusal) => matches!(refusal.status, 408 | 409 | 423 | 429 | 500..),
             Kind::Unanswered(error) => {
-                error.failure != Failure::Tls && error.failure != Failure::Request
+                !matches!(error.failure, Failure::Tls | Failure::Request | Failure::Offline)
             }
             Kind::Malformed { .. }
             | Kind::Page(_)
@@ -297,6 +297,7 @@ impl ApiError {
             Kind::Unanswered(e) if e.failure == Failure::Tls => {
                 "if the service uses a private certificate authority, pass its certificate with `--ca-file`"
             }
+            Kind::Unanswered(e) if e.failure == Failure::Offline => return None,
             Kind::Unanswered(_) => "check the address and the network",
             Kind::Wait(_) => WAIT_HINT,
             Kind::Budget(_) => "run again to finish",
@@ -382,6 +383,7 @@ impl ApiError {
                     write!(f, ": {}", refusal.message)?;
                 }
             }
+            Kind::Unanswered(e) if e.failure == Failure::Offline => f.write_str("was not sent")?,
             Kind::Unanswered(_) => f.write_str("got no answer")?,
             Kind::Malformed { status, why, .. } => write!(f, "answered {status} with {why}")?,
             Kind::Page(_) => f.write_str("returned an incomplete list")?,

@@ -126,6 +126,8 @@ pub enum Failure {
     Tls,
     /// The request cannot be expressed in HTTP.
     Request,
+    /// There is nobody to ask, and the answer is not known beforehand.
+    Offline,
 }
 
 /// There is no answer.

@@ -148,11 +148,14 @@ impl ConnectArgs {
         }
     }
 
+    /// Where the address is given, and the address.
+    pub(super) fn named<'e>(&'e self, env: &'e Environment) -> Option<(&'e str, &'e str)> {
+        self.url.as_deref().map(|url| ("--url", url)).or_else(|| env.first_of(&URL_NAMES))
+    }
+
     /// The address.
     fn service(&self, env: &Environment) -> Result<Service, Failure> {
-        let given =
-            self.url.as_deref().map(|url| ("--url", url)).or_else(|| env.first_of(&URL_NAMES));
-        let Some((name, url)) = given else {
+        let Some((name, url)) = self.named(env) else {
             let failure = Failure::usage("no service address given");
             return Err(failure.help("pass `--url` or set UNDRIFT_URL, or try `--sandbox`"));
         };

@@ -4,7 +4,7 @@ use super::{
     Context,
     exit::{Exit, Failure},
     reports::{Done, ReportArgs, Reports},
-    session::{ChangeArgs, Session, SessionArgs},
+    session::{ChangeArgs, LiveArgs, Session, SessionArgs},
 };
 use crate::{
     plan::Plan,
@@ -24,6 +24,8 @@ const EXAMPLES: &str = "Examples:
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) session: SessionArgs,
+    #[command(flatten)]
+    live: LiveArgs,
     /// Count as a difference what no manifest lists, secrets that are not set, and what cannot be
     /// verified
     #[arg(long)]
@@ -34,7 +36,8 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    let session = Session::open(&args.session, &ChangeArgs::default(), reports, cx).await?;
+    let session =
+        Session::by(args.live.way(), &args.session, &ChangeArgs::default(), reports, cx).await?;
     let planned = session.plan(cx).await.map(|plan| finish(&args, plan, &session, reports, cx));
     session.close().await;
     planned

@@ -29,6 +29,7 @@ mod schema;
 mod session;
 mod show;
 mod signal;
+mod snapshot;
 
 use std::{
     ffi::OsString,
@@ -100,6 +101,8 @@ enum Command {
     Apply(apply::Args),
     /// Check that the service matches the manifests
     Drift(drift::Args),
+    /// Keep what plans need to know of the service in a file
+    Snapshot(snapshot::Args),
     /// Write what exists as manifests
     Export(export::Args),
     /// Take drift that was right back into the manifests
@@ -209,6 +212,7 @@ impl Command {
             Self::Plan(args) => Some(&args.session.dir),
             Self::Apply(args) => Some(&args.session.dir),
             Self::Drift(args) => Some(&args.session.dir),
+            Self::Snapshot(args) => Some(&args.dir),
             _ => None,
         }
     }
@@ -232,6 +236,7 @@ fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
         Command::Plan(args) => runtime.block_on(plan::run(args, reports, cx)).map(Done::exit),
         Command::Apply(args) => runtime.block_on(apply::run(args, reports, cx)).map(Done::exit),
         Command::Drift(args) => runtime.block_on(drift::run(args, reports, cx)).map(Done::exit),
+        Command::Snapshot(args) => runtime.block_on(snapshot::run(args, reports, cx)),
         Command::Export(args) => runtime.block_on(export::run(args, cx)),
         Command::Absorb(args) => runtime.block_on(absorb::run(args, reports, cx)),
         Command::New(args) => new::run(&args, cx),

@@ -4,7 +4,7 @@ use super::{
     Context,
     exit::{Exit, Failure},
     reports::{Done, ReportArgs, Reports},
-    session::{ChangeArgs, Session, SessionArgs},
+    session::{ChangeArgs, LiveArgs, Session, SessionArgs},
 };
 use crate::{
     plan::Plan,
@@ -18,6 +18,7 @@ const EXAMPLES: &str = "Examples:
   undrift plan manifests --url https://gitlab.example.org    the token is in UNDRIFT_TOKEN
   undrift plan manifests --sandbox                           against the embedded service
   undrift plan --only 'acme/**#variables'                    only variables of projects below acme
+  undrift plan --live live.json                              from a snapshot, without a token
   undrift plan --out json=plan.json                          for machines too";
 
 /// The options of `plan`.
@@ -26,6 +27,8 @@ const EXAMPLES: &str = "Examples:
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) session: SessionArgs,
+    #[command(flatten)]
+    live: LiveArgs,
     #[command(flatten)]
     changes: ChangeArgs,
     #[command(flatten)]
@@ -37,7 +40,7 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    let session = Session::open(&args.session, &args.changes, reports, cx).await?;
+    let session = Session::by(args.live.way(), &args.session, &args.changes, reports, cx).await?;
     let planned = session.plan(cx).await.map(|plan| finish(&args, &plan, &session, reports, cx));
     session.close().await;
     planned

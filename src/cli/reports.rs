@@ -233,15 +233,24 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     }
 }
 
-/// Writes a file beside `path` and gives it that name.
 fn replace(path: &Path, text: &str, permissions: Option<fs::Permissions>) -> io::Result<()> {
+    replace_by(path, permissions, |file| file.write_all(text.as_bytes()))
+}
+
+/// Lets `write` fill a file beside `path` and gives it that name.
+///
+/// # Errors
+/// If it cannot be written; then what is at `path` is as it was.
+pub(super) fn replace_by(
+    path: &Path,
+    permissions: Option<fs::Permissions>,
+    write: impl FnOnce(&mut fs::File) -> io::Result<()>,
+) -> io::Result<()> {
     let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy();
     let part = path.with_file_name(format!(".{name}.{:016x}", rand::random::<u64>()));
     let mut file = fs::File::create_new(&part)?;
     let written = permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions));
-    let written = written
-        .and_then(|()| file.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&part, path));
+    let written = written.and_then(|()| write(&mut file)).and_then(|()| fs::rename(&part, path));
     if written.is_err() {
         let _ = fs::remove_file(&part);
     }

@@ -29,6 +29,7 @@ const SCHEMAS: &[Generated] = &[
     ("plan", written::<Report<Planned<'static>>>),
     ("apply", written::<Report<Outcomes<'static>>>),
     ("check", written::<Report<Checked<'static>>>),
+    ("snapshot", written::<crate::snapshot::file::File<'static>>),
 ];
 
 /// The schema of a type as it is written.
@@ -47,7 +48,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Schema to print: manifest, undrift, kind, sandbox, plan, apply or check
+    /// Schema to print: manifest, undrift, kind, sandbox, plan, apply, check or snapshot
     #[arg(value_name = "NAME", default_value = "manifest", conflicts_with_all = ["write", "check"])]
     name: String,
     /// Write all schemas into this folder, as NAME.schema.json
@@ -141,8 +142,12 @@ mod tests {
     #[test]
     fn reports_fit_their_schemas() {
         let none = &Secrets::default();
-        let run =
-            Run { target: "https://x.example".into(), caller: "alice".into(), sandbox: false };
+        let run = Run {
+            target: "https://x.example".into(),
+            caller: "alice".into(),
+            sandbox: false,
+            live: None,
+        };
         let (plan, applied) = (Plan::default(), Applied::default());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken")].into_iter().collect();

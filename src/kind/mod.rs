@@ -110,6 +110,9 @@ pub struct Home {
     pub own: &'static [(&'static str, Json)],
     /// A field that another list tells, which is read only if somebody declares that field.
     pub beside: Option<&'static Beside>,
+    /// What [`Rules`] and [`Beside::value`] look at of what the service shows of an entry besides the
+    /// fields of its table.
+    pub besides: &'static [&'static str],
 }
 
 static NO_FIELDS: LazyLock<Table> =
@@ -133,6 +136,7 @@ impl Home {
         query: &[],
         own: &[],
         beside: None,
+        besides: &[],
     };
 
     /// Whether an entry of a list, as the service shows it, is the container's own.
@@ -193,6 +197,8 @@ pub struct Itself {
     pub facts: fn(&Object) -> Facts,
     /// The fields of its object that [`Self::facts`] looks at.
     pub looked_at: &'static [&'static str],
+    /// Those of them that hold a secret, of which it only matters whether they are there.
+    pub signs: &'static [&'static str],
     /// The fields of a creation with which the contents come from elsewhere, in the background; one
     /// that is spread stands for its keys.
     pub arrives_with: &'static [&'static str],

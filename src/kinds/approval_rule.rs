@@ -81,6 +81,7 @@ pub static KIND: Kind = Kind {
         handle: &[Handle::path("id", "approval_rule_id")],
         rows: Rows::with_id(&["name", "rule_type"]),
         needs: &[Capability::People],
+        besides: &["contains_hidden_groups", ALL],
         ..Home::PLAIN
     }],
     rules: &ApprovalRules,

@@ -32,6 +32,7 @@ pub static KIND: Kind = Kind {
             path: "full_path",
             facts,
             looked_at: &["id", "full_path", "marked_for_deletion_on", RUNNERS_TOKEN],
+            signs: &[RUNNERS_TOKEN],
             arrives_with: &[],
             level: Some(|group, user| {
                 operation::GROUP_MEMBER_GET_ALL.request().arg("id", group).arg("user_id", user)

@@ -100,6 +100,7 @@ pub static KIND: Kind = Kind {
                 operation::GROUP_MEMBER_STATE,
             ],
             beside: Some(&PENDING),
+            besides: &["username"],
             ..Home::PLAIN
         },
     ],

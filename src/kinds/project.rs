@@ -55,6 +55,7 @@ pub static KIND: Kind = Kind {
                 "import_error",
                 "mirror",
             ],
+            signs: &[],
             arrives_with: &[FORK_OF, source::IMPORT],
             level: None,
         }),

@@ -58,6 +58,7 @@ pub static KIND: Kind = Kind {
         acts: &[operation::SCHEDULE_TAKE],
         handle: &[Handle::path("id", "pipeline_schedule_id")],
         rows: Rows::with_id(&["description"]),
+        besides: &["owner"],
         ..Home::PLAIN
     }],
     rules: &Schedules,

@@ -24,6 +24,20 @@ pub struct Run {
     pub caller: String,
     /// Whether the service is the embedded sandbox.
     pub sandbox: bool,
+    /// What stands in the place of the service, if nobody asked it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<Taken>,
+}
+
+/// A snapshot that stands in the place of a service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Taken {
+    /// When it was taken, as in RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
+    pub taken_at: String,
+    /// The same in a sentence, with how long that is ago.
+    #[serde(skip)]
+    pub shown: String,
 }
 
 /// How text for people looks.

@@ -23,3 +23,4 @@ mod reports;
 mod sandbox;
 #[cfg(unix)]
 mod secrets;
+mod snapshot;

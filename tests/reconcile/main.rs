@@ -19,5 +19,6 @@ mod random;
 mod releases;
 mod roster;
 mod schedules;
+mod snapshot;
 mod sources;
 mod world;

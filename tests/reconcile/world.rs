@@ -53,6 +53,15 @@ impl Random for Half {
     }
 }
 
+/// Settings of a client that waits for nothing.
+pub(crate) fn hasty() -> api::Settings {
+    api::Settings {
+        clock: Arc::new(Hasty::default()),
+        random: Arc::new(Half),
+        ..api::Settings::default()
+    }
+}
+
 pub(crate) struct World {
     pub(crate) sandbox: Running,
     folder: tempfile::TempDir,
@@ -157,6 +166,12 @@ impl World {
         token: &str,
         desired: &Desired,
     ) -> Result<(Observer, Settings), ApiError> {
+        let (client, secrets) = self.client_as(token, desired);
+        self.connect_by(client, secrets, desired).await
+    }
+
+    /// A client for the holder of `token`, and what the secrets of `desired` stand for.
+    pub(crate) fn client_as(&self, token: &str, desired: &Desired) -> (ReadClient, Arc<Secrets>) {
         let mut secrets = Secrets::new(self.root(), self.environment.clone());
         let references: Vec<_> = desired.references().map(|(_, _, reference)| reference).collect();
         secrets.resolve(&references);
@@ -171,12 +186,17 @@ impl World {
         let secrets = Arc::new(secrets);
         let service = Service::parse(&self.sandbox.url(), false).unwrap();
         let transport = HttpTransport::new(&service, &token, &HttpOptions::default()).unwrap();
-        let settings = api::Settings {
-            clock: Arc::new(Hasty::default()),
-            random: Arc::new(Half),
-            ..api::Settings::default()
-        };
-        let client = ReadClient::new(service, Arc::new(transport), secrets.clone(), settings);
+        let transport = Arc::new(transport);
+        (ReadClient::new(service, transport, secrets.clone(), hasty()), secrets)
+    }
+
+    /// What observes with `client`.
+    pub(crate) async fn connect_by(
+        &self,
+        client: ReadClient,
+        secrets: Arc<Secrets>,
+        desired: &Desired,
+    ) -> Result<(Observer, Settings), ApiError> {
         let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
         let mut settings = Settings {
             caller: observer.caller().clone(),

@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 
 use crate::{
-    cli::{Context, connect::Endpoint, exit::Failure, reports::Reports},
+    cli::{Context, exit::Failure, reports::Reports},
     desired::{Container, Desired},
     diagnostic::Diagnostics,
     manifest::{Config, Includes, Loaded},
-    secret::{Allowed, Secrets},
+    secret::Secrets,
     value::Value,
 };
 
@@ -52,18 +52,12 @@ pub(super) fn tell(diagnostics: Diagnostics, reports: &mut Reports, cx: &Context
     Failure::usage(format!("cannot use the manifests: {summary}"))
 }
 
-/// What the secrets of `desired`, and of what rules may bring in besides, stand for, of those that
-/// manifests may use.
+/// `secrets` with what those of `desired`, and of what rules may bring in besides, stand for.
 pub(super) fn secrets_of(
     desired: &Desired,
     includes: Option<&Includes>,
-    root: PathBuf,
-    allowed: Allowed,
-    endpoint: &Endpoint,
+    mut secrets: Secrets,
 ) -> Secrets {
-    let secrets = Secrets::new(root, endpoint.environment.clone()).allowing(allowed);
-    let mut secrets =
-        secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
     let declared = desired.containers.iter().flat_map(Container::named);
     let named = declared.map(|(.., value)| value).chain(includes.iter().flat_map(|i| i.named()));
     for value in named {

@@ -3,6 +3,7 @@
 
 mod args;
 mod manifests;
+mod way;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -19,6 +20,7 @@ use super::{
 };
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
 pub(super) use manifests::{Manifests, usable};
+pub(super) use way::{LiveArgs, Way};
 
 use crate::{
     api::{HttpTransport, ReadClient, Settings},
@@ -31,6 +33,7 @@ use crate::{
     plan::{self, Extent, Limits, Plan},
     report::{Run, progress::Progress},
     secret::Secrets,
+    snapshot::Taking,
 };
 use manifests::{secrets_of, tell};
 
@@ -54,6 +57,8 @@ pub(super) struct Session {
     pub(super) ahead: usize,
     /// What reports say about it.
     pub(super) run: Run,
+    /// The snapshot that is taken.
+    pub(super) taking: Option<Arc<Taking>>,
     embedded: Option<Embedded>,
 }
 
@@ -68,9 +73,23 @@ impl Session {
         reports: &mut Reports,
         cx: &Context,
     ) -> Result<Self, Failure> {
+        Self::by(Way::Service, args, changes, reports, cx).await
+    }
+
+    /// The same for what `way` leads to.
+    ///
+    /// # Errors
+    /// As of [`Self::open`], or if there is no snapshot where one is named.
+    pub(super) async fn by(
+        way: Way<'_>,
+        args: &SessionArgs,
+        changes: &ChangeArgs,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Result<Self, Failure> {
         let around = Surroundings::of_process();
         let manifests = usable(manifest::load(&args.dir, &around), reports, cx)?;
-        Self::of(manifests, around.today, args, changes, reports, cx).await
+        Self::along(way, manifests, around.today, args, changes, reports, cx).await
     }
 
     /// The same for manifests that were loaded already.
@@ -78,6 +97,18 @@ impl Session {
     /// # Errors
     /// If a selector selects nothing, or there is no service to talk to.
     pub(super) async fn of(
+        manifests: Manifests,
+        today: Date,
+        args: &SessionArgs,
+        changes: &ChangeArgs,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Result<Self, Failure> {
+        Self::along(Way::Service, manifests, today, args, changes, reports, cx).await
+    }
+
+    async fn along(
+        way: Way<'_>,
         manifests: Manifests,
         today: Date,
         args: &SessionArgs,
@@ -93,18 +124,15 @@ impl Session {
         }
         let mut acknowledged = changes.acknowledged(&cx.env)?;
         let allowed = args.allowed(&cx.env)?;
-        let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
+        let mut found = way.find(args, &root, &config, cx).await?;
         let ahead = args.connect.in_flight(&config).most();
-        let secrets = secrets_of(&desired, includes.as_ref(), root, allowed, &endpoint);
-        let secrets = Arc::new(secrets);
+        let secrets = found.secrets(&root, &cx.env).allowing(allowed);
+        let secrets = Arc::new(secrets_of(&desired, includes.as_ref(), secrets));
         cx.output.redactor().learn(Arc::clone(&secrets));
-        let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets))?;
+        let (target, live) = (found.target(), found.live());
+        let (client, through) = found.client(args, &config, Arc::clone(&secrets), cx)?;
+        through.declare(&desired, &secrets);
         let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
-        let target = if endpoint.embedded.is_some() {
-            "sandbox".to_owned()
-        } else {
-            endpoint.service.to_string()
-        };
         let mut roster = Roster::default();
         if let Some(includes) = includes {
             roster = observer.roster(&includes.ask(&desired)).await?;
@@ -115,11 +143,14 @@ impl Session {
             desired = args.select.of(desired.without_idle_acknowledgements(), &changes.resend)?;
             roster = args.select.of_roster(roster);
         }
+        // Rules may have brought in more.
+        through.declare(&desired, &secrets);
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let run = Run {
             target,
             caller: observer.caller().username.clone(),
             sandbox: observer.is_sandbox(),
+            live,
         };
         let settings = plan::Settings {
             caller: observer.caller().clone(),
@@ -132,7 +163,7 @@ impl Session {
             hosts: config.service.import_hosts.names(),
         };
         let extent = Extent { limit: changes.limit, reach: limits(&config).1 };
-        let embedded = endpoint.embedded;
+        let embedded = found.embedded();
         Ok(Self {
             desired,
             roster,
@@ -143,6 +174,7 @@ impl Session {
             settings,
             ahead,
             run,
+            taking: through.taking(),
             embedded,
         })
     }

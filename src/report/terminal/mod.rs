@@ -68,4 +68,9 @@ fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
     let line =
         if run.sandbox { line.put(Paint::Note, "the sandbox") } else { line.text(&run.target) };
     canvas.line(&line.text(" as ").text(&run.caller));
+    if let Some(live) = &run.live {
+        canvas.line(
+            &Line::default().put(Paint::Note, format!("from the snapshot of {}", live.shown)),
+        );
+    }
 }

@@ -128,7 +128,12 @@ fn applied(applied: &Applied, run: &Run, style: Style) -> String {
 }
 
 pub(in crate::report) fn run() -> Run {
-    Run { target: "https://gitlab.example.org".into(), caller: "alice".into(), sandbox: false }
+    Run {
+        target: "https://gitlab.example.org".into(),
+        caller: "alice".into(),
+        sandbox: false,
+        live: None,
+    }
 }
 
 pub(in crate::report) fn shop_plan() -> Plan {
@@ -346,7 +351,7 @@ proptest! {
     #[test]
     fn hostile_text_is_harmless_in_every_report(text in "(\\PC|\\p{C}|\u{1b}|\u{9b}|\u{202e}|\n){0,12}", width in proptest::option::of(20_usize..100), colour: bool) {
         let style = Style { colour, width, full: false };
-        let run = Run { target: text.clone(), caller: text.clone(), sandbox: false };
+        let run = Run { target: text.clone(), caller: text.clone(), sandbox: false, live: None };
         let mut hostile = shop_live();
         hostile["settings"]["description"] = text.clone().into();
         hostile["settings"]["issues_template"] = format!("{text}\n{text}").into();

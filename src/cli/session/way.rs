@@ -1,0 +1,307 @@
+//! What a session looks at: a service, a snapshot of one, or a service of which a snapshot is taken.
+
+use std::{
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::SessionArgs;
+use crate::{
+    api::{Clock as _, ReadClient, Service, Settings, SystemClock},
+    cli::{
+        Context,
+        connect::{Embedded, Endpoint},
+        environment::Environment,
+        exit::{Exit, Failure},
+    },
+    desired::Desired,
+    digest::Key,
+    manifest::Config,
+    report::Taken,
+    secret::{Secret, Secrets},
+    snapshot::{self, Head, Offline, Snapshot, Taking, file::MAX_BYTES},
+    text,
+};
+
+/// What the embedded service is called where others have an address.
+const SANDBOX: &str = "sandbox";
+/// Where the key is looked for under which a snapshot keeps digests of what is secret.
+const KEY_NAME: &str = "UNDRIFT_SNAPSHOT_KEY";
+/// After how long a snapshot is old.
+const OLD: SignedDuration = SignedDuration::from_hours(24);
+
+/// The option to plan from a snapshot.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Service")]
+pub(in crate::cli) struct LiveArgs {
+    /// Use this snapshot in place of the service: no token, no connection
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "token_file", "ca_file", "proxy"])]
+    #[cfg_attr(feature = "sandbox", arg(conflicts_with = "sandbox"))]
+    live: Option<PathBuf>,
+}
+
+impl LiveArgs {
+    /// The way that it says.
+    pub(in crate::cli) fn way(&self) -> Way<'_> {
+        self.live.as_deref().map_or(Way::Service, Way::Snapshot)
+    }
+}
+
+/// What a session looks at.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cli) enum Way<'w> {
+    /// A service.
+    Service,
+    /// The snapshot in this file.
+    Snapshot(&'w Path),
+    /// A service of which a snapshot is taken.
+    Taking,
+}
+
+/// Where a way leads.
+pub(super) enum Found {
+    Service(Endpoint),
+    Snapshot(Service, Box<Snapshot>),
+    Taking(Endpoint),
+}
+
+/// What a client reads through that has to know what is declared.
+pub(super) enum Through {
+    /// Nothing.
+    Nothing,
+    /// A snapshot.
+    Snapshot(Arc<Offline>),
+    /// A snapshot that is taken.
+    Taking(Arc<Taking>),
+}
+
+impl Through {
+    /// Says what is declared.
+    pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
+        match self {
+            Self::Nothing => {}
+            Self::Snapshot(offline) => offline.declare(desired, secrets),
+            Self::Taking(taking) => taking.declare(desired),
+        }
+    }
+
+    /// The snapshot that is taken, if one is.
+    pub(super) fn taking(self) -> Option<Arc<Taking>> {
+        match self {
+            Self::Taking(taking) => Some(taking),
+            Self::Nothing | Self::Snapshot(_) => None,
+        }
+    }
+}
+
+impl Way<'_> {
+    /// Finds the service, or reads the snapshot.
+    ///
+    /// # Errors
+    /// If there is none, or it is for another service.
+    pub(super) async fn find(
+        self,
+        args: &SessionArgs,
+        root: &Path,
+        config: &Config,
+        cx: &Context,
+    ) -> Result<Found, Failure> {
+        match self {
+            Way::Snapshot(path) => {
+                let snapshot = load(path)?;
+                let service = args.connect.confirmed(&snapshot.head.target, config, &cx.env)?;
+                warn_if_old(&snapshot.head, cx);
+                Ok(Found::Snapshot(service, Box::new(snapshot)))
+            }
+            Way::Service => {
+                let endpoint = args.connect.endpoint(root, config, &cx.env, &cx.output);
+                endpoint.await.map(Found::Service)
+            }
+            Way::Taking => {
+                let endpoint = args.connect.endpoint(root, config, &cx.env, &cx.output);
+                endpoint.await.map(Found::Taking)
+            }
+        }
+    }
+}
+
+impl Found {
+    /// What finds the secrets of manifests in `root`.
+    pub(super) fn secrets(&self, root: &Path, env: &Environment) -> Secrets {
+        match self {
+            Self::Service(endpoint) | Self::Taking(endpoint) => {
+                Secrets::new(root, endpoint.environment.clone())
+                    .with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref())
+            }
+            Self::Snapshot(..) => Secrets::new(root, env.clone()),
+        }
+    }
+
+    /// What reads, and the snapshot that is taken thereby.
+    ///
+    /// # Errors
+    /// If the token, the certificates or the proxy are of no use.
+    pub(super) fn client(
+        &mut self,
+        args: &SessionArgs,
+        config: &Config,
+        secrets: Arc<Secrets>,
+        cx: &Context,
+    ) -> Result<(ReadClient, Through), Failure> {
+        match self {
+            Self::Service(endpoint) => args
+                .connect
+                .client(endpoint, config, secrets)
+                .map(|client| (client, Through::Nothing)),
+            Self::Snapshot(service, snapshot) => {
+                let offline = Offline::new(std::mem::take(&mut **snapshot), key(&cx.env));
+                let offline = Arc::new(offline);
+                let (service, through) = (service.clone(), Arc::clone(&offline));
+                let client = ReadClient::new(service, through, secrets, Settings::default());
+                Ok((client, Through::Snapshot(offline)))
+            }
+            Self::Taking(endpoint) => {
+                let client = args.connect.client(endpoint, config, Arc::clone(&secrets))?;
+                let head = Head {
+                    target: target(endpoint),
+                    sandbox: endpoint.embedded.is_some(),
+                    taken_at: now(),
+                };
+                let taking = Taking::new(client, head, Arc::clone(&secrets), key(&cx.env));
+                let taking = Arc::new(taking);
+                let in_flight = args.connect.in_flight(config);
+                let settings = Settings { in_flight, ..Settings::default() };
+                let through = Arc::clone(&taking);
+                let client = ReadClient::new(endpoint.service.clone(), through, secrets, settings);
+                Ok((client, Through::Taking(taking)))
+            }
+        }
+    }
+
+    /// The address of the service.
+    pub(super) fn target(&self) -> String {
+        match self {
+            Self::Service(endpoint) | Self::Taking(endpoint) => target(endpoint),
+            Self::Snapshot(_, snapshot) => snapshot.head.target.clone(),
+        }
+    }
+
+    /// What stands in the place of the service.
+    pub(super) fn live(&self) -> Option<Taken> {
+        let Self::Snapshot(_, snapshot) = self else { return None };
+        let taken_at = snapshot.head.taken_at;
+        let shown = format!("{}, {}", snapshot::shown(taken_at), age(taken_at));
+        Some(Taken { taken_at: taken_at.to_string(), shown })
+    }
+
+    /// The service itself, if it is embedded.
+    pub(super) fn embedded(self) -> Option<Embedded> {
+        match self {
+            Self::Service(endpoint) | Self::Taking(endpoint) => endpoint.embedded,
+            Self::Snapshot(..) => None,
+        }
+    }
+}
+
+/// The key under which a snapshot keeps what is secret, if it is set.
+fn key(env: &Environment) -> Option<Key> {
+    env.get(KEY_NAME).map(|key| Key::new(&Secret::new(key)))
+}
+
+fn target(endpoint: &Endpoint) -> String {
+    match &endpoint.embedded {
+        Some(_) => SANDBOX.to_owned(),
+        None => endpoint.service.to_string(),
+    }
+}
+
+fn load(path: &Path) -> Result<Snapshot, Failure> {
+    let cannot = |error: std::io::Error| {
+        let failure = Failure::usage(format!("cannot read `{}`: {error}", path.display()));
+        failure.help("take a snapshot with `undrift snapshot -o FILE`, where there is a token")
+    };
+    let file = fs::File::open(path).map_err(cannot)?;
+    let too_large = || {
+        Failure::usage(format!("`{}` is larger than 256 MiB, and no snapshot is", path.display()))
+    };
+    if file.metadata().map_err(cannot)?.len() > MAX_BYTES {
+        return Err(too_large());
+    }
+    let mut text = Vec::new();
+    // A pipe has no size before it is read.
+    file.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(cannot)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(too_large());
+    }
+    Snapshot::read(&text)
+        .map_err(|error| Failure::usage(format!("cannot use `{}`: {error}", path.display())))
+}
+
+fn now() -> Timestamp {
+    Timestamp::try_from(SystemClock::new().wall()).unwrap_or_default()
+}
+
+/// How long ago `instant` is, in words.
+fn age(instant: Timestamp) -> String {
+    let age = now().duration_since(instant);
+    let hours = age.as_hours();
+    match hours {
+        ..0 => "in the future".to_owned(),
+        0 if age.as_mins() < 1 => "just now".to_owned(),
+        0 => format!("{} ago", counted(age.as_mins(), "minute")),
+        1..48 => format!("{} ago", counted(hours, "hour")),
+        _ => format!("{} ago", counted(hours / 24, "day")),
+    }
+}
+
+fn counted(number: i64, noun: &str) -> String {
+    text::count(usize::try_from(number).unwrap_or_default(), noun)
+}
+
+fn warn_if_old(head: &Head, cx: &Context) {
+    if now().duration_since(head.taken_at) > OLD {
+        let age = age(head.taken_at);
+        cx.output.tell(&format!(
+            "warning: the snapshot was taken {age}; what changed since is not in the plan\n"
+        ));
+    }
+}
+
+/// The service that a snapshot names, unless the run is about another one.
+impl crate::cli::connect::ConnectArgs {
+    fn confirmed(
+        &self,
+        target: &str,
+        config: &Config,
+        env: &Environment,
+    ) -> Result<Service, Failure> {
+        let other = |who: &str, url: &str| {
+            let message = format!(
+                "the snapshot is of `{}`, and {who} names `{}`",
+                text::escape(target),
+                text::mask_url(url)
+            );
+            let failure = Failure::new(Exit::Stale, anyhow::anyhow!(message));
+            failure.help("take a snapshot of that service, or use that of this one")
+        };
+        // Nobody names the embedded service by an address.
+        if target == SANDBOX {
+            return Service::parse("http://127.0.0.1", false)
+                .map_err(|error| Failure::new(Exit::Internal, error));
+        }
+        let service = Service::parse(target, true)
+            .map_err(|error| Failure::usage(format!("the snapshot names no service: {error}")))?;
+        let is_same = |url: &str| Service::parse(url, true).is_ok_and(|url| url == service);
+        if let Some(url) = config.service.url.as_deref().filter(|url| !is_same(url)) {
+            return Err(other("`service.url` in undrift.yaml", url));
+        }
+        match self.named(env) {
+            Some((name, url)) if !is_same(url) => Err(other(name, url)),
+            _ => Ok(service),
+        }
+    }
+}

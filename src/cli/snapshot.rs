@@ -1,0 +1,113 @@
+//! `undrift snapshot`: what plans need to know of the service, in one file without a secret.
+
+use std::{
+    fs,
+    io::{self, BufWriter},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Context,
+    connect::ConnectArgs,
+    exit::{Exit, Failure, Outcome},
+    reports::{Reports, replace_by},
+    session::{ChangeArgs, Session, SessionArgs, Way},
+};
+use crate::{
+    field::Scope,
+    snapshot::{Snapshot, Widen},
+    text,
+};
+
+const EXAMPLES: &str = "Examples:
+  undrift snapshot -o live.json              where there is a token: on the protected branch
+  undrift plan --live live.json              where there is none: in a merge request
+
+Values of sensitive fields are left out, unless manifests declare them in plain text. With
+UNDRIFT_SNAPSHOT_KEY they are kept as digests, which a plan compares that has the key too; no job
+of a merge request may have it. If the snapshot cannot be taken, FILE is removed.";
+
+/// How many of the things that could not be read are named.
+const NAMED: usize = 10;
+
+/// The options of `snapshot`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Folder of manifests, or one file
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub(super) dir: PathBuf,
+    /// File to write
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: PathBuf,
+    /// Read of each group and project also the sections that only others declare
+    #[arg(long)]
+    all_sections: bool,
+    /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
+    /// may be repeated [env: UNDRIFT_ALLOW_ENV]
+    #[arg(long, value_name = "GLOB")]
+    allow_env: Vec<String>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Runs it.
+pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
+    let taken = take(&args, reports, cx).await;
+    if taken.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
+        // Nobody is to take an old one for that of this run. If it cannot be removed, it still says
+        // when it was taken.
+        let _ = fs::remove_file(&args.output);
+    }
+    taken
+}
+
+async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
+    let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
+    let session =
+        Session::by(Way::Taking, &of_session, &ChangeArgs::default(), reports, cx).await?;
+    let taken = fill(args, &session, cx).await;
+    session.close().await;
+    let (snapshot, calls) = taken?;
+    save(&snapshot, &args.output).map_err(|error| {
+        Failure::usage(format!("cannot write `{}`: {error}", args.output.display()))
+    })?;
+    let incomplete: Vec<_> = snapshot.things.incomplete().collect();
+    for (what, why) in incomplete.iter().take(NAMED) {
+        cx.output.tell(&text::escape_lines(&format!("warning: could not read {what}: {why}\n")));
+    }
+    if incomplete.len() > NAMED {
+        let more = text::count(incomplete.len() - NAMED, "more thing");
+        cx.output.tell(&format!("warning: could not read {more}\n"));
+    }
+    let counts = snapshot.things.counts();
+    let count = |scope: Scope| text::count(counts.get(&scope).copied().unwrap_or(0), scope.noun());
+    cx.output.print(&format!(
+        "wrote `{}`: {}, {} ({})\n",
+        args.output.display(),
+        count(Scope::Group),
+        count(Scope::Project),
+        text::count(usize::try_from(calls).unwrap_or(usize::MAX), "request"),
+    ))?;
+    Ok(Exit::Incomplete.when(!incomplete.is_empty()))
+}
+
+/// Reads what the plan needs, and what plans of other manifests may; with how many requests it took.
+async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<(Snapshot, u64), Failure> {
+    let Some(taking) = &session.taking else {
+        return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
+    };
+    taking.widen(&session.desired, Widen { sections: args.all_sections }).await?;
+    session.plan(cx).await?;
+    Ok((taking.finish(), taking.calls()))
+}
+
+fn save(snapshot: &Snapshot, path: &Path) -> io::Result<()> {
+    let write = |file: &mut fs::File| snapshot.write(BufWriter::new(file));
+    match fs::symlink_metadata(path) {
+        Ok(old) if old.is_file() => replace_by(path, Some(old.permissions()), write),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => replace_by(path, None, write),
+        // A pipe or a device.
+        _ => snapshot.write(BufWriter::new(fs::File::create(path)?)),
+    }
+}

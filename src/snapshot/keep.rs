@@ -1,0 +1,366 @@
+//! What a snapshot keeps of an answer: what plans look at, and of that nothing that is secret.
+//!
+//! What is kept is listed, never what is not: the fields of the kinds' tables and what their data
+//! names besides. A value that is sensitive, or an address that may hold a credential, is kept only
+//! if the manifests declare that very value in plain text, where whoever reads the snapshot reads it
+//! anyway. Otherwise it is left out, as if the service had not told it, or kept as a digest
+//! ([`seal`](super::seal)); where leaving it out would mean something, all of what it belongs to
+//! counts as not read.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::seal::{matters, sealed, withheld};
+use crate::{
+    desired::Desired,
+    digest::Key,
+    field::{Compare, Field, Scope, Secrecy},
+    kind::{Place, Section, Spec, forms},
+    kinds,
+    operation::{self, Op, Read, Wanted},
+    secret::Secrets,
+    text,
+    value::{Json, Object},
+};
+
+/// What plans look at of entries that no kind describes, by the operation.
+const OTHERS: &[(Op<Read>, &[&str])] = &[
+    (operation::CURRENT_USER, &["id", "username", "is_admin"]),
+    (operation::VERSION_GET, &["version"]),
+    (operation::NAMESPACE_GET, &["id", "full_path", "kind"]),
+    (operation::NAMESPACE_FIND, &["id", "full_path", "kind"]),
+    (operation::USER_FIND, &["id", "username"]),
+    (operation::GROUP_MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
+    (operation::GROUP_MEMBER_GET_ALL, &["id", "username", "access_level", "state"]),
+];
+/// What tells two copies of one thing from two things that are alike, besides their fields.
+const OF_COPIES: [&str; 4] = ["id", "created_at", "updated_at", "next_run_at"];
+
+/// Sensitive values that manifests declare in plain text, by container and section: with the entry
+/// and the field.
+type Plain = BTreeMap<(Scope, String, &'static str), Vec<(String, String, Json)>>;
+
+/// What manifests say that decides what is kept.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Literals {
+    plain: Plain,
+    /// Declared fields that are in no table.
+    extra: BTreeMap<(Scope, &'static str), BTreeSet<String>>,
+}
+
+impl Literals {
+    /// What `desired` says.
+    pub(super) fn of(desired: &Desired) -> Self {
+        let mut literals = Self::default();
+        for container in &desired.containers {
+            for section in &container.sections {
+                let (of, name) = (section.of, section.of.section);
+                let extra = section.names().filter(|name| of.table().get(name).is_none());
+                let extra: BTreeSet<_> = extra.map(str::to_owned).collect();
+                literals.extra.entry((container.scope, name)).or_default().extend(extra);
+                let key = (container.scope, container.path.to_lowercase(), name);
+                for entry in &section.entries {
+                    let values = entry.values();
+                    let plain = values.iter().filter_map(|(name, value)| {
+                        let field = of.field(name);
+                        let counts =
+                            field.secrecy != Secrecy::Open && !forms::is_kept_back(field, &values);
+                        Some((name.clone(), value.plain().filter(|_| counts)?.clone()))
+                    });
+                    let plain = plain.map(|(name, value)| (entry.key.clone(), name, value));
+                    literals.plain.entry(key.clone()).or_default().extend(plain);
+                }
+            }
+        }
+        literals.plain.retain(|_, values| !values.is_empty());
+        literals
+    }
+}
+
+/// Why something is not kept: a fragment of a sentence.
+pub(super) type Withheld = String;
+
+/// Decides what is kept.
+#[derive(Debug)]
+pub(super) struct Keep {
+    pub(super) literals: Literals,
+    pub(super) secrets: Arc<Secrets>,
+    /// Under which key what is secret is kept as digests, if there is one.
+    pub(super) key: Option<Key>,
+}
+
+impl Keep {
+    /// What is asked for of the objects of `scope`.
+    pub(super) fn wanted(&self, scope: Scope) -> Wanted {
+        let (_, itself) = kinds::container(scope);
+        let mut keys: BTreeSet<String> = itself.looked_at.iter().map(|key| (*key).into()).collect();
+        for section in kinds::sections(scope) {
+            match section.home.place {
+                Place::Object => {
+                    let fields = section.table().specs().iter().flat_map(|spec| {
+                        let live = spec.field.live_name(&spec.name);
+                        live.into_iter().chain(spec.field.replaced_by.as_deref())
+                    });
+                    keys.extend(fields.map(str::to_owned));
+                    let extra = self.literals.extra.get(&(scope, section.section));
+                    keys.extend(extra.into_iter().flatten().cloned());
+                }
+                Place::In(field) => drop(keys.insert(field.into())),
+                Place::Part { field, sign } => keys.extend([field.into(), sign.into()]),
+                Place::Itself(_) | Place::List(_) | Place::Optional(_) => {}
+            }
+        }
+        Wanted::keys(keys)
+    }
+
+    /// What is kept of the object `raw` of a group or project.
+    ///
+    /// # Errors
+    /// Why nothing is.
+    pub(super) fn object(&self, scope: Scope, raw: &Object) -> Result<Object, Withheld> {
+        let (_, itself) = kinds::container(scope);
+        let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_lowercase();
+        let mut kept = Object::new();
+        for name in itself.looked_at {
+            if let Some(value) = raw.get(*name) {
+                let is_sign = itself.signs.contains(name);
+                let value = if is_sign { Json::Null } else { self.plain(value) };
+                kept.insert((*name).to_owned(), value);
+            }
+        }
+        for section in kinds::sections(scope) {
+            match section.home.place {
+                Place::Object => kept.extend(self.entry(section, &path, raw)?),
+                Place::In(field) | Place::Part { field, .. } => {
+                    let within = match raw.get(field) {
+                        Some(Json::Array(rows)) => {
+                            let rows = rows.iter().filter_map(Json::as_object);
+                            let rows = rows.map(|row| self.entry(section, &path, row));
+                            let rows = rows.map(|row| row.map(Json::Object));
+                            Some(Json::Array(rows.collect::<Result<_, _>>()?))
+                        }
+                        Some(Json::Object(part)) => {
+                            Some(Json::Object(self.entry(section, &path, part)?))
+                        }
+                        Some(_) => Some(Json::Null),
+                        None => None,
+                    };
+                    kept.extend(within.map(|within| (field.to_owned(), within)));
+                    if let Place::Part { sign, .. } = section.home.place
+                        && let Some(value) = raw.get(sign)
+                    {
+                        kept.entry(sign).or_insert_with(|| bones(value));
+                    }
+                }
+                Place::Itself(_) | Place::List(_) | Place::Optional(_) => {}
+            }
+        }
+        Ok(kept)
+    }
+
+    /// What is kept of the entries of a list that `op` brings for the container at `path`.
+    ///
+    /// # Errors
+    /// Why nothing is.
+    pub(super) fn list(
+        &self,
+        op: Op<Read>,
+        path: &str,
+        rows: &[Object],
+    ) -> Result<Vec<Json>, Withheld> {
+        let kept = rows.iter().map(|row| self.one(op, path, row).map(Json::Object));
+        let kept: Vec<_> = kept.collect::<Result<_, _>>()?;
+        let twice = section_of(op).filter(|section| section.may_come_twice());
+        let mut seen = BTreeMap::new();
+        for (section, (row, kept)) in twice
+            .into_iter()
+            .flat_map(|section| rows.iter().zip(&kept).map(move |of| (section, of)))
+        {
+            let rest = |name: &&String| kept.get(name.as_str()).is_none();
+            let rest: Object = row.iter().filter(|(name, _)| rest(name)).map(own).collect();
+            let name = section.name(&section.read(row, &|_| true).fields);
+            if seen.insert(name, rest.clone()).is_some_and(|other| other != rest) {
+                return Err(format!(
+                    "two {} are alike in all that is kept",
+                    text::plural(section.noun)
+                ));
+            }
+        }
+        Ok(kept)
+    }
+
+    /// What is kept of the one thing, or an entry, that `op` brings for the container at `path`.
+    ///
+    /// # Errors
+    /// Why nothing is.
+    pub(super) fn one(&self, op: Op<Read>, path: &str, raw: &Object) -> Result<Object, Withheld> {
+        if op.row() == operation::USER_PROJECTS.row() {
+            return self.object(Scope::Project, raw);
+        }
+        if let Some(section) = section_of(op) {
+            return self.entry(section, path, raw);
+        }
+        let others = OTHERS.iter().find(|(other, _)| other.row() == op.row());
+        let mut keys: BTreeSet<&str> =
+            others.into_iter().flat_map(|(_, keys)| *keys).copied().collect();
+        for section in kinds::everywhere() {
+            if let Some(beside) = section.home.beside.filter(|beside| beside.list.row() == op.row())
+            {
+                keys.extend(beside.rows.keys.iter().chain(beside.rows.also));
+                keys.extend(section.home.besides);
+            }
+        }
+        let kept = raw.iter().filter(|(name, _)| keys.contains(name.as_str()));
+        Ok(kept.map(|(name, value)| (name.clone(), self.plain(value))).collect())
+    }
+
+    /// What is kept of an entry of `section`.
+    fn entry(&self, section: Section, path: &str, raw: &Object) -> Result<Object, Withheld> {
+        let mut kept = Object::new();
+        let home = section.home;
+        let extra = self.literals.extra.get(&(home.scope, section.section));
+        let extra = extra.into_iter().flatten().map(String::as_str);
+        for name in extra.filter(|_| !matches!(home.place, Place::Itself(_))) {
+            kept.extend(raw.get(name).map(|value| (name.to_owned(), self.shown(value))));
+        }
+        for spec in section.table().specs() {
+            let modern = spec.field.replaced_by.as_deref();
+            let modern = modern.filter(|name| section.table().get(name).is_none());
+            kept.extend(
+                modern.and_then(|name| Some((name.to_owned(), self.shown(raw.get(name)?)))),
+            );
+            let Some(live) = spec.field.live_name(&spec.name) else { continue };
+            let Some(value) = raw.get(live) else { continue };
+            if !self.is_sensitive(section, spec, path, value, raw) {
+                kept.insert(live.to_owned(), self.open(spec, value));
+            } else if let Some(key) = self.key.as_ref().filter(|_| !section.is_in_object()) {
+                kept.insert(live.to_owned(), sealed(key, section, path, spec, raw, value));
+            } else if matters(section, spec) {
+                return Err(withheld(section, live).message);
+            } else {
+                kept.remove(live);
+            }
+        }
+        let sensitive = |name: &str| {
+            let mut specs = section.table().specs().iter();
+            specs.any(|spec| spec.field.live_name(&spec.name) == Some(name))
+        };
+        let copies = OF_COPIES.iter().filter(|_| section.may_come_twice());
+        let handles = home.handle.iter().map(|handle| &handle.field);
+        let own = home.own.iter().map(|(name, _)| name);
+        let needed = home.rows.keys.iter().chain(home.rows.also).chain(home.besides);
+        for name in needed.chain(handles).chain(own).chain(copies) {
+            if let Some(value) = raw.get(*name).filter(|_| !sensitive(name)) {
+                kept.entry(*name).or_insert_with(|| self.plain(value));
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Whether the live `value` of a field is secret, or may be.
+    fn is_sensitive(
+        &self,
+        section: Section,
+        spec: &Spec,
+        path: &str,
+        value: &Json,
+        raw: &Object,
+    ) -> bool {
+        let Field { secrecy, compare, .. } = &spec.field;
+        let may_be = match (secrecy, value) {
+            (Secrecy::Open, _) | (_, Json::Null) => false,
+            (Secrecy::Address, Json::String(url)) => text::mask_url(url) != url.as_str(),
+            _ => true,
+        };
+        let key = (section.home.scope, path.to_owned(), section.section);
+        let is_identity = section.identity.contains(&spec.name.as_str());
+        let is_declared = || {
+            let name = section.name(&section.read(raw, &|_| true).fields);
+            let mut plain = self.literals.plain.get(&key).into_iter().flatten();
+            plain.any(|(entry, field, declared)| {
+                *field == spec.name
+                    && (is_identity || *entry == name)
+                    && forms::same(*compare, declared, value)
+            })
+        };
+        may_be && !is_declared()
+    }
+
+    /// The value of an open field. What it names is kept by its id.
+    fn open(&self, spec: &Spec, value: &Json) -> Json {
+        let names = spec.field.names.is_some() || spec.field.compare == Compare::Rows;
+        match value {
+            Json::Array(rows) if spec.field.names_entries.is_some() => {
+                let row = |row: &Json| {
+                    let named =
+                        ["id", "name"].map(|name| (name.to_owned(), self.shown(&row[name])));
+                    Json::Object(named.into_iter().collect())
+                };
+                rows.iter().map(row).collect()
+            }
+            Json::Array(rows) if names && rows.iter().all(Json::is_object) => bones(value),
+            _ => self.shown(value),
+        }
+    }
+
+    /// A value of which nothing is known: text as it may be shown, and of an object no more than its
+    /// [`bones`].
+    fn plain(&self, value: &Json) -> Json {
+        match value {
+            Json::Object(_) | Json::Array(_) => bones(value),
+            one => self.shown(one),
+        }
+    }
+
+    /// `value` without credentials in it, as plans show it.
+    fn shown(&self, value: &Json) -> Json {
+        match value {
+            Json::String(text) => {
+                let secrets = text::url_secrets(text).into_iter();
+                let users = secrets.filter(|range| text[range.end..].starts_with('@'));
+                let text = text::mask_ranges(text, &users.collect::<Vec<_>>()).into_owned();
+                self.secrets.redact(&text).into()
+            }
+            Json::Array(items) => items.iter().map(|item| self.shown(item)).collect(),
+            Json::Object(object) => {
+                let shown = |(name, value): (&String, &Json)| (name.clone(), self.shown(value));
+                Json::Object(object.iter().map(shown).collect())
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+fn own<'j>((name, value): (&'j String, &'j Json)) -> (String, Json) {
+    (name.clone(), value.clone())
+}
+
+/// The section whose live entries `op` brings.
+pub(super) fn section_of(op: Op<Read>) -> Option<Section> {
+    kinds::everywhere().find(|section| match section.home.place {
+        Place::List(own) | Place::Optional(own) => own.row() == op.row(),
+        Place::Itself(_) | Place::Object | Place::In(_) | Place::Part { .. } => false,
+    })
+}
+
+/// What is in `value` without nulls in objects and without texts, but for single words such as kinds
+/// of things.
+fn bones(value: &Json) -> Json {
+    match value {
+        Json::Array(items) => items.iter().map(bones).collect(),
+        Json::Object(object) => {
+            let part = |(name, value): (&String, &Json)| {
+                let value = bones(value);
+                (!value.is_null()).then(|| (name.clone(), value))
+            };
+            Json::Object(object.iter().filter_map(part).collect())
+        }
+        Json::String(text) => {
+            let is_word = text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_lowercase());
+            if is_word { text.as_str().into() } else { Json::Null }
+        }
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,131 @@
+//! A transport that answers from a snapshot, and has nothing to ask anybody with.
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
+
+use super::{
+    Head, Snapshot, keep,
+    question::Asked,
+    seal::Unsealing,
+    shown,
+    things::{Failed, Found},
+};
+use crate::{
+    api::{Failure, Phase, SendError, Transport, WireRequest, WireResponse},
+    desired::Desired,
+    digest::Key,
+    operation::{Answer, Method},
+    secret::Secrets,
+    value::Json,
+};
+
+/// The header by which the sandbox says what it is.
+const SANDBOX_HEADER: &str = "x-undrift-sandbox";
+
+/// A snapshot in the place of a service.
+#[derive(Debug)]
+pub struct Offline {
+    snapshot: Snapshot,
+    unsealing: Unsealing,
+}
+
+impl Offline {
+    /// What answers as `snapshot` says, of what is secret with the `key` that it was taken with.
+    pub fn new(snapshot: Snapshot, key: Option<Key>) -> Self {
+        Self { snapshot, unsealing: Unsealing::new(key) }
+    }
+
+    /// Takes into account what is declared by now, and what `secrets` knows of that.
+    pub fn declare(&self, desired: &Desired, secrets: &Secrets) {
+        self.unsealing.declare(desired, secrets);
+    }
+
+    /// What the snapshot says about itself.
+    pub const fn head(&self) -> &Head {
+        &self.snapshot.head
+    }
+
+    fn found(&self, asked: &Asked) -> Found {
+        let things = &self.snapshot.things;
+        match (things.answer(asked), keep::section_of(asked.op)) {
+            (Found::Json(json), Some(section)) => {
+                let path = asked.scope.and_then(|scope| things.path(scope, asked.of()));
+                let path = path.unwrap_or_else(|| asked.of().to_owned());
+                self.unsealing.unseal(section, &path, json).map_or_else(Found::Failed, Found::Json)
+            }
+            (found, _) => found,
+        }
+    }
+
+    fn answer(&self, request: &WireRequest) -> Result<WireResponse, SendError> {
+        let asked = Asked::read(&request.target).filter(|_| request.method == Method::Get);
+        let head = &self.snapshot.head;
+        let taken_at = shown(head.taken_at);
+        match asked.as_ref().map(|asked| (asked, self.found(asked))) {
+            Some((asked, Found::Json(json))) => Ok(response(asked, &json, head)),
+            Some((_, Found::Failed(failed))) => match failed.status {
+                Some(status) => Ok(refusal(status, &failed, head)),
+                None => Err(unknown(&format!(
+                    "it could not be read for the snapshot of {taken_at}: {}",
+                    failed.message
+                ))),
+            },
+            Some((_, Found::Unknown)) | None => Err(unknown(&format!(
+                "the snapshot of {taken_at} does not have it; the next one has what is declared by then"
+            ))),
+        }
+    }
+}
+
+impl Transport for Offline {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        Box::pin(std::future::ready(self.answer(&request)))
+    }
+}
+
+/// Why there is no answer, nor was anybody asked.
+pub(super) fn unknown(why: &str) -> SendError {
+    SendError::new(Phase::MaybeSent, Failure::Offline, why)
+}
+
+/// An answer of success. A list is one page.
+pub(super) fn response(asked: &Asked, json: &Json, head: &Head) -> WireResponse {
+    let mut headers = headers(head);
+    if let (Answer::List, Json::Array(entries)) = (asked.op.row().answer, json) {
+        let total = entries.len();
+        // A page that is not full is the last one.
+        for (name, number) in [("x-page", 1), ("x-per-page", total + 1), ("x-total", total)] {
+            headers.insert(name, HeaderValue::from(number));
+        }
+    }
+    WireResponse { status: 200, headers, body: Ok(json.to_string().into()) }
+}
+
+/// An answer that is no success.
+pub(super) fn refusal(status: u16, failed: &Failed, head: &Head) -> WireResponse {
+    let mut headers = headers(head);
+    let mut say = |name: &'static str, value: Option<String>| {
+        if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
+            headers.insert(name, value);
+        }
+    };
+    say("x-request-id", failed.request_id.clone());
+    let home = head.target.trim_end_matches('/');
+    say("location", failed.moved_to.map(|id| format!("{home}/api/v4/projects/{id}")));
+    let message = format!("{status} {}", failed.message);
+    let body: Bytes = match failed.is_route {
+        true => message.into(),
+        false => serde_json::json!({ "message": message.trim_end() }).to_string().into(),
+    };
+    WireResponse { status, headers, body: Ok(body) }
+}
+
+fn headers(head: &Head) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if head.sandbox {
+        headers.insert(SANDBOX_HEADER, HeaderValue::from_static("true"));
+    }
+    headers
+}

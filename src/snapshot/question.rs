@@ -1,0 +1,154 @@
+//! What a request asks, read out of the request as it is sent.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::percent_decode_str;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    field::Scope,
+    kinds,
+    operation::{self, AnyOp, Op, Operation, Read, Request},
+};
+
+/// What only says how a list is cut into pages, and in which order it comes.
+const PAGING: [&str; 7] =
+    ["page", "per_page", "pagination", "order_by", "sort", "id_after", "cursor"];
+
+/// What a request asks, without what says in which pieces the answer comes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Question {
+    /// The arguments of the path but that.
+    pub arguments: BTreeMap<String, String>,
+    /// The group or project that it is about: its id, or its path in lower case.
+    pub of: Option<String>,
+    /// The operation, by its id.
+    pub operation: String,
+    /// The parameters of the query.
+    pub query: BTreeMap<String, String>,
+}
+
+/// A question with the operation that it is put by.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) op: Op<Read>,
+    /// Whether it is about a group or project.
+    pub(super) scope: Option<Scope>,
+    pub(super) question: Question,
+}
+
+impl Asked {
+    /// What the request with this path and query asks; `None` if no operation that reads asks so.
+    pub(super) fn read(target: &str) -> Option<Self> {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let parts: Vec<String> = path.split('/').map(decode).collect::<Option<_>>()?;
+        let fits = reads().filter(|op| fits(op.row(), &parts));
+        // `/members/all` is one by itself, and no member of this name.
+        let op = fits.max_by_key(|op| fixed(op.row()))?;
+        let scope = Scope::ALL
+            .into_iter()
+            .find(|scope| op.row().path.starts_with(&format!("/{}s/:id", scope.noun())));
+        let (mut of, mut arguments) = (None, BTreeMap::new());
+        for (name, value) in op.row().path.split('/').zip(parts) {
+            match name.strip_prefix(':') {
+                Some("id") if scope.is_some() => of = Some(value.to_lowercase()),
+                Some(name) => drop(arguments.insert(name.to_owned(), value)),
+                None => {}
+            }
+        }
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let pairs = pairs.map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode(name)?, decode(value)?))
+        });
+        let query: BTreeMap<_, _> = pairs.collect::<Option<_>>()?;
+        let is_asked = |(name, _): &(String, String)| !PAGING.contains(&name.as_str());
+        let query = query.into_iter().filter(is_asked).collect();
+        let operation = op.row().id.to_owned();
+        Some(Self { op, scope, question: Question { operation, of, arguments, query } })
+    }
+
+    /// The group or project that it is about: its id, or its path in lower case.
+    pub(super) fn of(&self) -> &str {
+        self.question.of.as_deref().unwrap_or_default()
+    }
+
+    /// Whether it is put by `op`.
+    pub(super) fn is(&self, op: Op<Read>) -> bool {
+        self.op.row() == op.row()
+    }
+
+    /// An argument of its path.
+    pub(super) fn argument(&self, name: &str) -> &str {
+        self.question.arguments.get(name).map(String::as_str).unwrap_or_default()
+    }
+
+    /// The template of the path of the operation with this id.
+    pub(super) fn operation(id: &str) -> Option<&'static str> {
+        reads().find(|op| op.row().id == id).map(|op| op.row().path)
+    }
+
+    /// The request that asks it.
+    pub(super) fn request(&self) -> Request<Read> {
+        let path = self.op.row().path;
+        let names = path.split('/').filter_map(|part| part.strip_prefix(':'));
+        let request = names.fold(self.op.request(), |request, name| match name {
+            "id" if self.scope.is_some() => request.arg(name, self.of()),
+            _ => request.arg(name, self.argument(name)),
+        });
+        let query = self.question.query.iter();
+        query.fold(request, |request, (name, value)| request.query(name.clone(), value))
+    }
+}
+
+/// Every operation that reads.
+fn reads() -> impl Iterator<Item = Op<Read>> {
+    let all = operation::OPERATIONS.iter().chain(kinds::all().described());
+    all.filter_map(|op| match op {
+        AnyOp::Read(op) => Some(*op),
+        AnyOp::Write(_) => None,
+    })
+}
+
+/// Whether a path of these parts may be one of `row`.
+fn fits(row: &Operation, parts: &[String]) -> bool {
+    row.path.split('/').count() == parts.len()
+        && row.path.split('/').zip(parts).all(|(name, part)| name.starts_with(':') || name == part)
+}
+
+/// How many parts of its path are fixed.
+fn fixed(row: &Operation) -> usize {
+    row.path.split('/').filter(|part| !part.starts_with(':')).count()
+}
+
+fn decode(part: &str) -> Option<String> {
+    percent_decode_str(part).decode_utf8().ok().map(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever reads is recognised, and asked for in the same words.
+    #[test]
+    fn every_operation_that_reads_is_recognised() {
+        for op in reads() {
+            let names = op.row().path.split('/').filter_map(|part| part.strip_prefix(':'));
+            let request = names.fold(op.request(), |request, name| {
+                request.arg(name, if name == "id" { "acme/a b" } else { "x/y%" })
+            });
+            let request = request.query("x[y]", "a&b=c").query("with", "");
+            let target = request.clone().query("page", 3).query("per_page", 100).target();
+            let asked = Asked::read(&target).unwrap();
+            assert_eq!(asked.op.row().id, op.row().id);
+            assert_eq!(asked.request().path(), request.path());
+            let again = Asked::read(&asked.request().target()).unwrap();
+            assert_eq!(again.question, asked.question);
+        }
+        for none in ["", "/", "/nothing", "/projects/%FF", "/projects/1/none/of/these"] {
+            assert!(Asked::read(none).is_none(), "{none}");
+        }
+    }
+}

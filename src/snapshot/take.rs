@@ -1,0 +1,494 @@
+//! Taking a snapshot: a transport that asks the service what it does not know yet, keeps what is kept
+//! of the answer, and answers from that.
+//!
+//! So a plan that is made through it is one from the snapshot, and what it asks is in the snapshot.
+//! [`Taking::widen`] adds what the plan did not need, and one of other manifests may.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::{StreamExt as _, future::BoxFuture, stream};
+
+use super::{
+    Head, Snapshot,
+    keep::{Keep, Literals, Withheld},
+    offline::{refusal, response, unknown},
+    question::Asked,
+    things::{self, Failed, Found, Kept, Packed, Thing, Things},
+};
+use crate::{
+    api::{ApiError, Failure, Phase, ReadClient, SendError, Transport, WireRequest, WireResponse},
+    desired::Desired,
+    digest::Key,
+    field::Scope,
+    kind::{Place, Section},
+    kinds,
+    observe::ends_everything,
+    operation::{self, Answer, Method, Op, Read, Request},
+    page::{Complete, Pager, Rows},
+    secret::Secrets,
+    value::{Json, Object},
+};
+
+/// How many pages of users, and of namespaces, are read to know all of them.
+const FEW_PAGES: u64 = 100;
+/// How many things are asked for at once.
+const AT_ONCE: usize = 8;
+
+/// What a snapshot has beyond what the plan of the manifests needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Widen {
+    /// Of each declared group and project also the sections that only others declare.
+    pub sections: bool,
+}
+
+/// A snapshot that is being taken.
+#[derive(Debug)]
+pub struct Taking {
+    client: ReadClient,
+    head: Head,
+    keep: Mutex<Arc<Keep>>,
+    things: Mutex<Things>,
+}
+
+impl Transport for Taking {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        Box::pin(self.ask(request))
+    }
+}
+
+impl Taking {
+    /// One that asks with `client`, for a service and at a time that `head` names. What `secrets`
+    /// knows is struck from what is kept, and what is secret is kept as digests under `key`.
+    pub fn new(client: ReadClient, head: Head, secrets: Arc<Secrets>, key: Option<Key>) -> Self {
+        let keep = Keep { literals: Literals::default(), secrets, key };
+        Self { client, head, keep: Mutex::new(Arc::new(keep)), things: Mutex::default() }
+    }
+
+    /// Takes into account what is declared by now.
+    pub fn declare(&self, desired: &Desired) {
+        let mut keep = self.keep.lock().unwrap_or_else(PoisonError::into_inner);
+        let (secrets, key) = (Arc::clone(&keep.secrets), keep.key.clone());
+        *keep = Arc::new(Keep { literals: Literals::of(desired), secrets, key });
+    }
+
+    /// What was taken.
+    pub fn finish(&self) -> Snapshot {
+        Snapshot { head: self.head.clone(), things: std::mem::take(&mut *self.things()) }
+    }
+
+    /// How many requests were sent.
+    pub fn calls(&self) -> u64 {
+        self.client.counts().values().map(|count| count.calls).sum()
+    }
+
+    fn things(&self) -> MutexGuard<'_, Things> {
+        self.things.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self) -> Arc<Keep> {
+        Arc::clone(&self.keep.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn ask(&self, request: WireRequest) -> Result<WireResponse, SendError> {
+        let asked = Asked::read(&request.target).filter(|_| request.method == Method::Get);
+        let Some(asked) = asked else { return Err(unknown("a snapshot has no such thing")) };
+        match self.look(&asked).await {
+            Ok(()) => {}
+            // The run is over; the client that asks has to know, and not to ask again.
+            Err(error) if error.is_unauthorized() => {
+                let message = error.message().unwrap_or_default().to_owned();
+                let failed = Failed { message, ..Failed::default() };
+                return Ok(refusal(401, &failed, &self.head));
+            }
+            Err(error) => {
+                return Err(SendError::new(Phase::NotSent, Failure::Offline, &chain(&error)));
+            }
+        }
+        let found = self.things().answer(&asked);
+        match found {
+            Found::Json(json) => Ok(response(&asked, &json, &self.head)),
+            Found::Failed(failed) => match failed.status {
+                Some(status) => Ok(refusal(status, &failed, &self.head)),
+                None => Err(unknown(&failed.message)),
+            },
+            Found::Unknown => Err(unknown("the service did not tell")),
+        }
+    }
+
+    /// Asks the service for what is not known yet.
+    ///
+    /// # Errors
+    /// [`ApiError`] if going on with anything would be pointless. Any other failure is kept.
+    async fn look(&self, asked: &Asked) -> Result<(), ApiError> {
+        let is_known = !matches!(self.things().answer(asked), Found::Unknown);
+        if is_known {
+            return Ok(());
+        }
+        match container_of(asked) {
+            Some(scope) => self.object(scope, asked).await,
+            None => match (things::roster_of(asked), things::username(asked)) {
+                (Some((scope, root)), _) => self.roster(scope, &root, asked).await,
+                (None, Some(name)) => self.user(name, asked).await,
+                (None, None) => self.other(asked).await,
+            },
+        }
+    }
+
+    async fn look_for(&self, request: Request<Read>) -> Result<(), ApiError> {
+        match Asked::read(&request.target()) {
+            Some(asked) => self.look(&asked).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn object(&self, scope: Scope, asked: &Asked) -> Result<(), ApiError> {
+        let (_, itself) = kinds::container(scope);
+        let request = asked.request().keeping(self.keep().wanted(scope));
+        let at = asked.of();
+        let failed = match self.client.get_known(request, &["id", itself.path]).await {
+            Ok(answer) => {
+                let raw = answer.object().cloned().unwrap_or_default();
+                let withheld = self.add(scope, &raw, true, Some(at));
+                withheld.map(|why| Failed { message: why, ..Failed::default() })
+            }
+            Err(error) => Some(failed(error)?),
+        };
+        if let Some(failed) = failed {
+            self.things().missing.insert((scope, at.to_lowercase()), failed);
+        }
+        Ok(())
+    }
+
+    /// Adds the object `raw` that was asked for `at`; why not, if it is not kept.
+    fn add(
+        &self,
+        scope: Scope,
+        raw: &Object,
+        by_itself: bool,
+        at: Option<&str>,
+    ) -> Option<Withheld> {
+        let (_, itself) = kinds::container(scope);
+        let kept = match self.keep().object(scope, raw) {
+            Ok(kept) => kept,
+            Err(why) => return Some(why),
+        };
+        if let Some((id, thing)) = things::thing(&kept, itself.path, by_itself) {
+            self.things().add(scope, id, thing, at);
+        }
+        None
+    }
+
+    async fn roster(&self, scope: Scope, root: &str, asked: &Asked) -> Result<(), ApiError> {
+        let (own, itself) = kinds::container(scope);
+        let request = asked.request().query("order_by", "id").query("sort", "asc");
+        let request = match scope {
+            Scope::Project => request.query("include_subgroups", true),
+            Scope::Group => request,
+        };
+        let request = request.keeping(self.keep().wanted(scope));
+        let roster = match self.client.list_known(request, own.home.rows).await {
+            Ok(rows) => {
+                let mut ids = BTreeSet::new();
+                for row in rows.iter() {
+                    ids.extend(row.get("id").and_then(Json::as_u64));
+                    if let Some(why) = self.add(scope, row, false, None) {
+                        let at = row.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+                        let failed = Failed { message: why, ..Failed::default() };
+                        self.things().missing.insert((scope, at.to_lowercase()), failed);
+                    }
+                }
+                Ok(ids)
+            }
+            Err(error) => Err(failed(error)?),
+        };
+        let mut things = self.things();
+        let root = if root.is_empty() { String::new() } else { things.root(root) };
+        things.rosters.insert((scope, root), roster);
+        Ok(())
+    }
+
+    async fn user(&self, name: &str, asked: &Asked) -> Result<(), ApiError> {
+        match self.client.get(asked.request()).await {
+            Ok(answer) => {
+                let key = name.to_lowercase();
+                let mut users = answer.body.as_array().into_iter().flatten().filter_map(user);
+                let found = users.find(|(_, username)| username.to_lowercase() == key);
+                self.things().users.insert(key, found);
+            }
+            Err(error) => {
+                let failed = Kept::Failed(failed(error)?);
+                self.things().answers.insert(asked.question.clone(), failed);
+            }
+        }
+        Ok(())
+    }
+
+    async fn other(&self, asked: &Asked) -> Result<(), ApiError> {
+        let path = {
+            let things = self.things();
+            let path = asked.scope.and_then(|scope| things.path(scope, asked.of()));
+            path.unwrap_or_else(|| asked.of().to_owned())
+        };
+        let keep = self.keep();
+        let kept = match asked.op.row().answer {
+            Answer::List => match self.client.list(asked.request()).await {
+                Ok(rows) => keep
+                    .list(asked.op, &path, &rows)
+                    .map(|rows| Kept::Entries(rows.iter().map(Packed::new).collect())),
+                Err(error) => Ok(Kept::Failed(failed(error)?)),
+            },
+            _ => match self.client.get_optional(asked.request()).await {
+                Ok(answer) => {
+                    let one = answer.as_ref().and_then(|answer| answer.object());
+                    let one = one.map(|raw| keep.one(asked.op, &path, raw)).transpose();
+                    one.map(|one| Kept::One(one.map(|one| Packed::new(&Json::Object(one)))))
+                }
+                Err(error) => Ok(Kept::Failed(failed(error)?)),
+            },
+        };
+        let withheld = |why| Kept::Failed(Failed { message: why, ..Failed::default() });
+        let kept = kept.unwrap_or_else(withheld);
+        let mut things = self.things();
+        if let Kept::Entries(entries) = &kept {
+            // Whoever is a member anywhere is a user.
+            let users = entries.iter().filter_map(|entry| user(&entry.json()));
+            let users: Vec<_> = users.collect();
+            for (id, username) in users {
+                things.users.entry(username.to_lowercase()).or_insert(Some((id, username)));
+            }
+        }
+        let key = things.key(asked);
+        things.answers.insert(key, kept);
+        Ok(())
+    }
+
+    /// Asks for what plans of other manifests may need: what exists below managed groups, who is
+    /// in them, and who is a user. It is best done before the plan, which then finds more of what it
+    /// needs in lists.
+    ///
+    /// # Errors
+    /// [`ApiError`] if going on with anything would be pointless.
+    pub async fn widen(&self, desired: &Desired, widen: Widen) -> Result<(), ApiError> {
+        self.look_for(operation::CURRENT_USER.request()).await?;
+        self.look_for(operation::VERSION_GET.request()).await?;
+        let groups = managed(desired);
+        for root in outermost(&groups) {
+            self.everything_below(&root).await?;
+        }
+        if self.things().sees_all() {
+            let list = operation::GROUP_LIST.request().query("top_level_only", true);
+            self.look_for(list.query("all_available", true)).await?;
+        }
+        self.namespaces().await?;
+        self.everybody().await?;
+        let groups: BTreeSet<_> = {
+            let things = self.things();
+            let rosters = things.rosters.iter();
+            let below = rosters.filter(|((of, root), _)| *of == Scope::Group && !root.is_empty());
+            let below = below.flat_map(|(_, ids)| ids.iter().flatten().copied());
+            let managed = groups.iter().filter_map(|group| things.id(Scope::Group, group));
+            below.chain(managed).collect()
+        };
+        let members = operation::GROUP_MEMBER_LIST_ALL;
+        let members = groups.iter().map(|group| members.request().arg("id", group));
+        self.look_for_all(members.collect()).await?;
+        let namespaces: Vec<_> = {
+            let things = self.things();
+            let groups = groups.iter().filter_map(|id| things.objects.get(&(Scope::Group, *id)));
+            groups.map(|group| operation::NAMESPACE_GET.request().arg("id", &group.path)).collect()
+        };
+        self.look_for_all(namespaces).await?;
+        if widen.sections {
+            self.look_for_all(self.sections(desired)).await?;
+        }
+        Ok(())
+    }
+
+    async fn look_for_all(&self, requests: Vec<Request<Read>>) -> Result<(), ApiError> {
+        let looks = requests.into_iter().map(|request| self.look_for(request));
+        let mut looks = stream::iter(looks).buffer_unordered(AT_ONCE);
+        while let Some(looked) = looks.next().await {
+            looked?;
+        }
+        Ok(())
+    }
+
+    /// Asks for the group at `root` and everything below it; and whether rows say all that there is
+    /// to say, which of groups is asked one by one where they do not.
+    async fn everything_below(&self, root: &str) -> Result<(), ApiError> {
+        let alone = |scope: Scope, at: &str| (kinds::container(scope).1.get)(at);
+        self.look_for(alone(Scope::Group, root)).await?;
+        if self.things().id(Scope::Group, root).is_none() {
+            return Ok(());
+        }
+        let groups = operation::GROUP_DESCENDANTS.request().arg("id", root);
+        self.look_for(groups.query("all_available", true)).await?;
+        let projects = operation::GROUP_PROJECTS.request().arg("id", root);
+        self.look_for(projects.query("include_subgroups", true).query("with_shared", false))
+            .await?;
+        for scope in Scope::ALL {
+            let rows: Vec<_> = {
+                let things = self.things();
+                let rows = things.objects.range((scope, 0)..=(scope, u64::MAX));
+                let rows = rows.filter(|(_, thing)| !thing.by_itself);
+                rows.map(|((_, id), thing)| (*id, thing.clone())).collect()
+            };
+            let Some((id, row)) = rows.first() else { continue };
+            let asked = Asked::read(&alone(scope, &id.to_string()).target());
+            if let Some(asked) = asked {
+                self.object(scope, &asked).await?;
+            }
+            let says_all = self.things().objects.get(&(scope, *id)).is_some_and(|by_itself| {
+                by_itself.by_itself && keys(by_itself).is_subset(&keys(row))
+            });
+            let is_new = !self.things().whole_rows.contains_key(&scope);
+            let says_all = says_all && (is_new || self.things().whole_rows[&scope]);
+            self.things().whole_rows.insert(scope, says_all);
+            if scope == Scope::Group && !says_all {
+                let each = rows.iter().skip(1).map(|(id, _)| alone(scope, &id.to_string()));
+                self.look_for_all(each.collect()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks which namespaces there are, if they are not too many. What is not among them may be one
+    /// all the same.
+    async fn namespaces(&self) -> Result<(), ApiError> {
+        let Some(all) = self.few(operation::NAMESPACE_FIND, &["full_path"]).await? else {
+            return Ok(());
+        };
+        for raw in all.iter() {
+            let path = raw.get("full_path").and_then(Json::as_str).unwrap_or_default();
+            let asked = Asked::read(&operation::NAMESPACE_GET.request().arg("id", path).target());
+            // A path of digits is taken for an id.
+            let asked = asked.filter(|_| things::number(path).is_none());
+            let kept = self.keep().one(operation::NAMESPACE_GET, "", raw);
+            if let (Some(asked), Ok(kept)) = (asked, kept) {
+                let kept = Kept::One(Some(Packed::new(&Json::Object(kept))));
+                self.things().answers.insert(asked.question, kept);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks who is a user, if they are not too many.
+    async fn everybody(&self) -> Result<(), ApiError> {
+        let Some(all) = self.few(operation::USER_FIND, &["username"]).await? else {
+            return Ok(());
+        };
+        let mut things = self.things();
+        let users = all.iter().filter_map(|row| user(&Json::Object(row.clone())));
+        for (id, username) in users {
+            things.users.insert(username.to_lowercase(), Some((id, username)));
+        }
+        things.all_users = true;
+        Ok(())
+    }
+
+    /// The whole list that `op` brings, unless it is long or fails.
+    async fn few(
+        &self,
+        op: Op<Read>,
+        also: &'static [&'static str],
+    ) -> Result<Option<Complete<Object>>, ApiError> {
+        let Ok(mut pager) = Pager::new(op.request(), Rows::with_id(also)) else { return Ok(None) };
+        loop {
+            match self.client.page(&mut pager).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(pager.finish().ok()),
+                Err(error) => return failed(error).map(|_| None),
+            }
+            // The service does not count more than 10,000 entries.
+            if pager.total_pages().is_none_or(|pages| pages > FEW_PAGES) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What asks for the sections that anybody declares, of every declared container that is there.
+    fn sections(&self, desired: &Desired) -> Vec<Request<Read>> {
+        let mut used: BTreeMap<(Scope, &str), Section> = BTreeMap::new();
+        for container in &desired.containers {
+            let sections = container.sections.iter().map(|section| section.of);
+            used.extend(sections.map(|of| ((container.scope, of.section), of)));
+        }
+        let things = self.things();
+        let mut requests = Vec::new();
+        for container in &desired.containers {
+            let Some(id) = things.id(container.scope, &container.path) else { continue };
+            let sections = used.iter().filter(|((scope, _), _)| *scope == container.scope);
+            for (_, section) in sections {
+                let (Place::List(op) | Place::Optional(op)) = section.home.place else { continue };
+                let request = op.request().arg("id", id);
+                let query = section.home.query.iter();
+                requests.push(
+                    query.fold(request, |request, (name, value)| request.query(*name, value)),
+                );
+            }
+        }
+        requests
+    }
+}
+
+/// The scope of the single object that is asked for, if one is.
+fn container_of(asked: &Asked) -> Option<Scope> {
+    let gets = [(Scope::Group, operation::GROUP_GET), (Scope::Project, operation::PROJECT_GET)];
+    gets.into_iter().find(|(_, get)| asked.is(*get)).map(|(scope, _)| scope)
+}
+
+/// The paths of the groups that are declared, or hold declared projects, in lower case.
+fn managed(desired: &Desired) -> BTreeSet<String> {
+    let groups = desired.containers.iter().filter_map(|container| match container.scope {
+        Scope::Group => Some(container.path.to_lowercase()),
+        Scope::Project => container.path.rsplit_once('/').map(|(group, _)| group.to_lowercase()),
+    });
+    groups.collect()
+}
+
+/// Those of `paths` that are not below another one.
+fn outermost(paths: &BTreeSet<String>) -> Vec<String> {
+    let is_inside = |path: &str| path.match_indices('/').any(|(at, _)| paths.contains(&path[..at]));
+    paths.iter().filter(|path| !is_inside(path)).cloned().collect()
+}
+
+fn keys(thing: &Thing) -> BTreeSet<String> {
+    match thing.object.json() {
+        Json::Object(object) => object.into_iter().map(|(name, _)| name).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+/// The id and the name of a user, if `raw` is one.
+fn user(raw: &Json) -> Option<(u64, String)> {
+    Some((raw["id"].as_u64()?, raw["username"].as_str()?.to_owned()))
+}
+
+/// What is kept of a failure.
+///
+/// # Errors
+/// The failure itself, if every further request would meet it too.
+fn failed(error: ApiError) -> Result<Failed, ApiError> {
+    if ends_everything(&error) {
+        return Err(error);
+    }
+    let message = error.message().filter(|_| !error.is_transient());
+    Ok(match (message, error.status()) {
+        (Some(message), Some(status)) => Failed {
+            status: Some(status),
+            message: message.to_owned(),
+            is_route: error.is_unknown_route() && !error.is_hidden(),
+            request_id: error.request_id().map(str::to_owned),
+            moved_to: error.moved_to(),
+        },
+        _ => Failed { message: chain(&error), ..Failed::default() },
+    })
+}
+
+/// What happened, with what is behind it.
+fn chain(error: &ApiError) -> String {
+    crate::cause::Cause::from(error).message.into_owned()
+}

@@ -1,0 +1,401 @@
+//! The things of a snapshot, and which questions they answer.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::question::{Asked, Question};
+use crate::{
+    digest,
+    field::Scope,
+    operation,
+    value::{Json, Object},
+};
+
+/// JSON as its canonical text, which takes a tenth of the memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Packed(Box<str>);
+
+impl Packed {
+    pub(super) fn new(json: &Json) -> Self {
+        Self(digest::canonical(json).into())
+    }
+
+    /// The JSON.
+    pub(super) fn json(&self) -> Json {
+        // It was made from JSON.
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+impl Serialize for Packed {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Packed {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Json::deserialize(deserializer).map(|json| Self::new(&json))
+    }
+}
+
+/// Why something is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Failed {
+    /// Whether it is not the service that says so, or it has no such route.
+    pub is_route: bool,
+    /// What happened, in a fragment of a sentence; of a refusal, what the service said.
+    pub message: String,
+    /// The id of the project that a redirect led to.
+    pub moved_to: Option<u64>,
+    /// The id by which the service's log knows the request.
+    pub request_id: Option<String>,
+    /// The status of the service's answer, if it refused.
+    pub status: Option<u16>,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(f, "{status} {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// What the service answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// A whole list.
+    Entries(Vec<Packed>),
+    /// One thing, or that there is none.
+    One(Option<Packed>),
+    /// Neither.
+    Failed(Failed),
+}
+
+/// The object of a group or project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Thing {
+    /// Its path, as the service spells it.
+    pub path: String,
+    /// Whether it was read by itself; otherwise it is a row of a list, which may say less.
+    pub by_itself: bool,
+    /// What it says.
+    pub object: Packed,
+}
+
+/// All that a snapshot knows.
+#[derive(Clone, Debug, Default)]
+pub struct Things {
+    /// The objects, by scope and id.
+    pub(super) objects: BTreeMap<(Scope, u64), Thing>,
+    /// Where they are found, by scope and path in lower case: where they are, and where the service
+    /// leads to them from.
+    pub(super) paths: BTreeMap<(Scope, String), u64>,
+    /// Reads of single objects that failed, by scope and what was asked for.
+    pub(super) missing: BTreeMap<(Scope, String), Failed>,
+    /// The ids of everything of a scope below a group, by its path in lower case; everything at the
+    /// top for the empty path.
+    pub(super) rosters: BTreeMap<(Scope, String), Result<BTreeSet<u64>, Failed>>,
+    /// Whether a row says all that the object by itself says, of each scope of which that was looked
+    /// at.
+    pub(super) whole_rows: BTreeMap<Scope, bool>,
+    /// Everything else.
+    pub(super) answers: BTreeMap<Question, Kept>,
+    /// The ids of users, by name in lower case, with the name as it is spelled; none for a name that
+    /// nobody has.
+    pub(super) users: BTreeMap<String, Option<(u64, String)>>,
+    /// Whether nobody else is a user.
+    pub(super) all_users: bool,
+}
+
+/// What is known of what was asked.
+pub(super) enum Found {
+    /// This.
+    Json(Json),
+    /// That it failed.
+    Failed(Failed),
+    /// Nothing.
+    Unknown,
+}
+
+impl Things {
+    /// What is known of what is `asked`.
+    pub(super) fn answer(&self, asked: &Asked) -> Found {
+        if asked.is(operation::PROJECT_GET) {
+            self.object(Scope::Project, asked.of())
+        } else if asked.is(operation::GROUP_GET) {
+            self.object(Scope::Group, asked.of())
+        } else if let Some((scope, root)) = roster_of(asked) {
+            self.roster(scope, &root)
+        } else if asked.is(operation::PROJECT_LIST) {
+            // It is only looked through, and what it does not bring is asked for by itself.
+            Found::Json(Json::Array(Vec::new()))
+        } else if let Some(root) = looked_through(asked) {
+            self.rows_below(&root)
+        } else if let Some(name) = username(asked) {
+            self.user(name)
+        } else {
+            self.other(asked)
+        }
+    }
+
+    /// Takes in the object of a group or project, that was asked for `at`.
+    pub(super) fn add(&mut self, scope: Scope, id: u64, thing: Thing, at: Option<&str>) {
+        self.paths.insert((scope, thing.path.to_lowercase()), id);
+        if let Some(at) = at.filter(|at| number(at).is_none()) {
+            self.paths.insert((scope, at.to_lowercase()), id);
+        }
+        // A row says no more than what was read by itself.
+        let known = self.objects.get(&(scope, id));
+        if thing.by_itself || known.is_none_or(|known| !known.by_itself) {
+            self.objects.insert((scope, id), thing);
+        }
+    }
+
+    /// The id of what is at `at`, a path or an id.
+    pub(super) fn id(&self, scope: Scope, at: &str) -> Option<u64> {
+        let id = number(at).filter(|id| self.objects.contains_key(&(scope, *id)));
+        id.or_else(|| self.paths.get(&(scope, at.to_lowercase())).copied())
+    }
+
+    /// The path of what is at `at`, in lower case, if it is known.
+    pub(super) fn path(&self, scope: Scope, at: &str) -> Option<String> {
+        let id = self.id(scope, at)?;
+        Some(self.objects.get(&(scope, id))?.path.to_lowercase())
+    }
+
+    fn object(&self, scope: Scope, at: &str) -> Found {
+        let thing = self.id(scope, at).and_then(|id| self.objects.get(&(scope, id)));
+        if let Some(thing) = thing {
+            let says_all = self.whole_rows.get(&scope).copied().unwrap_or_default();
+            return match thing.by_itself || says_all {
+                true => Found::Json(thing.object.json()),
+                false => Found::Unknown,
+            };
+        }
+        match self.missing.get(&(scope, at.to_lowercase())) {
+            Some(failed) => Found::Failed(failed.clone()),
+            None if self.is_absent(scope, at) => Found::Failed(no_such(scope)),
+            None => Found::Unknown,
+        }
+    }
+
+    /// Whether there is nothing of `scope` at `path`: it is below a group of which everything is
+    /// known, or would be at the top, of which everything is known to who sees all.
+    fn is_absent(&self, scope: Scope, path: &str) -> bool {
+        let path = path.to_lowercase();
+        if number(&path).is_some() || self.paths.contains_key(&(scope, path.clone())) {
+            return false;
+        }
+        let above =
+            |at: usize| matches!(self.rosters.get(&(scope, path[..at].to_owned())), Some(Ok(_)));
+        let at_top = || scope == Scope::Group && self.sees_all() && above(0);
+        path.match_indices('/').any(|(at, _)| above(at)) || (!path.contains('/') && at_top())
+    }
+
+    /// Whether the caller is an administrator.
+    pub(super) fn sees_all(&self) -> bool {
+        let is_caller =
+            |question: &&Question| question.operation == operation::CURRENT_USER.row().id;
+        let caller = self.answers.iter().find(|(question, _)| is_caller(question));
+        matches!(caller, Some((_, Kept::One(Some(user)))) if user.json()["is_admin"] == true)
+    }
+
+    /// The key of a roster below the group at `root`.
+    pub(super) fn root(&self, root: &str) -> String {
+        self.path(Scope::Group, root).unwrap_or_else(|| root.to_lowercase())
+    }
+
+    /// Everything of `scope` below `root`: from the list of that group, or of one above.
+    fn roster(&self, scope: Scope, root: &str) -> Found {
+        let root = self.root(root);
+        match self.rosters.get(&(scope, root.clone())) {
+            Some(Ok(ids)) => return Found::Json(self.rows(scope, ids)),
+            Some(Err(failed)) => return Found::Failed(failed.clone()),
+            None => {}
+        }
+        if self.is_absent(Scope::Group, &root) {
+            return Found::Failed(no_such(Scope::Group));
+        }
+        let is_there = self.paths.contains_key(&(Scope::Group, root.clone()));
+        let above = root.match_indices('/').map(|(at, _)| &root[..at]);
+        let mut above =
+            above.filter_map(|above| self.rosters.get(&(scope, above.to_owned()))?.as_ref().ok());
+        match above.rfind(|_| is_there) {
+            Some(ids) => Found::Json(self.rows(scope, &self.below(scope, ids, &root))),
+            None => Found::Unknown,
+        }
+    }
+
+    /// Those of `ids` that are below the group at `root`.
+    fn below(&self, scope: Scope, ids: &BTreeSet<u64>, root: &str) -> BTreeSet<u64> {
+        let is_below = |id: &&u64| {
+            self.objects.get(&(scope, **id)).is_some_and(|thing| {
+                let path = thing.path.to_lowercase();
+                path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
+            })
+        };
+        ids.iter().filter(is_below).copied().collect()
+    }
+
+    /// The projects that are known below the group at `root`, for who only looks through them.
+    fn rows_below(&self, root: &str) -> Found {
+        let root = self.root(root);
+        let ids = self.objects.keys().filter(|(scope, _)| *scope == Scope::Project);
+        let ids = ids.map(|(_, id)| *id).collect();
+        Found::Json(self.rows(Scope::Project, &self.below(Scope::Project, &ids, &root)))
+    }
+
+    fn rows(&self, scope: Scope, ids: &BTreeSet<u64>) -> Json {
+        let things = ids.iter().filter_map(|id| self.objects.get(&(scope, *id)));
+        things.map(|thing| thing.object.json()).collect()
+    }
+
+    fn user(&self, name: &str) -> Found {
+        match self.users.get(&name.to_lowercase()) {
+            Some(Some((id, username))) => {
+                Found::Json(serde_json::json!([{"id": id, "username": username}]))
+            }
+            Some(None) => Found::Json(Json::Array(Vec::new())),
+            None if self.all_users => Found::Json(Json::Array(Vec::new())),
+            None => Found::Unknown,
+        }
+    }
+
+    /// The question as it is kept: about an id, where that is known.
+    pub(super) fn key(&self, asked: &Asked) -> Question {
+        let id = asked.scope.and_then(|scope| self.id(scope, asked.of()));
+        let of = id.map(|id| id.to_string()).or_else(|| asked.question.of.clone());
+        Question { of, ..asked.question.clone() }
+    }
+
+    fn other(&self, asked: &Asked) -> Found {
+        // It may have been asked about a path before its id was known.
+        let kept = self.answers.get(&self.key(asked));
+        match kept.or_else(|| self.answers.get(&asked.question)) {
+            Some(Kept::Entries(entries)) => Found::Json(entries.iter().map(Packed::json).collect()),
+            Some(Kept::One(one)) => Found::Json(one.as_ref().map(Packed::json).unwrap_or_default()),
+            Some(Kept::Failed(failed)) => Found::Failed(failed.clone()),
+            None if asked.is(operation::GROUP_MEMBER_GET_ALL) => self.level(asked),
+            None if asked.is(operation::NAMESPACE_GET)
+                && self.is_absent(Scope::Group, asked.argument("id"))
+                && asked.argument("id").contains('/') =>
+            {
+                let message = "Namespace Not Found".to_owned();
+                Found::Failed(Failed { status: Some(404), message, ..Failed::default() })
+            }
+            None if asked.scope.is_some_and(|scope| self.is_absent(scope, asked.of())) => {
+                Found::Failed(no_such(asked.scope.unwrap_or(Scope::Project)))
+            }
+            None => Found::Unknown,
+        }
+    }
+
+    /// A user's level of access to a group, as the list of its members has it.
+    fn level(&self, asked: &Asked) -> Found {
+        let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", asked.of());
+        let Some(list) = Asked::read(&list.target()) else { return Found::Unknown };
+        let Some(Kept::Entries(members)) = self.answers.get(&self.key(&list)) else {
+            return Found::Unknown;
+        };
+        let user = number(asked.argument("user_id"));
+        let mut members = members.iter().map(Packed::json);
+        match members.find(|member| member["id"].as_u64() == user) {
+            Some(member) => Found::Json(member),
+            None => Found::Failed(Failed {
+                status: Some(404),
+                message: "Not found".to_owned(),
+                ..Failed::default()
+            }),
+        }
+    }
+
+    /// How many groups and projects there are.
+    pub fn counts(&self) -> BTreeMap<Scope, usize> {
+        let mut counts = BTreeMap::new();
+        for (scope, _) in self.objects.keys() {
+            *counts.entry(*scope).or_default() += 1;
+        }
+        counts
+    }
+
+    /// What could not be read although it was asked for, for other reasons than that it is not there.
+    pub fn incomplete(&self) -> impl Iterator<Item = (String, &Failed)> {
+        let lists = self.rosters.iter().filter_map(|((scope, root), roster)| {
+            Some((format!("the {}s below `{root}`", scope.noun()), roster.as_ref().err()?))
+        });
+        let answers = self.answers.iter().filter_map(|(question, kept)| match kept {
+            Kept::Failed(failed) => Some((self.what(question), failed)),
+            Kept::Entries(_) | Kept::One(_) => None,
+        });
+        let objects = self.missing.iter();
+        let objects =
+            objects.map(|((scope, at), failed)| (format!("{} `{at}`", scope.noun()), failed));
+        objects
+            .chain(lists)
+            .chain(answers)
+            .filter(|(_, failed)| failed.status != Some(404) && failed.moved_to.is_none())
+    }
+
+    /// A question in words: the operation and the path of what it is about.
+    fn what(&self, question: &Question) -> String {
+        let of = question.of.as_deref().unwrap_or_default();
+        let paths = Scope::ALL.into_iter().filter(|scope| {
+            let all = Asked::operation(&question.operation);
+            all.is_some_and(|path| path.starts_with(&format!("/{}s/", scope.noun())))
+        });
+        let path = paths.filter_map(|scope| self.path(scope, of)).next();
+        format!("{} of `{}`", question.operation, path.as_deref().unwrap_or(of))
+    }
+}
+
+/// The list of what exists that is asked for, if one is: its scope and the path or id of its root,
+/// nothing for what is at the top.
+pub(super) fn roster_of(asked: &Asked) -> Option<(Scope, String)> {
+    if asked.is(operation::GROUP_DESCENDANTS) {
+        return Some((Scope::Group, asked.of().to_owned()));
+    }
+    if asked.is(operation::GROUP_LIST) {
+        return Some((Scope::Group, String::new()));
+    }
+    let whole = asked.question.query.get("with_shared").is_some_and(|value| value == "false");
+    let is_whole = asked.is(operation::GROUP_PROJECTS) && whole;
+    is_whole.then(|| (Scope::Project, asked.of().to_owned()))
+}
+
+/// The group whose projects are asked for by who only looks through them.
+fn looked_through(asked: &Asked) -> Option<String> {
+    asked.is(operation::GROUP_PROJECTS).then(|| asked.of().to_owned())
+}
+
+/// The name of the user who is asked for.
+pub(super) fn username(asked: &Asked) -> Option<&str> {
+    let name = asked.question.query.get("username").filter(|_| asked.is(operation::USER_FIND));
+    name.map(String::as_str)
+}
+
+/// What the service says of what is not there.
+fn no_such(scope: Scope) -> Failed {
+    let noun = if scope == Scope::Group { "Group" } else { "Project" };
+    Failed { status: Some(404), message: format!("{noun} Not Found"), ..Failed::default() }
+}
+
+/// `text` as an id, if it is one.
+pub(super) fn number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The object that `raw` is, with its path and id.
+pub(super) fn thing(raw: &Object, path: &str, by_itself: bool) -> Option<(u64, Thing)> {
+    let id = raw.get("id")?.as_u64()?;
+    let path = raw.get(path)?.as_str()?.to_owned();
+    Some((id, Thing { path, by_itself, object: Packed::new(&Json::Object(raw.clone())) }))
+}

@@ -1,0 +1,114 @@
+//! A snapshot of a service, and plans from it: without a token, and without a connection.
+
+use serde_json::{Value as Json, json};
+
+use crate::harness::Place;
+
+const MANIFEST: &str = "kind: Project
+path: acme/shop
+settings: {description: new}
+members: [{user: alice, access_level: developer}]
+";
+const SEED: &str = "users: [{username: alice}]
+groups: [{path: acme}]
+projects: [{path: acme/shop}]
+";
+
+fn place() -> Place {
+    Place::new().file("shop.yaml", MANIFEST).file("sandbox.yaml", SEED)
+}
+
+fn taken() -> (Place, Json) {
+    let place = place();
+    let output = place.output("snapshot --sandbox=:memory: -o live.json");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = std::fs::read_to_string(place.path().join("live.json")).unwrap();
+    (place, serde_json::from_str(&text).unwrap())
+}
+
+/// What `undrift ARGUMENTS` says and exits with.
+fn said(place: &Place, arguments: &str) -> (i32, String) {
+    let output = place.output(arguments);
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn a_plan_from_a_snapshot_says_how_old_it_is() {
+    let (place, mut snapshot) = taken();
+    assert_eq!(snapshot["undrift"], "snapshot");
+    let (code, text) = said(&place, "plan --live live.json --out json=plan.json");
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("from the snapshot of") && text.contains("members/alice"), "{text}");
+    let plan = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
+    let plan: Json = serde_json::from_str(&plan).unwrap();
+    assert_eq!(plan["live"], json!({"taken_at": snapshot["taken_at"]}));
+    snapshot["taken_at"] = "2020-02-03T04:05:06Z".into();
+    place.write("live.json", &snapshot.to_string());
+    let (_, text) = said(&place, "plan --live live.json");
+    assert!(text.contains("from the snapshot of 2020-02-03 04:05 UTC, "), "{text}");
+    assert!(text.contains("warning: the snapshot was taken"), "{text}");
+    assert_eq!(said(&place, "drift --live live.json").0, 2);
+}
+
+#[test]
+fn a_snapshot_of_another_service_is_refused() {
+    let (place, mut snapshot) = taken();
+    snapshot["target"] = "https://one.example.org".into();
+    place.write("live.json", &snapshot.to_string());
+    assert_eq!(said(&place, "plan --live live.json").0, 0);
+    let place = place.env("UNDRIFT_URL", "https://one.example.org/api/v4");
+    assert_eq!(said(&place, "plan --live live.json").0, 0);
+    let place = place.env("UNDRIFT_URL", "https://other.example.org");
+    let (code, text) = said(&place, "plan --live live.json");
+    let why = "the snapshot is of `https://one.example.org`, and UNDRIFT_URL names `https://other.example.org`";
+    assert!(code == 5 && text.contains(why), "{code} {text}");
+    let (place, _) = taken();
+    place.write("undrift.yaml", "version: 1\nservice: {url: 'https://third.example.org'}\n");
+    snapshot["target"] = "https://one.example.org".into();
+    place.write("live.json", &snapshot.to_string());
+    let (code, text) = said(&place, "plan --live live.json");
+    assert!(code == 5 && text.contains("`service.url` in undrift.yaml"), "{code} {text}");
+}
+
+#[test]
+fn a_file_that_is_no_snapshot_is_refused() {
+    let (place, snapshot) = taken();
+    let text = snapshot.to_string();
+    let mut other = snapshot.clone();
+    other["format_version"] = 7.into();
+    let mut twice = snapshot.clone();
+    let object = twice["objects"][0].clone();
+    twice["objects"].as_array_mut().unwrap().push(object);
+    for (text, why) in [
+        (text[..text.len() / 2].to_owned(), "it ends too early"),
+        (String::new(), "it ends too early"),
+        ("[1]".to_owned(), "no"),
+        (other.to_string(), "it has format 7, and this undrift reads format 0"),
+        (twice.to_string(), "is in it twice"),
+    ] {
+        place.write("live.json", &text);
+        let (code, said) = said(&place, "plan --live live.json");
+        assert!(code == 3 && said.contains(why), "{code} {said}");
+    }
+    let file = std::fs::File::create(place.path().join("live.json")).unwrap();
+    file.set_len(500 << 20).unwrap();
+    let (code, text) = said(&place, "plan --live live.json");
+    assert!(code == 3 && text.contains("larger than 256 MiB"), "{code} {text}");
+    let (code, text) = said(&place, "plan --live none.json");
+    assert!(code == 3 && text.contains("undrift snapshot -o FILE"), "{code} {text}");
+    for service in ["--url https://x.example.org", "--sandbox", "--token-file t"] {
+        assert_eq!(said(&place, &format!("plan --live live.json {service}")).0, 3, "{service}");
+    }
+    assert_eq!(said(&place, "apply --live live.json").0, 3);
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_taken_leaves_no_old_one() {
+    let (place, _) = taken();
+    place.write("shop.yaml", "kind: Nothing\n");
+    assert_eq!(said(&place, "snapshot --sandbox=:memory: -o live.json").0, 3);
+    assert!(!place.path().join("live.json").exists());
+    let (code, text) = said(&place, "snapshot --sandbox=:memory: -o no/such/folder/live.json");
+    assert!(code == 3, "{text}");
+}

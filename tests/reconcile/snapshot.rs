@@ -1,0 +1,326 @@
+//! Plans from a snapshot: the same as against the service, or less where it does not have something.
+
+use std::sync::Arc;
+
+use proptest::{prelude::*, test_runner::TestRunner};
+use serde_json::{Value as Json, json};
+use undrift::{
+    api::{ReadClient, Service},
+    diff::{Change, Shown},
+    digest::Key,
+    plan::Plan,
+    sandbox::Profile,
+    secret::Secret,
+    snapshot::{Head, Offline, Snapshot, Taking, Widen},
+};
+
+use crate::{
+    random,
+    world::{World, hasty, project, seed},
+};
+
+impl World {
+    /// A snapshot for the manifests, as the holder of `token` takes it: the text of its file.
+    async fn snapshot_with(&self, key: Option<Key>) -> String {
+        let desired = self.desired();
+        let (client, secrets) = self.client_as(self.sandbox.token(), &desired);
+        let head = Head {
+            target: self.sandbox.url(),
+            sandbox: true,
+            taken_at: "2030-01-01T10:00:00Z".parse().unwrap(),
+        };
+        let taking = Arc::new(Taking::new(client, head, secrets.clone(), key));
+        let service = Service::parse(&self.sandbox.url(), false).unwrap();
+        let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
+        let (observer, mut settings) = self.connect_by(through, secrets, &desired).await.unwrap();
+        let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await.unwrap();
+        taking.declare(&desired);
+        taking.widen(&desired, Widen::default()).await.unwrap();
+        self.plan_beside(roster, &observer, &desired, &settings).await.unwrap();
+        let mut text = Vec::new();
+        taking.finish().write(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    async fn snapshot(&self) -> String {
+        self.snapshot_with(None).await
+    }
+
+    /// The plan of the manifests from a snapshot.
+    async fn plan_from(&self, text: &str) -> Plan {
+        self.plan_with_key(text, None).await
+    }
+
+    async fn plan_with_key(&self, text: &str, key: Option<Key>) -> Plan {
+        let snapshot = Snapshot::read(text.as_bytes()).unwrap();
+        let desired = self.desired();
+        let (_, secrets) = self.client_as(self.sandbox.token(), &desired);
+        let service = Service::parse("http://127.0.0.1:9", false).unwrap();
+        let offline = Arc::new(Offline::new(snapshot, key));
+        let client = ReadClient::new(service, offline.clone(), secrets.clone(), hasty());
+        let (observer, mut settings) = self.connect_by(client, secrets, &desired).await.unwrap();
+        let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await.unwrap();
+        offline.declare(&desired, &settings.secrets);
+        self.plan_beside(roster, &observer, &desired, &settings).await.unwrap()
+    }
+}
+
+fn shown(plan: &Plan) -> Json {
+    serde_json::to_value(plan).unwrap()
+}
+
+fn addresses<'p>(parts: impl Iterator<Item = &'p undrift::address::Address>) -> Vec<String> {
+    parts.map(ToString::to_string).collect()
+}
+
+/// Every step of `less` is one of `whole`, and of what is missing it says so.
+fn is_part_of(less: &Plan, whole: &Plan) {
+    let said = addresses(less.incomplete.iter().map(|scope| &scope.address));
+    let noted = addresses(less.notes.iter().map(|note| &note.address));
+    for step in &less.steps {
+        let address = step.address.to_string();
+        let other = whole.steps.iter().find(|other| other.address == step.address);
+        let Some(other) = other else { panic!("{address} is only in the plan from the snapshot") };
+        for change in &step.changes {
+            let is_there = other.changes.iter().any(|other| other.field == change.field);
+            assert!(is_there, "{address}: {}", change.field);
+        }
+        assert_eq!(step.action, other.action, "{address}");
+    }
+    for step in &whole.steps {
+        let address = step.address.to_string();
+        let own = less.steps.iter().find(|own| own.address == step.address);
+        let is_said =
+            said.iter().any(|said| address.starts_with(said.as_str())) || noted.contains(&address);
+        // A value that is not kept is not shown as gone, either.
+        let is_open = |change: &&Change| change.before != Shown::Hidden;
+        let same = own.is_some_and(|own| {
+            step.changes
+                .iter()
+                .filter(is_open)
+                .all(|change| own.changes.iter().any(|other| other.field == change.field))
+        });
+        assert!(same || is_said, "{address} is missing, and nothing says so: {said:?} {noted:?}");
+    }
+}
+
+fn cases(cases: u32) -> TestRunner {
+    TestRunner::new(ProptestConfig {
+        cases,
+        max_shrink_iters: 20,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })
+}
+
+#[test]
+fn a_plan_from_a_snapshot_is_the_plan_against_the_service() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let states = (random::group(), random::declared(), random::group(), random::declared());
+    cases(12)
+        .run(&states, |(old_group, old, new_group, new)| {
+            runtime.block_on(async {
+                let world = random::world().await;
+                world.declare(&random::documents(old_group.clone(), old.clone()));
+                world.converge("from nothing").await;
+                let before = world.snapshot().await;
+                world.declare(&random::documents(new_group.clone(), new.clone()));
+                let against = world.plan().await;
+                // Taken for these manifests, and for those of before.
+                let after = world.snapshot().await;
+                let from = world.plan_from(&after).await;
+                is_part_of(&from, &against);
+                is_part_of(&world.plan_from(&before).await, &against);
+                // With the key nothing is missing; an address that it does not know has no name.
+                let after = world.snapshot_with(Some(key())).await;
+                let from = world.plan_with_key(&after, Some(key())).await;
+                if !shown(&from).to_string().contains("sealed:") {
+                    assert_eq!(shown(&from), shown(&against));
+                }
+            });
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Runtime::new().unwrap()
+}
+
+/// What merge requests do most: all of it is planned from a snapshot of before.
+#[test]
+fn what_a_merge_request_adds_can_be_planned() {
+    runtime().block_on(async {
+        let mut seed = seed(&[json!({"path": "acme/shop"}), json!({"path": "acme/site"})]);
+        let groups = seed["groups"].as_array_mut().unwrap();
+        groups.push(json!({"path": "acme/leads"}));
+        groups.push(json!({"path": "acme/team"}));
+        let world = World::new(Profile::default(), seed).await;
+        let shop = |sections| project("acme/shop", sections);
+        world.declare(&[shop(json!({
+            "settings": {"description": "a"}, "variables": [{"key": "A", "value": "x"}],
+            "members": [{"user": "alice", "access_level": "developer"}], "shares": [],
+        }))]);
+        world.converge("before").await;
+        let snapshot = world.snapshot().await;
+        let requests = world.requests().len();
+        let edited = shop(json!({
+            "settings": {"description": "b", "merge_method": "ff", "wiki_access_level": "disabled"},
+            "variables": [{"key": "A", "value": "y"}, {"key": "B", "value": "z"}],
+            "members": [
+                {"user": "alice", "access_level": "maintainer"},
+                {"user": "carol", "access_level": "developer"},
+            ],
+            "shares": [{"group": "acme/leads", "group_access": "reporter"}],
+        }));
+        let create = json!({"create": true, "settings": {"visibility": "private"}, "members": [{"user": "bob", "access_level": "developer"}]});
+        let mut group = project("acme/new", json!({"create": true}));
+        group["kind"] = "Group".into();
+        world.declare(&[
+            edited,
+            project("acme/team/fresh", create.clone()),
+            project("acme/new/inner", create.clone()),
+            group,
+            project("acme/site", json!({"settings": {"description": "adopted"}})),
+        ]);
+        let plan = world.plan_from(&snapshot).await;
+        assert_eq!(world.requests().len(), requests, "nobody was asked");
+        assert_eq!(plan.incomplete, [], "{:#?}", plan.incomplete);
+        assert_eq!(plan.problems, [], "{:#?}", plan.problems);
+        let against = world.plan().await;
+        assert_eq!(shown(&plan), shown(&against));
+        // What is not in it is not planned, and said.
+        let unknown = shop(json!({"hooks": [{"url": "https://a.example.org"}], "settings": {"description": "c"}}));
+        world.declare(&[unknown, project("other/x", create)]);
+        let plan = world.plan_from(&snapshot).await;
+        assert_eq!(addresses(plan.steps.iter().map(|step| &step.address)), ["acme/shop#settings"]);
+        let said = plan.incomplete.iter().map(|scope| format!("{}: {}", scope.address, scope.reason));
+        let said: Vec<_> = said.collect();
+        let why = "was not sent: the snapshot of 2030-01-01 10:00 UTC does not have it";
+        assert_eq!(said.len(), 2, "{said:#?}");
+        assert!(said.iter().all(|said| said.contains(why)), "{said:#?}");
+        // An unknown name is known to be nobody's.
+        world.declare(&[shop(json!({"members": [{"user": "nobody", "access_level": "developer"}]}))]);
+        let plan = world.plan_from(&snapshot).await;
+        assert_eq!(plan.problems[0].code, "unknown-user", "{:#?} {:#?}", plan.problems, plan.incomplete);
+    });
+}
+
+fn key() -> Key {
+    Key::new(&Secret::new("the key of the protected branch"))
+}
+
+const CANARY: &str = "canary-1f6a";
+
+/// Nothing of what is secret is in the file, nor does a plan from it tell whether a guess is right.
+#[test]
+fn no_secret_is_in_a_snapshot_and_no_guess_is_answered() {
+    runtime().block_on(async {
+        let url = format!("https://user:{CANARY}@h.example.org/x");
+        let hook = format!("https://h.example.org/?token={CANARY}");
+        let seed = seed(&[json!({
+            "path": "acme/shop",
+            "settings": {"description": format!("see {url}")},
+            "variables": [
+                {"key": "A", "value": CANARY},
+                {"key": "B", "value": CANARY, "masked": true},
+            ],
+            "hooks": [{"url": hook, "token": CANARY}],
+        })]);
+        let world = World::new(Profile::default(), seed).await;
+        let declare = |a: &str| {
+            let sections = json!({
+                "settings": {"description": "mine"},
+                "variables": [{"key": "A", "value": a}, {"key": "B", "value": a, "masked": true}],
+                "hooks": [{"url": "https://h.example.org/?token=guess"}],
+                "unlisted": {"variables": "report", "hooks": "report"},
+            });
+            world.declare(&[project("acme/shop", sections)]);
+        };
+        declare("a-declared-value");
+        let snapshot = world.snapshot().await;
+        assert!(!snapshot.contains(CANARY), "{snapshot}");
+        assert!(!snapshot.contains(world.sandbox.token()));
+        let mut plans = Vec::new();
+        for guess in [CANARY, "canary-0000"] {
+            declare(guess);
+            let plan = shown(&world.plan_from(&snapshot).await).to_string();
+            plans.push(plan.replace(guess, "[guess]"));
+        }
+        assert_eq!(plans[0], plans[1]);
+        // Digests say whether it is right to who has their key, and to nobody else.
+        declare("a-declared-value");
+        let snapshot = world.snapshot_with(Some(key())).await;
+        assert!(!snapshot.contains(CANARY), "{snapshot}");
+        let mut plans = Vec::new();
+        for guess in [CANARY, "canary-0000"] {
+            declare(guess);
+            let plan = shown(&world.plan_from(&snapshot).await).to_string();
+            plans.push(plan.replace(guess, "[guess]"));
+            let plan = world.plan_with_key(&snapshot, Some(key())).await;
+            let changes =
+                plan.steps.iter().filter(|step| step.address.to_string().contains("variables"));
+            assert_eq!(changes.count(), if guess == CANARY { 0 } else { 2 });
+            assert!(guess == CANARY || !shown(&plan).to_string().contains(CANARY));
+        }
+        assert_eq!(plans[0], plans[1]);
+        // What is declared in plain text, and there, is in it: who reads the manifests knows it.
+        declare(CANARY);
+        let text = world.snapshot().await;
+        assert_eq!(text.matches(CANARY).count(), 1, "what is masked is not: {text}");
+    });
+}
+
+/// A token that is refused ends a snapshot as it ends a plan.
+#[test]
+fn a_refused_token_ends_a_snapshot() {
+    runtime().block_on(async {
+        let world = World::new(Profile::default(), seed(&[])).await;
+        world.declare(&[project("acme/shop", json!({"members": []}))]);
+        let desired = world.desired();
+        let (client, secrets) = world.client_as("a-token-of-nobody-012345", &desired);
+        let head = Head { target: world.sandbox.url(), ..Head::default() };
+        let taking = Arc::new(Taking::new(client, head, secrets.clone(), None));
+        let service = Service::parse(&world.sandbox.url(), false).unwrap();
+        let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
+        let error = world.connect_by(through, secrets, &desired).await.err().unwrap();
+        assert!(error.is_unauthorized(), "{error}");
+        assert_eq!(taking.calls(), 1);
+    });
+}
+
+/// Whatever is cut off or changed, a file is read or refused; and so are plans from it.
+#[test]
+fn a_file_that_is_cut_or_changed_is_refused_or_read() {
+    let text = runtime().block_on(async {
+        let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
+        world.declare(&[project("acme/shop", json!({"members": []}))]);
+        world.snapshot().await
+    });
+    let text = text.trim_end();
+    for end in 0..text.len() {
+        assert!(Snapshot::read(&text.as_bytes()[..end]).is_err(), "cut at {end}");
+    }
+    let strategy = (prop::collection::vec((0..text.len(), any::<u8>()), 1..4), any::<bool>());
+    cases(2000)
+        .run(&strategy, |(changes, printable)| {
+            let mut bytes = text.as_bytes().to_vec();
+            for (at, byte) in changes {
+                bytes[at] = if printable { b' ' + byte % 95 } else { byte };
+            }
+            let _ = Snapshot::read(&bytes);
+            Ok(())
+        })
+        .unwrap();
+    for (wrong, why) in [
+        ("{}", "it is no snapshot"),
+        ("[]", "it is no snapshot"),
+        ("[", "not whole"),
+        ("{\"undrift\":\"plan\",\"format_version\":0}", "it is no snapshot"),
+        ("{\"undrift\":\"snapshot\",\"format_version\":9}", "it has format 9"),
+        ("{\"undrift\":\"snapshot\",\"format_version\":0}", "not whole"),
+    ] {
+        let error = Snapshot::read(wrong.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(why), "{wrong}: {error}");
+    }
+}
