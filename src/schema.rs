@@ -31,6 +31,19 @@ pub fn of<T: JsonSchema>() -> Schema {
         .into_root_schema_for::<T>()
 }
 
+/// `schema` with the name by which other schemas and programs may refer to it. It is no address: nothing
+/// is fetched by it.
+pub fn identified(name: &str, version: u32, schema: Value) -> Value {
+    let id = ("$id".to_owned(), json!(format!("urn:undrift:schema:{name}:{version}")));
+    match schema {
+        Value::Object(mut rest) => {
+            let dialect = rest.shift_remove_entry("$schema");
+            dialect.into_iter().chain([id]).chain(rest).collect()
+        }
+        other => other,
+    }
+}
+
 /// `schema` with another treatment of one of its fields.
 pub fn with_field(mut schema: Schema, name: &str, mut treatment: Field) -> Schema {
     let property = schema.get_mut("properties").and_then(|properties| properties.get_mut(name));

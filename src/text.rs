@@ -71,6 +71,11 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// `text` as one word of a shell, in single quotes.
+pub fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// A count with its noun: `1 variable`, `2 entries`.
 pub fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {}", plural(noun)) }
@@ -296,6 +301,12 @@ mod tests {
         assert_eq!(escape("a\u{1b}[31mb\u{9b}c\u{7f}"), "a\\u{1b}[31mb\\u{9b}c\\u{7f}");
         assert_eq!(escape("x\u{202e}y\u{200b}z\r\n\t"), "x\\u{202e}y\\u{200b}z\\r\\n\\t");
         assert_eq!(escape_lines("a\n\tb\r"), "a\n\tb\\r");
+    }
+
+    #[test]
+    fn a_word_of_a_shell_is_one_word() {
+        assert_eq!(shell_word("removals:acme/*"), "'removals:acme/*'");
+        assert_eq!(shell_word("a'; rm -rf b"), r"'a'\''; rm -rf b'");
     }
 
     #[test]

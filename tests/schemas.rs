@@ -82,3 +82,31 @@ fn every_field_is_described() {
     undescribed("", &schema::config(), &mut found);
     assert_eq!(found, [""; 0]);
 }
+
+#[test]
+fn editors_get_markdown_for_whatever_is_described() {
+    fn bare(path: &str, schema: &Value, found: &mut Vec<String>) {
+        let described = schema["description"].is_string();
+        if described != schema["markdownDescription"].is_string() {
+            found.push(path.to_owned());
+        }
+        let parts = schema.as_object().into_iter().flatten();
+        // What may stand beside a name of a property in other schemas is one of its own here.
+        for (name, part) in parts.filter(|(name, _)| *name != "x-undrift") {
+            bare(&format!("{path}/{name}"), part, found);
+        }
+        for (at, part) in schema.as_array().into_iter().flatten().enumerate() {
+            bare(&format!("{path}/{at}"), part, found);
+        }
+    }
+    for (name, schema) in published() {
+        let mut found = Vec::new();
+        bare(name, &schema, &mut found);
+        // `properties` may have one of this name.
+        found.retain(|path| !path.ends_with("/properties"));
+        assert_eq!(found, [""; 0]);
+    }
+    let variables = &schema::manifest()["$defs"]["Project"]["settings"]["properties"];
+    let field = &variables["tag_list"]["markdownDescription"];
+    assert_eq!(field, "The old name of `topics`.\n\n*deprecated: use `topics`.*");
+}

@@ -115,7 +115,7 @@ async fn with_session(
         found,
     ]);
     let text = || String::from("\n") + &terminal::applied(&applied, &session.run, style, secrets);
-    let outcomes = Outcomes::new(&session.run, &applied, &left_out);
+    let outcomes = Outcomes::new(&session.run, &plan, &applied, &left_out);
     let done = reports.finish(Sort::Apply, exit, &outcomes, text, Some(made(&applied)));
     if let Some(failure) = ended_by {
         cx.output.tell_failure(&failure);

@@ -151,7 +151,8 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     let output = Output::new(cli.color, cli.verbose, &env);
     output.tell_panics();
     let cx = Context { env, output };
-    let mut reports = Reports::new(cli.command.reports(), &cx.output);
+    let manifests = cli.command.manifests();
+    let mut reports = Reports::new(cli.command.reports(), manifests, &cx.output);
     let ready = || match misplaced_file(&arguments).filter(|file| is_database(file)) {
         Some(file) => Err(Failure::usage(format!("`{file}` would be read as the manifests"))
             .help(equals_hint(file))),

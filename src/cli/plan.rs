@@ -19,7 +19,7 @@ const EXAMPLES: &str = "Examples:
   undrift plan manifests --sandbox                           against the embedded service
   undrift plan --only 'acme/**#variables'                    only variables of projects below acme
   undrift plan --live live.json                              from a snapshot, without a token
-  undrift plan --out json=plan.json                          for machines too";
+  undrift plan --out html=plan.html --out json=plan.json     a page, and data for machines, too";
 
 /// The options of `plan`.
 #[derive(Clone, Debug, clap::Args)]

@@ -1,9 +1,9 @@
-//! Reports for machines: each is written, whatever becomes of the run.
+//! Reports into files: each is written, whatever becomes of the run.
 //!
 //! [`Reports::begin`] puts an unfinished report in the place of an old one, so that nobody takes
 //! that for this run's. A command ends with [`Reports::finish`], which it has to: what it returns
 //! is the proof. [`Reports::end`] writes what failed instead. A reader never sees half a report: a
-//! file is replaced as a whole.
+//! file is replaced as a whole. What is said is the same in every [`Format`]: one model.
 
 use std::{
     fs,
@@ -11,20 +11,31 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Serialize;
-
 use super::{
     exit::{Exit, Failure, Outcome},
     output::Output,
 };
 use crate::{
     diagnostic::Diagnostics,
-    report::json::{Report, Sort},
+    report::{
+        Format,
+        json::Sort,
+        marker::Marker,
+        model::{Content, Report, State},
+    },
 };
 
-/// Where a machine format goes: `json=FILE`, or `json=-` for stdout in place of the text.
+/// Where a report goes, and in which format: `FORMAT=FILE`, or `FORMAT=-` for stdout in place of the
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) struct Target {
+    format: Format,
+    to: To,
+}
+
+/// Where a report goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum To {
     /// In place of the text.
     Stdout,
     /// Into a file, beside the text.
@@ -35,20 +46,28 @@ impl std::str::FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some(("json", "-")) => Ok(Self::Stdout),
-            Some(("json", path)) if !path.is_empty() => Ok(Self::File(path.into())),
-            _ => Err("write `json=FILE`, or `json=-` for stdout".into()),
-        }
+        let usage = || "write `FORMAT=FILE`, or `FORMAT=-` for stdout".to_owned();
+        let (format, to) = text.split_once('=').ok_or_else(usage)?;
+        let to = match to {
+            "" => return Err(usage()),
+            "-" => To::Stdout,
+            path => To::File(path.into()),
+        };
+        Ok(Self { format: format.parse()?, to })
     }
 }
 
-/// Where a command's report goes.
+/// Where a command's reports go.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct ReportArgs {
-    /// Write the report as JSON too, also when the run fails; `json=-` replaces the text on stdout
-    #[arg(long, value_name = "json=FILE", help_heading = "Output")]
+    /// Write a report too, also when the run fails: json, markdown, gitlab-terraform, codequality or
+    /// html; `FORMAT=-` replaces the text on stdout; may be repeated
+    #[arg(long, value_name = "FORMAT=FILE", help_heading = "Output")]
     pub(super) out: Vec<Target>,
+    /// Name in the hidden marker of a Markdown report, so that the comments of several jobs are told
+    /// apart [default: the command]
+    #[arg(long, value_name = "NAME", help_heading = "Output")]
+    pub(super) marker: Option<Marker>,
 }
 
 /// The reports of a run.
@@ -56,8 +75,10 @@ pub(super) struct ReportArgs {
 pub(super) struct Reports {
     output: Output,
     sort: Sort,
-    files: Vec<PathBuf>,
-    stdout: bool,
+    marker: Marker,
+    /// The folder or file of manifests that the command is about.
+    manifests: String,
+    targets: Vec<Target>,
     diagnostics: Diagnostics,
 }
 
@@ -74,46 +95,96 @@ impl Done {
 }
 
 impl Reports {
-    /// The reports of a command: where they go, and of which sort they are unless it says
-    /// otherwise.
-    pub(super) fn new(command: Option<(&ReportArgs, Sort)>, output: &Output) -> Self {
-        let targets = command.map(|(args, _)| args.out.as_slice()).unwrap_or_default();
-        let files = targets.iter().filter_map(|target| {
-            if let Target::File(path) = target { Some(path.clone()) } else { None }
-        });
+    /// The reports of a command about `manifests`: where they go, and of which sort they are unless
+    /// it says otherwise.
+    pub(super) fn new(
+        command: Option<(&ReportArgs, Sort)>,
+        manifests: Option<&Path>,
+        output: &Output,
+    ) -> Self {
         // A command without reports has no sort, and writes none.
-        let sort = command.map_or(Sort::Check, |(_, sort)| sort);
-        let (files, stdout) = (files.collect(), targets.contains(&Target::Stdout));
-        Self { output: output.clone(), sort, files, stdout, diagnostics: Diagnostics::default() }
+        let (args, sort) = match command {
+            Some((args, sort)) => (args.clone(), sort),
+            None => (ReportArgs::default(), Sort::Check),
+        };
+        let manifests = manifests.map_or_else(|| ".".into(), Path::to_string_lossy).into_owned();
+        let marker = args.marker.unwrap_or_else(|| sort.into());
+        let (targets, diagnostics) = (args.out, Diagnostics::default());
+        Self { output: output.clone(), sort, marker, manifests, targets, diagnostics }
     }
 
     /// Puts an unfinished report into each file. A device or a pipe gets the last word only.
     ///
     /// # Errors
-    /// If a file cannot be written, before anything else was done.
+    /// If two reports would go to one place, a format has nothing to say, or a file cannot be
+    /// written: before anything else was done.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        let text = Report::unfinished(self.sort)
-            .to_text(&self.output.secrets())
-            .map_err(|error| Failure::new(Exit::Internal, error))?;
-        let mut begun = Ok(());
-        self.files.retain(|path| {
-            let Err(error) = (if is_stream(path) { Ok(()) } else { write(path, &text) }) else {
-                return true;
-            };
+        let mut begun = self.sort_out();
+        let mut failed = Vec::new();
+        for (at, target) in self.targets.iter().enumerate() {
+            let To::File(path) = &target.to else { continue };
+            if is_stream(path) {
+                continue;
+            }
+            let text = self.text(target.format, self.sort, State::Unfinished)?;
+            let Err(error) = write(path, &text) else { continue };
             if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
                 // An old report that cannot be replaced may still be taken away; if not, that is
                 // what is told anyway.
                 let _ = fs::remove_file(path);
             }
             begun = Err(cannot_write(path, &error));
-            false
-        });
+            failed.push(at);
+        }
+        for at in failed.into_iter().rev() {
+            self.targets.remove(at);
+        }
         begun
     }
 
+    /// Takes out the targets that cannot be, so that the others can say why the run fails.
+    fn sort_out(&mut self) -> Result<(), Failure> {
+        let mut sorted = Ok(());
+        let (mut files, mut has_stdout, sort) = (Vec::new(), false, self.sort);
+        self.targets.retain(|target| {
+            let name = target.format.name();
+            let failure = match &target.to {
+                _ if !target.format.fits(sort) => {
+                    format!("`{}` has nothing to report as `{name}`", sort.word())
+                }
+                To::Stdout if has_stdout => "only one report can go to stdout".into(),
+                To::Stdout => {
+                    has_stdout = true;
+                    return true;
+                }
+                To::File(path) if is_stream(path) => return true,
+                To::File(path) => {
+                    let place = place(path);
+                    if !files.contains(&place) {
+                        files.push(place);
+                        return true;
+                    }
+                    format!("two reports would go to `{}`", path.display())
+                }
+            };
+            sorted = Err(Failure::usage(failure));
+            false
+        });
+        sorted
+    }
+
     /// Whether stdout gets something else than text.
-    pub(super) const fn replace_text(&self) -> bool {
-        self.stdout
+    pub(super) fn replace_text(&self) -> bool {
+        self.targets.iter().any(|target| target.to == To::Stdout)
+    }
+
+    /// A report of this run in one format.
+    fn text(&self, format: Format, sort: Sort, state: State<'_>) -> Result<String, Failure> {
+        let report =
+            Report { sort, manifests: &self.manifests, diagnostics: &self.diagnostics, state };
+        format
+            .write(&report, &self.marker, &self.output.secrets())
+            .map_err(|error| Failure::new(Exit::Internal, error))
     }
 
     /// Keeps what was found in the manifests, for the report of a run that fails.
@@ -121,23 +192,23 @@ impl Reports {
         self.diagnostics = diagnostics;
     }
 
-    /// Reports what a run came to: as text, and as JSON where somebody wants that. What cannot be
+    /// Reports what a run came to: as text, and in each format that somebody wants. What cannot be
     /// written is told, with `help`, and counts for the code, but never hides a more telling one.
-    pub(super) fn finish<T: Serialize>(
+    pub(super) fn finish<'c>(
         &mut self,
         sort: Sort,
         exit: Exit,
-        content: &T,
+        content: impl Into<Content<'c>>,
         text: impl FnOnce() -> String,
         help: Option<&str>,
     ) -> Done {
         // The text first: what was done is told even where a file cannot be written.
-        let printed = if self.stdout { Ok(()) } else { self.output.print(&text()) };
+        let printed = if self.replace_text() { Ok(()) } else { self.output.print(&text()) };
         let exit =
             printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
-        Done(self.write(exit, help, |exit| {
-            Report::finished(sort, exit.code(), content).to_text(&self.output.secrets())
-        }))
+        let content = content.into();
+        let state = |exit: Exit| State::Finished { exit_code: exit.code(), content };
+        Done(self.write(exit, help, sort, state))
     }
 
     /// Ends a run: tells what failed, and reports it.
@@ -149,51 +220,44 @@ impl Reports {
         self.output.tell_failure(&failure);
         let told = || "see stderr".to_owned();
         let error = failure.error.map_or_else(told, |error| format!("{error:#}"));
-        let report = |exit: Exit| {
-            Report::failed(
-                self.sort,
-                exit.code(),
-                error.clone(),
-                failure.help.clone(),
-                self.diagnostics.clone(),
-            )
-        };
-        self.write(failure.exit, None, |exit| report(exit).to_text(&self.output.secrets()))
+        let (error, help) = (error.as_str(), failure.help.as_deref());
+        let state = |exit: Exit| State::Failed { exit_code: exit.code(), error, help };
+        self.write(failure.exit, None, self.sort, state)
     }
 
-    /// Writes the JSON for `exit` wherever it goes. The code that the run ends with then.
-    fn write(
+    /// Writes what `state` says of `exit` wherever it goes. The code that the run ends with then.
+    fn write<'s>(
         &self,
         exit: Exit,
         help: Option<&str>,
-        json: impl Fn(Exit) -> serde_json::Result<String>,
+        sort: Sort,
+        state: impl Fn(Exit) -> State<'s>,
     ) -> Exit {
-        if self.files.is_empty() && !self.stdout {
-            return exit;
-        }
         let (mut written, mut last) = (Vec::new(), exit);
-        let text = match json(exit) {
-            Ok(text) => text,
-            Err(error) => {
-                return self.tell_unwritten(Failure::new(Exit::Internal, error), exit, help);
-            }
-        };
-        for path in &self.files {
-            match write(path, &text) {
-                Ok(()) => written.push(path),
-                Err(error) => last = self.tell_unwritten(cannot_write(path, &error), last, help),
+        for target in &self.targets {
+            let To::File(path) = &target.to else { continue };
+            let done = self
+                .text(target.format, sort, state(exit))
+                .and_then(|text| write(path, &text).map_err(|error| cannot_write(path, &error)));
+            match done {
+                Ok(()) => written.push((target.format, path)),
+                Err(failure) => last = self.tell_unwritten(failure, last, help),
             }
         }
-        let Ok(text) = json(last) else { return last };
         if last != exit {
             // What was written before another file failed has to say how the run ends. It could be
             // written a moment ago.
-            written
-                .into_iter()
-                .filter(|path| !is_stream(path))
-                .for_each(|path| drop(write(path, &text)));
+            for (format, path) in written.into_iter().filter(|(_, path)| !is_stream(path)) {
+                let text = self.text(format, sort, state(last));
+                text.into_iter().for_each(|text| drop(write(path, &text)));
+            }
         }
-        let printed = if self.stdout { self.output.print_data(&text) } else { Ok(()) };
+        let Some(target) = self.targets.iter().find(|target| target.to == To::Stdout) else {
+            return last;
+        };
+        let printed = self
+            .text(target.format, sort, state(last))
+            .and_then(|text| self.output.print_data(&text));
         printed.map_or_else(|failure| self.tell_unwritten(failure, last, help), |()| last)
     }
 
@@ -207,6 +271,18 @@ impl Reports {
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+}
+
+/// What tells the file at `path` from others, however it is named.
+fn place(path: &Path) -> PathBuf {
+    let named = || {
+        let folder = match path.parent()? {
+            here if here.as_os_str().is_empty() => Path::new("."),
+            folder => folder,
+        };
+        Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
+    };
+    fs::canonicalize(path).ok().or_else(named).unwrap_or_else(|| path.to_owned())
 }
 
 /// Whether what is written to `path` cannot be taken back: a device or a pipe.
@@ -259,18 +335,29 @@ pub(super) fn replace_by(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
     use crate::{
         cli::{environment::Environment, output::Colour},
+        report::json::Checked,
         value::Json,
     };
 
     fn reports(files: &[&Path]) -> Reports {
-        let out = files.iter().map(|path| Target::File(path.to_path_buf())).collect();
+        let target =
+            |path: &&Path| Target { format: Format::Json, to: To::File(path.to_path_buf()) };
+        let out = files.iter().map(target).collect();
         Reports::new(
-            Some((&ReportArgs { out }, Sort::Plan)),
+            Some((&ReportArgs { out, marker: None }, Sort::Check)),
+            None,
             &Output::new(Colour::Never, 0, &Environment::default()),
         )
+    }
+
+    fn checked() -> Checked<'static> {
+        static NOTHING: LazyLock<Diagnostics> = LazyLock::new(Diagnostics::default);
+        Checked::new(&NOTHING, 0)
     }
 
     fn status(path: &Path) -> Json {
@@ -292,7 +379,7 @@ mod tests {
             (status(&old), status(&new), names(folder.path())),
             ("unfinished".into(), "unfinished".into(), 2)
         );
-        let done = reports.finish(Sort::Plan, Exit::Differences, &(), String::new, None);
+        let done = reports.finish(Sort::Check, Exit::Differences, &checked(), String::new, None);
         assert_eq!(
             (status(&old), status(&new), names(folder.path())),
             ("finished".into(), "finished".into(), 2)
@@ -343,7 +430,7 @@ mod tests {
         reports.begin().unwrap();
         let reader = std::thread::spawn(move || status(&pipe));
         assert_eq!(
-            reports.finish(Sort::Plan, Exit::Success, &(), String::new, None).exit(),
+            reports.finish(Sort::Check, Exit::Success, &checked(), String::new, None).exit(),
             Exit::Success
         );
         assert_eq!(reader.join().unwrap(), "finished");
@@ -351,9 +438,13 @@ mod tests {
 
     #[test]
     fn a_target_names_its_format() {
-        assert_eq!("json=-".parse(), Ok(Target::Stdout));
-        assert_eq!("json=a=b".parse(), Ok(Target::File("a=b".into())));
-        for wrong in ["", "json", "json=", "xml=a", "-"] {
+        let target = |format, to| Ok(Target { format, to });
+        assert_eq!("json=-".parse(), target(Format::Json, To::Stdout));
+        assert_eq!("html=a=b".parse(), target(Format::Html, To::File("a=b".into())));
+        for format in Format::ALL {
+            assert_eq!(format!("{}=-", format.name()).parse(), target(format, To::Stdout));
+        }
+        for wrong in ["", "json", "json=", "xml=a", "-", "=a", "JSON=a"] {
             assert!(wrong.parse::<Target>().is_err(), "{wrong}");
         }
     }

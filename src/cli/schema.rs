@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     manifest,
-    report::json::{Checked, Outcomes, Planned, Report},
+    report::json::{Checked, FORMAT_VERSION, Outcomes, Planned, Report},
     text::{alternatives, nearest},
     value::Json,
 };
@@ -25,19 +25,23 @@ const SCHEMAS: &[Generated] = &[
     ("undrift", manifest::schema::config),
     ("kind", manifest::schema::description),
     #[cfg(feature = "sandbox")]
-    ("sandbox", || crate::schema::of::<crate::sandbox::Seed>().to_value()),
-    ("plan", written::<Report<Planned<'static>>>),
-    ("apply", written::<Report<Outcomes<'static>>>),
-    ("check", written::<Report<Checked<'static>>>),
-    ("snapshot", written::<crate::snapshot::file::File<'static>>),
+    ("sandbox", || {
+        let schema = crate::schema::of::<crate::sandbox::Seed>().to_value();
+        manifest::schema::published("sandbox", schema)
+    }),
+    ("plan", || written::<Report<Planned<'static>>>("plan")),
+    ("apply", || written::<Report<Outcomes<'static>>>("apply")),
+    ("check", || written::<Report<Checked<'static>>>("check")),
+    ("snapshot", || written::<crate::snapshot::file::File<'static>>("snapshot")),
 ];
 
-/// The schema of a type as it is written.
-fn written<T: JsonSchema>() -> Json {
+/// The schema of a report as it is written, under `name`.
+fn written<T: JsonSchema>(name: &str) -> Json {
     let settings = SchemaSettings::draft2020_12()
         .for_serialize()
         .with(|settings| settings.inline_subschemas = true);
-    settings.into_generator().into_root_schema_for::<T>().to_value()
+    let schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    crate::schema::identified(name, FORMAT_VERSION, schema)
 }
 
 const EXAMPLES: &str = "Examples:
@@ -140,6 +144,13 @@ mod tests {
     }
 
     #[test]
+    fn every_schema_has_a_name_of_its_own() {
+        for (name, schema) in SCHEMAS {
+            assert_eq!(schema()["$id"], format!("urn:undrift:schema:{name}:0"));
+        }
+    }
+
+    #[test]
     fn reports_fit_their_schemas() {
         let none = &Secrets::default();
         let run = Run {
@@ -155,7 +166,8 @@ mod tests {
             ("plan", Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(none)),
             (
                 "apply",
-                Report::finished(Sort::Apply, 6, Outcomes::new(&run, &applied, &[])).to_text(none),
+                Report::finished(Sort::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
+                    .to_text(none),
             ),
             (
                 "check",

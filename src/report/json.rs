@@ -8,15 +8,37 @@ use serde::Serialize;
 
 use super::{
     Run,
+    model::{self, Content},
     redact::{Keys, Struck},
 };
 use crate::{
     apply::{Applied, Outcome, StepResult},
     diagnostic::{Diagnostics, Severity},
-    plan::{Counts, LeftOut, Plan},
+    plan::{Acknowledged, Counts, LeftOut, Plan},
     secret::Secrets,
     text::is_unsafe,
 };
+
+/// `report` as JSON without what `secrets` knows, with a line feed at its end.
+///
+/// # Errors
+/// If a value cannot be expressed in JSON, which no report holds.
+pub fn report(report: &model::Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
+    let sort = report.sort;
+    match report.state {
+        model::State::Unfinished => Report::unfinished(sort).to_text(secrets),
+        model::State::Failed { exit_code, error, help } => {
+            let (error, help) = (error.to_owned(), help.map(str::to_owned));
+            let diagnostics = report.diagnostics.clone();
+            Report::failed(sort, exit_code, error, help, diagnostics).to_text(secrets)
+        }
+        model::State::Finished { exit_code, content } => match content {
+            Content::Planned(it) => Report::finished(sort, exit_code, it).to_text(secrets),
+            Content::Outcomes(it) => Report::finished(sort, exit_code, it).to_text(secrets),
+            Content::Checked(it) => Report::finished(sort, exit_code, it).to_text(secrets),
+        },
+    }
+}
 
 /// The version of all formats. 0: still unstable.
 pub const FORMAT_VERSION: u32 = 0;
@@ -33,6 +55,18 @@ pub enum Sort {
     Apply,
     /// What is wrong with manifests, seen without the service.
     Check,
+}
+
+impl Sort {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Drift => "drift",
+            Self::Apply => "apply",
+            Self::Check => "check",
+        }
+    }
 }
 
 /// A report.
@@ -212,18 +246,30 @@ pub struct Outcomes<'a> {
     pub run: &'a Run,
     /// How many steps ended in which way.
     pub counts: OutcomeCounts,
+    /// What was applied, for reports that show it.
+    #[serde(skip)]
+    pub plan: &'a Plan,
     /// All of it.
     #[serde(flatten)]
     pub applied: &'a Applied,
+    /// What guards refused and an acknowledgement let through.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub acknowledged: &'a [Acknowledged],
     /// The groups and projects that were not applied, because something of them is wrong, refused
     /// or could not be read.
     pub left_out: &'a [LeftOut],
 }
 
 impl<'a> Outcomes<'a> {
-    /// The outcomes of `applied` for what `run` says, without what is `left_out`.
-    pub fn new(run: &'a Run, applied: &'a Applied, left_out: &'a [LeftOut]) -> Self {
-        Self { run, counts: OutcomeCounts::of(&applied.steps), applied, left_out }
+    /// The outcomes of `plan` in `applied` for what `run` says, without what is `left_out`.
+    pub fn new(
+        run: &'a Run,
+        plan: &'a Plan,
+        applied: &'a Applied,
+        left_out: &'a [LeftOut],
+    ) -> Self {
+        let counts = OutcomeCounts::of(&applied.steps);
+        Self { run, counts, plan, applied, acknowledged: &plan.acknowledged, left_out }
     }
 }
 

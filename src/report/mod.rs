@@ -1,16 +1,31 @@
 //! What people and machines read: plans, reports and progress.
 //!
 //! A renderer walks finished values and decides nothing: [`terminal`] writes text for people,
-//! [`json`] the versioned machine formats, [`progress`] the bars that are gone when a run ends.
+//! [`progress`] the bars that are gone when a run ends. What is written into files has one [`model`],
+//! and a [`Format`] is a way to write it: [`json`] for programs, [`markdown`] for the comment of a merge
+//! request, [`gitlab_terraform`] and [`code_quality`] for its widgets, [`html`] for people who would
+//! rather look than read.
 //! Names and messages come from manifests and from the service and may be hostile; text for people
 //! escapes them in one place, the [`canvas`]. Every renderer is given what must not be shown and
 //! strikes it before anything is laid out: text in the canvas, JSON in [`redact`].
 
 pub mod canvas;
+pub mod code_quality;
+mod compare;
+mod format;
+pub mod gitlab_terraform;
+pub mod html;
 pub mod json;
+pub mod markdown;
+pub mod marker;
+pub mod model;
 pub mod progress;
 pub mod redact;
 pub mod terminal;
+#[cfg(test)]
+mod testing;
+
+pub use format::Format;
 
 use schemars::JsonSchema;
 use serde::Serialize;

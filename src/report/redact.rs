@@ -313,7 +313,8 @@ mod tests {
         let texts = [
             Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
             Report::finished(Sort::Drift, 3, Planned::new(&run, &blocked)).to_text(secrets),
-            Report::finished(Sort::Apply, 6, Outcomes::new(&run, &applied, &[])).to_text(secrets),
+            Report::finished(Sort::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
+                .to_text(secrets),
             Report::finished(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(secrets),
             Report::failed(
                 Sort::Apply,

@@ -72,11 +72,141 @@ fn every_run_leaves_its_own_report() {
 
         // The service as it was before.
         let _ = std::fs::remove_dir_all(place.path().join(".undrift"));
-        let output = place.output(&format!("{arguments} --out json=- --out json=-"));
+        let output = place.output(&format!("{arguments} --out json=-"));
         let only: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{error}: {output:?}"));
         assert_eq!(only["undrift"], sort, "{only:#}");
     }
+}
+
+/// The reports of one run in all formats but JSON, as options.
+const OTHERS: &str = "--out markdown=report.md --out html=report.html --out codequality=report-cq.json --out json=report.json";
+
+/// What the reports of a run say of its end: of each but JSON, that it finished or that it did not.
+fn told(place: &Place) -> [bool; 3] {
+    let text = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap();
+    let (markdown, html) = (text("report.md"), text("report.html"));
+    assert!(markdown.starts_with("<!-- undrift:"), "{markdown}");
+    assert!(html.starts_with("<!doctype html>") && html.ends_with("</html>\n"), "{html}");
+    let quality: Value = serde_json::from_str(&text("report-cq.json")).unwrap();
+    let is_end = |issue: &Value| issue["severity"] == "blocker";
+    [
+        !markdown.contains("**The run did not finish**"),
+        !html.contains("The run did not finish"),
+        !quality.as_array().unwrap().iter().any(is_end),
+    ]
+}
+
+#[test]
+fn every_format_says_how_the_run_ended() {
+    for (arguments, status, terraform) in [
+        ("plan . --sandbox", "finished", "{\"create\":0,\"update\":1,\"delete\":0}\n"),
+        ("plan . --sandbox --max-requests 0", "failed", "{}\n"),
+        ("plan nowhere", "failed", "{}\n"),
+        ("plan .", "failed", "{}\n"),
+        ("drift . --sandbox", "finished", "{\"create\":0,\"update\":1,\"delete\":0}\n"),
+        ("apply . --sandbox", "finished", "{\"create\":0,\"update\":1,\"delete\":0}\n"),
+        (
+            "apply . --sandbox --yes --ack visibility:acme/shop#settings",
+            "finished",
+            "{\"create\":0,\"update\":1,\"delete\":0}\n",
+        ),
+        ("apply . --url https://gitlab.example.org", "failed", "{}\n"),
+        ("check .", "finished", ""),
+        ("check nowhere", "finished", ""),
+    ] {
+        let old = ["report.md", "report.html", "report-cq.json", "report-tf.json"];
+        let place = old.into_iter().fold(shop(), |place, name| place.file(name, "of another run"));
+        let counts =
+            if terraform.is_empty() { "" } else { "--out gitlab-terraform=report-tf.json" };
+        let run = place.run(&format!("{arguments} {OTHERS} {counts}"));
+        assert_eq!(report(&place, "report.json")["status"], status, "{run}");
+        assert_eq!(told(&place), [status == "finished"; 3], "{run}");
+        if !terraform.is_empty() {
+            let counts = std::fs::read_to_string(place.path().join("report-tf.json")).unwrap();
+            assert_eq!(counts, terraform, "{run}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_reports_that_say_so() {
+    // A service that takes connections and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = shop().env("UNDRIFT_TOKEN", "abcdefgh");
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let counts = "--out gitlab-terraform=report-tf.json";
+    let mut run = place.command(&format!("plan --url {url} {OTHERS} {counts}"));
+    let mut run = run.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let connection = silent.accept().unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    drop(connection);
+    assert_eq!(report(&place, "report.json")["status"], "unfinished");
+    assert_eq!(told(&place), [false; 3]);
+    assert_eq!(std::fs::read_to_string(place.path().join("report-tf.json")).unwrap(), "{}\n");
+}
+
+#[test]
+fn each_report_has_a_place_of_its_own() {
+    for (arguments, message) in [
+        (
+            "plan --sandbox --out json=report.json --out html=./report.json",
+            "two reports would go to `./report.json`",
+        ),
+        (
+            "plan --sandbox --out json=report.json --out markdown=- --out html=-",
+            "only one report can go to stdout",
+        ),
+        (
+            "check --out json=report.json --out gitlab-terraform=counts.json",
+            "`check` has nothing to report as `gitlab-terraform`",
+        ),
+    ] {
+        let place = shop();
+        let run = place.run(arguments);
+        assert!(run.contains(&format!("error: {message}\n")), "{run}");
+        assert!(run.ends_with("---- exit code 3\n"), "{run}");
+        let report = report(&place, "report.json");
+        assert_eq!((&report["status"], &report["error"]), (&"failed".into(), &message.into()));
+        assert!(!place.path().join(".undrift").exists(), "the service was not even started");
+    }
+    // What is thrown away may be so twice.
+    let place = shop();
+    let run = place.run("drift --sandbox --out json=/dev/null --out html=/dev/null");
+    assert!(run.ends_with("---- exit code 2\n"), "{run}");
+    let wrong = place.run("plan --sandbox --out pdf=a");
+    assert!(wrong.contains("no format `pdf`; available: `json`, `markdown`,"), "{wrong}");
+}
+
+#[test]
+fn a_comment_carries_the_name_of_its_job() {
+    let place = shop();
+    for (arguments, marker) in [
+        ("plan --sandbox", "plan"),
+        ("drift --sandbox", "drift"),
+        ("plan --sandbox --marker eu-1", "eu-1"),
+    ] {
+        let output = place.output(&format!("{arguments} --out markdown=-"));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.starts_with(&format!("<!-- undrift:{marker} -->\n### undrift ")), "{text}");
+    }
+    let run = place.run("plan --sandbox --marker a--b");
+    assert!(run.contains("a name has up to 64 letters"), "{run}");
+}
+
+#[test]
+fn a_report_of_what_was_applied_says_what_was_acknowledged() {
+    let place = shop();
+    place
+        .output("apply --sandbox --yes --ack visibility:acme/shop#settings --out json=report.json");
+    let report = report(&place, "report.json");
+    let acknowledged = &report["acknowledged"][0]["refusal"];
+    assert_eq!(
+        (&acknowledged["guard"], &acknowledged["address"]["full"]),
+        (&"visibility".into(), &"acme/shop#settings".into()),
+        "{report:#}"
+    );
 }
 
 #[test]

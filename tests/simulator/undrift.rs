@@ -149,9 +149,10 @@ async fn all(
         };
         let applied = apply.run(&approved, |_| ()).await;
         ran.output += &terminal::applied(&applied, &told, Style::default(), &secrets);
-        ran.output += &Report::finished(Sort::Apply, 0, &Outcomes::new(&told, &applied, &[]))
-            .to_text(&secrets)
-            .unwrap();
+        ran.output +=
+            &Report::finished(Sort::Apply, 0, &Outcomes::new(&told, &plan, &applied, &[]))
+                .to_text(&secrets)
+                .unwrap();
         ran.exit = match &applied {
             _ if client.is_interrupted() => 130,
             applied if !applied.is_complete() => 6,

@@ -25,11 +25,13 @@ mod container;
 mod layers;
 mod lookup;
 mod planned;
+mod published;
 
 pub(super) use acknowledge::Acknowledge;
 pub(super) use layers::INCLUDE;
 pub use lookup::{Known, known, names, with_last_name};
 pub(super) use planned::{PLANNED_FIELD, PLANNED_KEYS};
+pub use published::published;
 
 use container::Use;
 
@@ -205,7 +207,7 @@ pub fn manifest() -> Json {
     let sections = |scope: Scope| {
         (scope.document().to_owned(), container::sections(scope, Use::Editing).into())
     };
-    json!({
+    let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "undrift manifest",
         "description": "A document of a manifest: what it declares depends on its `kind`.",
@@ -214,7 +216,8 @@ pub fn manifest() -> Json {
         "properties": {"kind": {"type": "string", "enum": DocumentKind::names(), "description": KIND}},
         "allOf": documents,
         "$defs": Scope::ALL.map(sections).into_iter().collect::<Object>(),
-    })
+    });
+    published("manifest", schema)
 }
 
 /// The reference page of everything that manifests may hold, in Markdown.
@@ -243,7 +246,7 @@ pub fn config() -> Json {
     let mut schema = schema::of::<Config>().as_value().clone();
     schema["title"] = json!("undrift configuration");
     drop_null_defaults(&mut schema);
-    schema
+    published("undrift", schema)
 }
 
 /// The schema of a file that describes a kind, for editors.
@@ -251,7 +254,7 @@ pub fn description() -> Json {
     let mut schema = schema::of::<Description>().as_value().clone();
     schema["title"] = json!("undrift kind");
     drop_null_defaults(&mut schema);
-    schema
+    published("kind", schema)
 }
 
 /// The keys of documents about groups and projects that are no sections.

@@ -64,7 +64,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
 }
 
 /// In which colour and by which word an outcome is shown.
-const fn outcome(outcome: &Outcome) -> (Paint, &'static str) {
+pub(in crate::report) const fn outcome(outcome: &Outcome) -> (Paint, &'static str) {
     match outcome {
         Outcome::Done => (Paint::Add, "done"),
         Outcome::Already => (Paint::Add, "already done"),
@@ -89,12 +89,6 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
         canvas.gap();
         canvas.line(&Line::default().put(Paint::Error, title));
         for mismatch in mismatches {
-            let why = match &mismatch.reason {
-                MismatchReason::NotSaved => "accepted but not saved".to_owned(),
-                MismatchReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
-                MismatchReason::NotPlanned => "seen only now; run apply again".to_owned(),
-                MismatchReason::Unreadable(cause) => told(cause),
-            };
             let line = Line::indented(2)
                 .text(mismatch.address.path.as_ref())
                 .text(" ")
@@ -104,8 +98,18 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
             } else {
                 line.text(format!(" ({})", mismatch.fields.join(", ")))
             };
-            canvas.line(&line.text(": ").text(why));
+            canvas.line(&line.text(": ").text(why(&mismatch.reason)));
         }
+    }
+}
+
+/// Why something does not match its manifest.
+pub(in crate::report) fn why(reason: &MismatchReason) -> String {
+    match reason {
+        MismatchReason::NotSaved => "accepted but not saved".to_owned(),
+        MismatchReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
+        MismatchReason::NotPlanned => "seen only now; run apply again".to_owned(),
+        MismatchReason::Unreadable(cause) => told(cause),
     }
 }
 
@@ -134,7 +138,8 @@ const fn is_unread(mismatch: &Mismatch) -> bool {
     matches!(mismatch.reason, MismatchReason::Unreadable(_))
 }
 
-fn summary(canvas: &mut Canvas, applied: &Applied) {
+/// The lines at the end: what the run comes to, and what to do next.
+pub(in crate::report) fn summary(canvas: &mut Canvas, applied: &Applied) {
     canvas.gap();
     let counts = OutcomeCounts::of(&applied.steps).named();
     let unread = applied.mismatches.iter().filter(|mismatch| is_unread(mismatch)).count();

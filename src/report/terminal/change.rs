@@ -35,11 +35,7 @@ pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
             canvas.line(&Line::indented(6).put(Paint::Dim, remark));
         }
         edges(canvas, step);
-        let told = identity(step);
-        let full = canvas.style().full;
-        let changes = step.changes.iter().filter(|change| !told.contains(&change.field.as_str()));
-        let rows: Vec<_> =
-            changes.flat_map(rows).filter(|row| full || !row.is_idle(step.action)).collect();
+        let rows = rows_of(step, canvas.style().full);
         let widest = canvas.style().width.map_or(WIDEST_NAME, |width| WIDEST_NAME.min(width / 3));
         let column =
             rows.iter().map(|row| row.name.width()).filter(|n| *n <= widest).max().unwrap_or(0);
@@ -50,7 +46,7 @@ pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
 }
 
 /// What is special about how a step is carried out.
-fn remarks(step: &Step) -> Vec<String> {
+pub(in crate::report) fn remarks(step: &Step) -> Vec<String> {
     let replaces = step.replaces.then(|| {
         "removed and added anew, since the service cannot edit it: for a moment it is not there"
             .to_owned()
@@ -60,7 +56,7 @@ fn remarks(step: &Step) -> Vec<String> {
 }
 
 /// The colour and the sign of what is done.
-pub(super) const fn sign(action: Action) -> (Paint, char) {
+pub(in crate::report) const fn sign(action: Action) -> (Paint, char) {
     match action {
         Action::Create => (Paint::Add, '+'),
         Action::Update => (Paint::Change, '~'),
@@ -69,12 +65,12 @@ pub(super) const fn sign(action: Action) -> (Paint, char) {
 }
 
 /// The address of what is in a container of `scope` without that, spelt out for reading.
-pub(super) fn named(scope: Scope, address: &Address) -> String {
+pub(in crate::report) fn named(scope: Scope, address: &Address) -> String {
     if address.section.is_some() { tail(address) } else { scope.noun().to_owned() }
 }
 
 /// An address without its container, spelt out for reading.
-pub(super) fn tail(address: &Address) -> String {
+pub(in crate::report) fn tail(address: &Address) -> String {
     match (address.section, &address.entry) {
         (None, _) => "itself".into(),
         (Some(section), None) => section.into(),
@@ -99,8 +95,9 @@ fn identity(step: &Step) -> Vec<&str> {
 }
 
 /// What comes first, where one would not expect it: steps of other sections, and of none but the
-/// project itself.
-fn edges(canvas: &mut Canvas, step: &Step) {
+/// project itself. Each reason with the steps that come first for it, as the address of the step
+/// itself would call them.
+pub(in crate::report) fn firsts(step: &Step) -> Vec<(&'static str, Vec<String>)> {
     let surprises = |edge: &&Edge| {
         edge.address.path != step.address.path
             || (edge.address.section.is_some() && edge.address.section != step.address.section)
@@ -114,19 +111,35 @@ fn edges(canvas: &mut Canvas, step: &Step) {
             None => reasons.push((edge.reason, vec![first])),
         }
     }
-    for (reason, firsts) in reasons {
+    reasons
+}
+
+fn edges(canvas: &mut Canvas, step: &Step) {
+    for (reason, firsts) in firsts(step) {
         let firsts =
             if firsts.len() > 3 { count(firsts.len(), "other step") } else { firsts.join(", ") };
         canvas.line(&Line::indented(6).put(Paint::Dim, format!("after {firsts}: {reason}")));
     }
 }
 
+/// The lines of a step: its fields but for those that its address tells already, a mapping by those
+/// of its keys that differ. With `full`, also what nothing is lost with.
+pub(in crate::report) fn rows_of(step: &Step, full: bool) -> Vec<Row<'_>> {
+    let told = identity(step);
+    let changes = step.changes.iter().filter(|change| !told.contains(&change.field.as_str()));
+    changes.flat_map(rows).filter(|row| full || !row.is_idle(step.action)).collect()
+}
+
 /// A line of a step: a field, or a key of one that is a mapping.
-struct Row<'c> {
-    name: String,
-    before: Shown,
-    after: Shown,
-    change: &'c Change,
+pub(in crate::report) struct Row<'c> {
+    /// The field, or the field and the key.
+    pub(in crate::report) name: String,
+    /// What is there.
+    pub(in crate::report) before: Shown,
+    /// What is to be there.
+    pub(in crate::report) after: Shown,
+    /// What it is a part of.
+    pub(in crate::report) change: &'c Change,
 }
 
 impl Row<'_> {
@@ -191,9 +204,7 @@ fn field(canvas: &mut Canvas, step: &Step, row: &Row<'_>, column: usize, origins
                 return;
             }
             let after = match (&row.before, &row.after) {
-                (Shown::Hidden, Shown::Hidden) => {
-                    Line::default().put(Paint::Dim, "(another value, hidden)")
-                }
+                (Shown::Hidden, Shown::Hidden) => Line::default().put(Paint::Dim, value::ANOTHER),
                 (_, after) => value::shown(after),
             };
             let one_line = labelled(arrow(value::shown(&row.before), after.clone()));

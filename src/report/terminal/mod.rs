@@ -5,12 +5,12 @@
 //! then what is in the way, then one line that sums it up. Where text is folded or cut, it says so
 //! and how to see it all.
 
-mod applied;
-mod change;
+pub(super) mod applied;
+pub(super) mod change;
 pub mod explain;
 mod fold;
-mod notes;
-mod value;
+pub(super) mod notes;
+pub(super) mod value;
 
 #[cfg(test)]
 pub(super) mod tests;

@@ -13,7 +13,7 @@ use crate::{
     diff::{Incomplete, Note, Problem, Reason, Refusal},
     plan::{LeftOut, Limited, Plan},
     report::canvas::{Canvas, Line, Paint},
-    text::count,
+    text::{count, shell_word},
 };
 
 use super::change::{self, tail};
@@ -78,8 +78,8 @@ fn grouped(projects: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<(String, Ve
 }
 
 /// The sort of a note, in the order in which they are shown.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Sort {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::report) enum Sort {
     ArchivedByHand,
     Archived,
     Vanished,
@@ -98,7 +98,8 @@ enum Sort {
 }
 
 impl Sort {
-    const fn of(reason: &Reason) -> Self {
+    /// The sort of a note with this reason.
+    pub(in crate::report) const fn of(reason: &Reason) -> Self {
         match reason {
             Reason::ArchivedByHand => Self::ArchivedByHand,
             Reason::Archived => Self::Archived,
@@ -118,7 +119,8 @@ impl Sort {
         }
     }
 
-    const fn title(self) -> &'static str {
+    /// What is said of all notes of this sort.
+    pub(in crate::report) const fn title(self) -> &'static str {
         match self {
             Self::ArchivedByHand => {
                 "archived, but not declared so: a difference; write `archived: true`, or `archived: false` to bring it back"
@@ -149,7 +151,8 @@ impl Sort {
     }
 }
 
-fn object(note: &Note) -> String {
+/// What a note is about, without its group or project; nothing if it is about that alone.
+pub(in crate::report) fn object(note: &Note) -> String {
     let tail = tail(&note.address);
     let about = match &note.reason {
         Reason::Archived | Reason::ArchivedByHand | Reason::Vanished => return String::new(),
@@ -174,7 +177,7 @@ fn object(note: &Note) -> String {
 }
 
 /// What exists, and stays out although a rule is about it: a line for each reason.
-pub(super) fn exceptions(canvas: &mut Canvas, exceptions: &BTreeMap<Exception, usize>) {
+pub(in crate::report) fn exceptions(canvas: &mut Canvas, exceptions: &BTreeMap<Exception, usize>) {
     for (at, (exception, number)) in exceptions.iter().enumerate() {
         if at == 0 {
             canvas.gap();
@@ -185,7 +188,7 @@ pub(super) fn exceptions(canvas: &mut Canvas, exceptions: &BTreeMap<Exception, u
 }
 
 /// Says how much `--limit` left out.
-pub(super) fn limited(canvas: &mut Canvas, limited: Option<Limited>) {
+pub(in crate::report) fn limited(canvas: &mut Canvas, limited: Option<Limited>) {
     let Some(Limited { to, left_out }) = limited.filter(|limited| limited.left_out > 0) else {
         return;
     };
@@ -216,7 +219,7 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
 }
 
 /// A cause on one line, with the id by which the service's log knows the request.
-pub(super) fn told(cause: &Cause) -> String {
+pub(in crate::report) fn told(cause: &Cause) -> String {
     match &cause.request_id {
         Some(id) => format!("{cause} (request {id})"),
         None => cause.to_string(),
@@ -253,7 +256,7 @@ pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
 
 fn alone(refusal: &Refusal) -> Diagnostic {
     let diagnostic = Diagnostic::error("guard", format!("{}: {}", refusal.address, refusal.reason));
-    let help = format!("if intended, pass `--ack '{}'`", refusal.acknowledgement);
+    let help = format!("if intended, pass `--ack {}`", shell_word(&refusal.acknowledgement));
     diagnostic.at(Place::from(&refusal.origin)).help(help)
 }
 
@@ -265,7 +268,8 @@ fn together(first: &Refusal, all: &[&Refusal]) -> Diagnostic {
     let paths: Vec<_> = all.iter().map(|refusal| &*refusal.address.path).collect();
     let section = first.address.section.map_or_else(String::new, |name| format!("#{name}"));
     let glob = format!("{}:{}{section}", first.guard, common(&paths));
-    let help = format!("if all are intended, pass `--ack '{glob}'`; `--full` lists each");
+    let help =
+        format!("if all are intended, pass `--ack {}`; `--full` lists each", shell_word(&glob));
     Diagnostic::error("guard", message).at(Place::from(&first.origin)).help(help)
 }
 
@@ -358,7 +362,7 @@ pub fn left_out(left_out: &[LeftOut]) -> String {
 }
 
 /// The lines at the end: what the plan comes to, and what stands in its way.
-pub(super) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
+pub(in crate::report) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
     canvas.gap();
     let line = if plan.steps.is_empty() { nothing(plan, title) } else { something(plan, title) };
     canvas.line(&line);

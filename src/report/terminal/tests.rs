@@ -261,7 +261,7 @@ fn nothing_to_do() {
 }
 
 /// Many projects: all but one get the same change.
-fn many(projects: usize) -> Plan {
+pub(in crate::report) fn many(projects: usize) -> Plan {
     let manifests = (0..projects).map(|i| {
         let depth = if i == 3 { 30 } else { 20 };
         format!("---\nkind: Project\npath: acme/p{i:03}\nsettings: {{ci_default_git_depth: {depth}, avatar: {{file: a.png}}}}\n")
@@ -345,32 +345,40 @@ fn without_colours(text: &str) -> String {
     })
 }
 
+/// A run, a plan and what became of it, with `text` wherever others may put some.
+pub(in crate::report) fn hostile(text: &str) -> (Run, Plan, Applied) {
+    let run = Run { target: text.to_owned(), caller: text.to_owned(), sandbox: false, live: None };
+    let mut there = shop_live();
+    there["settings"]["description"] = text.into();
+    there["settings"]["issues_template"] = format!("{text}\n{text}").into();
+    there["settings"]["topics"] = json!([text]);
+    there["variables"][1]["key"] = text.into();
+    let mut planned = planned(&desired(SHOP), |project| live(project, &there));
+    let mut blocked = blocked_plan();
+    blocked.problems[0].message = text.to_owned();
+    blocked.problems[0].help = Some(text.to_owned());
+    blocked.refusals[0].reason = text.to_owned();
+    blocked.refusals[0].acknowledgement = text.to_owned();
+    blocked.refusals[0].origin.file = text.into();
+    blocked.incomplete[0].reason = text.to_owned().into();
+    blocked.incomplete[0].address.path = text.into();
+    planned.problems = blocked.findings.problems;
+    planned.refusals = blocked.findings.refusals;
+    planned.incomplete = blocked.findings.incomplete;
+    let mut done = applied_somehow();
+    done.steps[2].outcome = Outcome::Failed(text.to_owned().into());
+    done.steps[2].address.path = text.into();
+    done.mismatches[0].fields = vec![text.to_owned()];
+    (run, planned, done)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn hostile_text_is_harmless_in_every_report(text in "(\\PC|\\p{C}|\u{1b}|\u{9b}|\u{202e}|\n){0,12}", width in proptest::option::of(20_usize..100), colour: bool) {
         let style = Style { colour, width, full: false };
-        let run = Run { target: text.clone(), caller: text.clone(), sandbox: false, live: None };
-        let mut hostile = shop_live();
-        hostile["settings"]["description"] = text.clone().into();
-        hostile["settings"]["issues_template"] = format!("{text}\n{text}").into();
-        hostile["settings"]["topics"] = json!([text]);
-        hostile["variables"][1]["key"] = text.clone().into();
-        let mut planned = planned(&desired(SHOP), |project| live(project, &hostile));
-        let mut blocked = blocked_plan();
-        blocked.problems[0].message.clone_from(&text);
-        blocked.problems[0].help = Some(text.clone());
-        blocked.refusals[0].reason.clone_from(&text);
-        blocked.incomplete[0].reason = text.clone().into();
-        blocked.incomplete[0].address.path = text.as_str().into();
-        planned.problems = blocked.findings.problems;
-        planned.refusals = blocked.findings.refusals;
-        planned.incomplete = blocked.findings.incomplete;
-        let mut done = applied_somehow();
-        done.steps[2].outcome = Outcome::Failed(text.clone().into());
-        done.steps[2].address.path = text.as_str().into();
-        done.mismatches[0].fields = vec![text];
+        let (run, planned, done) = hostile(&text);
         for report in [plan(&planned, &run, Title::Plan, style), applied(&done, &run, style)] {
             let report = if colour { without_colours(&report) } else { report };
             let unsafe_found: Vec<_> = report.chars().filter(|c| is_unsafe(*c) && *c != '\n').collect();

@@ -1,39 +1,53 @@
 //! Values in a plan: as short as they can be read without doubt.
 
-use std::time::Duration;
-
-use similar::{ChangeTag, TextDiff};
-
 use crate::{
     diff::Shown,
-    report::canvas::{Canvas, Line, Paint},
+    report::{
+        canvas::{Canvas, Line, Paint},
+        compare::{self, Compared, Sign},
+    },
     text::count,
     value::Json,
 };
 
-/// Texts that are larger, in bytes, are not compared line by line.
-const LARGEST_DIFF: usize = 1 << 20;
-/// How long a comparison may look for the shortest form; what it has found by then is correct too.
-const DIFF_TIME: Duration = Duration::from_millis(200);
 /// How many lines of a text or of a comparison are shown unless everything is.
 const LINES: usize = 40;
 
 /// One side of a change.
 pub(super) fn shown(value: &Shown) -> Line {
-    let aside = |text: &str| Line::default().put(Paint::Dim, text);
-    match value {
-        Shown::Absent => aside("(absent)"),
-        Shown::Unknown => aside("(not shown by the service)"),
-        Shown::Hidden => aside("(hidden)"),
-        Shown::Secret(reference) => aside(&format!("(secret {reference})")),
-        Shown::File(path) => aside(&format!("(file {path})")),
-        Shown::Value(Json::String(text)) if text.contains('\n') => aside(&size(text)),
-        Shown::Value(value) => Line::default().text(json(value)),
+    match said(value) {
+        Said::Aside(words) => Line::default().put(Paint::Dim, words),
+        Said::Value(text) => Line::default().text(text),
     }
 }
 
+/// What is said of one side of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::report) enum Said {
+    /// Something about the value, in brackets.
+    Aside(String),
+    /// The value itself, on one line as far as it has no controls in it.
+    Value(String),
+}
+
+/// What is said of one side of a change.
+pub(in crate::report) fn said(value: &Shown) -> Said {
+    Said::Aside(match value {
+        Shown::Absent => "(absent)".into(),
+        Shown::Unknown => "(not shown by the service)".into(),
+        Shown::Hidden => "(hidden)".into(),
+        Shown::Secret(reference) => format!("(secret {reference})"),
+        Shown::File(path) => format!("(file {path})"),
+        Shown::Value(Json::String(text)) if text.contains('\n') => size(text),
+        Shown::Value(value) => return Said::Value(json(value)),
+    })
+}
+
+/// The two sides of an update where both are hidden.
+pub(in crate::report) const ANOTHER: &str = "(another value, hidden)";
+
 /// The text, if it has several lines.
-pub(super) fn lines(value: &Shown) -> Option<&str> {
+pub(in crate::report) fn lines(value: &Shown) -> Option<&str> {
     match value {
         Shown::Value(Json::String(text)) if text.contains('\n') => Some(text),
         _ => None,
@@ -41,7 +55,7 @@ pub(super) fn lines(value: &Shown) -> Option<&str> {
 }
 
 /// The text on this side of a comparison by lines, if that makes sense.
-pub(super) fn comparable(value: &Shown) -> Option<&str> {
+pub(in crate::report) fn comparable(value: &Shown) -> Option<&str> {
     match value {
         Shown::Value(Json::String(text)) => Some(text),
         Shown::Value(Json::Null) | Shown::Absent => Some(""),
@@ -85,37 +99,23 @@ pub(super) fn block(canvas: &mut Canvas, indent: usize, text: &str) {
 
 /// How one text becomes another, line by line.
 pub(super) fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
-    if before.len().max(after.len()) > LARGEST_DIFF {
-        let text = format!("changed ({} bytes → {} bytes)", before.len(), after.len());
-        canvas.line(&Line::indented(indent).put(Paint::Change, text));
-        return;
-    }
-    // Before they become lines: of a secret of several lines, the short ones would not be
-    // recognised.
-    let (before, after) = (canvas.strike(before), canvas.strike(after));
-    if before == after {
-        canvas.line(
-            &Line::indented(indent).put(Paint::Change, "changed in a secret, which is not shown"),
-        );
-        return;
-    }
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(&before, &after);
-    let mut unified = diff.unified_diff();
-    let mut lines = Vec::new();
-    for hunk in unified.context_radius(3).iter_hunks() {
-        lines.push((Paint::Note, ' ', hunk.header().to_string()));
-        for change in hunk.iter_changes() {
-            let (paint, sign) = match change.tag() {
-                ChangeTag::Equal => (Paint::Dim, ' '),
-                ChangeTag::Delete => (Paint::Remove, '-'),
-                ChangeTag::Insert => (Paint::Add, '+'),
-            };
-            let line = change.value();
-            let ending = if line.ends_with('\n') { "" } else { " (no line feed at the end)" };
-            lines.push((paint, sign, format!("{}{ending}", line.trim_end_matches('\n'))));
+    match compare::texts(before, after, |text| canvas.strike(text)) {
+        Compared::Aside(words) => {
+            canvas.line(&Line::indented(indent).put(Paint::Change, words));
+        }
+        Compared::Lines(lines) => {
+            let painted = lines.into_iter().map(|(sign, line)| {
+                let paint = match sign {
+                    Sign::Head => Paint::Note,
+                    Sign::Same => Paint::Dim,
+                    Sign::Out => Paint::Remove,
+                    Sign::In => Paint::Add,
+                };
+                (paint, sign.character(), line)
+            });
+            cut(canvas, indent, painted.collect());
         }
     }
-    cut(canvas, indent, lines);
 }
 
 /// Writes `lines`, or as many as are shown with word of the rest.
@@ -192,8 +192,6 @@ mod tests {
         let (before, after) = ("a\n".repeat(300), "b\n".repeat(300));
         assert!(compared(&before, &after, false).ends_with("… 561 more lines, shown by --full\n"));
         assert_eq!(compared(&before, &after, true).lines().count(), 601);
-        let huge = "x".repeat(LARGEST_DIFF + 1);
-        assert_eq!(compared(&huge, "y\n", true), "  changed (1048577 bytes → 2 bytes)\n");
     }
 
     #[test]

@@ -1,0 +1,79 @@
+//! What editors are given beside what is checked: a name for each schema, and what they show of a field
+//! in Markdown, as the page of all fields has it.
+
+use crate::{
+    kinds::reference::{self, Described},
+    schema,
+    value::{Json, Object},
+};
+
+/// The version of the schemas of what people write. 0: still unstable.
+const VERSION: u32 = 0;
+
+/// `schema` as it is published under `name`.
+pub fn published(name: &str, mut schema: Json) -> Json {
+    mark(&mut schema);
+    schema::identified(name, VERSION, schema)
+}
+
+/// Adds what editors show to everything in `schema` that is described.
+fn mark(schema: &mut Json) {
+    let plain = closed(schema);
+    let Some(object) = schema.as_object_mut() else {
+        if let Some(choices) = schema.as_array_mut() {
+            choices.iter_mut().for_each(mark);
+        }
+        return;
+    };
+    if let Some(properties) = object.get_mut("properties").and_then(Json::as_object_mut) {
+        for (name, property) in properties.iter_mut() {
+            let Described { meaning, remarks, .. } =
+                reference::describe(&plain["properties"][name], &plain);
+            if !meaning.is_empty() && property.is_object() {
+                let remarks = match &remarks[..] {
+                    [] => String::new(),
+                    remarks => format!("\n\n*{}.*", remarks.join("; ")),
+                };
+                property["markdownDescription"] = format!("{meaning}{remarks}").into();
+            }
+        }
+    }
+    if let Some(Json::String(text)) = object.get("description")
+        && !object.contains_key("markdownDescription")
+    {
+        let text = text.clone();
+        object.insert("markdownDescription".into(), text.into());
+    }
+    for (key, part) in object.iter_mut() {
+        match key.as_str() {
+            "properties" => parts(part).for_each(mark),
+            // What documents of a scope have in common is named by the scope.
+            "$defs" => parts(part).flat_map(parts).for_each(mark),
+            "items" | "additionalProperties" | "then" | "allOf" | "anyOf" | "oneOf" => mark(part),
+            _ => {}
+        }
+    }
+}
+
+/// The values of an object.
+fn parts(object: &mut Json) -> impl Iterator<Item = &mut Json> {
+    object.as_object_mut().into_iter().flat_map(Object::values_mut)
+}
+
+/// `schema` without what may stand instead of a value, so that the treatments of its fields are where
+/// they are looked for.
+fn closed(schema: &Json) -> Json {
+    let close = |(name, property): (&String, &Json)| {
+        let mut plain = match &property["anyOf"][0] {
+            Json::Object(first) if property["description"].is_string() => first.clone(),
+            _ => property.as_object().cloned().unwrap_or_default(),
+        };
+        if let Some(description) = property.get("description") {
+            plain.insert("description".into(), description.clone());
+        }
+        (name.clone(), Json::Object(plain))
+    };
+    let properties = schema["properties"].as_object().into_iter().flatten().map(close);
+    let properties: Object = properties.collect();
+    serde_json::json!({"properties": properties})
+}

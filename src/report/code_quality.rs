@@ -1,0 +1,274 @@
+//! Faults and differences at their lines, in the part of the Code Climate format that the widget of
+//! merge requests reads.
+//!
+//! The widget compares two lists by their fingerprints: what is missing from the new one counts as
+//! put right. So a run that did not come to its end is an entry too, at the folder of the manifests,
+//! and a fingerprint depends neither on a line nor on a number in a message. An entry whose fingerprint
+//! another one has is dropped by the service: equal ones are numbered.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    json::{Sort, harmless},
+    model::{self, Group, Item, Report, Told},
+    redact::{Keys, Struck},
+    terminal::notes,
+};
+use crate::{
+    diff::{Action, Label},
+    digest,
+    origin::Origin,
+    secret::Secrets,
+    text::escape,
+    value::Json,
+};
+
+/// The longest description, in characters.
+const LONGEST: usize = 1_000;
+
+/// An entry of the list.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Issue {
+    description: String,
+    check_name: String,
+    fingerprint: String,
+    severity: Severity,
+    location: Location,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Severity {
+    Info,
+    Minor,
+    Major,
+    Critical,
+    Blocker,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Location {
+    path: String,
+    lines: Lines,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Lines {
+    begin: u32,
+}
+
+/// The list, without what `secrets` knows.
+///
+/// # Errors
+/// If a value cannot be expressed in JSON, which none of it is.
+pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
+    let mut list =
+        List { manifests: report.manifests, secrets, issues: Vec::new(), seen: BTreeMap::new() };
+    report.items().iter().for_each(|item| list.item(item));
+    // What was carried out is no finding.
+    let open = |told: &Told<'_>| told.outcome.is_none();
+    report.steps().iter().filter(|told| open(told)).for_each(|told| list.step(told, report.sort));
+    list.notes(report);
+    let struck = Struck::new(&list.issues, Keys::Words, secrets);
+    Ok(harmless(&serde_json::to_string_pretty(&struck)?) + "\n")
+}
+
+/// A list under construction.
+struct List<'a> {
+    manifests: &'a str,
+    secrets: &'a Secrets,
+    issues: Vec<Issue>,
+    /// How many entries had this key.
+    seen: BTreeMap<String, usize>,
+}
+
+impl List<'_> {
+    fn item(&mut self, item: &Item<'_>) {
+        let severity = match item.group {
+            Group::Run => Severity::Blocker,
+            Group::Refused | Group::Problem | Group::Error | Group::NotApplied => {
+                Severity::Critical
+            }
+            Group::Mismatch | Group::LeftOut | Group::Incomplete => Severity::Major,
+            Group::Warning => Severity::Minor,
+            Group::Acknowledged => Severity::Info,
+        };
+        let address = item.address.map(ToString::to_string);
+        let told = item.is_told_by_message.then_some(&item.message);
+        let about = address.as_ref().map_or_else(String::new, |address| format!("{address}: "));
+        let acknowledged = matches!(item.group, Group::Acknowledged).then_some("acknowledged");
+        let key = json!([address, told, acknowledged]);
+        self.add(format!("{about}{}", item.message), item.code, severity, item.place, &key);
+    }
+
+    fn step(&mut self, told: &Told<'_>, sort: Sort) {
+        let step = told.step;
+        let is_drift = matches!(sort, Sort::Drift) || step.label == Some(Label::Drift);
+        let severity = if is_drift { Severity::Minor } else { Severity::Info };
+        let check = if is_drift { "drift" } else { "change" };
+        let head = format!("{} {}", model::word(step.action), step.address);
+        let place = |origin: &'_ Origin| (origin.file.to_string(), origin.line);
+        if step.action != Action::Update {
+            let key = json!([step.address.to_string(), step.action]);
+            let (file, line) = place(&step.origin);
+            self.add(head, check, severity, Some((&file, Some(line))), &key);
+            return;
+        }
+        for change in &step.changes {
+            let key = json!([step.address.to_string(), step.action, change.field]);
+            let (file, line) = place(change.origin.as_ref().unwrap_or(&step.origin));
+            let text = format!("{head}: {}", change.field);
+            self.add(text, check, severity, Some((&file, Some(line))), &key);
+        }
+    }
+
+    /// What differs and is left alone.
+    fn notes(&mut self, report: &Report<'_>) {
+        for (sort, found) in report.notes() {
+            for note in found.into_iter().filter(|note| note.reason.is_difference()) {
+                let place = note.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
+                let text = format!("{}: {}", note.address, sort.title());
+                let key = json!([note.address.to_string(), notes::object(note)]);
+                self.add(text, "drift", Severity::Minor, place, &key);
+            }
+        }
+    }
+
+    /// Adds an entry that `key` tells from others of its check in the same file.
+    fn add(
+        &mut self,
+        description: String,
+        check: &str,
+        severity: Severity,
+        place: Option<(&str, Option<u32>)>,
+        key: &Json,
+    ) {
+        let (file, line) = place.unwrap_or((self.manifests, None));
+        let path = match file.trim_start_matches("./") {
+            "" => ".",
+            path => path,
+        };
+        // A digest of what nobody may guess at would tell it.
+        let key = self.secrets.redact(&digest::canonical(&json!([check, path, key])));
+        let before = self.seen.entry(key.clone()).or_default();
+        let fingerprint = digest::of(&json!([key, before]));
+        *before += 1;
+        let description = self.secrets.redact(&description);
+        let description = escape(&description).chars().take(LONGEST).collect();
+        self.issues.push(Issue {
+            description,
+            check_name: format!("undrift/{check}"),
+            fingerprint,
+            severity,
+            location: Location { path: path.to_owned(), lines: Lines { begin: line.unwrap_or(1) } },
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::report::{
+        json::Planned,
+        model::{Content, State},
+        terminal::tests::hostile,
+        testing::World,
+    };
+
+    fn written(report: &Report<'_>) -> String {
+        super::report(report, &Secrets::default()).unwrap()
+    }
+
+    /// The list, each entry of which is as the widget wants it.
+    fn list(text: &str) -> Vec<Json> {
+        let list: Vec<Json> = serde_json::from_str(text).unwrap();
+        let mut seen = BTreeSet::new();
+        for issue in &list {
+            let names: Vec<_> = issue.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(names, ["description", "check_name", "fingerprint", "severity", "location"]);
+            assert!(seen.insert(issue["fingerprint"].as_str().unwrap().to_owned()), "{issue:#}");
+            let known = ["info", "minor", "major", "critical", "blocker"];
+            assert!(known.contains(&issue["severity"].as_str().unwrap()), "{issue:#}");
+            assert!(!issue["location"]["path"].as_str().unwrap().starts_with("./"), "{issue:#}");
+            assert!(issue["location"]["lines"]["begin"].as_u64().unwrap() >= 1, "{issue:#}");
+        }
+        list
+    }
+
+    #[test]
+    fn every_run_has_a_list_and_one_that_ended_early_is_no_empty_one() {
+        World::new().each(|name, report| {
+            let list = list(&written(report));
+            assert!(!list.is_empty(), "{name}");
+            let blocks = |issue: &&Json| issue["severity"] == "blocker";
+            let blocked: Vec<_> = list.iter().filter(blocks).collect();
+            let is_early = ["unfinished", "failed"].contains(&name);
+            assert_eq!(blocked.len(), usize::from(is_early), "{name}: {list:#?}");
+            if is_early {
+                assert_eq!(blocked[0]["location"]["path"], "manifests");
+            }
+        });
+    }
+
+    #[test]
+    fn a_change_stands_at_its_line_and_a_refusal_too() {
+        let text = World::new().written("plan", written);
+        insta::assert_snapshot!(
+            list(&text)
+                .iter()
+                .map(|issue| {
+                    let text = |value: &Json| value.as_str().unwrap().to_owned();
+                    let location = &issue["location"];
+                    let file = text(&location["path"]);
+                    let file = file.rsplit('/').next().unwrap().to_owned();
+                    format!(
+                        "{file}:{} {} {}: {}\n",
+                        location["lines"]["begin"],
+                        text(&issue["severity"]),
+                        text(&issue["check_name"]),
+                        text(&issue["description"])
+                    )
+                })
+                .collect::<String>()
+        );
+    }
+
+    #[test]
+    fn a_fingerprint_depends_neither_on_a_line_nor_on_a_number() {
+        let prints = |world: &World| {
+            let list = list(&world.written("plan", written));
+            list.iter().map(|issue| issue["fingerprint"].to_string()).collect::<Vec<_>>()
+        };
+        let mut world = World::new();
+        let before = prints(&world);
+        world.plan.refusals[0].reason = "would remove 7 entries of 8; the limit is 5".into();
+        for step in &mut world.plan.steps {
+            step.origin.line += 10;
+            let origins = step.changes.iter_mut().filter_map(|change| change.origin.as_mut());
+            origins.for_each(|origin| origin.line += 10);
+        }
+        assert_eq!(prints(&world), before);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn hostile_text_is_text(text in "(\\PC|\\p{C}|\"|\\\\|\n){0,12}") {
+            let (run, plan, _) = hostile(&text);
+            let planned = Planned::new(&run, &plan);
+            let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
+            let nothing = Default::default();
+            let report = Report { sort: Sort::Plan, manifests: &text, diagnostics: &nothing, state };
+            list(&written(&report));
+        }
+    }
+}

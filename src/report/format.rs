@@ -1,0 +1,79 @@
+//! The ways in which a report can be written.
+
+use std::str::FromStr;
+
+use super::{
+    code_quality, gitlab_terraform, html,
+    json::{self, Sort},
+    markdown,
+    marker::Marker,
+    model::Report,
+};
+use crate::{secret::Secrets, text::alternatives};
+
+/// A way to write a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For programs: everything, with a version and a schema.
+    Json,
+    /// The comment of a merge request.
+    Markdown,
+    /// How much changes, for the widget of merge requests.
+    GitlabTerraform,
+    /// Faults and differences at their lines, for the widget of merge requests.
+    CodeQuality,
+    /// One page to look at.
+    Html,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 5] =
+        [Self::Json, Self::Markdown, Self::GitlabTerraform, Self::CodeQuality, Self::Html];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Markdown => "markdown",
+            Self::GitlabTerraform => "gitlab-terraform",
+            Self::CodeQuality => "codequality",
+            Self::Html => "html",
+        }
+    }
+
+    /// Whether it can say anything of a report of this sort.
+    pub const fn fits(self, sort: Sort) -> bool {
+        !matches!((self, sort), (Self::GitlabTerraform, Sort::Check))
+    }
+
+    /// `report` in this format, without what `secrets` knows, with a line feed at its end. Where the
+    /// format has a place for it, `marker` is in it.
+    ///
+    /// # Errors
+    /// If a value cannot be expressed in JSON, which no report holds.
+    pub fn write(
+        self,
+        report: &Report<'_>,
+        marker: &Marker,
+        secrets: &Secrets,
+    ) -> serde_json::Result<String> {
+        match self {
+            Self::Json => json::report(report, secrets),
+            Self::Markdown => Ok(markdown::report(report, marker, secrets)),
+            Self::GitlabTerraform => gitlab_terraform::report(report),
+            Self::CodeQuality => code_quality::report(report, secrets),
+            Self::Html => Ok(html::report(report, secrets)),
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let names = Self::ALL.map(Self::name);
+        let known = Self::ALL.into_iter().find(|format| format.name() == name);
+        known.ok_or_else(|| format!("no format `{name}`; available: {}", alternatives(&names)))
+    }
+}

@@ -1,0 +1,74 @@
+//! Text of others in HTML: the one place where it is made harmless.
+
+use crate::{secret::Secrets, text::escape};
+
+/// Makes text of others harmless, as content and as the quoted value of an attribute.
+#[derive(Clone, Copy)]
+pub(super) struct Ink<'s> {
+    /// What is struck.
+    pub(super) secrets: &'s Secrets,
+}
+
+impl Ink<'_> {
+    /// `text` on one line.
+    pub(super) fn text(self, text: &str) -> String {
+        html(&escape(&self.secrets.redact(text)))
+    }
+
+    /// A message, in which what stands between backticks is code.
+    pub(super) fn prose(self, text: &str) -> String {
+        let text = self.text(text);
+        if text.matches('`').count() % 2 == 1 {
+            return text;
+        }
+        let parts = text.split('`').enumerate().map(|(at, part)| match at % 2 {
+            1 => format!("<code>{part}</code>"),
+            _ => part.to_owned(),
+        });
+        parts.collect()
+    }
+
+    /// A line of a text from which secrets were struck as a whole; tabs stay.
+    pub(super) fn line(self, line: &str) -> String {
+        html(&line.split('\t').map(escape).collect::<Vec<_>>().join("\t"))
+    }
+}
+
+/// `text` without what has a meaning in HTML.
+fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::is_unsafe;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_text_leaves_its_place(text in "(\\PC|\\p{C}|[<>&\"'=/]|</script>|\n|\t){0,20}") {
+            let nothing = Secrets::default();
+            let ink = Ink { secrets: &nothing };
+            let prose = ink.prose(&text).replace("<code>", "").replace("</code>", "");
+            for safe in [ink.text(&text), ink.line(&text), prose] {
+                prop_assert!(!safe.contains(['<', '>', '"', '\'']), "{safe}");
+                prop_assert!(!safe.contains(|c| is_unsafe(c) && c != '\t'), "{safe}");
+                let entities = ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;"];
+                let bare = entities.iter().fold(safe, |text, entity| text.replace(entity, ""));
+                prop_assert!(!bare.contains('&'), "{bare}");
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! A report as one page, for people who would rather look than read.
+//!
+//! The page is whole without its script: everything is in it as text, folded with `details`. The
+//! script adds filters, which the page's fragment can name (`#action=remove&q=hook`), and buttons that
+//! fold or copy. Nothing comes from elsewhere, and a policy in the page, with the digests of its own
+//! style and script, lets nothing else run, whatever stands in a name.
+
+mod ink;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    model::{Content, Group, Item, Part, Report, Told, word},
+    terminal::notes,
+};
+use crate::{diff::Action, secret::Secrets, text::count};
+use ink::Ink;
+
+/// How the page looks.
+const STYLE: &str = include_str!("page.css");
+/// What the page can do besides.
+const SCRIPT: &str = include_str!("page.js");
+
+/// Up to so many steps, each is unfolded from the start.
+const UNFOLDED: usize = 300;
+
+/// `report` as a page, without what `secrets` knows.
+pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
+    let ink = Ink { secrets };
+    let steps = report.steps();
+    let mut page = String::with_capacity(4_096 + steps.len() * 1_024);
+    let summary = report.summary();
+    let title = summary.first().map_or("", |line| line);
+    page += &format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>undrift {}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n",
+        policy(),
+        ink.text(title)
+    );
+    header(&mut page, report, &steps, ink);
+    page += "<main>\n";
+    items(&mut page, &report.items(), ink);
+    if !steps.is_empty() {
+        page += &filters(&steps);
+    }
+    let unfold = steps.len() <= UNFOLDED;
+    for part in Part::ALL {
+        steps::part(&mut page, &steps, part, unfold && part != Part::Drift, ink);
+    }
+    notes(&mut page, report, ink);
+    page += "</main>\n";
+    page += &format!("<script>{SCRIPT}</script>\n</body>\n</html>\n");
+    page
+}
+
+/// What the page may load and run: its own style and its own script.
+fn policy() -> String {
+    let digest = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
+    format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        digest(STYLE),
+        digest(SCRIPT)
+    )
+}
+
+fn header(page: &mut String, report: &Report<'_>, steps: &[Told<'_>], ink: Ink<'_>) {
+    let mut lines = report.summary().into_iter();
+    let first = lines.next().unwrap_or_default();
+    let headline = first.split_once(": ").map_or(&*first, |(_, rest)| rest);
+    *page += "<header>\n";
+    *page += &format!(
+        "<p class=\"brand\">undrift <b>{}</b></p>\n<h1>{}</h1>\n",
+        report.sort.word(),
+        ink.text(headline)
+    );
+    for line in lines.chain(report.asides()) {
+        *page += &format!("<p class=\"lead\">{}</p>\n", ink.text(&line));
+    }
+    *page += "<p class=\"about\">";
+    if let Some(run) = report.run() {
+        let target = if run.sandbox { "the sandbox" } else { &run.target };
+        *page += &format!(
+            "for <code>{}</code> as <code>{}</code>",
+            ink.text(target),
+            ink.text(&run.caller)
+        );
+    } else {
+        *page += &format!("of <code>{}</code>", ink.text(report.manifests));
+    }
+    if let Some(code) = report.exit_code() {
+        *page += &format!(" · exit code {code}");
+    }
+    *page += &format!(" · undrift {}</p>\n", env!("CARGO_PKG_VERSION"));
+    if !steps.is_empty() {
+        tally(page, report, steps);
+    }
+    *page += "</header>\n";
+}
+
+/// How many objects come, change and go.
+fn tally(page: &mut String, report: &Report<'_>, steps: &[Told<'_>]) {
+    let done = matches!(report.content(), Some(Content::Outcomes(_)));
+    *page += "<ul class=\"tally\">\n";
+    for action in [Action::Create, Action::Update, Action::Delete] {
+        let is_it = |told: &&Told<'_>| told.step.action == action && told.part != Part::Watched;
+        let number = steps.iter().filter(is_it).count();
+        let to = if done { "" } else { "to " };
+        let word = word(action);
+        *page += &format!("<li class=\"{word}\"><b>{number}</b> {to}{word}</li>\n");
+    }
+    *page += "</ul>\n";
+}
+
+/// What a reader has to know, a section for each group.
+fn items(page: &mut String, items: &[Item<'_>], ink: Ink<'_>) {
+    for of_group in items.chunk_by(|a, b| a.group == b.group) {
+        let Some(first) = of_group.first() else { continue };
+        let tone = match first.group {
+            Group::Acknowledged => "acknowledged",
+            group if group.is_bad() => "bad",
+            _ => "warning",
+        };
+        *page += &format!(
+            "<section class=\"items {tone}\">\n<h2>{} <span class=\"count\">{}</span></h2>\n<ul>\n",
+            ink.text(first.group.title()),
+            of_group.len()
+        );
+        for one in of_group {
+            item(page, one, ink);
+        }
+        *page += "</ul>\n</section>\n";
+    }
+}
+
+fn item(page: &mut String, item: &Item<'_>, ink: Ink<'_>) {
+    *page += "<li>";
+    if let Some(address) = item.address {
+        *page += &format!("<code class=\"address\">{}</code> ", ink.text(&address.to_string()));
+    }
+    *page += &format!("<span class=\"message\">{}</span>", ink.prose(&item.message));
+    if let Some((file, line)) = item.place {
+        let place = line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
+        *page += &format!(" <span class=\"origin\">{}</span>", ink.text(&place));
+    }
+    if let Some(help) = &item.help {
+        *page += &format!("<p class=\"help\">{}</p>", ink.prose(help));
+    }
+    if let Some(words) = &item.acknowledgement {
+        *page += &format!(
+            "<p class=\"help\">If intended, pass <code class=\"copied\">{}</code> \
+             <button type=\"button\" class=\"copy\" hidden>Copy</button></p>",
+            ink.text(words)
+        );
+    }
+    *page += "</li>\n";
+}
+
+/// The filters: hidden until the script, without which they would do nothing, shows them.
+fn filters(steps: &[Told<'_>]) -> String {
+    let all = count(steps.len(), "object");
+    format!(
+        "<form id=\"filters\" role=\"search\" aria-label=\"Filter the changes\" hidden>\n\
+         <label class=\"search\">Filter <input id=\"q\" type=\"search\" autocomplete=\"off\" \
+         placeholder=\"path, entry, field or value\"></label>\n\
+         <label>Section <select id=\"section\"><option value=\"\">all</option></select></label>\n\
+         <div id=\"facets\"></div>\n\
+         <div class=\"row\"><output id=\"shown\" aria-live=\"polite\">{all}</output>\n\
+         <button type=\"button\" id=\"reset\">Reset</button>\n\
+         <button type=\"button\" id=\"unfold\">Unfold all</button>\n\
+         <button type=\"button\" id=\"fold\">Fold all</button></div>\n</form>\n"
+    )
+}
+
+/// Why other things do not happen, folded.
+fn notes(page: &mut String, report: &Report<'_>, ink: Ink<'_>) {
+    let sorts = report.notes();
+    if sorts.is_empty() {
+        return;
+    }
+    *page += "<section class=\"notes\">\n<h2>Notes</h2>\n";
+    for (sort, found) in sorts {
+        *page += &format!(
+            "<details>\n<summary>{} <span class=\"count\">{}</span></summary>\n<ul>\n",
+            ink.prose(sort.title()),
+            found.len()
+        );
+        for note in found {
+            *page += &format!(
+                "<li><code class=\"address\">{}</code> {}</li>\n",
+                ink.text(&note.address.path),
+                ink.text(&notes::object(note))
+            );
+        }
+        *page += "</ul>\n</details>\n";
+    }
+    *page += "</section>\n";
+}

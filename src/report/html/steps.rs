@@ -1,0 +1,230 @@
+//! The steps of a page: an article for each group or project, in it a `details` for each object.
+
+use std::collections::BTreeMap;
+
+use super::ink::Ink;
+use crate::{
+    diff::{Action, Shown, Step},
+    report::{
+        compare::{self, Compared, Sign},
+        model::{Part, Told, object, whose, word},
+        terminal::{
+            change::{Row, remarks, rows_of, sign},
+            value::{ANOTHER, Said, comparable, lines, said},
+        },
+    },
+    text::count,
+};
+
+/// How many steps that come before one are named with the same reason.
+const NAMED: usize = 3;
+
+/// The steps of one part, if it has any.
+pub(super) fn part(
+    page: &mut String,
+    steps: &[Told<'_>],
+    part: Part,
+    unfolded: bool,
+    ink: Ink<'_>,
+) {
+    let own: Vec<_> = steps.iter().filter(|told| told.part == part).collect();
+    if own.is_empty() {
+        return;
+    }
+    let numbers: BTreeMap<_, _> =
+        steps.iter().map(|told| (told.step.address.to_string(), told.number)).collect();
+    *page += &format!(
+        "<section class=\"part\">\n<h2>{} <span class=\"count\">{}</span></h2>\n",
+        part.title(),
+        own.len()
+    );
+    if part != Part::Watched {
+        *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
+    }
+    for of_container in own.chunk_by(|a, b| a.step.address.path == b.step.address.path) {
+        let Some(first) = of_container.first() else { continue };
+        *page += &format!(
+            "<article>\n<h3>{} <span class=\"count\">{}</span></h3>\n",
+            ink.text(&first.step.address.path),
+            of_container.len()
+        );
+        for told in of_container {
+            step(page, told, unfolded, &numbers, ink);
+        }
+        *page += "</article>\n";
+    }
+    *page += "</section>\n";
+}
+
+fn step(
+    page: &mut String,
+    told: &Told<'_>,
+    unfolded: bool,
+    numbers: &BTreeMap<String, usize>,
+    ink: Ink<'_>,
+) {
+    let (step, action) = (told.step, word(told.step.action));
+    let section = step.address.section.unwrap_or(step.scope.noun());
+    let label = step.label.map(whose);
+    let facet = |name: &str, value: Option<&str>| {
+        value.map_or_else(String::new, |value| format!(" data-{name}=\"{}\"", ink.text(value)))
+    };
+    let (_, sign) = sign(step.action);
+    *page += &format!(
+        "<details class=\"step {action}\" id=\"step-{}\" data-action=\"{action}\" data-section=\"{}\"{}{}{}>\n\
+         <summary><span class=\"sign\" title=\"{action}\">{sign}</span> <span class=\"object\">{}</span>",
+        told.number,
+        ink.text(section),
+        facet("whose", label),
+        facet("outcome", told.outcome),
+        if unfolded { " open" } else { "" },
+        ink.text(&object(step)),
+    );
+    for badge in [label, told.outcome].into_iter().flatten() {
+        *page += &format!(" <span class=\"badge\">{}</span>", ink.text(badge));
+    }
+    let origin = format!("{}:{}", step.origin.file, step.origin.line);
+    *page += &format!(
+        " <span class=\"origin\">{}</span> <span class=\"number\">#{}</span></summary>\n<div class=\"body\">\n",
+        ink.text(&origin),
+        told.number
+    );
+    for remark in remarks(step) {
+        *page += &format!("<p class=\"remark\">{}</p>\n", ink.text(&remark));
+    }
+    edges(page, step, numbers, ink);
+    let rows = rows_of(step, true);
+    if !rows.is_empty() {
+        *page += "<table>\n";
+        *page += match step.action {
+            Action::Create => "<thead><tr><th>Field</th><th>Value</th></tr></thead>\n",
+            Action::Delete => "<thead><tr><th>Field</th><th>Value that goes</th></tr></thead>\n",
+            Action::Update => {
+                "<thead><tr><th>Field</th><th>Before</th><th>After</th></tr></thead>\n"
+            }
+        };
+        *page += "<tbody>\n";
+        for row in &rows {
+            field(page, step, row, ink);
+        }
+        *page += "</tbody>\n</table>\n";
+    }
+    calls(page, step, ink);
+    *page += "</div>\n</details>\n";
+}
+
+/// What comes first, with links to it.
+fn edges(page: &mut String, step: &Step, numbers: &BTreeMap<String, usize>, ink: Ink<'_>) {
+    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for edge in &step.after {
+        let address = edge.address.to_string();
+        let text = ink.text(&address);
+        let link = match numbers.get(&address) {
+            Some(number) => format!("<a href=\"#step-{number}\">#{number} {text}</a>"),
+            None => format!("<code>{text}</code>"),
+        };
+        reasons.entry(edge.reason).or_default().push(link);
+    }
+    for (reason, links) in reasons {
+        let more = links.len().saturating_sub(NAMED);
+        let rest =
+            if more > 0 { format!(" and {}", count(more, "more step")) } else { String::new() };
+        let named = links[..links.len() - more].join(", ");
+        *page += &format!("<p class=\"remark\">after {named}{rest}: {}</p>\n", ink.text(reason));
+    }
+}
+
+fn field(page: &mut String, step: &Step, row: &Row<'_>, ink: Ink<'_>) {
+    let origin = row
+        .change
+        .origin
+        .as_ref()
+        .filter(|origin| (&origin.file, origin.line) != (&step.origin.file, step.origin.line));
+    let origin = origin.map_or_else(String::new, |origin| {
+        let place = format!("{}:{}", origin.file, origin.line);
+        format!(" <span class=\"origin\">{}</span>", ink.text(&place))
+    });
+    let label = row.change.label.filter(|label| step.label != Some(*label)).map(whose);
+    let label = label.map_or_else(String::new, |label| {
+        format!(" <span class=\"badge\">{}</span>", ink.text(label))
+    });
+    *page += &format!("<tr><th scope=\"row\">{}{label}{origin}</th>", ink.text(&row.name));
+    let by_lines = lines(&row.before).or(lines(&row.after)).is_some();
+    let texts = match step.action {
+        Action::Create => lines(&row.after).map(|after| ("", after)),
+        Action::Delete => lines(&row.before).map(|before| (before, "")),
+        Action::Update if by_lines => comparable(&row.before).zip(comparable(&row.after)),
+        Action::Update => None,
+    };
+    let span = if step.action == Action::Update { 2 } else { 1 };
+    match texts {
+        Some((before, after)) => {
+            *page += &format!("<td class=\"text\" colspan=\"{span}\">");
+            comparison(page, before, after, ink);
+            *page += "</td>";
+        }
+        None => values(page, step, row, ink),
+    }
+    *page += "</tr>\n";
+}
+
+/// A value on each side; of what comes or goes, on one.
+fn values(page: &mut String, step: &Step, row: &Row<'_>, ink: Ink<'_>) {
+    let side = |class: &str, said: Said| match said {
+        Said::Aside(words) => {
+            format!("<td class=\"{class}\"><span class=\"aside\">{}</span></td>", ink.text(&words))
+        }
+        Said::Value(text) => format!("<td class=\"{class}\"><code>{}</code></td>", ink.text(&text)),
+    };
+    *page += &match (step.action, &row.before, &row.after) {
+        (Action::Create, _, after) => side("after", said(after)),
+        (Action::Delete, before, _) => side("before", said(before)),
+        (Action::Update, Shown::Hidden, Shown::Hidden) => {
+            side("before", said(&row.before)) + &side("after", Said::Aside(ANOTHER.into()))
+        }
+        (Action::Update, before, after) => {
+            side("before", said(before)) + &side("after", said(after))
+        }
+    };
+}
+
+/// How one text becomes another.
+fn comparison(page: &mut String, before: &str, after: &str, ink: Ink<'_>) {
+    let lines = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
+        Compared::Aside(words) => {
+            *page += &format!("<span class=\"aside\">{}</span>", ink.text(&words));
+            return;
+        }
+        Compared::Lines(lines) => lines,
+    };
+    *page += "<pre class=\"diff\" tabindex=\"0\">";
+    for (sign, line) in lines {
+        let class = match sign {
+            Sign::Head => "head",
+            Sign::Same => "same",
+            Sign::Out => "out",
+            Sign::In => "in",
+        };
+        *page +=
+            &format!("<span class=\"{class}\">{} {}\n</span>", sign.character(), ink.line(&line));
+    }
+    *page += "</pre>";
+}
+
+/// The calls that are sent.
+fn calls(page: &mut String, step: &Step, ink: Ink<'_>) {
+    if step.calls.is_empty() {
+        return;
+    }
+    *page += "<ul class=\"calls\">\n";
+    for call in &step.calls {
+        let only = if call.restores { ", only if the call before it failed" } else { "" };
+        *page += &format!(
+            "<li><code>{} {}</code> <span class=\"aside\">{}{only}</span></li>\n",
+            call.method,
+            ink.text(&call.path),
+            ink.text(&call.fields.join(", "))
+        );
+    }
+    *page += "</ul>\n";
+}

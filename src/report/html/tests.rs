@@ -1,0 +1,60 @@
+//! Pages, without a browser: what one makes of them is tested in `tests/browser.rs`.
+
+use super::*;
+use crate::{report::testing::World, secret::Secret};
+
+fn written(report: &Report<'_>) -> String {
+    super::report(report, &Secrets::default())
+}
+
+#[test]
+fn a_page_brings_all_that_it_needs_and_ends_what_it_begins() {
+    assert!(!SCRIPT.contains("</script") && !SCRIPT.contains("<!--") && !STYLE.contains("</style"));
+    // What is digested is what is in the page: readers turn other line ends into this one.
+    assert!(!SCRIPT.contains('\r') && !STYLE.contains('\r'));
+    for elsewhere in ["http:", "https:", "@import", "url("] {
+        assert!(!SCRIPT.contains(elsewhere) && !STYLE.contains(elsewhere), "{elsewhere}");
+    }
+    World::new().labelled().each(|name, report| {
+        let page = written(report);
+        for element in [
+            "details", "section", "article", "table", "tr", "td", "ul", "li", "code", "p", "span",
+            "main",
+        ] {
+            let (opened, closed) = (
+                page.matches(&format!("<{element}>")).count()
+                    + page.matches(&format!("<{element} ")).count(),
+                page.matches(&format!("</{element}>")).count(),
+            );
+            assert_eq!(opened, closed, "{element} in {name}");
+        }
+        assert_eq!(page, written(report), "the same bytes: {name}");
+    });
+}
+
+#[test]
+fn a_page_says_how_the_run_ended_and_what_lets_a_refusal_pass() {
+    let world = World::new();
+    let failed = world.written("failed", written);
+    assert!(failed.contains("<h1>failed</h1>") && failed.contains("exit code 3"), "{failed}");
+    assert!(world.written("unfinished", written).contains("<h1>not finished</h1>"));
+    let plan = world.written("plan", written);
+    let copied = "<code class=\"copied\">--ack &#39;removals:acme/shop#hooks&#39;</code>";
+    assert!(plan.contains(copied) && plan.contains("acknowledged: INC-123"), "{plan}");
+    let applied = world.written("apply", written);
+    assert!(applied.contains("data-outcome=\"left out\""), "{applied}");
+}
+
+#[test]
+fn no_secret_is_in_a_page() {
+    let mut secrets = Secrets::default();
+    for secret in ["would remove 6 entries", "Where customers buy", "What should have"] {
+        secrets.also_redact(Secret::new(secret));
+    }
+    World::new().each(|name, report| {
+        let page = super::report(report, &secrets);
+        for secret in ["would remove", "customers", "should have"] {
+            assert!(!page.contains(secret), "{name}: {page}");
+        }
+    });
+}

@@ -1,0 +1,308 @@
+//! The comment of a merge request: a report in the Markdown of the service.
+//!
+//! The first line is a hidden [`Marker`], by which the comment is found again. The same run writes the
+//! same bytes. A page has a budget: what a reader must not miss comes first, then tables of changes,
+//! then folded details, and what does not fit is counted. An element is shown whole or not at all.
+
+mod ink;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use super::{
+    compare::{self, Compared},
+    marker::Marker,
+    model::{Group, Item, Part, Report, Told, object, whose},
+    terminal::{
+        change::{Row, firsts, remarks, rows_of, sign},
+        notes,
+        value::{ANOTHER, Said, comparable, lines, said},
+    },
+};
+use crate::{
+    diff::{Action, Shown, Step},
+    secret::Secrets,
+    text::count,
+};
+use ink::Ink;
+use page::Page;
+
+/// The largest page, in bytes. The service takes a million characters, and shows so much only slowly.
+const BUDGET: usize = 60_000;
+/// How many lines of a text, or of a comparison of two, are shown.
+const LINES: usize = 40;
+
+/// `report` as the comment that `marker` tells from others, without what `secrets` knows.
+pub fn report(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String {
+    within(BUDGET, report, marker, Ink { secrets })
+}
+
+/// The same in at most `budget` bytes, as long as the summary fits.
+fn within(budget: usize, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> String {
+    let mut page = Page::new(budget);
+    head(&mut page, report, marker, ink);
+    let items = report.items();
+    items_of(&mut page, &items, |group| group != Group::Warning, ink);
+    let steps = report.steps();
+    let texts = changes(&mut page, &steps, Part::Changes, ink);
+    for part in [Part::Drift, Part::Watched] {
+        folded_changes(&mut page, &steps, part, ink);
+    }
+    items_of(&mut page, &items, |group| group == Group::Warning, ink);
+    comparisons(&mut page, &texts, ink);
+    conditions(&mut page, &steps, ink);
+    notes(&mut page, report, ink);
+    page.finish()
+}
+
+fn head(page: &mut Page, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) {
+    let summary = report.summary();
+    let mut lines = summary.iter().map(String::as_str);
+    let first = lines.next().unwrap_or_default();
+    page.put(&format!("{marker}\n### undrift {first}\n\n"));
+    for line in lines {
+        page.put(&format!("**{line}**\n\n"));
+    }
+    if let Some(run) = report.run() {
+        let target = if run.sandbox { "the sandbox".into() } else { ink.code(&run.target) };
+        page.put(&format!("For {target} as {}.\n\n", ink.code(&run.caller)));
+    }
+    for line in report.asides() {
+        page.put(&format!("{line}\n\n"));
+    }
+}
+
+/// A list for each group of items that is `wanted`.
+fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool, ink: Ink<'_>) {
+    for of_group in items.chunk_by(|a, b| a.group == b.group) {
+        let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
+        let head = format!("**{}**\n\n", first.group.title());
+        let left = page.list(&head, of_group.iter().map(|item| listed(item, ink)), "\n");
+        more(page, left, "entry");
+    }
+}
+
+/// An item of a list.
+fn listed(item: &Item<'_>, ink: Ink<'_>) -> String {
+    let mut text = String::from("- ");
+    if let Some(address) = item.address {
+        text += &format!("{} ", ink.code(&address.to_string()));
+    }
+    text += &ink.code(&item.message);
+    if let Some((file, line)) = item.place {
+        text += &format!(" at {}", ink.code(&at(file, line)));
+    }
+    if let Some(help) = &item.help {
+        text += &format!("\\\n  {}", ink.code(help));
+    }
+    if let Some(words) = &item.acknowledgement {
+        text += &format!("\\\n  if intended, pass {}", ink.code(words));
+    }
+    text + "\n"
+}
+
+/// A file with a line, if it is known.
+fn at(file: &str, line: Option<u32>) -> String {
+    line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"))
+}
+
+/// A row with a text that does not fit into a table.
+struct Text<'a> {
+    step: &'a Step,
+    row: Row<'a>,
+}
+
+/// Tables of the steps of `part`, one for each group or project, and the texts that are not in them.
+fn changes<'a>(page: &mut Page, steps: &[Told<'a>], part: Part, ink: Ink<'_>) -> Vec<Text<'a>> {
+    let steps: Vec<_> = steps.iter().copied().filter(|told| told.part == part).collect();
+    let (mut left, mut texts) = (0, Vec::new());
+    for of_container in steps.chunk_by(|a, b| a.step.address.path == b.step.address.path) {
+        let Some(first) = of_container.first() else { continue };
+        let columns = Columns::of(of_container);
+        let head = format!("{}\n\n{}", ink.code(&first.step.address.path), columns.head());
+        let rows: Vec<_> =
+            of_container.iter().flat_map(|told| columns.rows(told, ink, &mut texts)).collect();
+        left += page.list(&head, rows.into_iter(), "\n");
+    }
+    more(page, left, "line");
+    texts
+}
+
+/// The same, folded.
+fn folded_changes(page: &mut Page, steps: &[Told<'_>], part: Part, ink: Ink<'_>) {
+    let number = steps.iter().filter(|told| told.part == part).count();
+    if number > 0 {
+        fold(page, &format!("{} ({})", part.title(), count(number, "object")), |page| {
+            changes(page, steps, part, ink);
+        });
+    }
+}
+
+/// The columns of a table.
+#[derive(Clone, Copy)]
+struct Columns {
+    whose: bool,
+    outcome: bool,
+}
+
+impl Columns {
+    fn of(steps: &[Told<'_>]) -> Self {
+        Self {
+            whose: steps.iter().any(|told| told.step.label.is_some()),
+            outcome: steps.iter().any(|told| told.outcome.is_some()),
+        }
+    }
+
+    /// The cells in a row; those of columns that the table has not are left out.
+    fn row(self, object: &str, cells: [&str; 4], whose: &str, outcome: &str) -> String {
+        let mut row = format!("| {object} |");
+        for cell in cells {
+            row += &format!(" {cell} |");
+        }
+        for (has, cell) in [(self.whose, whose), (self.outcome, outcome)] {
+            if has {
+                row += &format!(" {cell} |");
+            }
+        }
+        row + "\n"
+    }
+
+    fn head(self) -> String {
+        let names = ["Field", "Before", "After", "Declared at"];
+        self.row("Object", names, "Whose", "Outcome") + &self.row("---", ["---"; 4], "---", "---")
+    }
+
+    /// The rows of a step; what does not fit into one goes to `texts`.
+    fn rows<'a>(self, told: &Told<'a>, ink: Ink<'_>, texts: &mut Vec<Text<'a>>) -> Vec<String> {
+        let step = told.step;
+        let (_, sign) = sign(step.action);
+        let object = format!("{} {}", ink.cell(&sign.to_string()), ink.cell(&object(step)));
+        let place = |origin: &crate::origin::Origin| ink.cell(&at(&origin.file, Some(origin.line)));
+        let label = |label| Option::map_or(label, "", whose);
+        let outcome = told.outcome.unwrap_or_default();
+        let mut rows = Vec::new();
+        let remark = remarks(step).join("; ");
+        let fields = rows_of(step, false);
+        if !remark.is_empty() || fields.is_empty() {
+            let cells = [&*remark, "", "", &place(&step.origin)];
+            rows.push(self.row(&object, cells, label(step.label), outcome));
+        }
+        for row in fields {
+            let origin = row.change.origin.as_ref().unwrap_or(&step.origin);
+            let [before, after] = sides(step, &row);
+            let side = |said: Option<&Said>| said.map_or_else(String::new, |said| ink.side(said));
+            let (before, after) = (side(before.as_ref()), side(after.as_ref()));
+            let cells = [&*ink.cell(&row.name), &before, &after, &place(origin)];
+            // What has been said of the object once is said.
+            let (object, outcome) = if rows.is_empty() { (&*object, outcome) } else { ("", "") };
+            rows.push(self.row(object, cells, label(row.change.label.or(step.label)), outcome));
+            if lines(&row.before).or(lines(&row.after)).is_some() {
+                texts.push(Text { step, row });
+            }
+        }
+        rows
+    }
+}
+
+/// What is said of both sides of a row; of what comes or goes, of one.
+fn sides(step: &Step, row: &Row<'_>) -> [Option<Said>; 2] {
+    let another = || Said::Aside(ANOTHER.into());
+    match (step.action, &row.before, &row.after) {
+        (Action::Create, ..) => [None, Some(said(&row.after))],
+        (Action::Delete, ..) => [Some(said(&row.before)), None],
+        (Action::Update, Shown::Hidden, Shown::Hidden) => {
+            [Some(said(&row.before)), Some(another())]
+        }
+        (Action::Update, ..) => [Some(said(&row.before)), Some(said(&row.after))],
+    }
+}
+
+/// The texts of several lines, folded.
+fn comparisons(page: &mut Page, texts: &[Text<'_>], ink: Ink<'_>) {
+    let blocks = texts.iter().filter_map(|Text { step, row }| {
+        let (before, after) = match step.action {
+            Action::Create => ("", lines(&row.after)?),
+            Action::Delete => (lines(&row.before)?, ""),
+            Action::Update => (comparable(&row.before)?, comparable(&row.after)?),
+        };
+        let head = format!("{} {}\n\n", ink.code(&step.address.to_string()), ink.code(&row.name));
+        let compared = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
+            Compared::Aside(words) => format!("{words}\n"),
+            Compared::Lines(lines) => {
+                let shown: Vec<_> = lines
+                    .iter()
+                    .take(LINES)
+                    .map(|(sign, line)| (sign.character(), &**line))
+                    .collect();
+                let left = lines.len() - shown.len();
+                let more = if left > 0 {
+                    format!("\n… {}\n", count(left, "more line"))
+                } else {
+                    String::new()
+                };
+                ink.block(&shown) + &more
+            }
+        };
+        Some(format!("{head}{compared}\n"))
+    });
+    details(page, "Texts, line by line", blocks.collect(), "text");
+}
+
+/// What comes before what, and why, folded.
+fn conditions(page: &mut Page, steps: &[Told<'_>], ink: Ink<'_>) {
+    let line = |step: &Step| {
+        let after = firsts(step).into_iter().map(move |(reason, firsts)| {
+            let firsts: Vec<_> = firsts.iter().take(3).map(|first| ink.code(first)).collect();
+            let address = ink.code(&step.address.to_string());
+            format!("- {address} after {}: {reason}\n", firsts.join(", "))
+        });
+        after.collect::<Vec<_>>()
+    };
+    let lines: Vec<_> = steps.iter().flat_map(|told| line(told.step)).collect();
+    details(page, "Order: what comes first, and why", lines, "line");
+}
+
+/// Why other things do not happen, folded.
+fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
+    for (sort, found) in report.notes() {
+        let lines = found.into_iter().map(|note| {
+            let object = notes::object(note);
+            let object = if object.is_empty() { object } else { format!(" {}", ink.code(&object)) };
+            format!("- {}{object}\n", ink.code(&note.address.path))
+        });
+        // The title is shown as HTML, which knows no backticks.
+        details(page, &sort.title().replace('`', ""), lines.collect(), "line");
+    }
+}
+
+/// `elements` below a title that unfolds them, if there are any.
+fn details(page: &mut Page, title: &str, elements: Vec<String>, noun: &str) {
+    if elements.is_empty() {
+        return;
+    }
+    let title = format!("{title} ({})", elements.len());
+    fold(page, &title, |page| {
+        let left = page.list("", elements.into_iter(), "\n");
+        more(page, left, noun);
+    });
+}
+
+/// What `draw` writes below a title that unfolds it. The title is ours and holds no markup.
+fn fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
+    const TAIL: &str = "</details>\n\n";
+    // Both or none: without its end, everything that follows would be folded.
+    let head = format!("<details><summary>{title}</summary>\n\n");
+    if page.put(&head) {
+        draw(page);
+        page.say(TAIL);
+    } else {
+        page.say(&format!("{title}: no room here\n\n"));
+    }
+}
+
+/// Says how many did not fit.
+fn more(page: &mut Page, left: usize, noun: &str) {
+    if left > 0 {
+        page.say(&format!("… and {}\n\n", count(left, &format!("more {noun}"))));
+    }
+}

@@ -1,0 +1,220 @@
+//! Comments as they are posted, and what a reader of Markdown makes of them.
+
+use proptest::prelude::*;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+use super::*;
+use crate::{
+    report::{
+        json::{Outcomes, Planned, Sort},
+        model::{Content, State},
+        terminal::tests::{hostile, many, run},
+        testing::World,
+    },
+    secret::Secret,
+    text::is_unsafe,
+};
+
+fn marker() -> Marker {
+    "plan".parse().unwrap()
+}
+
+fn written(report: &Report<'_>) -> String {
+    super::report(report, &marker(), &Secrets::default())
+}
+
+#[test]
+fn a_plan() {
+    insta::assert_snapshot!(World::new().written("plan", written));
+}
+
+#[test]
+fn what_became_of_a_plan() {
+    insta::assert_snapshot!(World::new().written("apply", written));
+}
+
+#[test]
+fn a_run_that_failed() {
+    insta::assert_snapshot!(World::new().written("failed", written));
+}
+
+#[test]
+fn a_branch_sees_its_own_changes_first() {
+    let text = World::new().labelled().written("plan", written);
+    let own = text.find("| this branch |").unwrap();
+    let folded = text.find("<details><summary>Drift: ").unwrap();
+    let drift = text.find("| drift |").unwrap();
+    assert!(own < folded && folded < drift, "{text}");
+    assert!(!text[..folded].contains("| drift |"), "{text}");
+}
+
+#[test]
+fn every_report_begins_with_the_marker_and_is_the_same_twice() {
+    let world = World::new();
+    world.each(|name, report| {
+        let text = written(report);
+        assert!(text.starts_with("<!-- undrift:plan -->\n### undrift "), "{name}: {text}");
+        assert_eq!(text, written(report), "{name}");
+    });
+}
+
+#[test]
+fn no_secret_is_in_a_comment() {
+    let mut secrets = Secrets::default();
+    for secret in ["would remove 6 entries", "Where customers buy", "What should have"] {
+        secrets.also_redact(Secret::new(secret));
+    }
+    World::new().each(|name, report| {
+        let text = super::report(report, &marker(), &secrets);
+        assert!(
+            !["would remove", "customers", "should have"].iter().any(|s| text.contains(s)),
+            "{name}: {text}"
+        );
+    });
+}
+
+/// What is in a comment, as a reader of Markdown sees it.
+#[derive(Debug, Default)]
+struct Seen {
+    /// What is markup, word for word.
+    html: Vec<String>,
+    /// Code, of spans and of lines of blocks.
+    code: Vec<String>,
+    /// All other text.
+    words: String,
+    /// Links, images and whatever else a comment never has.
+    strange: Vec<String>,
+    /// How many cells each row of a table has.
+    rows: Vec<usize>,
+}
+
+fn seen(text: &str) -> Seen {
+    let mut seen = Seen::default();
+    let mut in_block = false;
+    let options = Options::all()
+        - Options::ENABLE_OLD_FOOTNOTES
+        - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
+        - Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
+        - Options::ENABLE_SMART_PUNCTUATION;
+    for event in Parser::new_ext(text, options) {
+        match event {
+            Event::Html(html) | Event::InlineHtml(html) => seen.html.push(html.trim().to_owned()),
+            Event::Code(code) => seen.code.push(code.into_string()),
+            Event::Text(text) if in_block => {
+                seen.code.extend(text.lines().map(str::to_owned));
+            }
+            Event::Text(text) => seen.words.push_str(&text),
+            Event::Start(Tag::CodeBlock(_)) => in_block = true,
+            Event::End(TagEnd::CodeBlock) => in_block = false,
+            Event::Start(Tag::TableRow | Tag::TableHead) => seen.rows.push(0),
+            Event::Start(Tag::TableCell) => {
+                if let Some(row) = seen.rows.last_mut() {
+                    *row += 1;
+                }
+            }
+            Event::Start(
+                Tag::Paragraph
+                | Tag::Heading { .. }
+                | Tag::List(None)
+                | Tag::Item
+                | Tag::Strong
+                | Tag::Table(_)
+                | Tag::HtmlBlock,
+            )
+            | Event::End(_)
+            | Event::SoftBreak
+            | Event::HardBreak => {}
+            other => seen.strange.push(format!("{other:?}")),
+        }
+    }
+    seen
+}
+
+/// What markup of ours looks like.
+fn is_ours(html: &str) -> bool {
+    let title =
+        html.strip_prefix("<details><summary>").and_then(|rest| rest.strip_suffix("</summary>"));
+    html.is_empty()
+        || ["<!-- undrift:plan -->", "</details>"].contains(&html)
+        || title.is_some_and(|title| !title.contains(['<', '>', '&', '`']))
+}
+
+fn assert_harmless(text: &str) {
+    let seen = seen(text);
+    assert!(seen.html.iter().all(|html| is_ours(html)), "{:?} in {text}", seen.html);
+    assert_eq!(seen.strange, [""; 0], "{text}");
+    // All text of others has this word in it.
+    assert!(!seen.words.contains("canary"), "{} in {text}", seen.words);
+    assert!(seen.rows.iter().all(|cells| (5..=7).contains(cells)), "{:?} in {text}", seen.rows);
+    assert!(!text.contains(|c| is_unsafe(c) && c != '\n' && c != '\t'), "{text:?}");
+    assert!(!text.lines().any(|line| line.starts_with('/')), "{text}");
+}
+
+/// Pieces that mean something to Markdown, to the service, to a terminal or to HTML.
+fn evil() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        4 => proptest::sample::select(vec![
+            "`", "``", "```", "|", "\\", "\\|", "\n", "\r\n", "\r", "\n\n", "/close", "\n/close\n",
+            "@all", "#1", "!1", "~bug", "$1", "&1", "%1", "<b>", "</details>", "<script>", "-->",
+            "<!--", "&amp;", "![x](http://x)", "[x](http://x)", "http://x.example", "www.x.example",
+            "a@b.example", "*", "_", "~~", "[^1]", "[[x]]", "---", "===", "    ", "\t", "> ", "- ",
+            "$`x`$", "$$", "{+ +}", ":smile:", "\u{202e}", "\u{200b}", "\u{1b}[31m", "\u{2028}",
+            "+", "# ", "\u{85}", "::include{file=x}", "canary", " ",
+        ]).prop_map(str::to_owned),
+        1 => "(\\PC|\\p{C}){1,3}",
+    ];
+    proptest::collection::vec(piece, 0..8)
+        .prop_map(|pieces| format!("canary{}canary", pieces.concat()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn what_others_say_is_code_and_comes_out_as_it_went_in(text in evil()) {
+        let (run, plan, applied) = hostile(&text);
+        let planned = Planned::new(&run, &plan);
+        let outcomes = Outcomes::new(&run, &plan, &applied, &[]);
+        let failed = State::Failed { exit_code: 3, error: &text, help: Some(&text) };
+        let finished = |content| State::Finished { exit_code: 0, content };
+        for state in [failed, finished(Content::Planned(&planned)), finished(Content::Outcomes(&outcomes))] {
+            let nothing = Default::default();
+            let report = Report { sort: Sort::Plan, manifests: &text, diagnostics: &nothing, state };
+            let page = written(&report);
+            assert_harmless(&page);
+            let message = crate::text::escape(&text).into_owned();
+            if message.chars().count() < 200 {
+                let code = seen(&page).code;
+                prop_assert!(code.contains(&message), "{message:?} not in {code:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_cell_holds_what_was_put_into_it(text in evil()) {
+        let nothing = Secrets::default();
+        let ink = Ink { secrets: &nothing };
+        let page = format!("| a | b |\n| --- | --- |\n| {} | {} |\n", ink.cell(&text), ink.cell("b"));
+        let seen = seen(&page);
+        prop_assert_eq!(&seen.rows, &[2, 2], "{}", page);
+        let shown = crate::text::escape(&text).replace("\\|", "\\u{5c}|");
+        prop_assert_eq!(&seen.code, &[shown, "b".to_owned()], "{}", page);
+    }
+
+    #[test]
+    fn a_page_keeps_to_its_budget_and_ends_what_it_begins(budget in 6_000_usize..40_000, projects in 1_usize..80) {
+        let (plan, run, world) = (many(projects), run(), World::new());
+        let planned = Planned::new(&run, &plan);
+        let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
+        let diagnostics = &world.diagnostics;
+        let report = Report { sort: Sort::Plan, manifests: ".", diagnostics, state };
+        let nothing = Secrets::default();
+        let text = within(budget, &report, &marker(), Ink { secrets: &nothing });
+        prop_assert!(text.len() <= budget, "{} of {budget}", text.len());
+        assert_harmless(&text);
+        prop_assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
+        let rows = text.matches("`ci_default_git_depth`").count();
+        let more = if rows < plan.steps.len() { format!("… and {}", count(plan.steps.len() - rows, "more line")) } else { String::new() };
+        prop_assert!(text.contains(&more), "{rows} of {} in {text}", plan.steps.len());
+    }
+}

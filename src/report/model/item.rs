@@ -1,0 +1,253 @@
+//! What a reader has to know, wherever it was found, in one shape.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use super::{Content, Report, State, word};
+use crate::{
+    address::Address,
+    apply::MismatchReason,
+    desired::Guard,
+    diagnostic::{Diagnostic, Place, Severity},
+    diff::Refusal,
+    origin::Origin,
+    plan::{Acknowledged, Plan},
+    report::{
+        json::Outcomes,
+        terminal::{applied, notes::told},
+    },
+    text::{count, shell_word},
+};
+
+/// What an [`Item`] is, in the order in which they are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// The run itself did not come to its end.
+    Run,
+    /// A guard refused, and an acknowledgement let it pass.
+    Acknowledged,
+    /// A guard refuses.
+    Refused,
+    /// Something has to be put right first.
+    Problem,
+    /// A manifest is wrong.
+    Error,
+    /// A step was not carried out.
+    NotApplied,
+    /// Something does not match its manifest after the run.
+    Mismatch,
+    /// A group or project was not applied.
+    LeftOut,
+    /// Something could not be read.
+    Incomplete,
+    /// A manifest should be changed.
+    Warning,
+}
+
+impl Group {
+    /// The heading of such items.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Run => "The run did not finish",
+            Self::Acknowledged => "Acknowledged: refused by a guard and let through",
+            Self::Refused => "Refused by a guard",
+            Self::Problem => "Problems to put right first",
+            Self::Error => "Errors in the manifests",
+            Self::NotApplied => "Not applied",
+            Self::Mismatch => "Not as declared after the run",
+            Self::LeftOut => "Left out",
+            Self::Incomplete => "Could not be read; nothing is planned there",
+            Self::Warning => "Warnings about the manifests",
+        }
+    }
+
+    /// Whether it stands in the way of what the run was for.
+    pub const fn is_bad(self) -> bool {
+        !matches!(self, Self::Acknowledged | Self::Warning)
+    }
+}
+
+/// Something that a reader has to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item<'a> {
+    /// What it is.
+    pub group: Group,
+    /// Its sort, for machines: the code of a diagnostic, or a word of the same form.
+    pub code: &'static str,
+    /// The object.
+    pub address: Option<&'a Address>,
+    /// What is so.
+    pub message: Cow<'a, str>,
+    /// The file and the line, from 1, if they are known.
+    pub place: Option<(&'a str, Option<u32>)>,
+    /// What to do about it.
+    pub help: Option<Cow<'a, str>>,
+    /// What lets it pass, as an argument of a shell.
+    pub acknowledgement: Option<String>,
+    /// What tells it from others of its sort at the same object and in the same file, besides the
+    /// message: nothing if the message holds numbers that change from run to run.
+    pub is_told_by_message: bool,
+}
+
+impl<'a> Item<'a> {
+    fn new(group: Group, code: &'static str, message: impl Into<Cow<'a, str>>) -> Self {
+        Item {
+            group,
+            code,
+            address: None,
+            message: message.into(),
+            place: None,
+            help: None,
+            acknowledgement: None,
+            is_told_by_message: true,
+        }
+    }
+
+    fn at(self, origin: Option<&'a Origin>) -> Self {
+        Self { place: origin.map(|origin| (&*origin.file, Some(origin.line))), ..self }
+    }
+
+    fn of(self, address: &'a Address) -> Self {
+        Self { address: Some(address), ..self }
+    }
+
+    fn help(self, help: Option<impl Into<Cow<'a, str>>>) -> Self {
+        Self { help: help.map(Into::into), ..self }
+    }
+}
+
+/// The items of `report`, in the order in which they are shown.
+pub(super) fn of<'a>(report: &Report<'a>) -> Vec<Item<'a>> {
+    let mut items: Vec<Item<'a>> = Vec::new();
+    match report.state {
+        State::Unfinished => items.push(
+            Item::new(Group::Run, "unfinished", "the run is under way, or was ended from outside")
+                .help(Some("look at the log of the job")),
+        ),
+        State::Failed { error, help, .. } => {
+            items.push(Item::new(Group::Run, "failed", error).help(help));
+        }
+        State::Finished { .. } => {}
+    }
+    items.extend(report.plan().into_iter().flat_map(of_plan));
+    if let Some(Content::Outcomes(outcomes)) = report.content() {
+        items.extend(of_outcomes(outcomes));
+    }
+    let diagnostics = match report.content() {
+        Some(Content::Checked(checked)) => checked.diagnostics,
+        _ => report.diagnostics,
+    };
+    items.extend(diagnostics.sorted().into_iter().map(of_diagnostic));
+    items.sort_by_key(|item| item.group);
+    items
+}
+
+fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
+    let acknowledged = plan.acknowledged.iter().map(|Acknowledged { refusal, reason, by }| {
+        let item = refused(Group::Acknowledged, refusal);
+        let by_whom = match (reason, by) {
+            (Some(reason), _) => Some(format!("acknowledged: {reason}")),
+            (None, Some(_)) => Some("acknowledged in a manifest, without a reason".into()),
+            (None, None) => Some("acknowledged on the command line".into()),
+        };
+        Item {
+            acknowledgement: None,
+            ..item.help(by_whom).at(by.as_ref().or(Some(&refusal.origin)))
+        }
+    });
+    let refusals = plan.refusals.iter().map(|refusal| refused(Group::Refused, refusal));
+    let problems = plan.problems.iter().map(|problem| {
+        Item::new(Group::Problem, problem.code, &problem.message)
+            .of(&problem.address)
+            .at(Some(&problem.origin))
+            .help(problem.help.as_deref())
+    });
+    let incomplete = plan.incomplete.iter().map(|scope| {
+        Item::new(Group::Incomplete, "not-read", told(&scope.reason))
+            .of(&scope.address)
+            .help(scope.reason.help.as_deref())
+    });
+    acknowledged.chain(refusals).chain(problems).chain(incomplete).collect()
+}
+
+fn refused(group: Group, refusal: &Refusal) -> Item<'_> {
+    let message = format!("{}: {}", refusal.guard, refusal.reason);
+    let item = Item::new(group, code_of(refusal.guard), message).of(&refusal.address);
+    let acknowledgement = Some(format!("--ack {}", shell_word(&refusal.acknowledgement)));
+    Item { acknowledgement, is_told_by_message: false, ..item.at(Some(&refusal.origin)) }
+}
+
+/// The code of what a guard refuses.
+const fn code_of(guard: Guard) -> &'static str {
+    match guard {
+        Guard::Removals => "guard-removals",
+        Guard::LastOwner => "guard-last-owner",
+        Guard::OwnAccess => "guard-own-access",
+        Guard::Visibility => "guard-visibility",
+        Guard::Protection => "guard-protection",
+        Guard::Transfer => "guard-transfer",
+        Guard::Deletion => "guard-deletion",
+        Guard::Reach => "guard-reach",
+    }
+}
+
+fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
+    let origins: BTreeMap<_, _> =
+        outcomes.plan.steps.iter().map(|step| (&step.address, &step.origin)).collect();
+    let origin = |address: &Address| origins.get(address).copied();
+    let failed = outcomes.applied.steps.iter().filter(|step| !step.outcome.is_success());
+    let failed = failed.map(|step| {
+        let (_, ended) = applied::outcome(&step.outcome);
+        let cause = step.outcome.cause();
+        let message = match cause {
+            Some(cause) => format!("{}: {ended}: {}", word(step.action), told(cause)),
+            None => format!("{}: {ended}", word(step.action)),
+        };
+        Item::new(Group::NotApplied, "not-applied", message)
+            .of(&step.address)
+            .at(origin(&step.address))
+            .help(cause.and_then(|cause| cause.help.as_deref()))
+    });
+    let mismatches = outcomes.applied.mismatches.iter().map(|mismatch| {
+        let why = applied::why(&mismatch.reason);
+        let message = match &mismatch.fields[..] {
+            [] => why,
+            fields => format!("{}: {why}", fields.join(", ")),
+        };
+        let cause = match &mismatch.reason {
+            MismatchReason::Unreadable(cause) => cause.help.as_deref(),
+            MismatchReason::NotSaved
+            | MismatchReason::ChangedMeanwhile
+            | MismatchReason::NotPlanned => None,
+        };
+        Item::new(Group::Mismatch, "mismatch", message)
+            .of(&mismatch.address)
+            .at(origin(&mismatch.address))
+            .help(mismatch.help.as_deref().or(cause))
+    });
+    let ended_by = outcomes.applied.ended_by.iter().map(|error| {
+        Item::new(Group::Run, "ended", error.to_string()).help(error.hint().map(str::to_owned))
+    });
+    let left_out = outcomes.left_out.iter().map(|left| {
+        let message = format!("not applied, with {}", count(left.steps, "change"));
+        Item {
+            is_told_by_message: false,
+            ..Item::new(Group::LeftOut, "left-out", message).of(&left.address)
+        }
+    });
+    ended_by.chain(failed).chain(mismatches).chain(left_out).collect()
+}
+
+fn of_diagnostic(diagnostic: &Diagnostic) -> Item<'_> {
+    let group = match diagnostic.severity {
+        Severity::Error => Group::Error,
+        Severity::Warning => Group::Warning,
+    };
+    let place = diagnostic.place.as_ref();
+    let item = Item::new(group, diagnostic.code, &diagnostic.message);
+    let message = match &diagnostic.label {
+        Some(label) if !label.is_empty() => format!("{}: {label}", diagnostic.message).into(),
+        _ => item.message.clone(),
+    };
+    Item { message, place: place.map(|place: &Place| (&*place.file, place.line())), ..item }
+        .help(diagnostic.help.as_deref())
+}

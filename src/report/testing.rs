@@ -1,0 +1,91 @@
+//! Reports for the tests of what is written into files.
+
+use super::{
+    Run,
+    json::{Checked, Outcomes, Planned, Sort},
+    model::{Content, Report, State},
+    terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
+};
+use crate::{
+    apply::Applied,
+    desired::Guard,
+    diagnostic::{Diagnostic, Diagnostics, Place},
+    diff::Label,
+    plan::{Acknowledged, LeftOut, Plan},
+};
+
+/// Everything that a report may borrow.
+pub(super) struct World {
+    pub(super) run: Run,
+    pub(super) plan: Plan,
+    pub(super) applied: Applied,
+    pub(super) left_out: Vec<LeftOut>,
+    pub(super) diagnostics: Diagnostics,
+}
+
+impl World {
+    /// A plan with all that one may hold, what became of it, and faults in its manifests.
+    pub(super) fn new() -> Self {
+        let (mut plan, blocked) = (shop_plan(), blocked_plan());
+        let address = blocked.refusals[0].address.clone();
+        let left_out = vec![LeftOut { address, steps: 2 }];
+        plan.problems = blocked.findings.problems;
+        plan.incomplete = blocked.findings.incomplete;
+        plan.refusals = blocked.findings.refusals;
+        let mut refusal = plan.refusals[0].clone();
+        refusal.guard = Guard::Visibility;
+        let (reason, by) = (Some("INC-123".to_owned()), Some(refusal.origin.clone()));
+        plan.acknowledged = vec![Acknowledged { refusal, reason, by }];
+        let fault = Diagnostic::error("unknown-field", "unknown field `visiblity`")
+            .at(Place::from(&plan.steps[0].origin))
+            .help("did you mean `visibility`?");
+        let warning = Diagnostic::warning("deprecated", "`wiki_enabled` is deprecated");
+        let diagnostics = [fault, warning].into_iter().collect();
+        Self { run: run(), plan, applied: applied_somehow(), left_out, diagnostics }
+    }
+
+    /// With labels: what is removed is drift, the rest is the branch's.
+    pub(super) fn labelled(mut self) -> Self {
+        let labels = [Label::Change, Label::Drift].into_iter().cycle();
+        for (step, label) in self.plan.steps.iter_mut().zip(labels) {
+            step.label = Some(label);
+            step.changes.iter_mut().for_each(|change| change.label = Some(label));
+        }
+        self
+    }
+
+    /// Hands `see` a report of each sort and state.
+    pub(super) fn each(&self, mut see: impl FnMut(&str, &Report<'_>)) {
+        let diagnostics = &self.diagnostics;
+        let planned = Planned::new(&self.run, &self.plan);
+        let outcomes = Outcomes::new(&self.run, &self.plan, &self.applied, &self.left_out);
+        let checked = Checked::new(diagnostics, 1);
+        let finished = |content| State::Finished { exit_code: 4, content };
+        let failed = State::Failed {
+            exit_code: 3,
+            error: "no service address given",
+            help: Some("pass `--url`, or `--sandbox` for the embedded service"),
+        };
+        for (name, sort, state) in [
+            ("unfinished", Sort::Plan, State::Unfinished),
+            ("failed", Sort::Plan, failed),
+            ("plan", Sort::Plan, finished(Content::Planned(&planned))),
+            ("drift", Sort::Drift, finished(Content::Planned(&planned))),
+            ("apply", Sort::Apply, finished(Content::Outcomes(&outcomes))),
+            ("check", Sort::Check, finished(Content::Checked(&checked))),
+        ] {
+            see(name, &Report { sort, manifests: "./manifests", diagnostics, state });
+        }
+    }
+
+    /// What `write` makes of the report called `name`.
+    pub(super) fn written(&self, name: &str, write: impl Fn(&Report<'_>) -> String) -> String {
+        let mut found = None;
+        self.each(|called, report| {
+            if called == name {
+                found = Some(write(report));
+            }
+        });
+        found.unwrap_or_else(|| panic!("no report `{name}`"))
+    }
+}

@@ -1,0 +1,243 @@
+//! The page of a report in a real browser: what one makes of it, whatever stands in names.
+//!
+//! The browser is Chromium, headless and with a profile of its own: `UNDRIFT_CHROMIUM`, or one in the
+//! path. `.ci/run` installs Debian's. Without one, each test says that it did not run.
+#![cfg(all(unix, feature = "sandbox"))]
+
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::LazyLock,
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The browser, if there is one.
+static BROWSER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let named = std::env::var_os("UNDRIFT_CHROMIUM").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let found = || {
+        std::env::split_paths(&path)
+            .flat_map(|folder| names.map(|name| folder.join(name)))
+            .find(|program| program.is_file())
+    };
+    named.or_else(found)
+});
+
+/// Says on standard error that a test is not run, if there is no browser.
+fn has_browser(test: &str) -> bool {
+    if BROWSER.is_none() {
+        // Not through the captured macros, so that a run without `--nocapture` says it as well.
+        let _ = writeln!(
+            std::io::stderr(),
+            "not run: {test}, because there is no chromium (see .ci/run)"
+        );
+    }
+    BROWSER.is_some()
+}
+
+/// What a script of others would leave behind; without quotes, which it stands in.
+const CANARY: &str = "document.title=/canary/;document.documentElement.dataset.canary=1";
+
+/// Manifests whose names and values try to leave their place, in a folder with what is there already.
+fn manifests() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: String| fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "<script>document.title=1<script>.yaml",
+        format!(
+            r#"
+kind: Project
+path: acme/shop
+settings:
+  visibility: private
+  description: |
+    <script>{CANARY}</script>
+    </script></pre></details><script>{CANARY}</script>
+    new
+  topics: ['"><svg onload={CANARY}>', '<!--']
+variables:
+  - {{key: MODE, value: 'x" onmouseover="{CANARY}" autofocus onfocus="{CANARY}'}}
+  - {{key: LINK, value: "javascript:{CANARY}"}}
+labels:
+  - {{name: '<img src=x onerror={CANARY}>', color: '#FF0000', description: "</template></noscript><script>{CANARY}</script>"}}
+  - {{name: '</title><script>{CANARY}</script>', color: '#00FF00'}}
+hooks:
+  - {{url: 'https://ci.example.org/x', push_events: true}}
+unlisted: {{variables: delete, labels: delete}}
+---
+kind: Project
+path: acme/none
+settings: {{visibility: private}}
+"#
+        ),
+    );
+    write(
+        "sandbox.yaml",
+        format!(
+            r#"
+groups: [{{path: acme, visibility: public}}]
+projects:
+  - path: acme/shop
+    settings: {{visibility: internal, description: "old\n<script>{CANARY}</script>"}}
+    variables: [{{key: GONE, value: a}}]
+"#
+        ),
+    );
+    folder
+}
+
+/// What `undrift` writes as a page and as JSON, with these arguments.
+fn written(folder: &Path, arguments: &[&str]) -> Value {
+    let mut undrift = Command::new(env!("CARGO_BIN_EXE_undrift"));
+    undrift.args(arguments).args(["--out", "html=page.html", "--out", "json=page.json"]);
+    let output = undrift.current_dir(folder).env_clear().output().unwrap();
+    let text = fs::read_to_string(folder.join("page.json"));
+    serde_json::from_str(&text.unwrap_or_else(|error| panic!("{error}: {output:?}"))).unwrap()
+}
+
+/// Opens the page in `folder` at `fragment` and has the browser do what `arguments` say.
+fn open(folder: &Path, fragment: &str, arguments: &[&str]) -> Vec<u8> {
+    let profile = TempDir::new().unwrap();
+    let mut browser = Command::new(BROWSER.as_ref().unwrap());
+    browser
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+        .args(["--no-first-run", "--disable-background-networking", "--disable-component-update"])
+        .args(["--disable-dev-shm-usage", "--virtual-time-budget=10000"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(arguments)
+        .arg(format!("file://{}#{fragment}", folder.join("page.html").display()))
+        .env("HOME", profile.path())
+        .stdin(Stdio::null());
+    let output = browser.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
+}
+
+/// The page as it stands once its script has run.
+fn dom(folder: &Path, fragment: &str) -> String {
+    String::from_utf8(open(folder, fragment, &["--dump-dom"])).unwrap()
+}
+
+/// Fails if anything of others ran, or is an element.
+fn assert_harmless(dom: &str) {
+    let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap();
+    assert!(title.starts_with("undrift ") && !title.contains("canary"), "{title}");
+    let root = dom.split("<html").nth(1).and_then(|rest| rest.split('>').next()).unwrap();
+    assert!(!root.contains("canary"), "{root}");
+    assert_eq!(dom.matches("<script").count(), 1, "only the page's own");
+    for element in ["<img", "<svg", "<iframe", "<template", "<!--", "<link", "<object"] {
+        assert!(!dom.contains(element), "{element}");
+    }
+    // The form is there because the policy let the page's own script run.
+    let form = dom.split("id=\"filters\"").nth(1).map(|rest| rest.split('>').next().unwrap());
+    assert!(form.is_none_or(|form| !form.contains("hidden")), "{form:?}");
+}
+
+/// What the page says of how much is shown.
+fn shown(dom: &str) -> &str {
+    let output = dom.split("id=\"shown\"").nth(1).unwrap();
+    output.split('>').nth(1).unwrap().split('<').next().unwrap()
+}
+
+#[test]
+fn names_that_inject_are_text() {
+    if !has_browser("names_that_inject_are_text") {
+        return;
+    }
+    let folder = manifests();
+    let report = written(folder.path(), &["plan", ".", "--sandbox"]);
+    assert_eq!(report["status"], "finished", "{report:#}");
+    let steps = report["steps"].as_array().unwrap();
+    assert!(steps.len() >= 7, "{report:#}");
+    let dom = dom(folder.path(), "");
+    assert_harmless(&dom);
+    assert_eq!(dom.matches("<details class=\"step ").count(), steps.len(), "all steps are there");
+    assert_eq!(shown(&dom), format!("{} in all", steps.len()));
+    assert!(dom.contains("&lt;/title&gt;&lt;script&gt;"), "and what they are called is shown");
+    assert!(dom.contains("Problems to put right first"), "acme/none is missing");
+
+    let failing = format!("</h1><script>{CANARY}</script>");
+    let report = written(folder.path(), &["plan", ".", "--sandbox", "--only", &failing]);
+    assert_eq!(report["status"], "failed", "{report:#}");
+    let dom = self::dom(folder.path(), "");
+    assert_harmless(&dom);
+    assert!(dom.contains("<h1>failed</h1>"), "{dom}");
+}
+
+#[test]
+fn the_fragment_names_filters() {
+    if !has_browser("the_fragment_names_filters") {
+        return;
+    }
+    let folder = manifests();
+    let report = written(folder.path(), &["plan", ".", "--sandbox"]);
+    let steps = report["steps"].as_array().unwrap();
+    let of = |key: &str, value: &str| steps.iter().filter(|step| step[key] == value).count();
+    let in_section = steps.iter().filter(|step| step["address"]["section"] == "labels").count();
+    for (fragment, number) in [
+        ("action=remove", of("action", "delete")),
+        ("action=create,remove", of("action", "create") + of("action", "delete")),
+        ("section=labels", in_section),
+        ("q=ONERROR%3D", 1),
+        ("q=acme%2Fshop+push_events", 1),
+        ("q=nothing-has-this", 0),
+        ("section=labels&action=remove", 0),
+        // What is no filter is none.
+        ("action=<script>&section=x&q=", steps.len()),
+    ] {
+        let dom = dom(folder.path(), fragment);
+        assert_harmless(&dom);
+        let visible = dom
+            .split("<details class=\"step ")
+            .skip(1)
+            .filter(|step| !step.split('>').next().unwrap().contains("hidden"))
+            .count();
+        assert_eq!(visible, number, "{fragment}");
+        let all = steps.len();
+        let expected = if number == all {
+            format!("{all} in all")
+        } else {
+            format!("{number} of {all} shown")
+        };
+        assert_eq!(shown(&dom), expected, "{fragment}");
+    }
+}
+
+/// The colours of a picture of the page, and how bright it is on average, from 0 to 255.
+fn picture(folder: &Path, width: u32, dark: bool) -> (usize, u64) {
+    let file = folder.join("picture.png");
+    let picture = format!("--screenshot={}", file.display());
+    let size = format!("--window-size={width},900");
+    let scheme = format!("--blink-settings=preferredColorScheme={}", u8::from(!dark));
+    open(folder, "", &[&picture, &size, &scheme]);
+    let decoder = png::Decoder::new(std::io::BufReader::new(fs::File::open(&file).unwrap()));
+    let mut reader = decoder.read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    let samples = info.color_type.samples();
+    let pixels = &pixels[..info.buffer_size()];
+    let colours: std::collections::BTreeSet<_> = pixels.chunks(samples).collect();
+    let light: u64 = pixels.chunks(samples).flat_map(|p| &p[..3]).map(|c| u64::from(*c)).sum();
+    (colours.len(), light / (pixels.len() / samples * 3) as u64)
+}
+
+#[test]
+fn the_page_is_not_blank_in_light_and_dark() {
+    if !has_browser("the_page_is_not_blank_in_light_and_dark") {
+        return;
+    }
+    let folder = manifests();
+    let report = written(folder.path(), &["plan", ".", "--sandbox"]);
+    assert_eq!(report["status"], "finished", "{report:#}");
+    for width in [500, 1600] {
+        let (colours, light) = picture(folder.path(), width, false);
+        let (dark_colours, dark) = picture(folder.path(), width, true);
+        assert!(colours > 50 && dark_colours > 50, "{colours} and {dark_colours} at {width}");
+        assert!(light > 200 && dark < 80, "{light} and {dark} at {width}");
+    }
+}
