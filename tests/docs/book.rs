@@ -3,9 +3,10 @@
 use std::{collections::BTreeSet, fs, thread};
 
 use crate::{
-    NOT_YET,
     ci::PIPELINE,
-    file, pages, root,
+    file,
+    not_yet::COMMANDS,
+    pages, root,
     shown::{self, Place, Read},
     updates,
 };
@@ -18,7 +19,7 @@ fn every_command_of_the_book_works() {
     let read: Vec<Read> = thread::scope(|scope| {
         let runs: Vec<_> = pages
             .iter()
-            .map(|page| scope.spawn(|| shown::read(&file(page), &mut Place::new(), NOT_YET)))
+            .map(|page| scope.spawn(|| shown::read(&file(page), &mut Place::new(), COMMANDS)))
             .collect();
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
@@ -39,7 +40,7 @@ fn every_command_of_the_book_works() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     let pipeline = file(PIPELINE);
     let is_named = |feature: &str| late.contains(feature) || pipeline.contains(feature);
-    let idle: Vec<_> = NOT_YET.iter().filter(|feature| !is_named(feature)).collect();
+    let idle: Vec<_> = COMMANDS.iter().filter(|feature| !is_named(feature)).collect();
     assert!(idle.is_empty(), "no command names {idle:?}");
     assert!(commands > 60, "{commands} commands were run");
     assert_eq!(passed_over, 2, "blocks that are not run");

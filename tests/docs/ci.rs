@@ -6,7 +6,8 @@ use std::{collections::BTreeMap, fs};
 use serde_json::{Map, Value};
 
 use crate::{
-    NOT_YET, file,
+    file,
+    not_yet::COMMANDS,
     shown::{Place, TOKEN},
 };
 
@@ -14,8 +15,10 @@ use crate::{
 pub(crate) const PIPELINE: &str = "examples/ci/undrift.gitlab-ci.yml";
 /// Keys of the file that are no jobs.
 const NO_JOBS: [&str; 4] = ["stages", "variables", "default", "workflow"];
+/// The id of the project of the manifests.
+const PROJECT: &str = "2";
 /// Where the artifact of the snapshot is, without the address of the service.
-const SNAPSHOT: &str = "/projects/7/jobs/artifacts/main/raw/live.json?job=snapshot";
+const SNAPSHOT: &str = "/projects/2/jobs/artifacts/main/raw/live.json?job=snapshot";
 
 /// The pipeline as data.
 fn pipeline() -> Map<String, Value> {
@@ -58,7 +61,7 @@ impl Event {
         let mut set = |name, value: &str| {
             variables.insert(name, value.to_owned());
         };
-        let project = if self.fork { "8" } else { "7" };
+        let project = if self.fork { "3" } else { PROJECT };
         set("CI", "true");
         set("GITLAB_CI", "true");
         set("CI_PROJECT_ID", project);
@@ -79,7 +82,7 @@ impl Event {
         }
         if self.source == "merge_request_event" {
             set("CI_MERGE_REQUEST_IID", "1");
-            set("CI_MERGE_REQUEST_PROJECT_ID", "7");
+            set("CI_MERGE_REQUEST_PROJECT_ID", PROJECT);
             set("CI_MERGE_REQUEST_PROJECT_PATH", "acme/configuration");
             set("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", project);
             set("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", self.branch);
@@ -230,12 +233,13 @@ fn no_job_of_a_merge_request_has_a_token_that_can_plan() {
     assert_eq!(pipeline["plan-merge-request"]["variables"]["GIT_DEPTH"], "0");
 }
 
+/// The second project is the one of the manifests.
 const SEED: &str = "
 users: [{username: alice}]
 groups: [{path: acme, visibility: internal, members: [{user: alice, access_level: owner}]}]
 projects:
   - {path: acme/shop, settings: {visibility: internal, merge_method: merge}}
-  - {path: acme/configuration, settings: {visibility: private}}
+  - {path: acme/configuration, settings: {visibility: private}, merge_requests: [{title: Change}]}
 ";
 const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {merge_method: merge}\n";
 
@@ -260,7 +264,10 @@ enum Ended {
 impl Ci {
     fn new() -> Self {
         let mut place = Place::new();
-        place.serve(SEED);
+        // Without the command that comments, the sandbox has no merge requests either.
+        let comments = !COMMANDS.contains(&"undrift comment");
+        let requests = ", merge_requests: [{title: Change}]";
+        place.serve(&if comments { SEED.to_owned() } else { SEED.replace(requests, "") });
         place.enter("origin");
         place.write("manifests/shop.yaml", SHOP);
         let ci = Self { place, pipeline: pipeline(), kept: BTreeMap::new(), clones: 0 };
@@ -332,7 +339,7 @@ impl Ci {
         let allowed = job["allow_failure"]["exit_codes"].as_array();
         let is_allowed = |code: i32| allowed.is_some_and(|codes| codes.contains(&code.into()));
         let well = output.status.code().is_some_and(|code| code == 0 || is_allowed(code));
-        let late = NOT_YET.iter().filter(|feature| script.contains(**feature)).collect::<Vec<_>>();
+        let late = COMMANDS.iter().filter(|feature| script.contains(**feature)).collect::<Vec<_>>();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(well, late.is_empty(), "{name} {:?}, {late:?}: {said}", output.status.code());
         if !well {
@@ -402,9 +409,11 @@ fn a_change_goes_all_the_way() {
     let scheduled = ci.run(Event::SCHEDULE);
     let runs = [first, request, merged, scheduled].concat();
     let late: Vec<_> = runs.iter().filter(|(_, how)| *how == Ended::Late).collect();
-    if NOT_YET.is_empty() {
+    if COMMANDS.is_empty() {
         assert_eq!(late, [] as [&(String, Ended); 0]);
         assert!(ci.is_changed());
+        let comment = &ci.kept[&("plan-merge-request".to_owned(), "comment.md".to_owned())];
+        assert!(String::from_utf8_lossy(comment).contains("merge_method"));
     }
     assert!(runs.iter().any(|(_, how)| *how == Ended::Well));
 }

@@ -7,6 +7,8 @@ mod book;
 mod ci;
 mod container;
 mod links;
+mod named;
+mod not_yet;
 mod reference;
 mod shown;
 mod threats;
@@ -15,22 +17,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-
-/// What commands of the book and of the pipeline use and what is not there yet: parts of commands. A
-/// command that names one has to fail, and each has to be named.
-const NOT_YET: &[&str] = &[
-    "undrift snapshot",
-    "undrift comment",
-    "--live ",
-    "--base ",
-    "--changed",
-    "-o plan.json",
-    "undrift apply plan.json",
-    "--record ",
-    "--out markdown=",
-    "--out html=",
-    "--out codequality=",
-];
 
 /// The folder of the repository.
 fn root() -> &'static Path {

@@ -11,7 +11,7 @@ use undrift::{
 use crate::is_current;
 
 /// What undrift prints for `arguments`.
-fn printed(arguments: &[&str]) -> String {
+pub(crate) fn printed(arguments: &[&str]) -> String {
     let mut undrift = Command::new(env!("CARGO_BIN_EXE_undrift"));
     let output = undrift.args(arguments).env_clear().output().unwrap();
     assert!(output.status.success(), "{arguments:?}");
@@ -20,7 +20,7 @@ fn printed(arguments: &[&str]) -> String {
 }
 
 /// The names of all commands, as the help lists them.
-fn commands() -> Vec<String> {
+pub(crate) fn commands() -> Vec<String> {
     let help = printed(&["--help"]);
     let (_, rest) = help.split_once("Commands:\n").unwrap();
     let (list, _) = rest.split_once("\n\n").unwrap();
