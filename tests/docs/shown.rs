@@ -39,9 +39,17 @@ pub(crate) const TOKEN: &str = "token-of-a-stand-in";
 const STAND_INS: [(&str, &str); 3] = [
     // `cargo run -- plan` is undrift; `cargo test` is what runs right now.
     ("cargo", "if [ \"$1\" = run ]; then shift 2; exec undrift \"$@\"; fi\n"),
-    ("vault", "[ \"$1 $2\" = 'kv get' ] && printf 'an-example-of-%s' \"${3#-field=}\"\n"),
-    // The values of a file are what they are without encryption.
-    ("sops", "[ \"$1\" = exec-env ] || exit 1\nset -a\n. \"./$2\"\nset +a\nexec sh -c \"$3\"\n"),
+    (
+        "vault",
+        "case \"$1 $2\" in 'kv get') printf 'an-example-of-%s' \"${3#-field=}\";; \
+         'write -field=token') echo token-of-vault;; *) exit 1;; esac\n",
+    ),
+    // What is encrypted looks like what it is without that.
+    (
+        "sops",
+        "case \"$1\" in --decrypt) cat \"$2\";; \
+         exec-env) set -a; . \"./$2\"; set +a; exec sh -c \"$3\";; *) exit 1;; esac\n",
+    ),
 ];
 
 /// A folder with an environment, in which commands are run one after the other.

@@ -1,15 +1,13 @@
-//! The pipeline in `examples/ci/`: which jobs run when, and that each of them works, in order, in a clone
-//! of a repository, against a sandbox, with the variables that the service gives to jobs.
+//! The pipeline in `examples/ci/`: which jobs run when, what they keep, and with which variables. That
+//! each of them works is in `run`.
 
-use std::{collections::BTreeMap, fs};
+mod run;
+
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::{
-    file,
-    not_yet::COMMANDS,
-    shown::{Place, TOKEN},
-};
+use crate::{file, shown::TOKEN};
 
 /// The pipeline's file.
 pub(crate) const PIPELINE: &str = "examples/ci/undrift.gitlab-ci.yml";
@@ -17,12 +15,15 @@ pub(crate) const PIPELINE: &str = "examples/ci/undrift.gitlab-ci.yml";
 const NO_JOBS: [&str; 4] = ["stages", "variables", "default", "workflow"];
 /// The id of the project of the manifests.
 const PROJECT: &str = "2";
-/// Where the artifact of the snapshot is, without the address of the service.
-const SNAPSHOT: &str = "/projects/2/jobs/artifacts/main/raw/live.json?job=snapshot";
 
 /// The pipeline as data.
 fn pipeline() -> Map<String, Value> {
-    let parsed = undrift::yaml::parse(&file(PIPELINE));
+    read(PIPELINE)
+}
+
+/// A file of jobs as data.
+fn read(name: &str) -> Map<String, Value> {
+    let parsed = undrift::yaml::parse(&file(name));
     assert!(parsed.faults.is_empty() && parsed.documents.len() == 1, "{:?}", parsed.faults);
     parsed.documents[0].to_json().as_object().cloned().unwrap()
 }
@@ -231,189 +232,4 @@ fn no_job_of_a_merge_request_has_a_token_that_can_plan() {
     assert_eq!(pipeline["apply"]["interruptible"], false);
     assert!(pipeline["apply"]["resource_group"].is_string());
     assert_eq!(pipeline["plan-merge-request"]["variables"]["GIT_DEPTH"], "0");
-}
-
-/// The second project is the one of the manifests.
-const SEED: &str = "
-users: [{username: alice}]
-groups: [{path: acme, visibility: internal, members: [{user: alice, access_level: owner}]}]
-projects:
-  - {path: acme/shop, settings: {visibility: internal, merge_method: merge}}
-  - {path: acme/configuration, settings: {visibility: private}, merge_requests: [{title: Change}]}
-";
-const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {merge_method: merge}\n";
-
-/// The service's side of CI: a repository, clones for jobs, artifacts that go from one to the next.
-struct Ci {
-    place: Place,
-    pipeline: Map<String, Value>,
-    /// The files that jobs kept, by job and name. The last ones, as the artifacts of a branch are.
-    kept: BTreeMap<(String, String), Vec<u8>>,
-    clones: usize,
-}
-
-/// How a job ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    /// As it should, or with a warning.
-    Well,
-    /// It uses what is not there yet, or needs a job that does.
-    Late,
-}
-
-impl Ci {
-    fn new() -> Self {
-        let mut place = Place::new();
-        // Without the command that comments, the sandbox has no merge requests either.
-        let comments = !COMMANDS.contains(&"undrift comment");
-        let requests = ", merge_requests: [{title: Change}]";
-        place.serve(&if comments { SEED.to_owned() } else { SEED.replace(requests, "") });
-        place.enter("origin");
-        place.write("manifests/shop.yaml", SHOP);
-        let ci = Self { place, pipeline: pipeline(), kept: BTreeMap::new(), clones: 0 };
-        ci.git("git init -q && git add . && git commit -qm 'What we have'")
-    }
-
-    /// Runs a command in the repository.
-    fn git(mut self, command: &str) -> Self {
-        self.place.enter("origin");
-        assert!(self.place.run(command).status.success(), "{command}");
-        self
-    }
-
-    fn commit(&mut self, name: &str) -> String {
-        self.place.enter("origin");
-        let output = self.place.run(&format!("git rev-parse {name}"));
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
-
-    /// Runs the jobs of a pipeline, those that somebody has to start too.
-    fn run(&mut self, event: Event) -> Vec<(String, Ended)> {
-        let (alone, by_hand) = chosen(&self.pipeline, event);
-        let names: Vec<_> = alone.into_iter().chain(by_hand).map(str::to_owned).collect();
-        let mut ended: Vec<(String, Ended)> = Vec::new();
-        for name in names {
-            let job = self.pipeline[&name].clone();
-            let needed = texts(&job["needs"]);
-            let waits = ended
-                .iter()
-                .any(|(other, ended)| *ended == Ended::Late && needed.contains(&other.as_str()));
-            let how = if waits { Ended::Late } else { self.job(&name, &job, event) };
-            ended.push((name, how));
-        }
-        ended
-    }
-
-    /// Runs one job in a clone of its own.
-    fn job(&mut self, name: &str, job: &Value, event: Event) -> Ended {
-        let mut variables = event.variables();
-        let url = self.place.url().unwrap().to_owned();
-        variables.insert("CI_API_V4_URL", format!("{url}/api/v4"));
-        variables.insert("CI_COMMIT_SHA", self.commit(event.branch));
-        // There is no commit before the first of a branch or merge request.
-        variables.insert("CI_COMMIT_BEFORE_SHA", "0".repeat(40));
-        variables.insert("CI_JOB_NAME", name.to_owned());
-        // A plan of a merge request that makes a call finds nobody there.
-        let reached = name != "plan-merge-request";
-        variables.insert("CI_SERVER_URL", if reached { url } else { "http://127.0.0.1:1".into() });
-        if event.source == "merge_request_event" {
-            variables.insert("CI_MERGE_REQUEST_DIFF_BASE_SHA", self.commit("main"));
-        }
-        self.clone_for(job, event);
-        self.offer_snapshot();
-        for ((from, file), bytes) in &self.kept {
-            if texts(&job["needs"]).contains(&from.as_str()) {
-                fs::write(self.place.path().join(file), bytes).unwrap();
-            }
-        }
-        let declared = [&self.pipeline["variables"], &job["variables"]];
-        let declared = declared.into_iter().filter_map(Value::as_object).flatten();
-        let all: String = variables
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .chain(declared.map(|(name, value)| (name.as_str(), value.as_str().unwrap())))
-            .map(|(name, value)| format!("export {name}=\"{value}\"\n"))
-            .collect();
-        let script = texts(&job["script"]).join("\n");
-        let output = self.place.run(&format!("(set -e\n{all}{script}\n)"));
-        let allowed = job["allow_failure"]["exit_codes"].as_array();
-        let is_allowed = |code: i32| allowed.is_some_and(|codes| codes.contains(&code.into()));
-        let well = output.status.code().is_some_and(|code| code == 0 || is_allowed(code));
-        let late = COMMANDS.iter().filter(|feature| script.contains(**feature)).collect::<Vec<_>>();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(well, late.is_empty(), "{name} {:?}, {late:?}: {said}", output.status.code());
-        if !well {
-            return Ended::Late;
-        }
-        for artifact in artifacts(job) {
-            let bytes = fs::read(self.place.path().join(artifact))
-                .unwrap_or_else(|error| panic!("{name} did not write {artifact}: {error}"));
-            self.kept.insert((name.to_owned(), artifact.to_owned()), bytes);
-        }
-        Ended::Well
-    }
-
-    /// Clones as deep as the job says, as runners do: a commit and no branch.
-    fn clone_for(&mut self, job: &Value, event: Event) {
-        self.clones += 1;
-        self.place.enter(&format!("clone-{}", self.clones));
-        let depth = match job["variables"]["GIT_DEPTH"].as_str() {
-            Some("0") => "",
-            _ => "--depth 20",
-        };
-        let fetch = format!(
-            "git init -q && git fetch -q {depth} \"file://$PWD/../origin\" {}:refs/pipelines/70 && \
-             git checkout -q --detach refs/pipelines/70",
-            event.branch
-        );
-        assert!(self.place.run(&fetch).status.success());
-    }
-
-    /// Answers for the artifacts of the default branch.
-    fn offer_snapshot(&self) {
-        let bytes = self.kept.get(&("snapshot".to_owned(), "live.json".to_owned()));
-        let file = self.place.path().join("../live.json");
-        fs::write(&file, bytes.map_or(&[][..], Vec::as_slice)).unwrap();
-        let url = format!("{}/api/v4{SNAPSHOT}", self.place.url().unwrap());
-        self.place.stand_in(
-            "curl",
-            &format!(
-                "case \"$*\" in *'--header JOB-TOKEN: token-of-the-job --output live.json {url}') \
-                 cp ../live.json live.json;; *) echo \"$*\" >&2; exit 22;; esac\n"
-            ),
-        );
-    }
-
-    /// Whether the shop merges by fast-forward only, on the service.
-    fn is_changed(&mut self) -> bool {
-        let (url, token) = (self.place.url().unwrap().to_owned(), TOKEN);
-        let read = format!(
-            "UNDRIFT_URL={url} UNDRIFT_TOKEN={token} undrift call project-get id=acme/shop"
-        );
-        let output = self.place.run(&read);
-        String::from_utf8_lossy(&output.stdout).contains("\"merge_method\": \"ff\"")
-    }
-}
-
-/// The whole way of a change: a snapshot, a plan in a merge request, the merge, the plan, its
-/// application, and the comparison afterwards.
-#[test]
-fn a_change_goes_all_the_way() {
-    let mut ci = Ci::new();
-    let first = ci.run(Event::PUSH);
-    ci = ci.git("git switch -qc change && sed -i s/merge_method:.merge/merge_method:\\ ff/ manifests/shop.yaml && git commit -qam 'Fast-forward' && git switch -q main");
-    let request = ci.run(Event::REQUEST);
-    assert!(!ci.is_changed(), "a merge request changes nothing");
-    ci = ci.git("git merge -q --no-ff -m 'Merge' change");
-    let merged = ci.run(Event::PUSH);
-    let scheduled = ci.run(Event::SCHEDULE);
-    let runs = [first, request, merged, scheduled].concat();
-    let late: Vec<_> = runs.iter().filter(|(_, how)| *how == Ended::Late).collect();
-    if COMMANDS.is_empty() {
-        assert_eq!(late, [] as [&(String, Ended); 0]);
-        assert!(ci.is_changed());
-        let comment = &ci.kept[&("plan-merge-request".to_owned(), "comment.md".to_owned())];
-        assert!(String::from_utf8_lossy(comment).contains("merge_method"));
-    }
-    assert!(runs.iter().any(|(_, how)| *how == Ended::Well));
 }
