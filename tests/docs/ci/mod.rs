@@ -231,5 +231,5 @@ fn no_job_of_a_merge_request_has_a_token_that_can_plan() {
     assert_eq!(pipeline["apply"]["environment"]["name"], "production");
     assert_eq!(pipeline["apply"]["interruptible"], false);
     assert!(pipeline["apply"]["resource_group"].is_string());
-    assert_eq!(pipeline["plan-merge-request"]["variables"]["GIT_DEPTH"], "0");
+    assert_eq!(pipeline["variables"]["GIT_DEPTH"], "0", "the base has to be there");
 }

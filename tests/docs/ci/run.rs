@@ -63,7 +63,7 @@ impl Ci {
 
     fn commit(&mut self, name: &str) -> String {
         self.place.enter("origin");
-        let output = self.place.run(&format!("git rev-parse {name}"));
+        let output = self.place.run(&format!("git rev-parse --verify --quiet {name}"));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
@@ -90,8 +90,10 @@ impl Ci {
         let url = self.place.url().unwrap().to_owned();
         variables.insert("CI_API_V4_URL", format!("{url}/api/v4"));
         variables.insert("CI_COMMIT_SHA", self.commit(event.branch));
-        // There is no commit before the first of a branch or merge request.
-        variables.insert("CI_COMMIT_BEFORE_SHA", "0".repeat(40));
+        // What a merge request changes has no commit before it, and neither has the first push.
+        let before = if event.source == "push" { self.commit("main^1") } else { String::new() };
+        let before = if before.len() == 40 { before } else { "0".repeat(40) };
+        variables.insert("CI_COMMIT_BEFORE_SHA", before);
         variables.insert("CI_JOB_NAME", name.to_owned());
         // A plan of a merge request that makes a call finds nobody there.
         let reached = name != "plan-merge-request";
@@ -137,10 +139,9 @@ impl Ci {
     fn clone_for(&mut self, job: &Value, event: Event) {
         self.clones += 1;
         self.place.enter(&format!("clone-{}", self.clones));
-        let depth = match job["variables"]["GIT_DEPTH"].as_str() {
-            Some("0") => "",
-            _ => "--depth 20",
-        };
+        let everywhere = self.pipeline["variables"]["GIT_DEPTH"].as_str();
+        let depth = job["variables"]["GIT_DEPTH"].as_str().or(everywhere).unwrap_or("20");
+        let depth = if depth == "0" { String::new() } else { format!("--depth {depth}") };
         let fetch = format!(
             "git init -q && git fetch -q {depth} \"file://$PWD/../origin\" {}:refs/pipelines/70 && \
              git checkout -q --detach refs/pipelines/70",
