@@ -29,10 +29,10 @@ pub(crate) const NAMES: &[&str] = &[
 /// Tests that the threat model names.
 pub(crate) const TESTS: &[&str] = &[
     "a_branch_cannot_lift_its_own_limits",
+    "a_file_that_is_cut_or_changed_is_refused_or_read",
     "a_plan_is_stale_when_a_field_changed_since",
-    "a_snapshot_holds_no_secret",
     "an_edited_plan_does_no_more_than_a_new_one",
     "names_cannot_inject_into_a_comment",
     "names_cannot_inject_into_a_page",
-    "without_the_key_a_guess_tells_nothing",
+    "no_secret_is_in_a_snapshot_and_no_guess_is_answered",
 ];
