@@ -26,13 +26,15 @@ pub(crate) const NAMES: &[&str] = &[
     "UNDRIFT_SNAPSHOT_KEY",
 ];
 
-/// Tests that the threat model names.
+/// Tests that the threat model names, in order.
 pub(crate) const TESTS: &[&str] = &[
     "a_branch_cannot_lift_its_own_limits",
+    "a_file_holds_no_secret_and_nothing_that_identifies_one",
     "a_file_that_is_cut_or_changed_is_refused_or_read",
-    "a_plan_is_stale_when_a_field_changed_since",
-    "an_edited_plan_does_no_more_than_a_new_one",
-    "names_cannot_inject_into_a_comment",
-    "names_cannot_inject_into_a_page",
+    "an_edited_file_with_the_right_id_only_leaves_things_out",
+    "every_live_value_that_the_plan_is_made_of_makes_it_stale",
+    "guards_are_asked_again_and_take_nothing_from_the_file",
+    "names_that_inject_are_text",
     "no_secret_is_in_a_snapshot_and_no_guess_is_answered",
+    "what_others_say_is_code_and_comes_out_as_it_went_in",
 ];
