@@ -279,7 +279,7 @@ fn bodies_that_manifests_can_say_too_have_the_fields_of_the_kinds() {
 
 #[test]
 fn the_reference_page_is_up_to_date() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/operations.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/operations.md");
     let page = page();
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(path, &page).unwrap();
@@ -287,6 +287,6 @@ fn the_reference_page_is_up_to_date() {
     let written = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         written == page,
-        "schemas/operations.md is out of date: run `UPDATE_SNAPSHOTS=1 cargo test --test operations`"
+        "docs/reference/operations.md is out of date: run `UPDATE_SNAPSHOTS=1 cargo test --test operations`"
     );
 }

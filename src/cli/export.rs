@@ -105,7 +105,9 @@ impl Args {
             let failure = Failure::usage(format!("there is no section `{}`", escape(name)));
             return Err(match nearest(name, names.iter().copied()) {
                 Some(near) => failure.help(format!("did you mean `{near}`?")),
-                None => failure.help("`undrift schema` and schemas/fields.md list all sections"),
+                None => {
+                    failure.help("`undrift schema` and docs/reference/fields.md list all sections")
+                }
             });
         }
         let without_values = [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];

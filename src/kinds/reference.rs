@@ -43,7 +43,12 @@ pub fn document(kind: &str, schema: &Json) -> String {
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
     let required: Vec<_> = required.map(|name| format!("`{name}`")).collect();
     page += &format!("It must have {}.\n", text::joined(&required));
-    page += "\n| key | value | meaning |\n|---|---|---|\n";
+    page + "\n" + &table(schema)
+}
+
+/// What is known of the properties of `schema`, as one table in Markdown.
+pub fn table(schema: &Json) -> String {
+    let mut page = "| key | value | meaning |\n|---|---|---|\n".to_owned();
     rows(&mut page, "", schema);
     page
 }
@@ -89,7 +94,7 @@ pub fn describe(property: &Json, schema: &Json) -> Described {
     }
 }
 
-/// One row for each property of `schema`, those within it included.
+/// One row for each property of `schema`, those within it and in its lists included.
 fn rows(page: &mut String, prefix: &str, schema: &Json) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let Described { value, meaning, remarks } = describe(property, schema);
@@ -98,6 +103,7 @@ fn rows(page: &mut String, prefix: &str, schema: &Json) {
         let cells = [format!("`{prefix}{name}`"), value, format!("{meaning}{remarks}")];
         *page += &format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
         rows(page, &format!("{prefix}{name}."), property);
+        rows(page, &format!("{prefix}{name}[]."), &property["items"]);
     }
 }
 
@@ -124,9 +130,11 @@ fn value(schema: &Json) -> String {
     let of_type = |kind: &Json| match kind.as_str() {
         Some("boolean") => "`true`, `false`".to_owned(),
         Some("integer") => match (schema["minimum"].as_u64(), schema["maximum"].as_u64()) {
+            (Some(least), Some(most)) if least == most => most.to_string(),
             (least, Some(most)) => format!("{} to {most}", least.unwrap_or_default()),
             (least, None) => format!("number from {}", least.unwrap_or_default()),
         },
+        Some("number") => "number".to_owned(),
         Some("array") => format!("list of {}", value(&schema["items"])),
         Some("object") => "mapping".to_owned(),
         Some("null") => "`null`".to_owned(),

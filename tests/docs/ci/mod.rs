@@ -1,0 +1,235 @@
+//! The pipeline in `examples/ci/`: which jobs run when, what they keep, and with which variables. That
+//! each of them works is in `run`.
+
+mod run;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::{file, shown::TOKEN};
+
+/// The pipeline's file.
+pub(crate) const PIPELINE: &str = "examples/ci/undrift.gitlab-ci.yml";
+/// Keys of the file that are no jobs.
+const NO_JOBS: [&str; 4] = ["stages", "variables", "default", "workflow"];
+/// The id of the project of the manifests.
+const PROJECT: &str = "2";
+
+/// The pipeline as data.
+fn pipeline() -> Map<String, Value> {
+    read(PIPELINE)
+}
+
+/// A file of jobs as data.
+fn read(name: &str) -> Map<String, Value> {
+    let parsed = undrift::yaml::parse(&file(name));
+    assert!(parsed.faults.is_empty() && parsed.documents.len() == 1, "{:?}", parsed.faults);
+    parsed.documents[0].to_json().as_object().cloned().unwrap()
+}
+
+fn jobs(pipeline: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
+    let jobs = pipeline.iter().filter(|(name, _)| !NO_JOBS.contains(&name.as_str()));
+    jobs.map(|(name, job)| (name.as_str(), job))
+}
+
+/// The texts of a list.
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Why there is a pipeline, for which commit.
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    source: &'static str,
+    branch: &'static str,
+    /// Whether a merge request from that branch is open.
+    open: bool,
+    /// Whether it runs in a fork of the project.
+    fork: bool,
+}
+
+impl Event {
+    const PUSH: Self = Self { source: "push", branch: "main", open: false, fork: false };
+    const SCHEDULE: Self = Self { source: "schedule", ..Self::PUSH };
+    const BRANCH: Self = Self { branch: "change", ..Self::PUSH };
+    const REQUEST: Self = Self { source: "merge_request_event", open: true, ..Self::BRANCH };
+
+    /// The variables that a job gets, from the service and from the project's settings. Those of the
+    /// settings that are protected are for protected branches alone.
+    fn variables(self) -> BTreeMap<&'static str, String> {
+        let mut variables = BTreeMap::new();
+        let mut set = |name, value: &str| {
+            variables.insert(name, value.to_owned());
+        };
+        let project = if self.fork { "3" } else { PROJECT };
+        set("CI", "true");
+        set("GITLAB_CI", "true");
+        set("CI_PROJECT_ID", project);
+        set(
+            "CI_PROJECT_PATH",
+            if self.fork { "alice/configuration" } else { "acme/configuration" },
+        );
+        set("CI_DEFAULT_BRANCH", "main");
+        set("CI_PIPELINE_SOURCE", self.source);
+        set("CI_PIPELINE_ID", "70");
+        set("CI_PIPELINE_URL", "https://gitlab.example.org/acme/configuration/-/pipelines/70");
+        set("CI_JOB_ID", "700");
+        set("CI_JOB_TOKEN", "token-of-the-job");
+        set("CI_COMMIT_REF_NAME", self.branch);
+        set("GITLAB_USER_LOGIN", "alice");
+        if self.open {
+            set("CI_OPEN_MERGE_REQUESTS", "acme/configuration!1");
+        }
+        if self.source == "merge_request_event" {
+            set("CI_MERGE_REQUEST_IID", "1");
+            set("CI_MERGE_REQUEST_PROJECT_ID", PROJECT);
+            set("CI_MERGE_REQUEST_PROJECT_PATH", "acme/configuration");
+            set("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", project);
+            set("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", self.branch);
+            set("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "main");
+        } else {
+            set("CI_COMMIT_BRANCH", self.branch);
+        }
+        if !self.fork {
+            set("UNDRIFT_COMMENT_TOKEN", TOKEN);
+        }
+        if self.branch == "main" && !self.fork {
+            set("CI_COMMIT_REF_PROTECTED", "true");
+            set("UNDRIFT_TOKEN", TOKEN);
+            set("UNDRIFT_SNAPSHOT_KEY", "a-key-for-snapshots-of-32-characters");
+            set("UNDRIFT_PLAN_KEY", "a-key-for-saved-plans-of-32-characters");
+        }
+        variables
+    }
+}
+
+/// Whether the condition of a rule is met: `$NAME`, `"text"`, `==`, `!=`, `&&` before `||`.
+fn is_met(condition: &str, variables: &BTreeMap<&str, String>) -> bool {
+    let value = |word: &str| match word.trim().strip_prefix('$') {
+        Some(name) => variables.get(name).cloned().unwrap_or_default(),
+        None => word.trim().trim_matches('"').to_owned(),
+    };
+    let holds = |term: &str| match (term.split_once("=="), term.split_once("!=")) {
+        (Some((left, right)), _) => value(left) == value(right),
+        (_, Some((left, right))) => value(left) != value(right),
+        _ => !value(term).is_empty(),
+    };
+    condition.split("||").any(|all| all.split("&&").all(holds))
+}
+
+/// What the first rule that is met says: when the job runs, or nothing if it does not.
+fn when<'r>(rules: &'r Value, variables: &BTreeMap<&str, String>) -> Option<&'r str> {
+    let met = |rule: &&Value| rule["if"].as_str().is_none_or(|text| is_met(text, variables));
+    let rule = rules.as_array().unwrap().iter().find(met)?;
+    Some(rule["when"].as_str().unwrap_or("on_success")).filter(|when| *when != "never")
+}
+
+/// The jobs of the pipeline of `event` that run by themselves, then those that somebody has to start,
+/// in the order of their stages.
+fn chosen(pipeline: &Map<String, Value>, event: Event) -> (Vec<&str>, Vec<&str>) {
+    let variables = event.variables();
+    let (mut alone, mut by_hand) = (Vec::new(), Vec::new());
+    if when(&pipeline["workflow"]["rules"], &variables).is_none() {
+        return (alone, by_hand);
+    }
+    for stage in texts(&pipeline["stages"]) {
+        for (name, job) in jobs(pipeline).filter(|(_, job)| job["stage"] == stage) {
+            match when(&job["rules"], &variables) {
+                Some("manual") => by_hand.push(name),
+                Some(_) => alone.push(name),
+                None => {}
+            }
+        }
+    }
+    (alone, by_hand)
+}
+
+#[test]
+fn conditions_of_rules_are_understood() {
+    let variables = BTreeMap::from([("A", "1".to_owned()), ("B", "1".to_owned())]);
+    for (condition, met) in [
+        ("$A", true),
+        ("$C", false),
+        ("$A == $B", true),
+        ("$A == \"2\"", false),
+        ("$A != \"2\" && $C", false),
+        ("$C || $A == \"1\" && $B", true),
+    ] {
+        assert_eq!(is_met(condition, &variables), met, "{condition}");
+    }
+}
+
+#[test]
+fn each_event_gets_its_jobs_and_no_push_gets_two_pipelines() {
+    let pipeline = pipeline();
+    let fork = |event| Event { fork: true, ..event };
+    let open = |event| Event { open: true, ..event };
+    let table: [(Event, &[&str], &[&str]); 9] = [
+        (Event::BRANCH, &["check"], &[]),
+        // What a push to the branch of a merge request starts, besides the pipeline of that.
+        (open(Event::BRANCH), &[], &[]),
+        (Event::REQUEST, &["check", "plan-merge-request", "comment"], &[]),
+        (fork(Event::REQUEST), &["check"], &[]),
+        (fork(Event::BRANCH), &["check"], &[]),
+        (fork(Event::PUSH), &["check"], &[]),
+        (Event::PUSH, &["check", "snapshot", "plan"], &["apply"]),
+        (open(Event::PUSH), &["check", "snapshot", "plan"], &["apply"]),
+        (Event::SCHEDULE, &["snapshot", "drift"], &[]),
+    ];
+    for (event, alone, by_hand) in table {
+        assert_eq!(chosen(&pipeline, event), (alone.to_vec(), by_hand.to_vec()), "{event:?}");
+    }
+    // What a job needs is in each pipeline that has the job, and in an earlier or the same stage.
+    let stages = texts(&pipeline["stages"]);
+    let stage = |job: &str| stages.iter().position(|stage| pipeline[job]["stage"] == *stage);
+    for (event, ..) in table {
+        let (alone, by_hand) = chosen(&pipeline, event);
+        let all = [alone, by_hand].concat();
+        for job in &all {
+            for needed in texts(&pipeline[*job]["needs"]) {
+                assert!(all.contains(&needed), "{job} needs {needed} in {event:?}");
+                assert!(stage(needed).is_some() && stage(needed) <= stage(job), "{job}: {needed}");
+            }
+        }
+    }
+}
+
+/// The files that a job keeps.
+fn artifacts(job: &Value) -> Vec<&str> {
+    let reports = job["artifacts"]["reports"].as_object();
+    let reports = reports.into_iter().flat_map(Map::values).filter_map(Value::as_str);
+    texts(&job["artifacts"]["paths"]).into_iter().chain(reports).collect()
+}
+
+#[test]
+fn every_artifact_is_written_by_its_job_and_kept_from_the_public() {
+    for (name, job) in jobs(&pipeline()) {
+        let script = texts(&job["script"]).join("\n");
+        let words: Vec<_> = script.split([' ', '=', '\n']).collect();
+        for artifact in artifacts(job) {
+            assert!(words.contains(&artifact), "{name} does not write {artifact}");
+        }
+        let is_private = job["artifacts"]["public"] == false;
+        assert!(is_private || texts(&job["artifacts"]["paths"]).is_empty(), "{name}");
+        assert!(artifacts(job).is_empty() || job["artifacts"]["when"] == "always", "{name}");
+    }
+}
+
+#[test]
+fn no_job_of_a_merge_request_has_a_token_that_can_plan() {
+    let pipeline = pipeline();
+    let given = Event::REQUEST.variables();
+    for secret in ["UNDRIFT_TOKEN", "UNDRIFT_SNAPSHOT_KEY", "UNDRIFT_PLAN_KEY"] {
+        assert!(!given.contains_key(secret), "{secret}");
+    }
+    for name in chosen(&pipeline, Event::REQUEST).0 {
+        let text = pipeline[name].to_string();
+        assert_eq!(text.contains("COMMENT_TOKEN"), name == "comment", "{name}");
+        assert!(name == "comment" || !text.contains("UNDRIFT_TOKEN"), "{name}");
+    }
+    assert_eq!(pipeline["apply"]["environment"]["name"], "production");
+    assert_eq!(pipeline["apply"]["interruptible"], false);
+    assert!(pipeline["apply"]["resource_group"].is_string());
+    assert_eq!(pipeline["variables"]["GIT_DEPTH"], "0", "the base has to be there");
+}

@@ -1,0 +1,258 @@
+//! Each job works, in order, in a clone of a repository, against a sandbox, with the variables that the
+//! service gives to jobs.
+
+use std::{collections::BTreeMap, fs};
+
+use serde_json::{Map, Value};
+
+use super::{Event, artifacts, chosen, pipeline, read, texts};
+use crate::{
+    not_yet::COMMANDS,
+    shown::{Place, TOKEN},
+};
+
+/// Where the artifact of the snapshot is, without the address of the service.
+const SNAPSHOT: &str = "/projects/2/jobs/artifacts/main/raw/live.json?job=snapshot";
+/// The second project is the one of the manifests.
+const SEED: &str = "
+users: [{username: alice}]
+groups: [{path: acme, visibility: internal, members: [{user: alice, access_level: owner}]}]
+projects:
+  - {path: acme/shop, settings: {visibility: internal, merge_method: merge}}
+  - {path: acme/configuration, settings: {visibility: private}, merge_requests: [{title: Change}]}
+";
+const SHOP: &str = "kind: Project\npath: acme/shop\nsettings:\n  merge_method: merge\n  \
+                    description: What we sell\n";
+
+/// The service's side of CI: a repository, clones for jobs, artifacts that go from one to the next.
+struct Ci {
+    place: Place,
+    pipeline: Map<String, Value>,
+    /// The files that jobs kept, by job and name. The last ones, as the artifacts of a branch are.
+    kept: BTreeMap<(String, String), Vec<u8>>,
+    clones: usize,
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// As it should.
+    Well,
+    /// With an exit code that the job allows.
+    Warned,
+    /// It uses what is not there yet, or needs a job that does.
+    Late,
+}
+
+impl Ci {
+    fn new() -> Self {
+        let mut place = Place::new();
+        // Without the command that comments, the sandbox has no merge requests either.
+        let comments = !COMMANDS.contains(&"undrift comment");
+        let requests = ", merge_requests: [{title: Change}]";
+        place.serve(&if comments { SEED.to_owned() } else { SEED.replace(requests, "") });
+        place.enter("origin");
+        place.write("manifests/shop.yaml", SHOP);
+        let ci = Self { place, pipeline: pipeline(), kept: BTreeMap::new(), clones: 0 };
+        ci.git("git init -q && git add . && git commit -qm 'What we have'")
+    }
+
+    /// Runs a command in the repository.
+    fn git(mut self, command: &str) -> Self {
+        self.place.enter("origin");
+        assert!(self.place.run(command).status.success(), "{command}");
+        self
+    }
+
+    fn commit(&mut self, name: &str) -> String {
+        self.place.enter("origin");
+        let output = self.place.run(&format!("git rev-parse --verify --quiet {name}"));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Runs the jobs of a pipeline, those that somebody has to start too.
+    fn run(&mut self, event: Event) -> Vec<(String, Ended)> {
+        let (alone, by_hand) = chosen(&self.pipeline, event);
+        let names: Vec<_> = alone.into_iter().chain(by_hand).map(str::to_owned).collect();
+        let mut ended: Vec<(String, Ended)> = Vec::new();
+        for name in names {
+            let job = self.pipeline[&name].clone();
+            let needed = texts(&job["needs"]);
+            let waits = ended
+                .iter()
+                .any(|(other, ended)| *ended == Ended::Late && needed.contains(&other.as_str()));
+            let how = if waits { Ended::Late } else { self.job(&name, &job, event) };
+            ended.push((name, how));
+        }
+        ended
+    }
+
+    /// Runs one job in a clone of its own.
+    fn job(&mut self, name: &str, job: &Value, event: Event) -> Ended {
+        let mut variables = event.variables();
+        let url = self.place.url().unwrap().to_owned();
+        variables.insert("CI_API_V4_URL", format!("{url}/api/v4"));
+        variables.insert("CI_COMMIT_SHA", self.commit(event.branch));
+        // What a merge request changes has no commit before it, and neither has the first push.
+        let before = if event.source == "push" { self.commit("main^1") } else { String::new() };
+        let before = if before.len() == 40 { before } else { "0".repeat(40) };
+        variables.insert("CI_COMMIT_BEFORE_SHA", before);
+        variables.insert("CI_JOB_NAME", name.to_owned());
+        // A plan of a merge request that makes a call finds nobody there.
+        let reached = name != "plan-merge-request";
+        variables.insert("CI_SERVER_URL", if reached { url } else { "http://127.0.0.1:1".into() });
+        if event.source == "merge_request_event" {
+            variables.insert("CI_MERGE_REQUEST_DIFF_BASE_SHA", self.commit("main"));
+        }
+        self.clone_for(job, event);
+        self.offer_snapshot();
+        for ((from, file), bytes) in &self.kept {
+            if texts(&job["needs"]).contains(&from.as_str()) {
+                fs::write(self.place.path().join(file), bytes).unwrap();
+            }
+        }
+        let declared = [&self.pipeline["variables"], &job["variables"]];
+        let declared = declared.into_iter().filter_map(Value::as_object).flatten();
+        let all: String = variables
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .chain(declared.map(|(name, value)| (name.as_str(), value.as_str().unwrap())))
+            .map(|(name, value)| format!("export {name}=\"{value}\"\n"))
+            .collect();
+        let script = texts(&job["script"]).join("\n");
+        let output = self.place.run(&format!("(set -e\n{all}{script}\n)"));
+        let code = output.status.code();
+        let allowed = job["allow_failure"]["exit_codes"].as_array();
+        let warned = allowed.is_some_and(|codes| codes.contains(&Value::from(code)));
+        let well = warned || code == Some(0);
+        let late = COMMANDS.iter().filter(|feature| script.contains(**feature)).collect::<Vec<_>>();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(well, late.is_empty(), "{name} {code:?}, {late:?}: {said}");
+        if !well {
+            return Ended::Late;
+        }
+        for artifact in artifacts(job) {
+            let bytes = fs::read(self.place.path().join(artifact))
+                .unwrap_or_else(|error| panic!("{name} did not write {artifact}: {error}"));
+            self.kept.insert((name.to_owned(), artifact.to_owned()), bytes);
+        }
+        if warned { Ended::Warned } else { Ended::Well }
+    }
+
+    /// Clones as deep as the job says, as runners do: a commit and no branch.
+    fn clone_for(&mut self, job: &Value, event: Event) {
+        self.clones += 1;
+        self.place.enter(&format!("clone-{}", self.clones));
+        let everywhere = self.pipeline["variables"]["GIT_DEPTH"].as_str();
+        let depth = job["variables"]["GIT_DEPTH"].as_str().or(everywhere).unwrap_or("20");
+        let depth = if depth == "0" { String::new() } else { format!("--depth {depth}") };
+        let fetch = format!(
+            "git init -q && git fetch -q {depth} \"file://$PWD/../origin\" {}:refs/pipelines/70 && \
+             git checkout -q --detach refs/pipelines/70",
+            event.branch
+        );
+        assert!(self.place.run(&fetch).status.success());
+    }
+
+    /// Answers for the artifacts of the default branch.
+    fn offer_snapshot(&self) {
+        let bytes = self.kept.get(&("snapshot".to_owned(), "live.json".to_owned()));
+        let file = self.place.path().join("../live.json");
+        fs::write(&file, bytes.map_or(&[][..], Vec::as_slice)).unwrap();
+        let url = format!("{}/api/v4{SNAPSHOT}", self.place.url().unwrap());
+        self.place.stand_in(
+            "curl",
+            &format!(
+                "case \"$*\" in *'--header JOB-TOKEN: token-of-the-job --output live.json {url}') \
+                 cp ../live.json live.json;; *) echo \"$*\" >&2; exit 22;; esac\n"
+            ),
+        );
+    }
+
+    /// Calls an operation on the shop as somebody else; returns the answer.
+    fn call(&mut self, operation: &str) -> String {
+        let url = self.place.url().unwrap().to_owned();
+        let output = self.place.run(&format!(
+            "UNDRIFT_URL={url} UNDRIFT_TOKEN={TOKEN} undrift call {operation} id=acme/shop"
+        ));
+        assert!(output.status.success(), "{operation}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Whether the shop merges by fast-forward only, on the service.
+    fn is_changed(&mut self) -> bool {
+        self.call("project-get").contains("\"merge_method\": \"ff\"")
+    }
+}
+
+/// The whole way of a change while something else drifts: a snapshot, a plan in a merge request, the
+/// merge, the plan, its application, and the comparison afterwards.
+#[test]
+fn a_change_goes_all_the_way() {
+    let drift = |ended: &[(String, Ended)]| {
+        ended.iter().find(|(name, _)| name == "drift").map(|(_, how)| *how)
+    };
+    let mut ci = Ci::new();
+    let first = ci.run(Event::PUSH);
+    ci.call("project-edit --yes description=By-hand");
+    let drifted = ci.run(Event::SCHEDULE);
+    assert_eq!(drift(&drifted), Some(Ended::Warned));
+    ci = ci.git(
+        "git switch -qc change && sed -i 's/: merge$/: ff/' manifests/shop.yaml && \
+         git commit -qam 'Fast-forward' && git switch -q main",
+    );
+    let request = ci.run(Event::REQUEST);
+    assert!(!ci.is_changed(), "a merge request changes nothing");
+    ci = ci.git("git merge -q --no-ff -m 'Merge' change");
+    let merged = ci.run(Event::PUSH);
+    let scheduled = ci.run(Event::SCHEDULE);
+    if COMMANDS.is_empty() {
+        assert_eq!(drift(&scheduled), Some(Ended::Well));
+        assert!(ci.is_changed());
+        let comment = &ci.kept[&("plan-merge-request".to_owned(), "comment.md".to_owned())];
+        assert!(String::from_utf8_lossy(comment).contains("merge_method"));
+        let all = [first, drifted, request, merged, scheduled].concat();
+        assert!(all.iter().all(|(_, how)| *how != Ended::Late), "{all:?}");
+    }
+}
+
+/// The jobs that fetch secrets put them where manifests look for them: the plan compares them, and
+/// applying sends them. What saves the plan is left out, so that this holds of the secrets alone.
+#[test]
+fn secrets_reach_the_jobs_that_need_them() {
+    let shop = "kind: Project\npath: acme/shop\nvariables:\n  \
+                - {key: TOKEN, value: {env: SHOP_DEPLOY_TOKEN}, masked: true}\n  \
+                - {key: KEY, value: {file: secrets/signing-key}, variable_type: file}\n";
+    let own = pipeline();
+    for name in ["vault", "sops"] {
+        let jobs = read(&format!("examples/ci/{name}.gitlab-ci.yml"));
+        let mut place = Place::new();
+        place.serve(&SEED.replace(", merge_requests: [{title: Change}]", ""));
+        place.write("manifests/shop.yaml", shop);
+        place.write("secrets.env", "SHOP_DEPLOY_TOKEN=an-example-of-a-token\n");
+        place.write("signing-key.enc", "a key\n");
+        let url = place.url().unwrap().to_owned();
+        let service = format!("export MANIFESTS=manifests UNDRIFT_TOKEN={TOKEN} UNDRIFT_URL={url}");
+        // The second plan finds everything as it is, which it cannot say of what it cannot compare.
+        for (job, done) in
+            [("plan", "plan: 2 to create"), ("apply", "2 done"), ("plan", "no changes")]
+        {
+            let (extended, job) = (&own[job]["script"], &jobs[job]);
+            let script = if job["script"].is_array() { &job["script"] } else { extended };
+            let script = [texts(&job["before_script"]), texts(script)].concat().join("\n");
+            assert!(script.contains(texts(extended)[0]), "{name} runs what the pipeline runs");
+            let late =
+                ["-o plan.json --out html=plan.html", "plan.json ", "--record record.jsonl "];
+            let script = late.iter().fold(script, |script, late| script.replace(late, ""));
+            let variables = job["variables"].as_object().into_iter().flatten();
+            let exports: String = variables
+                .map(|(name, value)| format!("export {name}='{}'\n", value.as_str().unwrap()))
+                .collect();
+            let output =
+                place.run(&format!("(set -e\n{service} VAULT_ID_TOKEN=x\n{exports}{script}\n)"));
+            let shown = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{name}: {output:?}");
+            assert!(shown.contains(done) && !shown.contains("not compared"), "{name}: {shown}");
+        }
+    }
+}

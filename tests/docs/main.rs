@@ -1,0 +1,65 @@
+//! The book in `docs/`, the pipeline in `examples/ci/` and the Dockerfile are true.
+//!
+//! `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes anew what pages show and what is generated.
+#![cfg(all(feature = "sandbox", unix))]
+
+mod book;
+mod ci;
+mod container;
+mod links;
+mod named;
+mod not_yet;
+mod reference;
+mod shown;
+mod threats;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The folder of the repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A file of the repository.
+fn file(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The pages of the book, the table of contents left out, by their paths in the repository.
+fn pages() -> Vec<String> {
+    let mut pages = Vec::new();
+    let mut folders = vec![PathBuf::from("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root().join(&folder)).unwrap().map(Result::unwrap) {
+            let path = folder.join(entry.file_name());
+            if entry.path().is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                pages.push(path.to_str().unwrap().to_owned());
+            }
+        }
+    }
+    pages.retain(|page| page != "docs/SUMMARY.md");
+    pages.sort();
+    pages
+}
+
+/// Whether files are written anew.
+fn updates() -> bool {
+    std::env::var_os("UPDATE_SNAPSHOTS").is_some()
+}
+
+/// Compares a generated file with what it has to be, or writes it.
+fn is_current(name: &str, fresh: &str) {
+    if updates() {
+        fs::write(root().join(name), fresh).unwrap();
+    }
+    let written = fs::read_to_string(root().join(name)).unwrap_or_default();
+    assert!(
+        written == fresh,
+        "{name} is out of date: read what changed after `UPDATE_SNAPSHOTS=1 cargo test --test docs`"
+    );
+}

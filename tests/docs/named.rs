@@ -1,0 +1,89 @@
+//! What pages name in passing is there: commands, options and environment variables.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use crate::{
+    ci::PIPELINE,
+    file, not_yet, pages,
+    reference::{commands, printed},
+    root,
+};
+
+/// The code within lines of `text`: what is between backticks.
+fn quoted(text: &str) -> Vec<&str> {
+    let mut fenced = false;
+    let mut quoted = Vec::new();
+    for line in text.lines() {
+        fenced ^= line.starts_with("```");
+        if !fenced {
+            quoted.extend(line.split('`').skip(1).step_by(2));
+        }
+    }
+    quoted
+}
+
+/// The words of `text` that begin with `prefix`, without what follows the name.
+fn named<'t>(text: &'t str, prefix: &str) -> Vec<&'t str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let words = text.split(|c: char| !is_name(c));
+    words.filter(|word| word.starts_with(prefix) && word.len() > prefix.len()).collect()
+}
+
+/// What of `text` is not there, given every `option` and every `variable` that is.
+fn unknown(text: &str, options: &BTreeSet<String>, variables: &str) -> BTreeSet<String> {
+    let commands = commands();
+    let mut unknown = BTreeSet::new();
+    for code in quoted(text) {
+        let words: Vec<_> = code.split_whitespace().collect();
+        if let ["undrift", command, ..] = words[..]
+            && command.chars().all(|c| c.is_ascii_lowercase())
+            && !commands.iter().any(|name| name == command)
+        {
+            unknown.insert(format!("undrift {command}"));
+        }
+        let of_undrift = code.starts_with("--") || code.starts_with("undrift ");
+        for option in named(code, "--").into_iter().filter(|_| of_undrift) {
+            if !options.contains(option) {
+                unknown.insert(option.to_owned());
+            }
+        }
+    }
+    for variable in named(text, "UNDRIFT_") {
+        if !variables.contains(variable) {
+            unknown.insert(variable.to_owned());
+        }
+    }
+    unknown
+}
+
+/// The source of the program, and the pipeline, which has variables of its own.
+fn sources(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        text += &if path.is_dir() {
+            sources(&path)
+        } else {
+            fs::read_to_string(&path).unwrap_or_default()
+        };
+    }
+    text
+}
+
+#[test]
+fn what_pages_name_is_there() {
+    let help: String = commands().iter().map(|name| printed(&["help", name])).collect();
+    let options = named(&help, "--").into_iter().map(str::to_owned).collect();
+    let variables = sources(&root().join("src")) + &file(PIPELINE);
+    let pages = pages().into_iter().filter(|page| !page.starts_with("docs/reference/"));
+    let found: BTreeSet<_> = pages
+        .chain(["README.md".to_owned()])
+        .flat_map(|page| unknown(&file(&page), &options, &variables))
+        .collect();
+    let not_yet: BTreeSet<_> = not_yet::NAMES.iter().map(|&name| name.to_owned()).collect();
+    assert_eq!(found, not_yet, "named and not there, and what is known not to be there yet");
+    let wrong =
+        "`undrift paln`, `--gone`, `undrift plan --lost x`, UNDRIFT_NOTHING, `cargo --other`";
+    let expected = ["--gone", "--lost", "UNDRIFT_NOTHING", "undrift paln"].map(str::to_owned);
+    assert_eq!(unknown(wrong, &options, &variables), BTreeSet::from(expected));
+}

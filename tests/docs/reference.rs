@@ -1,0 +1,88 @@
+//! The generated pages of the reference, besides those of tests/kinds.rs and tests/operations.rs.
+
+use std::process::Command;
+
+use undrift::{
+    diagnostic::{codes::CODES, examples},
+    kinds::reference,
+    manifest::schema,
+};
+
+use crate::is_current;
+
+/// What undrift prints for `arguments`.
+pub(crate) fn printed(arguments: &[&str]) -> String {
+    let mut undrift = Command::new(env!("CARGO_BIN_EXE_undrift"));
+    let output = undrift.args(arguments).env_clear().output().unwrap();
+    assert!(output.status.success(), "{arguments:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// The names of all commands, as the help lists them.
+pub(crate) fn commands() -> Vec<String> {
+    let help = printed(&["--help"]);
+    let (_, rest) = help.split_once("Commands:\n").unwrap();
+    let (list, _) = rest.split_once("\n\n").unwrap();
+    // The help of a command goes on in lines that are further in.
+    let names = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    names.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+}
+
+const COMMANDS: &str = "\
+# Commands
+
+What `undrift --help` and `undrift help COMMAND` print.
+
+This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it anew.
+";
+
+#[test]
+fn the_page_of_commands_is_up_to_date() {
+    let mut page = COMMANDS.to_owned() + "\n```text\n" + &printed(&["--help"]) + "```\n";
+    for name in commands().iter().filter(|name| *name != "help") {
+        page += &format!("\n## `undrift {name}`\n\n```text\n{}```\n", printed(&["help", name]));
+    }
+    is_current("docs/reference/commands.md", &page);
+}
+
+const CONFIGURATION: &str = "\
+# undrift.yaml
+
+An optional file that configures the run. It is looked for in the folder that is given and upwards, to the root of the
+repository. Its folder is the root of the manifests: all documents below it are loaded. It never says which
+service to use, because whoever edits a manifest must not be able to send the token elsewhere.
+
+This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it anew.
+
+";
+
+#[test]
+fn the_page_of_the_configuration_is_up_to_date() {
+    is_current(
+        "docs/reference/configuration.md",
+        &(CONFIGURATION.to_owned() + &reference::table(&schema::config())),
+    );
+}
+
+const MESSAGES: &str = "\
+# Messages
+
+The codes of messages, such as `error[masked-value]`. `undrift explain CODE` prints the same.
+
+This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it anew.
+";
+
+#[test]
+fn the_page_of_messages_is_up_to_date() {
+    let mut page = MESSAGES.to_owned();
+    for (code, explanation) in CODES {
+        page += &format!("\n## `{code}`\n\n{explanation}\n");
+        if let Some(example) = examples::of(code) {
+            for (title, text) in [("Wrong", example.wrong), ("Right", example.right)] {
+                page += &format!("\n{title}:\n\n```yaml\n{text}```\n");
+            }
+        }
+    }
+    is_current("docs/reference/messages.md", &page);
+}

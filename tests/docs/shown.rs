@@ -1,0 +1,367 @@
+//! Pages of Markdown whose commands are run as they stand.
+//!
+//! A page is read from top to bottom, in a folder of its own, by these conventions:
+//!
+//! - A fenced block `sh` holds commands, one a line (a line that ends with `\` goes on). Each has to
+//!   succeed; what it prints is not looked at.
+//! - A fenced block `console` holds commands after `$ `, each followed by what it prints on stdout.
+//!   `UPDATE_SNAPSHOTS=1` writes that anew. A command that is meant to fail says so itself:
+//!   `undrift drift manifests; echo "exit code $?"`.
+//! - A fenced block `text` is an illustration and may hold no command.
+//! - A fenced block of any other language is a file. Its first line is a comment with its name
+//!   (`# manifests/shop.yaml`), which is not part of it.
+//! - `<!-- not run: REASON -->` before a block passes over it. A test counts these.
+//! - `<!-- service` begins a comment at the head of a page with the seed of a sandbox. It runs as a
+//!   server and stands for `https://gitlab.example.org` wherever the page says that, in both
+//!   directions, and `UNDRIFT_TOKEN=…` is its administrator's token.
+//!
+//! Commands are run by `sh` in an environment with nothing but a home and a path, on which `undrift`
+//! is and small stand-ins for `cargo`, `vault` and `sops`; what they export and the folder they change
+//! to hold for the rest of the page. A command that names one of a list of features that are not
+//! there yet has to fail, so that none stays on that list.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{BufRead as _, BufReader},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+};
+
+use tempfile::TempDir;
+
+/// What stands in pages for the address of the service.
+pub(crate) const URL: &str = "https://gitlab.example.org";
+/// The token of the administrator of a page's service.
+pub(crate) const TOKEN: &str = "token-of-a-stand-in";
+/// Commands of others that pages use and that the machine need not have.
+const STAND_INS: [(&str, &str); 3] = [
+    // `cargo run -- plan` is undrift; `cargo test` is what runs right now.
+    ("cargo", "if [ \"$1\" = run ]; then shift 2; exec undrift \"$@\"; fi\n"),
+    (
+        "vault",
+        "case \"$1 $2\" in 'kv get') printf 'an-example-of-%s' \"${3#-field=}\";; \
+         'write -field=token') echo token-of-vault;; *) exit 1;; esac\n",
+    ),
+    // What is encrypted looks like what it is without that.
+    (
+        "sops",
+        "case \"$1\" in --decrypt) cat \"$2\";; \
+         exec-env) set -a; . \"./$2\"; set +a; exec sh -c \"$3\";; *) exit 1;; esac\n",
+    ),
+];
+
+/// A folder with an environment, in which commands are run one after the other.
+pub(crate) struct Place {
+    folder: TempDir,
+    at: PathBuf,
+    environment: BTreeMap<String, String>,
+    service: Option<Service>,
+}
+
+impl Place {
+    /// An empty folder.
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, bin) = (folder.path().join("home"), folder.path().join("bin"));
+        let at = folder.path().join("work");
+        for folder in [&home, &bin, &at] {
+            fs::create_dir(folder).unwrap();
+        }
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_undrift"), bin.join("undrift")).unwrap();
+        fs::write(
+            home.join(".gitconfig"),
+            "[user]\nname = Alice\nemail = alice@example.org\n[init]\ndefaultBranch = main\n",
+        )
+        .unwrap();
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
+        let place = Self {
+            at,
+            environment: BTreeMap::from([
+                ("HOME".into(), home.display().to_string()),
+                ("PATH".into(), path),
+                ("LC_ALL".into(), "C.UTF-8".into()),
+            ]),
+            folder,
+            service: None,
+        };
+        for (name, script) in STAND_INS {
+            place.stand_in(name, script);
+        }
+        place
+    }
+
+    /// Puts a program of `sh` on the path.
+    pub(crate) fn stand_in(&self, name: &str, script: &str) {
+        let file = self.folder.path().join("bin").join(name);
+        fs::write(&file, format!("#!/bin/sh\n{script}")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Starts its service, filled with `seed`.
+    pub(crate) fn serve(&mut self, seed: &str) {
+        let file = self.folder.path().join("seed.yaml");
+        fs::write(&file, seed).unwrap();
+        self.service = Some(Service::start(&file));
+    }
+
+    /// The address of its service.
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.service.as_ref().map(|service| &*service.url)
+    }
+
+    /// The folder in which the next command is run.
+    pub(crate) fn path(&self) -> &Path {
+        &self.at
+    }
+
+    /// Goes to another folder, below the one that was made for it.
+    pub(crate) fn enter(&mut self, folder: &str) {
+        self.at = self.folder.path().join(folder);
+        fs::create_dir_all(&self.at).unwrap();
+    }
+
+    /// Writes a file.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let file = self.at.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, self.real(text)).unwrap();
+    }
+
+    /// Runs a command of `sh`, and keeps what it exports and where it goes.
+    pub(crate) fn run(&mut self, command: &str) -> Output {
+        let (at, env) = (self.folder.path().join("at"), self.folder.path().join("env"));
+        let script = format!(
+            "{{ {}\n}}\nstatus=$?\npwd -P >'{}'\nenv -0 >'{}'\nexit $status\n",
+            self.real(command),
+            at.display(),
+            env.display()
+        );
+        let output = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(&self.at)
+            .env_clear()
+            .envs(&self.environment)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        if let (Ok(at), Ok(env)) = (fs::read_to_string(&at), fs::read_to_string(&env)) {
+            self.at = at.trim_end().into();
+            let of_shell = |name: &str| ["PWD", "OLDPWD", "SHLVL", "_"].contains(&name);
+            let variables = env.split('\0').filter_map(|variable| variable.split_once('='));
+            self.environment = variables
+                .filter(|(name, _)| !of_shell(name))
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect();
+        }
+        output
+    }
+
+    /// What a page says, with the service that is there.
+    fn real(&self, text: &str) -> String {
+        let url = self.url().unwrap_or(URL);
+        text.replace("UNDRIFT_TOKEN=…", &format!("UNDRIFT_TOKEN={TOKEN}")).replace(URL, url)
+    }
+
+    /// What a page would show of a command's output: the service does not say that it is a sandbox.
+    pub(crate) fn shown(&self, command: &str, output: &[u8]) -> String {
+        let text = String::from_utf8_lossy(output);
+        let text = match self.url() {
+            Some(url) if !command.contains("--sandbox") => {
+                text.replace(url, URL).replace(" for the sandbox as ", &format!(" for {URL} as "))
+            }
+            _ => text.into_owned(),
+        };
+        if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" }
+    }
+}
+
+/// A sandbox as a server of its own.
+struct Service {
+    child: Child,
+    url: String,
+}
+
+impl Service {
+    fn start(seed: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_undrift"))
+            .args(["sandbox", "--seed"])
+            .arg(seed)
+            .env_clear()
+            .env("UNDRIFT_SANDBOX_TOKEN", TOKEN)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("listening on ").expect("an address").to_owned();
+        Self { child, url }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It keeps nothing, and a test that failed should say why, and not this.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How much of each sort was in a page, so that none is passed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ran {
+    /// Commands whose output is shown.
+    pub(crate) shown: usize,
+    /// Other commands.
+    pub(crate) used: usize,
+    /// Files.
+    pub(crate) files: usize,
+    /// Blocks that are not run.
+    pub(crate) passed_over: usize,
+}
+
+/// What became of a page.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    /// The page with what its commands print now.
+    pub(crate) fresh: String,
+    /// How much of it was run.
+    pub(crate) ran: Ran,
+    /// What is wrong, each with the line.
+    pub(crate) faults: Vec<String>,
+    /// The features that commands named and that are not there yet.
+    pub(crate) late: BTreeSet<&'static str>,
+}
+
+/// Reads the page `text` and runs what is in it in `place`. A command that names one of `not_yet`
+/// has to fail.
+pub(crate) fn read(text: &str, place: &mut Place, not_yet: &[&'static str]) -> Read {
+    let mut read = Read::default();
+    let mut lines = text.lines().enumerate().peekable();
+    let mut not_run = false;
+    while let Some((at, line)) = lines.next() {
+        read.fresh += &format!("{line}\n");
+        if line == "<!-- service" {
+            let seed: Vec<_> =
+                lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "-->").collect();
+            read.fresh += &format!("{}\n-->\n", seed.join("\n"));
+            place.serve(&seed.join("\n"));
+            continue;
+        }
+        if line.starts_with("<!-- not run: ") {
+            not_run = true;
+            continue;
+        }
+        let Some(language) = line.strip_prefix("```") else { continue };
+        let block: Vec<_> =
+            lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+        if lines.peek().is_none() && !text.ends_with("```\n") {
+            read.faults.push(format!("{}: the block does not end", at + 1));
+        }
+        let block = Block { line: at + 2, lines: &block, not_yet };
+        if std::mem::take(&mut not_run) {
+            read.ran.passed_over += 1;
+            block.repeat(&mut read);
+            read.fresh += "```\n";
+            continue;
+        }
+        match language {
+            "sh" => block.use_commands(place, &mut read),
+            "console" => block.show_commands(place, &mut read),
+            "text" => block.illustrate(&mut read),
+            _ => block.write(place, &mut read),
+        }
+        read.fresh += "```\n";
+    }
+    read
+}
+
+/// What is between two fences.
+struct Block<'t> {
+    /// The number of its first line.
+    line: usize,
+    lines: &'t [&'t str],
+    not_yet: &'t [&'static str],
+}
+
+impl Block<'_> {
+    fn repeat(&self, read: &mut Read) {
+        for line in self.lines {
+            read.fresh += &format!("{line}\n");
+        }
+    }
+
+    fn illustrate(&self, read: &mut Read) {
+        if self.lines.iter().any(|line| line.trim_start().starts_with("undrift ")) {
+            read.faults.push(format!("{}: commands belong into `sh` or `console`", self.line));
+        }
+        self.repeat(read);
+    }
+
+    /// Writes the file that it is.
+    fn write(&self, place: &Place, read: &mut Read) {
+        self.repeat(read);
+        let Some(name) = self.lines.first().and_then(|line| line.strip_prefix("# ")) else {
+            read.faults.push(format!("{}: a file begins with its name", self.line));
+            return;
+        };
+        place.write(name, &(self.lines[1..].join("\n") + "\n"));
+        read.ran.files += 1;
+    }
+
+    fn use_commands(&self, place: &mut Place, read: &mut Read) {
+        self.repeat(read);
+        let text = self.lines.join("\n");
+        for command in text.replace("\\\n", " ").lines().filter(|line| !line.trim().is_empty()) {
+            read.ran.used += 1;
+            self.run(command, None, place, read);
+        }
+    }
+
+    fn show_commands(&self, place: &mut Place, read: &mut Read) {
+        let mut lines = self.lines.iter().peekable();
+        while let Some(line) = lines.next() {
+            read.fresh += &format!("{line}\n");
+            let Some(command) = line.strip_prefix("$ ") else {
+                read.faults.push(format!("{}: a command begins with `$ `", self.line));
+                continue;
+            };
+            let mut shown = String::new();
+            while let Some(line) = lines.next_if(|line| !line.starts_with("$ ")) {
+                shown += &format!("{line}\n");
+            }
+            read.ran.shown += 1;
+            let printed = self.run(command, Some(&shown), place, read);
+            read.fresh += printed.as_deref().unwrap_or(&shown);
+        }
+    }
+
+    /// Runs a command; returns what it prints, unless it is one that cannot work yet.
+    fn run(
+        &self,
+        command: &str,
+        shown: Option<&str>,
+        place: &mut Place,
+        read: &mut Read,
+    ) -> Option<String> {
+        let output = place.run(command);
+        let printed = place.shown(command, &output.stdout);
+        let late: Vec<_> =
+            self.not_yet.iter().filter(|feature| command.contains(**feature)).collect();
+        if late.is_empty() {
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr);
+                let fault = format!("{}: `{command}`: {}\n{said}", self.line, output.status);
+                read.faults.push(fault);
+            }
+            return Some(printed);
+        }
+        if output.status.success() && shown.is_none_or(|shown| shown == printed) {
+            read.faults
+                .push(format!("{}: `{command}` works: take {late:?} off the list", self.line));
+        }
+        read.late.extend(late);
+        None
+    }
+}
