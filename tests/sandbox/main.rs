@@ -22,6 +22,7 @@ mod keys_and_mirrors;
 mod labels;
 mod members;
 mod model;
+mod notes;
 mod operations;
 mod paging;
 mod projects;

@@ -23,6 +23,7 @@ pub(crate) mod invitations;
 mod labels;
 pub(crate) mod members;
 pub(crate) mod memberships;
+mod notes;
 mod pipeline_schedules;
 pub(crate) mod project_list;
 pub(crate) mod projects;
@@ -150,6 +151,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         labels::ROUTES,
         members::ROUTES,
         memberships::ROUTES,
+        notes::ROUTES,
         pipeline_schedules::ROUTES,
         project_list::ROUTES,
         projects::ROUTES,
