@@ -8,6 +8,7 @@
 
 pub mod canvas;
 pub mod json;
+pub mod marker;
 pub mod progress;
 pub mod redact;
 pub mod terminal;
