@@ -20,7 +20,7 @@
 //! | api | [`api`] | the one place that sends requests |
 //! | reconcile, with IO | [`observe`], [`apply`] | reading what is there, doing what was planned |
 //! | export, pure | [`export`], [`absorb`] | what is there, as manifests, and taken back into those that are there |
-//! | frontends | `sandbox`, [`report`], [`cli`] | the embedded service, and what people see |
+//! | frontends | `sandbox`, [`report`], [`comment`], [`cli`] | the embedded service, and what people see |
 //!
 //! A newcomer reads [`plan`] first, then [`kind`] and one of the [`kinds`], then [`apply`].
 
@@ -30,6 +30,7 @@ pub mod api;
 pub mod apply;
 pub mod cause;
 pub mod cli;
+pub mod comment;
 pub mod desired;
 pub mod diagnostic;
 pub mod diff;

@@ -55,6 +55,9 @@ const MAX_ENTRIES: usize = 100_000;
 /// not keep of it does not count.
 const MAX_BYTES: usize = 64 << 20;
 
+/// How many pages of a list are read that may be empty all the same.
+const MAX_FILTERED: u64 = 1_000;
+
 /// A collection that was read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complete<T>(Vec<T>);
@@ -110,6 +113,8 @@ pub struct Pager {
     keyset: bool,
     /// Whether pages are kept for the whole collection, or only passed on.
     keeps: bool,
+    /// Whether the service takes entries out of pages, so that a short page means nothing.
+    filtered: bool,
     /// What every entry has to have.
     rows: Rows,
     /// How many pages were accepted; the number of the page that is being judged.
@@ -189,6 +194,15 @@ impl Pager {
         Ok(Self { keeps: true, rows, ..Self::passing(request) })
     }
 
+    /// As [`new`](Self::new), for a list of which the service shows only what the caller may see,
+    /// after it cut all of it into pages: a page may be short, or empty, anywhere. It is read by what
+    /// the answers announce, to the end, and never makes a whole collection
+    /// ([`into_shown`](Self::into_shown)).
+    pub fn shown(request: Request<Read>, rows: Rows) -> Self {
+        let request = request.keeping_also(rows.keys).keeping_also(rows.also);
+        Self { keeps: true, filtered: true, rows, ..Self::passing(request) }
+    }
+
     /// As [`new`](Self::new), for a list that is only looked through: each page is passed on and
     /// forgotten, so that a long one takes no more memory than a short one. It does not ask for
     /// more pages to prove the end, and never makes a whole collection.
@@ -206,6 +220,7 @@ impl Pager {
             state: State::Ask(if keyset { Position::Start } else { Position::Page(1) }),
             keyset,
             keeps: false,
+            filtered: false,
             rows: Rows::default(),
             pages: 0,
             received: 0,
@@ -246,6 +261,9 @@ impl Pager {
             return Err(PageError::Unfinished);
         }
         self.pages += 1;
+        if self.filtered && self.pages > MAX_FILTERED {
+            return Err(PageError::TooLong("1,000 pages"));
+        }
         self.received += page.len() as u64;
         let before = if self.keeps { self.objects.len() } else { 0 };
         if self.keeps {
@@ -273,8 +291,17 @@ impl Pager {
     /// [`PageError::Unfinished`] if there is still something to ask, a page was refused, or pages
     /// were only passed on.
     pub fn finish(self) -> Result<Complete<Object>, PageError> {
-        let whole = self.keeps && matches!(self.state, State::Ended);
+        let whole = self.keeps && !self.filtered && matches!(self.state, State::Ended);
         if whole { Ok(Complete(self.objects)) } else { Err(PageError::Unfinished) }
+    }
+
+    /// All that the service shows of a list that it filters. What is not among it may be there.
+    ///
+    /// # Errors
+    /// [`PageError::Unfinished`] as of [`finish`](Self::finish).
+    pub fn into_shown(self) -> Result<Vec<Object>, PageError> {
+        let read = self.keeps && matches!(self.state, State::Ended);
+        if read { Ok(self.objects) } else { Err(PageError::Unfinished) }
     }
 
     /// Adds a page to what is kept.
@@ -377,6 +404,9 @@ impl Pager {
         if entries > size {
             return Err(Contradiction::Overfull { page, entries, size });
         }
+        if self.filtered {
+            return self.position_in_filtered(said, entries);
+        }
         match self.expected {
             Expected::Announced if entries == 0 => return Err(Contradiction::Empty(page)),
             Expected::Nothing if entries > 0 => return Err(Contradiction::Beyond(page)),
@@ -398,6 +428,21 @@ impl Pager {
             _ => Expected::Nothing,
         };
         Ok(Some(Position::Page(page + 1)))
+    }
+
+    /// The same in a list that the service filters. Totals count what it was before; without any
+    /// word of another page, a page with entries may have one behind it.
+    fn position_in_filtered(
+        &mut self,
+        said: &Said,
+        entries: usize,
+    ) -> Result<Option<Position>, Contradiction> {
+        let announced = self.announced(said)?;
+        self.keep_total(said)?;
+        let size = self.size.unwrap_or(PER_PAGE) as u64;
+        let by_total = self.total.map(|total| self.pages.saturating_mul(size) < total);
+        let more = announced.or(by_total).unwrap_or(entries > 0);
+        Ok(more.then_some(Position::Page(self.pages + 1)))
     }
 
     /// How many entries a page holds.
@@ -432,6 +477,17 @@ impl Pager {
         }
     }
 
+    /// Keeps the total. One that falls says that an entry moved to a page that was read already.
+    fn keep_total(&mut self, said: &Said) -> Result<(), Contradiction> {
+        if let (Some(before), Some(said)) = (self.total, said.total)
+            && said < before
+        {
+            return Err(Contradiction::Fewer { page: self.pages, before, said });
+        }
+        self.total = said.total.or(self.total);
+        Ok(())
+    }
+
     /// Whether another page follows, as `announced` and the last total say; `None` if neither says
     /// it.
     fn more(
@@ -439,12 +495,7 @@ impl Pager {
         said: &Said,
         announced: Option<bool>,
     ) -> Result<Option<bool>, Contradiction> {
-        if let (Some(before), Some(said)) = (self.total, said.total)
-            && said < before
-        {
-            return Err(Contradiction::Fewer { page: self.pages, before, said });
-        }
-        self.total = said.total.or(self.total);
+        self.keep_total(said)?;
         let (sent, Some(said)) = (self.received, self.total) else { return Ok(announced) };
         match (sent.cmp(&said), announced) {
             (Ordering::Less, Some(false)) | (Ordering::Greater, _) => {

@@ -41,6 +41,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("absorb", 5, &[]),
     ("sandbox", 6, &[]),
     ("report", 7, &[]),
+    ("comment", 7, &["report"]),
     ("cli", 8, &[]),
 ];
 
@@ -52,6 +53,10 @@ const NO_BUSINESS: &[(&str, &[&str])] = &[
     ("plan", &["yaml"]),
     ("observe", &["manifest", "yaml", "diff", "plan"]),
     ("apply", &["manifest", "yaml"]),
+    (
+        "comment",
+        &["manifest", "yaml", "kinds", "kind", "diff", "plan", "observe", "live", "desired"],
+    ),
 ];
 
 /// What the sandbox may know of the rest: nothing of what the client believes about the service.

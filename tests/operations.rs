@@ -207,6 +207,8 @@ fn what_is_required_is_known_by_name() {
         ("approval-rule-add", vec!["name", "approvals_required"]),
         ("approval-rule-edit", vec![]),
         ("user-find", vec!["username"]),
+        ("merge-request-note-create", vec!["body"]),
+        ("merge-request-note-edit", vec![]),
     ] {
         assert_eq!(named(find(id), |p| p.required && p.place != Place::Path), required, "{id}");
     }
@@ -214,7 +216,7 @@ fn what_is_required_is_known_by_name() {
         .filter(|row| !named(row, |p| p.required && p.place != Place::Path).is_empty())
         .map(|row| row.id)
         .collect();
-    assert_eq!(with.len(), 34, "{with:?}");
+    assert_eq!(with.len(), 35, "{with:?}");
     assert_eq!(find("project-create").one_of, ["name", "path"]);
 }
 

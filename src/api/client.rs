@@ -194,9 +194,40 @@ impl ReadClient {
         request: Request<Read>,
         rows: Rows,
     ) -> Result<Complete<Object>, ApiError> {
+        self.to_the_end(&request, || Pager::new(request.clone(), rows), Pager::finish).await
+    }
+
+    /// Reads all that the service shows of a list that it filters after paging. What is not among it
+    /// may be there all the same.
+    ///
+    /// # Errors
+    /// As of [`list_known`](Self::list_known).
+    pub async fn list_shown(
+        &self,
+        request: Request<Read>,
+        rows: Rows,
+    ) -> Result<Vec<Object>, ApiError> {
+        let pager = || Ok(Pager::shown(request.clone(), rows));
+        self.to_the_end(&request, pager, Pager::into_shown).await
+    }
+
+    /// Reads a list with a new pager, and again from the start where the answers contradict each
+    /// other.
+    async fn to_the_end<T>(
+        &self,
+        request: &Request<Read>,
+        pager: impl Fn() -> Result<Pager, PageError>,
+        finish: impl Fn(Pager) -> Result<T, PageError>,
+    ) -> Result<T, ApiError> {
+        let not_whole = |error| self.core.error(request, Kind::Page(error));
         let mut rereads = 0;
         loop {
-            match self.list_once(&request, rows).await {
+            let once = async {
+                let mut pager = pager().map_err(not_whole)?;
+                while self.page(&mut pager).await?.is_some() {}
+                finish(pager).map_err(not_whole)
+            };
+            match once.await {
                 Err(error)
                     if matches!(error.page_error(), Some(PageError::Contradiction(_)))
                         && rereads < REREADS =>
@@ -206,17 +237,6 @@ impl ReadClient {
                 result => return result,
             }
         }
-    }
-
-    async fn list_once(
-        &self,
-        request: &Request<Read>,
-        rows: Rows,
-    ) -> Result<Complete<Object>, ApiError> {
-        let not_whole = |error| self.core.error(request, Kind::Page(error));
-        let mut pager = Pager::new(request.clone(), rows).map_err(not_whole)?;
-        while self.page(&mut pager).await?.is_some() {}
-        pager.finish().map_err(not_whole)
     }
 
     /// Reads the pager's next page and returns its entries; `None` at the end.

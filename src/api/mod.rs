@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`ReadClient`] accepts only requests that read; it is all that planning gets. [`WriteClient`]
-//! wraps one and sends the others; only `apply` and `call` make one. All clones of a client share
+//! wraps one and sends the others; only `apply`, `comment` and `call` make one. All clones of a client share
 //! one gate ([`limit`]), so that a wait which the service asks for holds for all and as many are in
 //! flight as it takes well ([`pace`]), one budget, one count of calls, and one end: after a 401
 //! nothing more is sent.

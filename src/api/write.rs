@@ -23,7 +23,8 @@ pub struct WriteClient {
 }
 
 impl WriteClient {
-    /// Lets `reads` write too: same gate, same budget, same end. Only `apply` and `call` do this.
+    /// Lets `reads` write too: same gate, same budget, same end. Only `apply`,
+    /// `comment` and `call` do this.
     pub const fn new(reads: ReadClient) -> Self {
         Self { reads }
     }

@@ -24,7 +24,7 @@ use crate::{
 
 /// When to look for what a write may have done, after its sending began. The first gives the
 /// service the time that it usually takes.
-pub(super) const LOOKS: [Duration; 5] = [
+pub const LOOKS: [Duration; 5] = [
     Duration::from_secs(2),
     Duration::from_secs(5),
     Duration::from_secs(15),

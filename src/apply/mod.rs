@@ -28,6 +28,7 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::Semaphore;
 
 pub use event::{Applied, Event, Mismatch, MismatchReason, Outcome, StepResult};
+pub use lost::LOOKS;
 
 use crate::{
     api::{ApiError, WriteClient},

@@ -7,7 +7,10 @@
 mod arguments;
 mod help;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::CommandFactory as _;
 
@@ -22,6 +25,7 @@ use crate::{
     kinds::operations,
     manifest::{Config, Surroundings, config},
     operation::{self, AnyOp, Op, Operation, Read, Request, Write},
+    page::Rows,
     report::{
         json::harmless,
         redact::{Keys, Struck},
@@ -173,7 +177,7 @@ impl<E: Copy> Session<E> {
     /// If any of these is wrong or missing. Nothing has been sent then.
     async fn open(op: Op<E>, args: &Args, cx: &Context) -> Result<Self, Failure> {
         let request = prepare(op, args, cx)?;
-        let (root, config) = configuration(args, cx)?;
+        let (root, config) = configuration(args.config.as_deref(), cx)?;
         let hosts = config.service.import_hosts.names().into_iter();
         let request =
             hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
@@ -202,9 +206,12 @@ impl<E: Copy> Session<E> {
 }
 
 /// What `--config` or `undrift.yaml` says, and the folder whose sandbox is used.
-fn configuration(args: &Args, cx: &Context) -> Result<(PathBuf, Config), Failure> {
+pub(super) fn configuration(
+    path: Option<&Path>,
+    cx: &Context,
+) -> Result<(PathBuf, Config), Failure> {
     let mut diagnostics = Diagnostics::default();
-    let found = match &args.config {
+    let found = match path {
         Some(path) => {
             (PathBuf::from("."), config::read(path, &path.to_string_lossy(), &mut diagnostics))
         }
@@ -228,7 +235,12 @@ impl Session<Read> {
         let request = self.request.clone();
         let whole_list =
             request.operation.answer == operation::Answer::List && !request.has_query("page");
-        let answer = if whole_list {
+        let shown = self.request.operation.filtered_after_paging;
+        let answer = if whole_list && shown {
+            let rows = Rows::with_id(&[]);
+            let list = self.client.list_shown(request, rows).await;
+            list.map(|objects| objects.into_iter().map(Json::Object).collect())
+        } else if whole_list {
             let list = self.client.list(request).await;
             list.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
         } else {

@@ -10,6 +10,7 @@ mod absorb;
 mod apply;
 mod call;
 mod check;
+mod comment;
 mod connect;
 mod drift;
 #[cfg(feature = "sandbox")]
@@ -113,6 +114,8 @@ enum Command {
     Explain(explain::Args),
     /// Show what manifests come to
     Show(show::Args),
+    /// Write a report as the one comment of a merge request
+    Comment(comment::Args),
     /// Call any API operation by name
     Call(call::Args),
     /// Run the embedded service until interrupted
@@ -243,6 +246,7 @@ fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
         Command::New(args) => new::run(&args, cx),
         Command::Explain(args) => runtime.block_on(explain::run(args, reports, cx)),
         Command::Show(args) => show::run(&args, cx),
+        Command::Comment(args) => runtime.block_on(comment::run(args, cx)),
         Command::Call(args) => runtime.block_on(call::run(args, cx)),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args, cx)),

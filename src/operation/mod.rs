@@ -237,10 +237,7 @@ impl Operation {
         Self { administrators: true, ..self }
     }
 
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for the notes of merge requests, which are to come")
-    )]
+    /// The service filters its list after paging.
     const fn filtered_after_paging(self) -> Self {
         Self { filtered_after_paging: true, ..self }
     }
@@ -644,22 +641,6 @@ impl<E> fmt::Display for Request<E> {
     }
 }
 
-/// A list that the service filters after paging, for tests.
-#[cfg(test)]
-pub(crate) const FILTERED_LIST: Op<Read> = {
-    static ROW: Operation = Operation::new(
-        "note-list",
-        Method::Get,
-        "/projects/:id/notes",
-        "list notes",
-        "a test",
-        Answer::List,
-        &[],
-    )
-    .filtered_after_paging();
-    Op::new(&ROW)
-};
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -759,7 +740,13 @@ mod tests {
             ),
             (
                 Again::Second,
-                &["project-upload", "hook-add", "pipeline-schedule-create", "group-hook-add"],
+                &[
+                    "project-upload",
+                    "hook-add",
+                    "pipeline-schedule-create",
+                    "merge-request-note-create",
+                    "group-hook-add",
+                ],
             ),
         ];
         for (again, ids) in posts {
@@ -802,6 +789,8 @@ mod tests {
             "approval-rule-edit",
             "pipeline-schedule-create",
             "pipeline-schedule-edit",
+            "merge-request-note-create",
+            "merge-request-note-edit",
             "group-create",
             "group-edit",
             "group-transfer",

@@ -41,6 +41,26 @@ pub(super) const OF_SCHEDULES: List = &[query(
     Word(&["active", "inactive"]),
     "Only those that run, or only those that do not.",
 )];
+pub(super) const MERGE_REQUEST: List =
+    &[path("merge_request_iid", Integer, "The number of the merge request in its project.")];
+pub(super) const NOTE: List = &[path("note_id", Integer, "The id of the note.")];
+pub(super) const OF_NOTES: List = &[
+    query("order_by", Word(&["created_at", "updated_at"]), "What the notes are ordered by."),
+    query("sort", Word(&["asc", "desc"]), "Whether the order rises or falls."),
+    query(
+        "activity_filter",
+        Word(&["all_notes", "only_comments", "only_activity"]),
+        "Only what people wrote, or only what the service did.",
+    ),
+];
+const BODY: Parameter = body("body", Text, "The text, in Markdown; 1,000,000 characters at most.");
+pub(super) const NEW_NOTE: List = &[
+    BODY.required(),
+    body("internal", Boolean, "Whether only reporters and above see it."),
+    body("created_at", Time, "When it shall have been written; owners may say it."),
+    body("merge_request_diff_head_sha", Text, "The commit that a command to merge is about."),
+];
+pub(super) const NOTE_BODY: List = &[BODY];
 pub(super) const OTHER_GROUP: List =
     &[path("group_id", Integer, "The id of the group that the project is shared with.")];
 pub(super) const SOURCE_PROJECT: List =

@@ -216,6 +216,20 @@ operations! {
     Write SCHEDULE_DELETE = "pipeline-schedule-delete" Delete "/projects/:id/pipeline_schedules/:pipeline_schedule_id",
         "delete a pipeline schedule", "supporting", Nothing, [PROJECT, SCHEDULE];
 
+    Read MERGE_REQUEST_GET = "merge-request-get" Get "/projects/:id/merge_requests/:merge_request_iid", "get a merge request",
+        "supporting", One, [PROJECT, MERGE_REQUEST];
+    Read NOTE_LIST = "merge-request-note-list" Get "/projects/:id/merge_requests/:merge_request_iid/notes",
+        "list the notes of a merge request", "supporting", List, [PROJECT, MERGE_REQUEST, OF_NOTES, PAGING].filtered_after_paging();
+    Read NOTE_GET = "merge-request-note-get" Get "/projects/:id/merge_requests/:merge_request_iid/notes/:note_id",
+        "get a note of a merge request", "supporting", One, [PROJECT, MERGE_REQUEST, NOTE];
+    Write NOTE_CREATE = "merge-request-note-create" Post "/projects/:id/merge_requests/:merge_request_iid/notes",
+        "write a note on a merge request", "supporting", One, [PROJECT, MERGE_REQUEST, NEW_NOTE].shows();
+    Write NOTE_UPDATE = "merge-request-note-edit" Put "/projects/:id/merge_requests/:merge_request_iid/notes/:note_id",
+        "edit a note of a merge request", "supporting", One, [PROJECT, MERGE_REQUEST, NOTE, NOTE_BODY].shows();
+    Write NOTE_DELETE = "merge-request-note-delete" Delete "/projects/:id/merge_requests/:merge_request_iid/notes/:note_id",
+        "delete a note of a merge request", "supporting", Nothing, [PROJECT, MERGE_REQUEST, NOTE];
+
+    Read OWN_TOKEN = "own-token" Get "/personal_access_tokens/self", "get the token that is used", "supporting", One, [];
     Read CURRENT_USER = "current-user" Get "/user", "get the user that the token belongs to", "supporting", One, [];
     Read VERSION_GET = "version" Get "/version", "get the release of the service", "supporting", One, [];
     Read USER_FIND = "user-find" Get "/users", "find a user by name", "supporting", List, [USERNAME, PAGING];

@@ -14,8 +14,8 @@ pub enum PageError {
         /// What is missing.
         key: &'static str,
     },
-    /// The list is longer than what is kept, which is said here: 100,000 entries, or 64 MiB of
-    /// JSON.
+    /// The list is longer than what is kept, which is said here: 100,000 entries, 64 MiB of JSON,
+    /// or 1,000 pages that may be empty.
     #[error("the list has more than {0}")]
     TooLong(&'static str),
     /// The operation's list cannot prove that something is absent.

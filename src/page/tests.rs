@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::operation::{FILTERED_LIST, HOOK_LIST, PROJECT_LIST, VARIABLE_LIST};
+use crate::operation::{HOOK_LIST, NOTE_LIST, PROJECT_LIST, VARIABLE_LIST};
 
 pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -402,11 +402,64 @@ fn what_is_kept_is_counted_as_the_json_that_it_would_be() {
 
 #[test]
 fn a_list_that_is_filtered_after_paging_is_never_whole() {
-    let request = || FILTERED_LIST.request().arg("id", 1);
+    let request = || NOTE_LIST.request().arg("id", 1);
     assert_eq!(Pager::new(request(), Rows::default()).err(), Some(PageError::Filtered));
     let mut pager = Pager::passing(request());
     assert_eq!(pager.accept(&headers(&[("x-total", "1")]), ids([1])).unwrap().len(), 1);
     assert_eq!(pager.finish(), Err(PageError::Unfinished));
+}
+
+/// What is shown of a list that the service filters, whose answers are `pages`.
+fn shown(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
+    let mut pager = Pager::shown(NOTE_LIST.request().arg("id", 1), Rows::with_id(&[]));
+    for (text, page) in pages {
+        assert!(pager.next().is_some(), "asks for {} pages only", pager.pages);
+        pager.accept(&said(text), page.clone())?;
+    }
+    pager.into_shown()
+}
+
+#[test]
+fn a_list_that_is_filtered_is_read_as_far_as_the_answers_announce() {
+    let none = || ids([]);
+    for (pages, expected) in [
+        (vec![("x-next-page:\nx-total: 100", ids([1]))], Ok(ids([1]))),
+        (
+            vec![
+                ("x-next-page: 2", none()),
+                ("x-next-page: 3", ids([7])),
+                ("x-next-page:", none()),
+            ],
+            Ok(ids([7])),
+        ),
+        // By the total alone: it counts what was filtered.
+        (vec![("x-total: 101", ids([1])), ("x-total: 101", none())], Ok(ids([1]))),
+        // Without a word, the first page without entries is the end.
+        (vec![("", ids([1])), ("", ids([2])), ("", none())], Ok(ids([1, 2]))),
+        (vec![("x-next-page: 2", ids([1]))], Err(PageError::Unfinished)),
+        (
+            vec![("x-next-page: 3", ids([1]))],
+            Err(Contradiction::OtherNext { page: 1, said: 3 }.into()),
+        ),
+        (vec![("x-page: 2", ids([1]))], Err(Contradiction::OtherPage { page: 1, said: 2 }.into())),
+        (
+            vec![("x-next-page: 2", ids([1])), ("x-next-page:", ids([1]))],
+            Err(Contradiction::Repeated(2).into()),
+        ),
+        // An entry that was removed meanwhile moved another one to a page that was read.
+        (
+            vec![("x-total: 300", ids([1])), ("x-total: 299", ids([2]))],
+            Err(Contradiction::Fewer { page: 2, before: 300, said: 299 }.into()),
+        ),
+    ] {
+        assert_eq!(shown(&pages), expected, "{pages:?}");
+    }
+    let endless: Vec<_> = (2..1_003).map(|next| format!("x-next-page: {next}")).collect();
+    let endless: Vec<_> = endless.iter().map(|text| (text.as_str(), none())).collect();
+    assert_eq!(shown(&endless), Err(PageError::TooLong("1,000 pages")));
+    let mut whole = Pager::shown(NOTE_LIST.request(), Rows::with_id(&[]));
+    whole.accept(&said("x-next-page:"), ids([1])).unwrap();
+    assert_eq!(whole.finish(), Err(PageError::Unfinished), "never whole");
 }
 
 #[test]

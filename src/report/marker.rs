@@ -1,8 +1,12 @@
-//! The hidden first line of a report in Markdown, by which a comment is known again.
+//! The hidden first line of a report in Markdown, by which a comment is known again:
+//! `<!-- undrift:NAME -->`.
 
 use std::{fmt, str::FromStr};
 
 use super::json::Sort;
+
+const START: &str = "<!-- undrift:";
+const END: &str = " -->";
 
 /// The name in a marker: of several jobs that comment on one merge request, each has its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +15,12 @@ pub struct Marker(String);
 impl Marker {
     /// The longest name, in bytes.
     const LONGEST: usize = 64;
+
+    /// The marker in the first line of `text`.
+    pub fn of(text: &str) -> Option<Self> {
+        let name = text.lines().next()?.trim_end().strip_prefix(START)?.strip_suffix(END)?;
+        name.parse().ok()
+    }
 }
 
 /// The marker of a command that was given no name.
@@ -24,14 +34,14 @@ impl FromStr for Marker {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
         let fits = (1..=Self::LONGEST).contains(&name.len()) && name.chars().all(is_plain);
         // Two hyphens would end the comment that the marker is.
         if fits && !name.contains("--") {
             Ok(Self(name.to_owned()))
         } else {
             Err(format!(
-                "a name has up to {} letters, digits, `.`, `_` and single `-`",
+                "a name has up to {} letters, digits, `.`, `_`, `/` and single `-`",
                 Self::LONGEST
             ))
         }
@@ -41,7 +51,7 @@ impl FromStr for Marker {
 /// The line, without a line feed.
 impl fmt::Display for Marker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "<!-- undrift:{} -->", self.0)
+        write!(f, "{START}{}{END}", self.0)
     }
 }
 
@@ -50,10 +60,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_marker_is_found_again_in_the_first_line_alone() {
+        for name in ["plan", "acme/shop.prod_2", "a-b"] {
+            let marker: Marker = name.parse().unwrap();
+            assert_eq!(marker.to_string(), format!("<!-- undrift:{name} -->"));
+            for text in [format!("{marker}"), format!("{marker}\r\nx"), format!("{marker} \nx")] {
+                assert_eq!(Marker::of(&text), Some(marker.clone()), "{text:?}");
+            }
+            for text in [
+                format!("\n{marker}"),
+                format!(" {marker}"),
+                format!("> {marker}\n"),
+                format!("{marker}x"),
+            ] {
+                assert_eq!(Marker::of(&text), None, "{text:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_name_cannot_leave_its_comment() {
-        assert_eq!("plan".parse::<Marker>().unwrap().to_string(), "<!-- undrift:plan -->");
         for wrong in ["", "a b", "a-->", "a--b", "é", "a\n", &"a".repeat(65)] {
-            assert!(wrong.parse::<Marker>().is_err(), "{wrong}");
+            assert!(wrong.parse::<Marker>().is_err(), "{wrong:?}");
+            assert_eq!(Marker::of(&format!("<!-- undrift:{wrong} -->\n")), None, "{wrong:?}");
         }
     }
 }

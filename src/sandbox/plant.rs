@@ -18,9 +18,11 @@ use super::routes::{
 };
 use super::scope::Scope;
 use super::seed::{
-    Seed, SeedError, SeedGroup, SeedMember, SeedProject, SeedState, SeedUser, SeedVisibility,
+    Seed, SeedError, SeedGroup, SeedMember, SeedMergeRequest, SeedProject, SeedState, SeedUser,
+    SeedVisibility,
 };
 use super::store::Store;
+use super::store::merge_request::{MergeRequest, Note};
 use super::store::namespace::{Namespace, NewGroup};
 use super::store::project::Project;
 use super::store::user::{NewUser, User};
@@ -284,6 +286,10 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
             .and_then(|fields| protected_branches::plant(call, &project, &fields));
         add.map_err(refused(&format!("{place}, protected branch {}", number + 1)))?;
     }
+    for (number, merge_request) in seed.merge_requests.iter().enumerate() {
+        let place = format!("{place}, merge request {}", number + 1);
+        add_merge_request(call, root, &project, &place, merge_request)?;
+    }
     if seed.archived {
         call.db.execute("UPDATE projects SET archived = 1 WHERE id = ?1", params![id])?;
     }
@@ -307,6 +313,48 @@ fn add_members(
         let add =
             parameters(&fields).and_then(|fields| members::plant(call, scope, &user, &fields));
         add.map_err(refused(&place))?;
+    }
+    Ok(())
+}
+
+fn add_merge_request(
+    call: &Call<'_>,
+    root: &User,
+    project: &Project,
+    place: &str,
+    seed: &SeedMergeRequest,
+) -> Result<(), SeedError> {
+    let author = |name: Option<&String>| match name {
+        None => Ok(root.id),
+        Some(name) => match User::by_username(call.db, name)? {
+            Some(user) => Ok(user.id),
+            None => Err(SeedError::UnknownUser { place: place.to_owned(), user: name.clone() }),
+        },
+    };
+    let mut merge_request = MergeRequest {
+        id: 0,
+        iid: 0,
+        title: seed.title.clone(),
+        state: seed.state.name().to_owned(),
+        discussion_locked: seed.discussion_locked,
+        author_id: Some(author(seed.author.as_ref())?),
+        source_branch: "change".to_owned(),
+        target_branch: "main".to_owned(),
+        created_at: call.now().to_owned(),
+        updated_at: call.now().to_owned(),
+    };
+    merge_request.insert(call.db, project.id)?;
+    for note in &seed.notes {
+        let mut note = Note {
+            id: 0,
+            author_id: author(note.author.as_ref())?,
+            body: note.body.clone(),
+            system: note.system,
+            internal: note.internal,
+            created_at: call.now().to_owned(),
+            updated_at: call.now().to_owned(),
+        };
+        note.insert(call.db, &merge_request)?;
     }
     Ok(())
 }

@@ -191,9 +191,75 @@ pub struct SeedProject {
     /// by that.
     #[serde(default)]
     pub branches: Vec<String>,
+    /// Merge requests, which get the numbers 1, 2 and so on.
+    #[serde(default)]
+    pub merge_requests: Vec<SeedMergeRequest>,
     /// Whether the project is archived.
     #[serde(default)]
     pub archived: bool,
+}
+
+/// A merge request of a seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeedMergeRequest {
+    /// The title.
+    pub title: String,
+    /// How far it has come.
+    #[serde(default)]
+    pub state: SeedMergeState,
+    /// Whether only members may comment.
+    #[serde(default)]
+    pub discussion_locked: bool,
+    /// The username of who opened it; `root` when it is missing.
+    #[serde(default)]
+    pub author: Option<String>,
+    /// Notes, the oldest first.
+    #[serde(default)]
+    pub notes: Vec<SeedNote>,
+}
+
+/// How far a merge request has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SeedMergeState {
+    /// It is being worked on.
+    #[default]
+    Opened,
+    /// It was given up.
+    Closed,
+    /// It is being merged.
+    Locked,
+    /// It was merged.
+    Merged,
+}
+
+impl SeedMergeState {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Closed => "closed",
+            Self::Locked => "locked",
+            Self::Merged => "merged",
+        }
+    }
+}
+
+/// A note of a merge request of a seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeedNote {
+    /// The text.
+    pub body: String,
+    /// The username of its author; `root` when it is missing.
+    #[serde(default)]
+    pub author: Option<String>,
+    /// Whether the service wrote it, to say what was done.
+    #[serde(default)]
+    pub system: bool,
+    /// Whether only reporters and above see it.
+    #[serde(default)]
+    pub internal: bool,
 }
 
 /// Why a seed is of no use.
@@ -259,7 +325,7 @@ mod tests {
                 fields += 1;
             }
         }
-        assert_eq!(fields, 27);
+        assert_eq!(fields, 37);
     }
 
     #[test]

@@ -8,6 +8,8 @@
 mod absorb;
 mod call;
 mod commands;
+#[cfg(unix)]
+mod comment;
 mod explain;
 mod export;
 #[cfg(unix)]

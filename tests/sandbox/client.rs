@@ -162,6 +162,9 @@ pub(crate) fn usual_seed() -> Value {
                 {"user": "gus", "access_level": 10},
             ],
         }],
-        "projects": [{"path": "acme/shop"}, {"path": "acme/site", "settings": {"visibility": "public"}}],
+        "projects": [
+            {"path": "acme/shop", "merge_requests": [{"title": "Change"}]},
+            {"path": "acme/site", "settings": {"visibility": "public"}, "merge_requests": [{"title": "Change"}]},
+        ],
     })
 }

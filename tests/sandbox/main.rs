@@ -23,6 +23,7 @@ mod keys_and_mirrors;
 mod labels;
 mod members;
 mod model;
+mod notes;
 mod operations;
 mod paging;
 mod projects;

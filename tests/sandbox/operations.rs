@@ -146,6 +146,12 @@ const BEYOND: &str = "
     scheduler  POST   /projects/:id/pipeline_schedules/:schedule_id/variables
     scheduler  PUT    /projects/:id/pipeline_schedules/:schedule_id/variables/:key
     scheduler  DELETE /projects/:id/pipeline_schedules/:schedule_id/variables/:key
+    anyone     GET    /projects/:id/merge_requests/:merge_request_iid
+    anyone     GET    /projects/:id/merge_requests/:merge_request_iid/notes
+    anyone     GET    /projects/:id/merge_requests/:merge_request_iid/notes/:note_id
+    user       POST   /projects/:id/merge_requests/:merge_request_iid/notes
+    user       PUT    /projects/:id/merge_requests/:merge_request_iid/notes/:note_id
+    user       DELETE /projects/:id/merge_requests/:merge_request_iid/notes/:note_id
     maintainer GET    /projects/:id/freeze_periods
     maintainer GET    /projects/:id/freeze_periods/:period_id
     maintainer POST   /projects/:id/freeze_periods
@@ -303,7 +309,7 @@ async fn hostile_values_are_the_clients_fault() {
         min_access_level name namespace namespace_id namespace_path order_by page path per_page personal_access_token \
         project_id push_events push_events_branch_filter query repo_id search sort state tag_list target_namespace \
         link_url image_url only_protected_branches enabled title can_push ref cron cron_timezone active freeze_start \
-        approvals_required applies_to_all_protected_branches group_ids protected_branch_ids rule_type usernames \
+        body internal activity_filter created_at approvals_required applies_to_all_protected_branches group_ids protected_branch_ids rule_type usernames \
         subgroup_events commit_message_regex color priority new_name create_access_level allowed_to_create environment_scope ip_restriction_ranges \
         file_template_project_id parent_id shared_runners_setting \
         branch content encoding tag_name message last_commit_id execute_filemode \
@@ -329,7 +335,7 @@ async fn hostile_values_are_the_clients_fault() {
         "extserver_repo": "x", "state": "active", "project_id": 2, "color": "red", "approvals_required": 1,
         "link_url": "https://x.example", "image_url": "https://x.example", "title": "t", "description": "d", "ref": "main",
         "branch": "b", "content": "c", "commit_message": "m", "tag_name": "t",
-        "cron": "0 4 * * *", "freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *",
+        "cron": "0 4 * * *", "freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *", "body": "a comment",
     });
     let world = World::usual().await;
     let operations = operations();
@@ -350,7 +356,8 @@ async fn hostile_values_are_the_clients_fault() {
                 }
                 let there = path
                     .replace("/projects/:id", "/projects/2")
-                    .replace("/groups/:id", "/groups/9");
+                    .replace("/groups/:id", "/groups/9")
+                    .replace(":merge_request_iid", "1");
                 let odd = path
                     .split('/')
                     .map(|part| if part.starts_with(':') { "%27%00%2e%2e%2f%F0%9F" } else { part });

@@ -49,6 +49,10 @@ const MIRROR: &str = "id url enabled only_protected_branches keep_divergent_refs
 const KEY: &str = "id title key fingerprint fingerprint_sha256 created_at expires_at";
 const SCHEDULE: &str =
     "id description ref cron cron_timezone next_run_at active created_at updated_at owner";
+const MERGE_REQUEST: &str = "id iid project_id title state created_at updated_at source_branch target_branch author \
+    discussion_locked user_notes_count web_url";
+const NOTE: &str = "id body author created_at updated_at system noteable_id noteable_iid noteable_type resolvable \
+    confidential internal commands_changes type attachment";
 const PERIOD: &str = "id freeze_start freeze_end cron_timezone created_at updated_at";
 const APPROVALS: &str = "approvals_before_merge reset_approvals_on_push disable_overriding_approvers_per_merge_request \
     merge_requests_author_approval merge_requests_disable_committers_approval require_password_to_approve approvers \
@@ -92,6 +96,7 @@ fn steps() -> Vec<Step> {
         badges(),
         mirrors_and_keys(),
         schedules(),
+        notes(),
         members_of_a_project(),
         members_of_a_group(),
         hierarchy(),
@@ -510,6 +515,29 @@ fn mirrors_and_keys() -> Vec<Step> {
         PERIOD,
     );
     [mirrors, keys, periods].concat()
+}
+
+fn notes() -> Vec<Step> {
+    let merge_request = "/projects/1/merge_requests/1";
+    let mut steps = collection(
+        ["/projects/:id/merge_requests/:merge_request_iid/notes", "/:note_id"],
+        ["/projects/1/merge_requests/1/notes", "/projects/1/merge_requests/1/notes/1"],
+        [json!({"body": "a comment"}), json!({"body": "another"})],
+        NOTE,
+    );
+    steps.insert(
+        1,
+        (
+            "GET /projects/:id/merge_requests/:merge_request_iid",
+            merge_request,
+            NO,
+            200,
+            MERGE_REQUEST,
+            json!({"iid": 1, "user_notes_count": 1}),
+            READS,
+        ),
+    );
+    steps
 }
 
 fn schedules() -> Vec<Step> {

@@ -316,10 +316,8 @@ async fn no_more_of_a_list_is_kept_than_allowed() {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_filtered_after_paging_is_never_complete() {
     let script = Script::new([with(200, &[("x-total", "0"), ("x-next-page", "")], "[]")]);
-    let error = reads(&script, settings())
-        .list(op::FILTERED_LIST.request().arg("id", 1))
-        .await
-        .unwrap_err();
+    let error =
+        reads(&script, settings()).list(op::NOTE_LIST.request().arg("id", 1)).await.unwrap_err();
     assert!(matches!(error.page_error(), Some(crate::page::PageError::Filtered)), "{error}");
     assert_eq!(script.times().len(), 0);
 }

@@ -7,8 +7,8 @@ use crate::{
         Failure as Why, Phase, SendError, Service, Settings, Transport, WireRequest, WireResponse,
     },
     operation::{
-        FILTERED_LIST, FORK_LIST, GROUP_MEMBER_CREATE, HOOK_CREATE, IMPORT_EXTGIT,
-        IMPORT_EXTSERVER, MEMBER_DELETE, MEMBER_LIST, MEMBER_UPDATE, PROJECT_CREATE, PROJECT_FORK,
+        FORK_LIST, GROUP_MEMBER_CREATE, HOOK_CREATE, IMPORT_EXTGIT, IMPORT_EXTSERVER,
+        MEMBER_DELETE, MEMBER_LIST, MEMBER_UPDATE, NOTE_LIST, PROJECT_CREATE, PROJECT_FORK,
         PROJECT_GET, PROJECT_LIST, PROJECT_UPDATE, PROJECT_UPLOAD, PROTECTED_BRANCH_CREATE,
         PROTECTED_BRANCH_UPDATE, STARRED_PROJECTS, VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_GET,
         VARIABLE_UPDATE,
@@ -476,7 +476,7 @@ async fn a_call_that_failed_exits_with_what_became_of_it() {
             .unwrap_err();
         assert_eq!(failure(error, Exit::Unfinished).exit.code(), write, "{answer:?}");
     }
-    let error = client(Ok(200)).list(FILTERED_LIST.request().arg("id", 1)).await.unwrap_err();
+    let error = client(Ok(200)).list(NOTE_LIST.request().arg("id", 1)).await.unwrap_err();
     assert_eq!(failure(error, Exit::Incomplete).exit.code(), 10, "a list that is not whole");
 }
 

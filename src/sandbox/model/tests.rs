@@ -28,11 +28,14 @@ const SEGMENTS: &[(&str, &[&str])] = &[
     ("access_tokens", &["4", "5"]),
     ("impersonation_tokens", &["4", "5"]),
     ("custom_attributes", &["KEY"]),
+    ("merge_requests", &["1", "1", "2"]),
+    ("notes", &["1", "2", "3", "4"]),
     ("system", &["project", "group", "user"]),
 ];
 const OTHERS: &[&str] = &["1", "2", "3", "KEY", "logo.png"];
 
 fn seed() -> Seed {
+    let merge_requests = json!([{"title": "Change", "notes": [{"body": "a comment"}]}]);
     let seed = json!({
         "tier": "ultimate",
         "users": [{"username": "alice", "token": "alice-token"}, {"username": "bob", "token": "bob-token"}, {"username": "carol"}, {"username": "dora", "token": "dora-token"}],
@@ -42,8 +45,10 @@ fn seed() -> Seed {
             {"path": "guests"},
         ],
         "projects": [
-            {"path": "acme/shop", "branches": ["main"], "variables": [{"key": "KEY", "value": "v"}], "hooks": [{"url": "https://a.example"}]},
-            {"path": "acme/site", "settings": {"visibility": "public"}, "members": [{"user": "carol", "access_level": 30}]},
+            {"path": "acme/shop", "branches": ["main"], "variables": [{"key": "KEY", "value": "v"}], "hooks": [{"url": "https://a.example"}],
+             "merge_requests": merge_requests},
+            {"path": "acme/site", "settings": {"visibility": "public"}, "members": [{"user": "carol", "access_level": 30}],
+             "merge_requests": merge_requests},
             {"path": "acme/inner/lib", "push_rule": {"member_check": true}},
         ],
     });
@@ -151,6 +156,7 @@ fn parameters(random: &mut StdRng) -> Map<String, Value> {
         "scope": "projects", "search": "s", "topics": "b,a", "project_id": random.random_range(1..4), "namespace": "guests",
         "link_url": "https://a.example/%{project_id}", "image_url": "https://b.example", "ref": "main", "cron": "0 4 * * *",
         "freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *", "title": format!("title {number}"),
+        "body": format!("comment {number}"),
     });
     let all = all.as_object_mut().map(std::mem::take).unwrap_or_default();
     let share = [0.0, 0.0, 0.2, 0.8][random.random_range(0..4)];

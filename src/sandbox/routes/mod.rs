@@ -25,6 +25,7 @@ pub(crate) mod invitations;
 mod labels;
 pub(crate) mod members;
 pub(crate) mod memberships;
+mod notes;
 mod pipeline_schedules;
 pub(crate) mod project_list;
 pub(crate) mod projects;
@@ -156,6 +157,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         labels::ROUTES,
         members::ROUTES,
         memberships::ROUTES,
+        notes::ROUTES,
         pipeline_schedules::ROUTES,
         project_list::ROUTES,
         projects::ROUTES,

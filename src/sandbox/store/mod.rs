@@ -10,6 +10,7 @@ pub(crate) mod dump;
 pub(crate) mod holder;
 pub(crate) mod image;
 pub(crate) mod label;
+pub(crate) mod merge_request;
 pub(crate) mod namespace;
 pub(crate) mod project;
 pub(crate) mod protected_tag;
@@ -32,7 +33,7 @@ use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
 /// has seen.
-const SCHEMA: [&str; 14] = [
+const SCHEMA: [&str; 15] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -47,6 +48,7 @@ const SCHEMA: [&str; 14] = [
     include_str!("schema-12.sql"),
     include_str!("schema-13.sql"),
     include_str!("schema-14.sql"),
+    include_str!("schema-15.sql"),
 ];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;

@@ -1,0 +1,259 @@
+//! `undrift comment`: a report as the one comment of a merge request.
+//!
+//! The job's own variables say which merge request, and nothing else: they are checked before
+//! anything is sent. The report is a file that anybody may have written, so what it holds is too.
+
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{
+    Context, call,
+    connect::{self, ConnectArgs, Endpoint},
+    environment::Environment,
+    exit::{Exit, Failure, Outcome},
+};
+use crate::{
+    api::WriteClient,
+    comment::{self, Comment, CommentError, LONGEST, Outcome as Became, Place},
+    observe::Observer,
+    report::marker::Marker,
+    secret::Secrets,
+    text::{count, escape},
+};
+
+/// Where the project of the merge request is looked for, after `--project`: a job of a merge request
+/// from a fork runs in another one.
+const PROJECT_NAMES: [&str; 2] = ["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"];
+/// Where the number of the merge request is looked for, after `--merge-request`.
+const NUMBER_NAME: &str = "CI_MERGE_REQUEST_IID";
+/// The token of a job itself.
+const JOB_TOKEN_NAME: &str = "CI_JOB_TOKEN";
+/// A character of UTF-8 has four bytes at most.
+const MOST_BYTES: u64 = 4 * LONGEST as u64;
+
+const TOKEN_HELP: &str = "use a project access token with the role Reporter and the scope `api`";
+
+const AFTER_HELP: &str = "The comment is found by the hidden first line of the report and by its author; it is edited, not
+written anew, and nobody else's is touched.
+
+The token: whoever can change the pipeline of a branch can print what its jobs hold. A project
+access token with the role Reporter and the scope `api` can comment, and neither read CI/CD variables
+nor change settings; use one of its own, and none that `apply` uses. The job's own token
+(CI_JOB_TOKEN) may not write comments.
+
+Examples:
+  undrift comment --report plan.md               in a job of a merge request
+  undrift comment --report plan.md --project acme/shop --merge-request 7";
+
+/// The options of `comment`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Args {
+    /// The report, in Markdown, as undrift wrote it
+    #[arg(long, value_name = "FILE")]
+    report: PathBuf,
+    /// Project of the merge request, by path or id [env: CI_MERGE_REQUEST_PROJECT_ID, CI_PROJECT_ID]
+    #[arg(long, value_name = "PATH", requires = "merge_request")]
+    project: Option<String>,
+    /// Number of the merge request [env: CI_MERGE_REQUEST_IID]
+    #[arg(long, value_name = "IID", value_parser = clap::value_parser!(u64).range(1..))]
+    merge_request: Option<u64>,
+    /// The configuration, instead of undrift.yaml in the current folder or above it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Runs it.
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+    let place = args.place(&cx.env)?;
+    let (marker, body) = report(&args.report)?;
+    let (root, config) = call::configuration(args.config.as_deref(), cx)?;
+    let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
+    args.connect.tell_sandbox(&root, &cx.output);
+    let secrets = Secrets::of_command_line(endpoint.environment.clone())
+        .with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
+    let secrets = Arc::new(secrets);
+    cx.output.redactor().learn(Arc::clone(&secrets));
+    let outcome = async {
+        refuse_token(&args.report, &body, &endpoint, &secrets, &cx.env)?;
+        let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets))?;
+        let observer = Observer::connect(client).await?;
+        let writer = WriteClient::new(observer.client().clone());
+        let put = comment::put(&writer, observer.caller().id, &place, &marker, &body).await;
+        put.map_err(|error| failure(error, &place))
+    };
+    let outcome = outcome.await;
+    if let Some(embedded) = endpoint.embedded {
+        connect::stop(embedded).await;
+    }
+    let comment = outcome?;
+    cx.output.tell(&remarks(&comment));
+    cx.output.print(&told(&comment, &place)).map(|()| Exit::Success)
+}
+
+impl Args {
+    /// The merge request, as the options say or else the variables of the job.
+    fn place(&self, env: &Environment) -> Result<Place, Failure> {
+        let of_job = |names: &[&str]| {
+            let found = env.first_of(names);
+            found.map(|(name, value)| number(name, value)).transpose()
+        };
+        let merge_request = match self.merge_request {
+            Some(number) => Some(number),
+            None => of_job(&[NUMBER_NAME])?,
+        };
+        let project = match &self.project {
+            Some(project) if project.trim().is_empty() => {
+                return Err(Failure::usage("--project is blank"));
+            }
+            Some(project) => Some(project.clone()),
+            None => of_job(&PROJECT_NAMES)?.map(|id| id.to_string()),
+        };
+        match (project, merge_request) {
+            (Some(project), Some(merge_request)) => Ok(Place { project, merge_request }),
+            (_, None) => Err(Failure::usage(format!(
+                "no merge request given: {NUMBER_NAME} is not set"
+            ))
+            .help("run it in a job of a merge request, or pass `--project` and `--merge-request`")),
+            (None, _) => Err(Failure::usage("no project given").help("pass `--project`")),
+        }
+    }
+}
+
+/// The id or number in a variable of the job, which anybody may have set.
+fn number(name: &str, value: &str) -> Result<u64, Failure> {
+    let digits = value.chars().all(|c| c.is_ascii_digit());
+    let number = value.parse().ok().filter(|number| digits && *number > 0);
+    number.ok_or_else(|| {
+        let shown: String = value.chars().take(40).collect();
+        Failure::usage(format!("{name} must be a number from 1, not `{}`", escape(&shown)))
+            .help("pass `--project` and `--merge-request` instead")
+    })
+}
+
+/// The marker and the text of the report in `path`.
+fn report(path: &Path) -> Result<(Marker, String), Failure> {
+    let shown = path.display();
+    let unreadable = |error| Failure::usage(format!("cannot read `{shown}`: {error}"));
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let long = || {
+        Failure::usage(format!(
+            "`{shown}` has more than {LONGEST} characters, the most of a comment"
+        ))
+    };
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(long());
+    }
+    let body = String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(format!("`{shown}` is not UTF-8 text")))?;
+    if body.chars().count() > LONGEST {
+        return Err(long());
+    }
+    let Some(marker) = Marker::of(&body) else {
+        let failure = Failure::usage(format!(
+            "`{shown}` is not a report for a comment: its first line is no marker"
+        ));
+        return Err(failure.help("make it with `undrift plan --out markdown=FILE`"));
+    };
+    if let Some(line) = body.lines().position(is_command) {
+        let line = line + 1;
+        let failure = Failure::usage(format!(
+            "`{shown}`:{line}: a line must not begin with a slash: the service would carry it out as a command"
+        ));
+        return Err(failure);
+    }
+    Ok((marker, body))
+}
+
+/// Whether the service may take a line for a command, such as `/merge`.
+fn is_command(line: &str) -> bool {
+    line.strip_prefix('/').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+/// Refuses a report that holds the token, and the token of a job, which cannot comment.
+fn refuse_token(
+    path: &Path,
+    body: &str,
+    endpoint: &Endpoint,
+    secrets: &Secrets,
+    env: &Environment,
+) -> Result<(), Failure> {
+    if secrets.redact(body) != body {
+        return Err(Failure::usage(format!(
+            "`{}` holds the token; it is not sent",
+            path.display()
+        )));
+    }
+    if env.get(JOB_TOKEN_NAME) == Some(endpoint.token.expose()) {
+        let text = anyhow::anyhow!("the job's own token (CI_JOB_TOKEN) may not write comments");
+        return Err(Failure::new(Exit::Denied, text).help(TOKEN_HELP));
+    }
+    Ok(())
+}
+
+/// How a comment that could not be made ends.
+fn failure(error: CommentError, place: &Place) -> Failure {
+    let said = error.error();
+    let in_doubt = said.in_doubt_since().is_some();
+    let exit = match (&error, said.status()) {
+        _ if in_doubt => Exit::Unfinished,
+        (CommentError::MergeRequest(_), Some(404)) => Exit::Usage,
+        _ if said.is_unauthorized() || said.is_forbidden() => Exit::Denied,
+        (CommentError::Write { .. }, Some(_)) => Exit::Unfinished,
+        (_, Some(_)) => Exit::Incomplete,
+        (_, None) if said.page_error().is_some() => Exit::Incomplete,
+        (_, None) => Exit::Unreachable,
+    };
+    let help = match &error {
+        _ if in_doubt => Some("it may have been written; run it again, which looks first".to_owned()),
+        CommentError::MergeRequest(error) if error.is_not_found() => {
+            Some("check the project and the number; to whoever may not see a merge request the service says that there is none".to_owned())
+        }
+        CommentError::Write { discussion_locked: true, .. } if said.is_forbidden() => {
+            Some("its discussion is locked: only members of the project may comment".to_owned())
+        }
+        _ if said.is_unauthorized() || said.is_forbidden() => {
+            Some(format!("{TOKEN_HELP}; in an archived project nobody may comment"))
+        }
+        _ => said.hint().map(str::to_owned),
+    };
+    let error = anyhow::Error::new(error).context(escape(&place.to_string()).to_string());
+    Failure { help, ..Failure::new(exit, error) }
+}
+
+/// What became of the comment.
+fn told(comment: &Comment, place: &Place) -> String {
+    let what = match comment.outcome {
+        Became::Written => "comment written",
+        Became::Edited => "comment updated",
+        Became::Same => "comment unchanged",
+    };
+    format!("{what}: note {} of {}\n", comment.note, escape(&place.to_string()))
+}
+
+/// What else whoever reads the job's log should know.
+fn remarks(comment: &Comment) -> String {
+    let mut text = String::new();
+    if !comment.copies.is_empty() {
+        let ids: Vec<_> = comment.copies.iter().map(u64::to_string).collect();
+        text += &format!(
+            "warning: {} with the same marker: note {}; the oldest is kept up to date, delete the others\n",
+            count(comment.copies.len(), "more comment"),
+            ids.join(", ")
+        );
+    }
+    if matches!(comment.merge_request.state.as_str(), "closed" | "merged") {
+        text += &format!("note: the merge request is {}\n", comment.merge_request.state);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+use super::*;
+
+fn env(pairs: &[(&str, &str)]) -> Environment {
+    Environment::default()
+        .with(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+}
+
+fn args(project: Option<&str>, merge_request: Option<u64>) -> Args {
+    Args {
+        report: PathBuf::new(),
+        project: project.map(str::to_owned),
+        merge_request,
+        config: None,
+        connect: ConnectArgs::default(),
+    }
+}
+
+#[test]
+fn the_merge_request_is_that_of_the_job_unless_it_is_said() {
+    let (of, in_project) = (("CI_MERGE_REQUEST_PROJECT_ID", "12"), ("CI_PROJECT_ID", "34"));
+    let number = ("CI_MERGE_REQUEST_IID", "7");
+    for (project, merge_request, job, expected) in [
+        (None, None, vec![of, in_project, number], Ok(("12", 7))),
+        (None, None, vec![in_project, number], Ok(("34", 7))),
+        (None, Some(8), vec![of, number], Ok(("12", 8))),
+        (Some("acme/shop"), Some(8), vec![of, number], Ok(("acme/shop", 8))),
+        (Some(" "), Some(8), vec![of, number], Err(3)),
+        (None, None, vec![of, in_project], Err(3)),
+        (None, None, vec![number], Err(3)),
+        (None, Some(8), vec![], Err(3)),
+    ] {
+        let found = args(project, merge_request).place(&env(&job));
+        let found = found.map_err(|failure| failure.exit.code());
+        let expected = expected
+            .map(|(project, merge_request)| Place { project: project.to_owned(), merge_request });
+        assert_eq!(found, expected, "{project:?} {merge_request:?} {job:?}");
+    }
+}
+
+#[test]
+fn variables_that_lie_are_refused() {
+    for value in ["0", "-1", "+7", "7/../8", "7 ", "x", "1e3", "99999999999999999999999", "\u{661}"]
+    {
+        for name in ["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID", "CI_MERGE_REQUEST_IID"] {
+            let mut job = vec![("CI_PROJECT_ID", "1"), ("CI_MERGE_REQUEST_IID", "2")];
+            job.retain(|(other, _)| *other != name);
+            job.push((name, value));
+            let failure = args(None, None).place(&env(&job)).unwrap_err();
+            let text = failure.error.unwrap().to_string();
+            assert!(failure.exit == Exit::Usage && text.contains(name), "{name}={value}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_report_is_taken_only_as_undrift_writes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.md");
+    let read = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        report(&path).map_err(|failure| failure.error.unwrap().to_string())
+    };
+    let marker = "plan".parse::<Marker>().unwrap();
+    let good = format!("{marker}\nplan: nothing\n// no command\n /close neither\n");
+    assert_eq!(read(good.as_bytes()), Ok((marker.clone(), good)));
+    let longest = |rest: usize| {
+        let start = format!("{marker}\n");
+        let missing = LONGEST - start.chars().count() + rest;
+        start + &"ü".repeat(missing)
+    };
+    assert!(read(longest(0).as_bytes()).is_ok());
+    for (bytes, words) in [
+        (longest(1).into_bytes(), "more than 1000000 characters"),
+        (vec![b'x'; 4 * LONGEST + 1], "more than 1000000 characters"),
+        (b"plan: nothing\n".to_vec(), "no marker"),
+        (Vec::new(), "no marker"),
+        (vec![0xff], "not UTF-8"),
+        (format!("{marker}\na\n/merge\n").into_bytes(), "plan.md`:3:"),
+    ] {
+        let why = read(&bytes).unwrap_err();
+        assert!(why.contains(words), "{words}: {why}");
+    }
+    assert!(report(&folder.path().join("missing")).is_err());
+}

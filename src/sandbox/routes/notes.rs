@@ -1,0 +1,268 @@
+//! Notes of merge requests, and just enough of merge requests to hold them: a seed says which there
+//! are, and each can be read. The reference leaves them out; all of this is the real service's.
+//!
+//! Who may read a merge request may comment on it. What a caller may not read of its notes is taken
+//! out of a list after that was cut into pages, so that pages are short, and nothing says so.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::super::access::{GUEST, MAINTAINER, OWNER, REPORTER};
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::clock;
+use super::super::page::{Items, Page};
+use super::super::store::merge_request::{Listing, MergeRequest, Note};
+use super::super::store::project::Project;
+use super::super::store::user::User;
+use super::{Route, delete, get, post, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/merge_requests/{merge_request_iid}", show_merge_request),
+    get("/projects/{id}/merge_requests/{merge_request_iid}/notes", list),
+    post("/projects/{id}/merge_requests/{merge_request_iid}/notes", create),
+    get("/projects/{id}/merge_requests/{merge_request_iid}/notes/{note_id}", show),
+    put("/projects/{id}/merge_requests/{merge_request_iid}/notes/{note_id}", update),
+    delete("/projects/{id}/merge_requests/{merge_request_iid}/notes/{note_id}", remove),
+];
+
+/// The longest body, in characters.
+const LONGEST: usize = 1_000_000;
+/// How many notes a merge request has at most.
+const MOST: i64 = 5_000;
+/// What a line of a body may begin with to be carried out instead of kept.
+const COMMANDS: [&str; 9] =
+    ["/approve", "/assign", "/close", "/draft", "/label", "/lock", "/merge", "/reopen", "/title"];
+
+/// The merge request of a call, and what the caller is in its project.
+struct Place {
+    project: Project,
+    level: i64,
+    merge_request: MergeRequest,
+}
+
+impl Place {
+    /// 404 where there is none that the caller may read: in a private project that takes a reporter.
+    fn of(call: &Call<'_>) -> Result<Self, Failure> {
+        let project = call.project()?;
+        let level = call.level_in(&project)?;
+        let attributes = project.attributes(call.db)?;
+        let everybody = project.visibility != "private";
+        let may = match attributes.get("merge_requests_access_level").and_then(Value::as_str) {
+            Some("disabled") => false,
+            Some("private") => level >= REPORTER || everybody && level >= GUEST,
+            _ => level >= REPORTER || everybody,
+        };
+        let found = match may {
+            true => MergeRequest::find(call.db, project.id, call.segment_id("merge_request_iid")?)?,
+            false => None,
+        };
+        let merge_request = found.ok_or_else(|| Failure::not_found("Merge request"))?;
+        Ok(Self { project, level, merge_request })
+    }
+
+    /// The same for a call that writes: 403 in an archived project, and to whoever is no member
+    /// where the discussion is locked. With the id of the caller.
+    fn writable(call: &Call<'_>) -> Result<(Self, i64), Failure> {
+        let caller = call.user()?.id;
+        let place = Self::of(call)?;
+        if place.project.archived || place.merge_request.discussion_locked && place.level < GUEST {
+            return Err(Failure::forbidden());
+        }
+        Ok((place, caller))
+    }
+
+    fn shows(&self, note: &Note) -> bool {
+        !note.internal || self.level >= REPORTER
+    }
+
+    /// The note that the path names; 404 for one that the caller may not read, too.
+    fn note(&self, call: &Call<'_>) -> Result<Note, Failure> {
+        match Note::find(call.db, &self.merge_request, call.segment_id("note_id")?)? {
+            Some(note) if self.shows(&note) => Ok(note),
+            Some(_) => Err(Failure::not_found("Note")),
+            None => Err(Failure::no_record()),
+        }
+    }
+
+    /// The same for a call that changes it: its author's or a maintainer's, and nobody's where the
+    /// service wrote it.
+    fn own(call: &Call<'_>) -> Result<(Self, Note), Failure> {
+        let (place, caller) = Self::writable(call)?;
+        let note = place.note(call)?;
+        match !note.system && (note.author_id == caller || place.level >= MAINTAINER) {
+            true => Ok((place, note)),
+            false => Err(Failure::forbidden()),
+        }
+    }
+
+    fn json(&self, call: &Call<'_>, note: &Note) -> Result<Value, Failure> {
+        let author = User::by_id(call.db, note.author_id)?.map(|user| user.brief(&call.base));
+        Ok(json!({
+            "id": note.id,
+            "type": null,
+            "body": note.body,
+            "attachment": null,
+            "author": author,
+            "created_at": note.created_at,
+            "updated_at": note.updated_at,
+            "system": note.system,
+            "noteable_id": self.merge_request.id,
+            "noteable_type": "MergeRequest",
+            "noteable_iid": self.merge_request.iid,
+            "project_id": self.project.id,
+            "resolvable": false,
+            "confidential": note.internal,
+            "internal": note.internal,
+            "commands_changes": {},
+        }))
+    }
+}
+
+fn show_merge_request(call: &Call<'_>) -> Result<Answer, Failure> {
+    let Place { project, merge_request, .. } = Place::of(call)?;
+    let author = match merge_request.author_id {
+        Some(id) => User::by_id(call.db, id)?.map(|user| user.brief(&call.base)),
+        None => None,
+    };
+    let path = &project.full_path;
+    Answer::ok(&json!({
+        "id": merge_request.id,
+        "iid": merge_request.iid,
+        "project_id": project.id,
+        "title": merge_request.title,
+        "state": merge_request.state,
+        "created_at": merge_request.created_at,
+        "updated_at": merge_request.updated_at,
+        "source_branch": merge_request.source_branch,
+        "target_branch": merge_request.target_branch,
+        "author": author,
+        "discussion_locked": merge_request.discussion_locked.then_some(true),
+        "user_notes_count": Note::count(call.db, &merge_request, Some(false))?,
+        "web_url": format!("{}/{path}/-/merge_requests/{}", call.base, merge_request.iid),
+    }))
+}
+
+fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+    let place = Place::of(call)?;
+    let of = &place.merge_request;
+    let filters = ["all_notes", "only_comments", "only_activity"];
+    let system = match call.params.one_of("activity_filter", &filters)?.as_deref() {
+        Some("only_comments") => Some(false),
+        Some("only_activity") => Some(true),
+        _ => None,
+    };
+    let order = call.params.one_of("order_by", &["created_at", "updated_at"])?;
+    let sort = call.params.one_of("sort", &["asc", "desc"])?;
+    let page = Page::of(call)?;
+    let listing = Listing {
+        system,
+        by_change: order.as_deref() == Some("updated_at"),
+        descending: sort.as_deref() != Some("asc"),
+        offset: page.offset(),
+        size: page.size,
+    };
+    let mut items = Items::default();
+    for note in Note::page(call.db, of, listing)?.iter().filter(|note| place.shows(note)) {
+        let note = place.json(call, note)?;
+        items.add(|text| {
+            serde_json::to_writer(text, &note).map_err(|error| Failure::internal(&error))
+        })?;
+    }
+    let total = Note::count(call.db, of, system)?;
+    Ok(page.answer(call, items, total, page.offset().saturating_add(page.size) < total))
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let place = Place::of(call)?;
+    Answer::ok(&place.json(call, &place.note(call)?)?)
+}
+
+/// What the service says where a note is not as it has to be.
+fn refused(field: &str, complaint: &str) -> Failure {
+    Failure::bad_request(&format!("Note {{:{field}=>[\"{complaint}\"]}}"))
+}
+
+fn checked_body(body: String) -> Result<String, Failure> {
+    if body.trim().is_empty() {
+        return Err(refused("note", "can't be blank"));
+    }
+    if body.chars().count() > LONGEST {
+        return Err(refused("note", &format!("is too long (maximum is {LONGEST} characters)")));
+    }
+    Ok(body)
+}
+
+/// A body without its commands, and those.
+fn without_commands(body: &str) -> (String, Vec<&str>) {
+    let is_command = |line: &&str| {
+        COMMANDS.contains(&line.split_whitespace().next().unwrap_or_default())
+            && line.starts_with('/')
+    };
+    let (commands, kept): (Vec<&str>, Vec<&str>) = body.lines().partition(is_command);
+    match commands.is_empty() {
+        true => (body.to_owned(), commands),
+        false => (kept.join("\n"), commands),
+    }
+}
+
+/// When the note shall have been made: owners may say it.
+fn wanted_time(call: &Call<'_>, level: i64) -> Result<Option<String>, Failure> {
+    const NAME: &str = "created_at";
+    let Some(text) = call.params.text(NAME)? else { return Ok(None) };
+    let time: Timestamp = text.parse().map_err(|_| Failure::invalid(NAME))?;
+    Ok((level >= OWNER).then(|| clock::spell(time)))
+}
+
+/// Commands are not kept, and nothing is done about them here; a body of commands alone makes no
+/// note.
+fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+    let (place, author_id) = Place::writable(call)?;
+    call.params.require(&["body"])?;
+    let internal = call.params.is_set("internal")? || call.params.is_set("confidential")?;
+    if internal && place.level < REPORTER {
+        return Err(Failure::forbidden());
+    }
+    let body = checked_body(call.params.text("body")?.unwrap_or_default())?;
+    let (kept, commands) = without_commands(&body);
+    if kept.trim().is_empty() {
+        let summary = vec![format!("Read {} commands.", commands.len())];
+        let body = json!({ "commands_changes": Map::new(), "summary": summary });
+        return Answer::with(http::StatusCode::ACCEPTED, &body);
+    }
+    if Note::count(call.db, &place.merge_request, None)? >= MOST {
+        return Err(refused("base", "Maximum number of comments exceeded"));
+    }
+    let now = wanted_time(call, place.level)?.unwrap_or_else(|| call.now().to_owned());
+    let mut note = Note {
+        id: 0,
+        author_id,
+        body: kept,
+        system: false,
+        internal,
+        created_at: now.clone(),
+        updated_at: now,
+    };
+    note.insert(call.db, &place.merge_request)?;
+    Answer::created(&place.json(call, &note)?)
+}
+
+fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+    let (place, mut note) = Place::own(call)?;
+    if let Some(body) = call.params.text("body")? {
+        if body.trim().is_empty() {
+            return Err(Failure::parameter("body", "is empty"));
+        }
+        note.body = checked_body(body)?;
+        note.updated_at = call.now().to_owned();
+        note.save(call.db)?;
+    }
+    Answer::ok(&place.json(call, &note)?)
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+    let (_, note) = Place::own(call)?;
+    call.check_unmodified(&note.updated_at)?;
+    note.remove(call.db)?;
+    Ok(Answer::no_content())
+}

@@ -1,0 +1,181 @@
+//! Merge requests of a project, and their notes.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+/// One merge request, as far as there is something to comment on.
+#[derive(Clone, Debug)]
+pub(crate) struct MergeRequest {
+    pub(crate) id: i64,
+    pub(crate) iid: i64,
+    pub(crate) title: String,
+    /// `opened`, `closed`, `merged` or `locked`.
+    pub(crate) state: String,
+    pub(crate) discussion_locked: bool,
+    pub(crate) author_id: Option<i64>,
+    pub(crate) source_branch: String,
+    pub(crate) target_branch: String,
+    pub(crate) created_at: String,
+    pub(crate) updated_at: String,
+}
+
+impl MergeRequest {
+    /// The one with this number in a project.
+    pub(crate) fn find(
+        db: &Connection,
+        project: i64,
+        iid: i64,
+    ) -> Result<Option<Self>, rusqlite::Error> {
+        let sql = "SELECT id, iid, title, state, discussion_locked, author_id, source_branch, target_branch,
+                created_at, updated_at FROM merge_requests WHERE project_id = ?1 AND iid = ?2";
+        db.prepare_cached(sql)?.query_row([project, iid], Self::from_row).optional()
+    }
+
+    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        Ok(Self {
+            id: row.get(0)?,
+            iid: row.get(1)?,
+            title: row.get(2)?,
+            state: row.get(3)?,
+            discussion_locked: row.get(4)?,
+            author_id: row.get(5)?,
+            source_branch: row.get(6)?,
+            target_branch: row.get(7)?,
+            created_at: row.get(8)?,
+            updated_at: row.get(9)?,
+        })
+    }
+
+    /// Inserts a new one, which gets the next number of the project.
+    pub(crate) fn insert(&mut self, db: &Connection, project: i64) -> Result<(), rusqlite::Error> {
+        let sql = "INSERT INTO merge_requests (project_id, iid, title, state, discussion_locked, author_id,
+                source_branch, target_branch, created_at, updated_at)
+             SELECT ?1, coalesce(max(iid), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
+             FROM merge_requests WHERE project_id = ?1 RETURNING id, iid";
+        let row = params![
+            project,
+            self.title,
+            self.state,
+            self.discussion_locked,
+            self.author_id,
+            self.source_branch,
+            self.target_branch,
+            self.created_at,
+            self.updated_at
+        ];
+        let numbers = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        (self.id, self.iid) = db.prepare_cached(sql)?.query_row(row, numbers)?;
+        Ok(())
+    }
+}
+
+/// One note of a merge request.
+#[derive(Clone, Debug)]
+pub(crate) struct Note {
+    pub(crate) id: i64,
+    pub(crate) author_id: i64,
+    pub(crate) body: String,
+    /// Whether the service wrote it, to say what was done.
+    pub(crate) system: bool,
+    pub(crate) internal: bool,
+    pub(crate) created_at: String,
+    pub(crate) updated_at: String,
+}
+
+/// Which notes a list has, and in which order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listing {
+    /// Only those of the service, or only those of people.
+    pub(crate) system: Option<bool>,
+    /// By the last change, and not by when they were made.
+    pub(crate) by_change: bool,
+    /// The last one first.
+    pub(crate) descending: bool,
+    pub(crate) offset: i64,
+    pub(crate) size: i64,
+}
+
+impl Note {
+    const COLUMNS: &str = "id, author_id, body, system, internal, created_at, updated_at";
+
+    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        Ok(Self {
+            id: row.get(0)?,
+            author_id: row.get(1)?,
+            body: row.get(2)?,
+            system: row.get(3)?,
+            internal: row.get(4)?,
+            created_at: row.get(5)?,
+            updated_at: row.get(6)?,
+        })
+    }
+
+    /// How many notes a merge request has: all, those of the service, or those of people.
+    pub(crate) fn count(
+        db: &Connection,
+        of: &MergeRequest,
+        system: Option<bool>,
+    ) -> Result<i64, rusqlite::Error> {
+        let sql = "SELECT count(*) FROM notes WHERE merge_request_id = ?1 AND (?2 IS NULL OR system = ?2)";
+        db.prepare_cached(sql)?.query_row(params![of.id, system], |row| row.get(0))
+    }
+
+    /// A page of the notes of a merge request.
+    pub(crate) fn page(
+        db: &Connection,
+        of: &MergeRequest,
+        listing: Listing,
+    ) -> Result<Vec<Self>, rusqlite::Error> {
+        let column = if listing.by_change { "updated_at" } else { "created_at" };
+        let order = if listing.descending { "DESC" } else { "ASC" };
+        let sql = format!(
+            "SELECT {} FROM notes WHERE merge_request_id = ?1 AND (?2 IS NULL OR system = ?2)
+             ORDER BY {column} {order}, id {order} LIMIT ?3 OFFSET ?4",
+            Self::COLUMNS
+        );
+        db.prepare_cached(&sql)?
+            .query_map(
+                params![of.id, listing.system, listing.size, listing.offset],
+                Self::from_row,
+            )?
+            .collect()
+    }
+
+    pub(crate) fn find(
+        db: &Connection,
+        of: &MergeRequest,
+        id: i64,
+    ) -> Result<Option<Self>, rusqlite::Error> {
+        let sql =
+            format!("SELECT {} FROM notes WHERE merge_request_id = ?1 AND id = ?2", Self::COLUMNS);
+        db.prepare_cached(&sql)?.query_row([of.id, id], Self::from_row).optional()
+    }
+
+    /// Inserts a new note and gives it its id.
+    pub(crate) fn insert(
+        &mut self,
+        db: &Connection,
+        of: &MergeRequest,
+    ) -> Result<(), rusqlite::Error> {
+        let sql = "INSERT INTO notes (merge_request_id, author_id, body, system, internal, created_at, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        self.id = db.prepare_cached(sql)?.insert(params![
+            of.id,
+            self.author_id,
+            self.body,
+            self.system,
+            self.internal,
+            self.created_at,
+            self.updated_at
+        ])?;
+        Ok(())
+    }
+
+    pub(crate) fn save(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+        let sql = "UPDATE notes SET body = ?2, updated_at = ?3 WHERE id = ?1";
+        db.prepare_cached(sql)?.execute(params![self.id, self.body, self.updated_at]).map(drop)
+    }
+
+    pub(crate) fn remove(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+        db.execute("DELETE FROM notes WHERE id = ?1", [self.id]).map(drop)
+    }
+}

@@ -1,0 +1,102 @@
+//! `undrift comment` and what it refuses.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use crate::{front, harness::Place, sandbox::Server};
+
+const SEED: &str = "
+users: [{username: ci, token: token-of-ci}, {username: eve, token: token-of-eve}]
+groups: [{path: acme, visibility: public}]
+projects:
+  - path: acme/shop
+    members: [{user: ci, access_level: reporter}]
+    merge_requests: [{title: Change}, {title: Done, state: merged, discussion_locked: true}]
+";
+const PLAN: &str = "<!-- undrift:plan -->\n## Plan\n\nnothing to do\n";
+
+fn place() -> Place {
+    Place::new()
+        .file("seed.yaml", SEED)
+        .file("plan.md", PLAN)
+        .env("UNDRIFT_TOKEN", "token-of-ci")
+        .env("CI_MERGE_REQUEST_PROJECT_ID", "1")
+        .env("CI_MERGE_REQUEST_IID", "1")
+}
+
+#[test]
+fn a_report_becomes_one_comment() {
+    let place = place();
+    let server = Server::start(&place, "--seed seed.yaml");
+    let comment = format!("comment --report plan.md --url {}", server.url);
+    let mut said = place.run(&comment);
+    said += &place.run(&comment);
+    place.write("plan.md", &PLAN.replace("nothing", "something"));
+    said += &place.run(&comment);
+    let other = format!("{comment} --project acme/shop --merge-request 2");
+    said += &place.run(&other);
+    let list = "call merge-request-note-list id=acme/shop merge_request_iid=1 --output ndjson";
+    let notes = place.run(&format!("{list} --url {}", server.url));
+    assert_eq!(notes.matches("something to do").count(), 1, "{notes}");
+    assert!(notes.contains("---- exit code 0"), "{notes}");
+    insta::assert_snapshot!(said.replace(&server.url, "[URL]"));
+    server.end("-TERM");
+}
+
+#[test]
+fn what_cannot_be_a_comment_is_refused() {
+    let place = place()
+        .file("other.md", "## Plan\n")
+        .file("leak.md", &format!("{PLAN}token-of-ci\n"))
+        .file("command.md", &format!("{PLAN}/merge\n"));
+    let server = Server::start(&place, "--seed seed.yaml");
+    let mut said = String::new();
+    for arguments in [
+        "--report missing.md",
+        "--report other.md",
+        "--report leak.md",
+        "--report command.md",
+        "--report plan.md --project acme/shop",
+        "--report plan.md --project acme/shop --merge-request 7",
+        "--report plan.md --project acme/none --merge-request 1",
+    ] {
+        said += &place.run(&format!("comment {arguments} --url {}", server.url));
+    }
+    let job = place.env("CI_JOB_TOKEN", "token-of-ci");
+    said += &job.run(&format!("comment --report plan.md --url {}", server.url));
+    let eve = job.env("UNDRIFT_TOKEN", "token-of-eve").env("CI_JOB_TOKEN", "");
+    said += &eve.run(&format!("comment --report plan.md --url {}", server.url));
+    let lies = eve.env("CI_MERGE_REQUEST_IID", "1/../2");
+    said += &lies.run(&format!("comment --report plan.md --url {}", server.url));
+    // The id of a request is another one each time.
+    let without_ids = said.split(" (request ").map(|part| match part.split_once(')') {
+        Some((id, rest)) if id.chars().all(|c| c.is_ascii_hexdigit()) => rest,
+        _ => part,
+    });
+    let said: String = without_ids.collect();
+    insta::assert_snapshot!(said.replace(&server.url, "[URL]"));
+    server.end("-TERM");
+}
+
+#[test]
+fn a_role_that_is_too_low_is_explained_and_nothing_is_tried_twice() {
+    let place = place();
+    let server = Server::start(&place, "--seed seed.yaml");
+    let posts = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&posts);
+    let url = front::before(&server.url, move |request, _| {
+        request.starts_with("POST ").then(|| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            front::json("403 Forbidden", "", r#"{"message":"403 Forbidden"}"#)
+        })
+    });
+    let said = place.run(&format!("comment --report plan.md --url {url}"));
+    assert!(
+        said.contains("403") && said.contains("role Reporter") && said.ends_with("code 7\n"),
+        "{said}"
+    );
+    assert_eq!(posts.load(Ordering::SeqCst), 1);
+    server.end("-TERM");
+}

@@ -1,0 +1,196 @@
+//! The one comment of a merge request: written once, then edited, whatever becomes of answers.
+
+use serde_json::{Value as Json, json};
+use undrift::{
+    api::WriteClient,
+    comment::{self, Comment, CommentError, Outcome, Place},
+    desired::Desired,
+    report::marker::Marker,
+    sandbox::{Fault, Misfortune, Profile},
+};
+
+use crate::world::World;
+
+const NOTES: &str = "/projects/acme%2Fshop/merge_requests/1/notes";
+
+/// Users, who are no members, with merge requests that everybody may comment on; `notes` are there.
+async fn world(profile: Profile, notes: &[Json]) -> World {
+    let user = |name: &str| json!({"username": name, "token": name});
+    let seed = json!({
+        "users": [user("ci"), user("eve")],
+        "groups": [{"path": "acme", "visibility": "public"}],
+        "projects": [{"path": "acme/shop", "settings": {"visibility": "public"}, "merge_requests": [
+            {"title": "Change", "notes": notes},
+            {"title": "Locked", "discussion_locked": true, "state": "merged"},
+        ]}],
+    });
+    World::new(profile, seed).await
+}
+
+fn marker() -> Marker {
+    "plan".parse::<Marker>().unwrap()
+}
+
+fn body(text: &str) -> String {
+    format!("{}\n{text}\n", marker())
+}
+
+fn of(merge_request: u64) -> Place {
+    Place { project: "acme/shop".to_owned(), merge_request }
+}
+
+async fn put(world: &World, place: &Place, text: &str) -> Result<Comment, CommentError> {
+    let (observer, _) = world.connect_as("ci", &Desired::default()).await.unwrap();
+    let client = WriteClient::new(observer.client().clone());
+    comment::put(&client, observer.caller().id, place, &marker(), &body(text)).await
+}
+
+/// The notes of the first merge request as administrators see them, the oldest first.
+async fn notes(world: &World) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for page in 1.. {
+        let got = world.get(&format!("{NOTES}?sort=asc&per_page=100&page={page}")).await;
+        let rows = got.as_array().unwrap();
+        let text = |value: &Json| value.as_str().unwrap().to_owned();
+        all.extend(rows.iter().map(|row| (text(&row["author"]["username"]), text(&row["body"]))));
+        if rows.len() < 100 {
+            break;
+        }
+    }
+    all
+}
+
+fn note(author: &str, body: &str) -> Json {
+    json!({"author": author, "body": body})
+}
+
+#[tokio::test]
+async fn it_is_written_once_and_edited_then() {
+    let world = world(Profile::default(), &[note("eve", "a question")]).await;
+    let first = put(&world, &of(1), "one").await.unwrap();
+    assert_eq!((first.outcome, &first.copies[..]), (Outcome::Written, &[][..]));
+    let same = put(&world, &of(1), "one").await.unwrap();
+    assert_eq!((same.outcome, same.note), (Outcome::Same, first.note));
+    let edited = put(&world, &of(1), "two").await.unwrap();
+    assert_eq!((edited.outcome, edited.note), (Outcome::Edited, first.note));
+    let one = format!("/api/v4{NOTES}/{}", first.note);
+    assert_eq!(world.writes(), [format!("POST /api/v4{NOTES}"), format!("PUT {one}")]);
+    // Somebody edits it: that is overwritten.
+    let path = format!("{NOTES}/{}", first.note);
+    let by_hand = json!({"body": format!("{} edited by hand", body("two"))});
+    world.call("PUT", &path, Some(by_hand)).await;
+    assert_eq!(put(&world, &of(1), "two").await.unwrap().outcome, Outcome::Edited);
+    // Somebody takes the marker away: then it is nobody's report any more.
+    world.call("PUT", &path, Some(json!({"body": "mine"}))).await;
+    assert_eq!(put(&world, &of(1), "two").await.unwrap().outcome, Outcome::Written);
+    let expected =
+        [("eve", "a question".to_owned()), ("ci", "mine".to_owned()), ("ci", body("two"))];
+    assert_eq!(notes(&world).await, expected.map(|(author, body)| (author.to_owned(), body)));
+}
+
+#[tokio::test]
+async fn nothing_else_is_taken_for_it() {
+    let other = format!("{}\nanother report", "drift".parse::<Marker>().unwrap());
+    let others = [
+        note("eve", &body("one")),
+        note("ci", &other),
+        note("ci", &format!("see\n{}", body("one"))),
+        note("ci", &format!("> {}", body("one"))),
+        json!({"author": "ci", "body": body("one"), "system": true}),
+    ];
+    let world = world(Profile::default(), &others).await;
+    let written = put(&world, &of(1), "two").await.unwrap();
+    assert_eq!((written.outcome, written.note), (Outcome::Written, 6));
+    assert_eq!(world.writes(), [format!("POST /api/v4{NOTES}")]);
+}
+
+#[tokio::test]
+async fn it_is_found_behind_pages_that_are_short_and_empty() {
+    let hidden = |n: usize| (0..n).map(|_| json!({"body": "x", "internal": true}));
+    let shown = |n: usize| (0..n).map(|_| json!({"body": "x"}));
+    for (before, after) in [(0, 250), (100, 0), (350, 99), (199, 101)] {
+        let mut all: Vec<Json> = hidden(before).collect();
+        all.push(note("ci", &body("one")));
+        all.extend(shown(after));
+        let world = world(Profile::default(), &all).await;
+        let found = put(&world, &of(1), "two").await.unwrap();
+        assert_eq!((found.outcome, found.note), (Outcome::Edited, before as u64 + 1));
+    }
+}
+
+#[tokio::test]
+async fn of_several_the_oldest_is_edited_and_the_others_are_named() {
+    let all = [
+        note("ci", &body("one")),
+        note("eve", "x"),
+        note("ci", &body("two")),
+        note("ci", &body("two")),
+    ];
+    let world = world(Profile::default(), &all).await;
+    let found = put(&world, &of(1), "two").await.unwrap();
+    assert_eq!((found.outcome, found.note, found.copies), (Outcome::Edited, 1, vec![3, 4]));
+    assert_eq!(world.writes(), [format!("PUT /api/v4{NOTES}/1")]);
+}
+
+#[tokio::test]
+async fn without_all_pages_nothing_is_written() {
+    let all: Vec<Json> = (0..150).map(|_| json!({"body": "x"})).collect();
+    for nth in [1, 2] {
+        let fault = Fault {
+            method: Some("GET".parse().unwrap()),
+            path_contains: "/notes".into(),
+            nth,
+            what: Misfortune::StatusBefore(403),
+        };
+        let world = world(Profile { faults: vec![fault], ..Profile::default() }, &all).await;
+        let error = put(&world, &of(1), "one").await.unwrap_err();
+        assert!(matches!(error, CommentError::Notes(_)), "{error:?}");
+        assert_eq!(world.writes(), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn whatever_becomes_of_answers_there_are_never_two() {
+    let carried_out = [
+        Misfortune::CommitThenDrop,
+        Misfortune::StatusAfter(500),
+        Misfortune::StatusAfter(502),
+        Misfortune::Truncate,
+        Misfortune::EmptyBody,
+    ];
+    let lost = [Misfortune::DropBefore, Misfortune::StatusBefore(500), Misfortune::Html200];
+    let cases =
+        carried_out.iter().map(|what| (what, true)).chain(lost.iter().map(|what| (what, false)));
+    for (what, is_there) in cases {
+        for (method, before) in [("POST", vec![]), ("PUT", vec![note("ci", &body("old"))])] {
+            let fault = Fault {
+                method: Some(method.parse().unwrap()),
+                path_contains: "/notes".into(),
+                nth: 1,
+                what: what.clone(),
+            };
+            let world = world(Profile { faults: vec![fault], ..Profile::default() }, &before).await;
+            let first = put(&world, &of(1), "one").await;
+            let about = format!("{method} {what:?}: {first:?}");
+            // An edit says how things shall be, and is sent again.
+            if is_there || method == "PUT" {
+                assert!(first.is_ok(), "{about}");
+            } else {
+                assert!(first.unwrap_err().error().in_doubt_since().is_some(), "{about}");
+            }
+            let again = put(&world, &of(1), "one").await.unwrap();
+            assert_eq!(again.copies, [0; 0], "{about}");
+            assert_eq!(notes(&world).await, [("ci".to_owned(), body("one"))], "{about}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_commented_on_is_said() {
+    let world = world(Profile::default(), &[]).await;
+    let error = put(&world, &of(2), "one").await.unwrap_err();
+    assert!(matches!(error, CommentError::Write { discussion_locked: true, .. }), "{error:?}");
+    assert!(error.error().is_forbidden());
+    let error = put(&world, &of(3), "one").await.unwrap_err();
+    assert!(matches!(error, CommentError::MergeRequest(_)) && error.error().is_not_found());
+}
