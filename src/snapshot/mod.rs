@@ -1,11 +1,11 @@
 //! What plans need to know of a service, in one file: so that a job that plans a merge request needs
 //! no token.
 //!
-//! A snapshot keeps what the service answered, cut down to what plans look at ([`keep`]), by the thing
+//! A snapshot keeps what the service answered, cut down to what plans look at (`keep`), by the thing
 //! that it is about and not by the request that brought it: objects, lists of what exists, collections,
-//! users ([`things`]). So manifests that ask in another way, or for more, are answered from it too.
-//! [`take`] is a transport between the client and the service that fills it: whatever a plan of the
-//! manifests asks is in it because that plan asked it there. [`offline`] is a transport that has
+//! users (`things`). So manifests that ask in another way, or for more, are answered from it too.
+//! [`Taking`] is a transport between the client and the service that fills it: whatever a plan of the
+//! manifests asks is in it because that plan asked it there. [`Offline`] is a transport that has
 //! nothing but the snapshot, and so cannot reach anybody. Observing, diffing and planning know of
 //! neither.
 //!
