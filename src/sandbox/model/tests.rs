@@ -184,7 +184,7 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
     let (mut one, image) = (new(), new().image().expect("an image"));
     let own = one.image().expect("an image");
     let mut successes = std::collections::BTreeSet::new();
-    for run in 0..12 {
+    for run in 0..16 {
         one.reset(&own, conditions()).expect("reset");
         let other = Model::from_image(&image, conditions()).expect("a model");
         let mut random = StdRng::seed_from_u64(run);
