@@ -73,7 +73,8 @@ fn policy() -> String {
 fn header(page: &mut String, report: &Report<'_>, steps: &[Told<'_>], ink: Ink<'_>) {
     let mut lines = report.summary().into_iter();
     let first = lines.next().unwrap_or_default();
-    let headline = first.split_once(": ").map_or(&*first, |(_, rest)| rest);
+    // What a plan is called stands above already.
+    let headline = first.strip_prefix(&format!("{}: ", report.sort.word())).unwrap_or(&first);
     *page += "<header>\n";
     *page += &format!(
         "<p class=\"brand\">undrift <b>{}</b></p>\n<h1>{}</h1>\n",
@@ -104,16 +105,23 @@ fn header(page: &mut String, report: &Report<'_>, steps: &[Told<'_>], ink: Ink<'
     *page += "</header>\n";
 }
 
-/// How many objects come, change and go.
+/// How many objects come, change and go; of what was applied, how many did.
 fn tally(page: &mut String, report: &Report<'_>, steps: &[Told<'_>]) {
-    let done = matches!(report.content(), Some(Content::Outcomes(_)));
+    let applied = matches!(report.content(), Some(Content::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";
     for action in [Action::Create, Action::Update, Action::Delete] {
-        let is_it = |told: &&Told<'_>| told.step.action == action && told.part != Part::Watched;
-        let number = steps.iter().filter(is_it).count();
-        let to = if done { "" } else { "to " };
-        let word = word(action);
-        *page += &format!("<li class=\"{word}\"><b>{number}</b> {to}{word}</li>\n");
+        let counts = |told: &&Told<'_>| {
+            told.step.action == action
+                && if applied { told.is_done } else { told.part != Part::Watched }
+        };
+        let (number, class) = (steps.iter().filter(counts).count(), word(action));
+        let words = match action {
+            _ if !applied => format!("to {class}"),
+            Action::Create => "created".into(),
+            Action::Update => "changed".into(),
+            Action::Delete => "removed".into(),
+        };
+        *page += &format!("<li class=\"{class}\"><b>{number}</b> {words}</li>\n");
     }
     *page += "</ul>\n";
 }

@@ -43,6 +43,10 @@ fn a_page_says_how_the_run_ended_and_what_lets_a_refusal_pass() {
     assert!(plan.contains(copied) && plan.contains("acknowledged: INC-123"), "{plan}");
     let applied = world.written("apply", written);
     assert!(applied.contains("data-outcome=\"left out\""), "{applied}");
+    assert!(
+        applied.contains("<b>0</b> created") && applied.contains("<h1>partly applied: "),
+        "{applied}"
+    );
 }
 
 #[test]

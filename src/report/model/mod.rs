@@ -127,6 +127,8 @@ pub struct Told<'a> {
     pub part: Part,
     /// What became of it, if the plan was applied.
     pub outcome: Option<&'static str>,
+    /// Whether its object is now as it was to be.
+    pub is_done: bool,
 }
 
 /// The word for whose a difference is.
@@ -237,17 +239,19 @@ impl<'a> Report<'a> {
         let folds = plan.steps.iter().any(is_own);
         let of = |at: usize, step: &'a Step| {
             let is_drift = folds && step.label == Some(Label::Drift);
-            let outcome = outcomes.as_ref().map(|known| {
-                known.get(&step.address).map_or("left out", |outcome| applied::outcome(outcome).1)
-            });
+            let known = outcomes.as_ref().map(|known| known.get(&step.address).copied());
+            let told = |outcome| applied::outcome(outcome).1;
+            let outcome = known.map(|outcome| outcome.map_or("left out", told));
+            let is_done = known.flatten().is_some_and(Outcome::is_success);
             let part = if is_drift { Part::Drift } else { Part::Changes };
-            Told { number: at + 1, step, part, outcome }
+            Told { number: at + 1, step, part, outcome, is_done }
         };
         let watched = plan.watched.iter().enumerate().map(|(at, step)| Told {
             number: plan.steps.len() + at + 1,
             step,
             part: Part::Watched,
             outcome: None,
+            is_done: false,
         });
         plan.steps.iter().enumerate().map(|(at, step)| of(at, step)).chain(watched).collect()
     }
