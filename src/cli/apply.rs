@@ -69,6 +69,7 @@ async fn with_session(
     reports: &mut Reports,
     cx: &Context,
 ) -> Result<Done, Failure> {
+    session.may_write()?;
     let plan = session.plan(cx).await?;
     let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
     let planned = Planned::new(&session.run, &plan);

@@ -142,7 +142,7 @@ mod tests {
     fn reports_fit_their_schemas() {
         let none = &Secrets::default();
         let run =
-            Run { target: "https://x.example".into(), caller: "alice".into(), sandbox: false };
+            Run { target: "https://x.example".into(), caller: "alice".into(), sandbox: false, token: None };
         let (plan, applied) = (Plan::default(), Applied::default());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken")].into_iter().collect();

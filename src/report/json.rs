@@ -365,7 +365,12 @@ mod tests {
     fn a_report_says_what_it_is() {
         let (plan, run) = (
             Plan::default(),
-            Run { target: "https://x.example".into(), caller: "a".into(), sandbox: true },
+            Run {
+                target: "https://x.example".into(),
+                caller: "a".into(),
+                sandbox: true,
+                token: None,
+            },
         );
         let text = Report::finished(Sort::Drift, 0, Planned::new(&run, &plan))
             .to_text(&Secrets::default())

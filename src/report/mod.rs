@@ -16,6 +16,8 @@ pub mod terminal;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::live::Token;
+
 /// What a report is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Run {
@@ -25,6 +27,8 @@ pub struct Run {
     pub caller: String,
     /// Whether the service is the embedded sandbox.
     pub sandbox: bool,
+    /// What the token is; null if the service does not tell.
+    pub token: Option<Token>,
 }
 
 /// How text for people looks.

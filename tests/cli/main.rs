@@ -25,3 +25,5 @@ mod reports;
 mod sandbox;
 #[cfg(unix)]
 mod secrets;
+#[cfg(unix)]
+mod token;

@@ -122,6 +122,7 @@ async fn all(
         target: ADDRESS.to_owned(),
         caller: observer.caller().username.clone(),
         sandbox: false,
+        token: None,
     };
     ran.output += &terminal::plan(&plan, &told, Title::Plan, Style::default(), &secrets);
     ran.output +=

@@ -1,8 +1,10 @@
 //! What `plan`, `apply` and `drift` have in common: manifests, a service, and the way from both to
-//! a plan. `args` are the options, `manifests` what is loaded.
+//! a plan. `args` are the options, `manifests` what is loaded, `preflight` what is
+//! said of the token before anything is planned.
 
 mod args;
 mod manifests;
+mod preflight;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -100,6 +102,11 @@ impl Session {
         cx.output.redactor().learn(Arc::clone(&secrets));
         let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets))?;
         let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
+        let token = match endpoint.embedded {
+            // Its token is that of an administrator, made by undrift itself.
+            Some(_) => None,
+            None => preflight::token(&observer, today, &cx.output).await?,
+        };
         let target = if endpoint.embedded.is_some() {
             "sandbox".to_owned()
         } else {
@@ -120,6 +127,7 @@ impl Session {
             target,
             caller: observer.caller().username.clone(),
             sandbox: observer.is_sandbox(),
+            token,
         };
         let settings = plan::Settings {
             caller: observer.caller().clone(),
@@ -174,6 +182,9 @@ impl Session {
         if !warnings.is_empty() {
             cx.output.tell(&warnings.render(cx.output.stderr.into()));
         }
+        if !plan.incomplete.is_empty() || !plan.problems.is_empty() {
+            cx.output.tell(&preflight::reach(&self.run.caller));
+        }
         Ok(plan)
     }
 
@@ -195,6 +206,14 @@ impl Session {
         self.observer.all(&containers, 1, each).await?;
         let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.ok_or_else(|| Failure::usage("nothing is selected"))
+    }
+
+    /// Refuses to apply anything with a token that cannot write.
+    ///
+    /// # Errors
+    /// If that is certain.
+    pub(super) fn may_write(&self) -> Result<(), Failure> {
+        preflight::may_write(self.run.token.as_ref())
     }
 
     /// Ends the embedded service, if there is one, with everything written.

@@ -67,5 +67,9 @@ fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
     let line = Line::default().put(Paint::Bold, word).text(" for ");
     let line =
         if run.sandbox { line.put(Paint::Note, "the sandbox") } else { line.text(&run.target) };
-    canvas.line(&line.text(" as ").text(&run.caller));
+    let line = line.text(" as ").text(&run.caller);
+    canvas.line(&match &run.token {
+        Some(token) => line.text(format!(" ({token})")),
+        None => line,
+    });
 }

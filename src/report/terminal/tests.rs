@@ -12,6 +12,7 @@ use super::*;
 use crate::{
     address::Address,
     apply::{Applied, Mismatch, MismatchReason, Outcome, StepResult},
+    cause::Cause,
     desired::{Container, Desired, Guard},
     diff::{Action, Findings, Incomplete, Note, Problem, Reason, Refusal},
     field::Scope,
@@ -128,7 +129,12 @@ fn applied(applied: &Applied, run: &Run, style: Style) -> String {
 }
 
 pub(in crate::report) fn run() -> Run {
-    Run { target: "https://gitlab.example.org".into(), caller: "alice".into(), sandbox: false }
+    Run {
+        target: "https://gitlab.example.org".into(),
+        caller: "alice".into(),
+        sandbox: false,
+        token: None,
+    }
 }
 
 pub(in crate::report) fn shop_plan() -> Plan {
@@ -225,6 +231,35 @@ fn no_report_shows_a_live_secret() {
 #[test]
 fn what_stands_in_the_way() {
     insta::assert_snapshot!(plan(&blocked_plan(), &run(), Title::Plan, Style::default()));
+}
+
+#[test]
+fn what_cannot_be_read_for_one_cause_in_many_places_is_one_line() {
+    let scope = |number: usize, status| Incomplete {
+        address: Address::container(format!("acme/p{number}").into()).section("variables"),
+        reason: Cause {
+            operation: Some("variable-list"),
+            status: Some(status),
+            ..Cause::new(format!("answered {status}")).help("use another token")
+        },
+    };
+    let mut all: Vec<_> = (0..1_000).map(|number| scope(number, 403)).collect();
+    all.extend((1_000..1_003).map(|number| scope(number, 500)));
+    let findings = Findings { incomplete: all, ..Findings::default() };
+    let text = |full| {
+        plan(
+            &Plan::of(findings.clone(), 1_003),
+            &run(),
+            Title::Plan,
+            Style { full, ..Style::default() },
+        )
+    };
+    let folded = text(false);
+    let line = "  1000 scopes  variable-list was answered with 403: acme/p0#variables, acme/p1#variables, \
+        acme/p2#variables, acme/p3#variables, acme/p4#variables, … (--full lists them); use another token\n";
+    assert!(folded.contains(line), "{folded}");
+    assert_eq!(folded.matches("answered 500").count(), 3, "{folded}");
+    assert_eq!(text(true).matches("answered 403").count(), 1_000);
 }
 
 #[test]
@@ -346,7 +381,7 @@ proptest! {
     #[test]
     fn hostile_text_is_harmless_in_every_report(text in "(\\PC|\\p{C}|\u{1b}|\u{9b}|\u{202e}|\n){0,12}", width in proptest::option::of(20_usize..100), colour: bool) {
         let style = Style { colour, width, full: false };
-        let run = Run { target: text.clone(), caller: text.clone(), sandbox: false };
+        let run = Run { target: text.clone(), caller: text.clone(), sandbox: false, token: None };
         let mut hostile = shop_live();
         hostile["settings"]["description"] = text.clone().into();
         hostile["settings"]["issues_template"] = format!("{text}\n{text}").into();
