@@ -16,10 +16,14 @@ use serde::Serialize;
 use super::{
     exit::{Exit, Failure, Outcome},
     output::Output,
+    record::{Now, RunRecord},
 };
 use crate::{
     diagnostic::Diagnostics,
-    report::json::{Report, Sort},
+    report::{
+        json::{Report, Sort},
+        record::Job,
+    },
 };
 
 /// Where a machine format goes: `json=FILE`, or `json=-` for stdout in place of the text.
@@ -59,6 +63,7 @@ pub(super) struct Reports {
     files: Vec<PathBuf>,
     stdout: bool,
     diagnostics: Diagnostics,
+    record: RunRecord,
 }
 
 /// The proof that what a run came to was reported, with the code to exit with.
@@ -84,7 +89,35 @@ impl Reports {
         // A command without reports has no sort, and writes none.
         let sort = command.map_or(Sort::Check, |(_, sort)| sort);
         let (files, stdout) = (files.collect(), targets.contains(&Target::Stdout));
-        Self { output: output.clone(), sort, files, stdout, diagnostics: Diagnostics::default() }
+        Self {
+            output: output.clone(),
+            sort,
+            files,
+            stdout,
+            diagnostics: Diagnostics::default(),
+            record: RunRecord::default(),
+        }
+    }
+
+    /// Keeps a record of the run in the file at `path`, if there is one.
+    ///
+    /// # Errors
+    /// If it cannot be opened, before anything else was done.
+    pub(super) fn keep_record(
+        &mut self,
+        path: Option<&Path>,
+        job: Job,
+        now: Now,
+    ) -> Result<(), Failure> {
+        if let Some(path) = path {
+            self.record = RunRecord::begin(path, job, now, &self.output)?;
+        }
+        Ok(())
+    }
+
+    /// The record of the run.
+    pub(super) const fn record(&self) -> &RunRecord {
+        &self.record
     }
 
     /// Puts an unfinished report into each file. A device or a pipe gets the last word only.
@@ -143,7 +176,7 @@ impl Reports {
     /// Ends a run: tells what failed, and reports it.
     pub(super) fn end(self, outcome: Outcome) -> Exit {
         let failure = match outcome {
-            Ok(exit) => return exit,
+            Ok(exit) => return self.end_record(exit, None),
             Err(failure) => failure,
         };
         self.output.tell_failure(&failure);
@@ -158,7 +191,17 @@ impl Reports {
                 self.diagnostics.clone(),
             )
         };
-        self.write(failure.exit, None, |exit| report(exit).to_text(&self.output.secrets()))
+        let exit =
+            self.write(failure.exit, None, |exit| report(exit).to_text(&self.output.secrets()));
+        self.end_record(exit, Some(error.clone()))
+    }
+
+    /// Writes the record. The code that the run ends with then.
+    fn end_record(&self, exit: Exit, error: Option<String>) -> Exit {
+        match self.record.end(exit, error) {
+            Ok(()) => exit,
+            Err(failure) => self.tell_unwritten(failure, exit, None),
+        }
     }
 
     /// Writes the JSON for `exit` wherever it goes. The code that the run ends with then.

@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     manifest,
-    report::json::{Checked, Outcomes, Planned, Report},
+    report::{
+        json::{Checked, Outcomes, Planned, Report},
+        record::Record,
+    },
     text::{alternatives, nearest},
     value::Json,
 };
@@ -29,6 +32,7 @@ const SCHEMAS: &[Generated] = &[
     ("plan", written::<Report<Planned<'static>>>),
     ("apply", written::<Report<Outcomes<'static>>>),
     ("check", written::<Report<Checked<'static>>>),
+    ("record", written::<Record>),
 ];
 
 /// The schema of a type as it is written.
@@ -47,7 +51,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Schema to print: manifest, undrift, kind, sandbox, plan, apply or check
+    /// Schema to print: manifest, undrift, kind, sandbox, plan, apply, check or record
     #[arg(value_name = "NAME", default_value = "manifest", conflicts_with_all = ["write", "check"])]
     name: String,
     /// Write all schemas into this folder, as NAME.schema.json
@@ -141,8 +145,12 @@ mod tests {
     #[test]
     fn reports_fit_their_schemas() {
         let none = &Secrets::default();
-        let run =
-            Run { target: "https://x.example".into(), caller: "alice".into(), sandbox: false, token: None };
+        let run = Run {
+            target: "https://x.example".into(),
+            caller: "alice".into(),
+            sandbox: false,
+            token: None,
+        };
         let (plan, applied) = (Plan::default(), Applied::default());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken")].into_iter().collect();

@@ -10,6 +10,7 @@ pub mod canvas;
 pub mod json;
 pub mod marker;
 pub mod progress;
+pub mod record;
 pub mod redact;
 pub mod terminal;
 

@@ -20,6 +20,8 @@ mod kinds;
 mod new;
 mod policy;
 #[cfg(unix)]
+mod record;
+#[cfg(unix)]
 mod reports;
 #[cfg(unix)]
 mod sandbox;
