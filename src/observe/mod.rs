@@ -112,8 +112,7 @@ impl Observer {
         &self.caller
     }
 
-    /// What the token is; `None` if the service does not tell, as it does of a job's own token or
-    /// before release 15.5.
+    /// What the token is; `None` if the service does not tell, as of a job's own token.
     ///
     /// # Errors
     /// [`ApiError`] if going on with anything would be pointless.
