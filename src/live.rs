@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 pub(crate) mod testing;
+mod token;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -15,6 +16,8 @@ use crate::{
     page::Complete,
     release::Known,
 };
+
+pub use token::{Home, Token};
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]

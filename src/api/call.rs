@@ -390,12 +390,13 @@ impl Core {
     }
 
     /// Ends the run on a 401, and on the third thing that is forbidden while nothing was answered
-    /// at all. Who the token belongs to does not count: the service tells that to a token which may
-    /// do nothing else.
+    /// at all. Who the token belongs to and what it is do not count: the service tells that to a
+    /// token which may do nothing else, and may refuse to tell what a token is that it accepts.
     fn note_end<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
         let status = error.map(ApiError::status);
-        let mut end = status == Some(Some(401)) && !Bug::GoOnAfterRefusal.is_planted();
-        if request.operation != operation::CURRENT_USER.row() {
+        let of_token = request.operation == operation::OWN_TOKEN.row();
+        let mut end = status == Some(Some(401)) && !of_token && !Bug::GoOnAfterRefusal.is_planted();
+        if request.operation != operation::CURRENT_USER.row() && !of_token {
             let forbidden = &mut self.tally().forbidden;
             match (status, forbidden.as_mut()) {
                 (Some(Some(403)), Some(paths)) => {

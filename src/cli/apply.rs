@@ -1,10 +1,11 @@
 //! `undrift apply`: shows the plan, asks, and carries it out.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use super::{
     Context,
     exit::{Exit, Failure},
+    record::RunRecord,
     reports::{Done, ReportArgs, Reports},
     session::{ChangeArgs, Session, SessionArgs},
     signal,
@@ -51,13 +52,18 @@ pub(super) struct Args {
     /// Change nothing if any group or project cannot be applied
     #[arg(long)]
     all_or_nothing: bool,
+    /// Append one line of JSON about this run to a file, also if it fails or changes nothing
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) record: Option<PathBuf>,
     #[command(flatten)]
     pub(super) report: ReportArgs,
 }
 
 /// Runs it.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
+    reports.record().watch()?;
     let session = Session::open(&args.session, &args.changes, reports, cx).await?;
+    reports.record().note(|record| record.run = Some(session.run.clone()));
     let outcome = with_session(&args, &session, reports, cx).await;
     session.close().await;
     outcome
@@ -69,7 +75,10 @@ async fn with_session(
     reports: &mut Reports,
     cx: &Context,
 ) -> Result<Done, Failure> {
+    session.may_write()?;
     let plan = session.plan(cx).await?;
+    let acknowledged = plan.acknowledged.iter().map(|known| known.refusal.acknowledgement.clone());
+    reports.record().note(|record| record.acknowledgements = acknowledged.collect());
     let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
     let planned = Planned::new(&session.run, &plan);
     let text = || terminal::plan(&plan, &session.run, Title::Plan, style, secrets);
@@ -106,7 +115,7 @@ async fn with_session(
         cx.output.tell(UNCHANGED);
         return Ok(reports.finish(Sort::Plan, Exit::Interrupted, &planned, String::new, None));
     }
-    let (applied, signalled) = carry_out(session, &approved, cx).await?;
+    let (applied, signalled) = carry_out(session, &approved, reports.record(), cx).await?;
     let ended_by = applied.ended_by.clone().map(Failure::from);
     let exit = Exit::first_of([
         signalled.unwrap_or(Exit::Success),
@@ -116,6 +125,10 @@ async fn with_session(
     ]);
     let text = || String::from("\n") + &terminal::applied(&applied, &session.run, style, secrets);
     let outcomes = Outcomes::new(&session.run, &plan, &applied, &left_out);
+    reports.record().note(|record| {
+        record.counts = Some(outcomes.counts);
+        record.left_out = left_out.len();
+    });
     let done = reports.finish(Sort::Apply, exit, &outcomes, text, Some(made(&applied)));
     if let Some(failure) = ended_by {
         cx.output.tell_failure(&failure);
@@ -185,10 +198,17 @@ fn missing_secrets<'s>(
 async fn carry_out(
     session: &Session,
     plan: &Approved<'_>,
+    record: &RunRecord,
     cx: &Context,
 ) -> Result<(Applied, Option<Exit>), Failure> {
     let client = session.observer.client().clone();
-    let signals = signal::watch(cx.output.clone(), move || client.interrupt())?;
+    let at_once = record.clone();
+    let signals = signal::watch(
+        cx.output.clone(),
+        move || client.interrupt(),
+        move |signal| at_once.end_at_once(signal),
+    )?;
+    record.changes_begin();
     let writer = WriteClient::new(session.observer.client().clone());
     let progress = Progress::new(
         cx.output.progress,

@@ -23,6 +23,7 @@ mod new;
 mod output;
 mod pages;
 mod plan;
+mod record;
 mod reports;
 #[cfg(feature = "sandbox")]
 mod sandbox;
@@ -48,7 +49,7 @@ use crate::{
     diagnostic::Diagnostics,
     kinds,
     manifest::{Surroundings, descriptions},
-    report::json::Sort,
+    report::{json::Sort, record::Job},
 };
 use environment::Environment;
 use exit::{Exit, Failure, Outcome};
@@ -162,7 +163,10 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
         None => cx.output.start_log(cli.verbose, &cx.env),
     };
     let manifests = cli.command.manifests().map(Path::to_owned);
-    let outcome = describe(&cli.kinds, manifests.as_deref(), &mut reports, &cx)
+    let job = Job::of(|name| cx.env.get(name));
+    let outcome = reports
+        .keep_record(cli.command.record(), job, jiff::Timestamp::now)
+        .and_then(|()| describe(&cli.kinds, manifests.as_deref(), &mut reports, &cx))
         .and_then(|()| reports.begin())
         .and_then(|()| ready())
         .and_then(|()| dispatch(cli.command, &mut reports, &cx));
@@ -217,6 +221,14 @@ impl Command {
             Self::Apply(args) => Some(&args.session.dir),
             Self::Drift(args) => Some(&args.session.dir),
             Self::Snapshot(args) => Some(&args.dir),
+            _ => None,
+        }
+    }
+
+    /// The file that a record of its run is appended to, if there is one.
+    fn record(&self) -> Option<&Path> {
+        match self {
+            Self::Apply(args) => args.record.as_deref(),
             _ => None,
         }
     }

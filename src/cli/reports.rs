@@ -14,6 +14,7 @@ use std::{
 use super::{
     exit::{Exit, Failure, Outcome},
     output::Output,
+    record::{Now, RunRecord},
 };
 use crate::{
     diagnostic::Diagnostics,
@@ -22,6 +23,7 @@ use crate::{
         json::Sort,
         marker::Marker,
         model::{Content, Report, State},
+        record::Job,
     },
 };
 
@@ -80,6 +82,7 @@ pub(super) struct Reports {
     manifests: String,
     targets: Vec<Target>,
     diagnostics: Diagnostics,
+    record: RunRecord,
 }
 
 /// The proof that what a run came to was reported, with the code to exit with.
@@ -110,7 +113,29 @@ impl Reports {
         let manifests = manifests.map_or_else(|| ".".into(), Path::to_string_lossy).into_owned();
         let marker = args.marker.unwrap_or_else(|| sort.into());
         let (targets, diagnostics) = (args.out, Diagnostics::default());
-        Self { output: output.clone(), sort, marker, manifests, targets, diagnostics }
+        let record = RunRecord::default();
+        Self { output: output.clone(), sort, marker, manifests, targets, diagnostics, record }
+    }
+
+    /// Keeps a record of the run in the file at `path`, if there is one.
+    ///
+    /// # Errors
+    /// If it cannot be opened, before anything else was done.
+    pub(super) fn keep_record(
+        &mut self,
+        path: Option<&Path>,
+        job: Job,
+        now: Now,
+    ) -> Result<(), Failure> {
+        if let Some(path) = path {
+            self.record = RunRecord::begin(path, job, now, &self.output)?;
+        }
+        Ok(())
+    }
+
+    /// The record of the run.
+    pub(super) const fn record(&self) -> &RunRecord {
+        &self.record
     }
 
     /// Puts an unfinished report into each file. A device or a pipe gets the last word only.
@@ -214,7 +239,7 @@ impl Reports {
     /// Ends a run: tells what failed, and reports it.
     pub(super) fn end(self, outcome: Outcome) -> Exit {
         let failure = match outcome {
-            Ok(exit) => return exit,
+            Ok(exit) => return self.end_record(exit, None),
             Err(failure) => failure,
         };
         self.output.tell_failure(&failure);
@@ -222,7 +247,16 @@ impl Reports {
         let error = failure.error.map_or_else(told, |error| format!("{error:#}"));
         let (error, help) = (error.as_str(), failure.help.as_deref());
         let state = |exit: Exit| State::Failed { exit_code: exit.code(), error, help };
-        self.write(failure.exit, None, self.sort, state)
+        let exit = self.write(failure.exit, None, self.sort, state);
+        self.end_record(exit, Some(error.to_owned()))
+    }
+
+    /// Writes the record. The code that the run ends with then.
+    fn end_record(&self, exit: Exit, error: Option<String>) -> Exit {
+        match self.record.end(exit, error) {
+            Ok(()) => exit,
+            Err(failure) => self.tell_unwritten(failure, exit, None),
+        }
     }
 
     /// Writes what `state` says of `exit` wherever it goes. The code that the run ends with then.

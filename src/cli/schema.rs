@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     manifest,
-    report::json::{Checked, FORMAT_VERSION, Outcomes, Planned, Report},
+    report::{
+        json::{Checked, FORMAT_VERSION, Outcomes, Planned, Report},
+        record::Record,
+    },
     text::{alternatives, nearest},
     value::Json,
 };
@@ -33,6 +36,7 @@ const SCHEMAS: &[Generated] = &[
     ("apply", || written::<Report<Outcomes<'static>>>("apply")),
     ("check", || written::<Report<Checked<'static>>>("check")),
     ("snapshot", || written::<crate::snapshot::file::File<'static>>("snapshot")),
+    ("record", || written::<Record>("record")),
 ];
 
 /// The schema of a report as it is written, under `name`.
@@ -52,7 +56,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Schema to print: manifest, undrift, kind, sandbox, plan, apply, check or snapshot
+    /// Schema to print: manifest, undrift, kind, sandbox, plan, apply, check, snapshot or record
     #[arg(value_name = "NAME", default_value = "manifest", conflicts_with_all = ["write", "check"])]
     name: String,
     /// Write all schemas into this folder, as NAME.schema.json
@@ -158,6 +162,7 @@ mod tests {
             caller: "alice".into(),
             sandbox: false,
             live: None,
+            token: None,
         };
         let (plan, applied) = (Plan::default(), Applied::default());
         let diagnostics: Diagnostics =

@@ -19,13 +19,15 @@ impl Signals {
     }
 }
 
-/// Listens from now on, and tells `interrupt` of the first one.
+/// Listens from now on, and tells `interrupt` of the first one, and `at_once` of the second before
+/// that ends the process.
 ///
 /// # Errors
 /// If the system does not let signals be listened to.
 pub(super) fn watch(
     output: Output,
     interrupt: impl FnOnce() + Send + 'static,
+    at_once: impl FnOnce(Exit) + Send + 'static,
 ) -> io::Result<Signals> {
     let mut source = Source::new()?;
     let first = Arc::new(OnceLock::new());
@@ -36,6 +38,7 @@ pub(super) fn watch(
         interrupt();
         output.tell("\ninterrupted: waiting for the answers to writes that were sent; once more to end at once\n");
         let signal = source.next().await;
+        at_once(signal);
         std::process::exit(signal.code().into());
     });
     Ok(Signals { first })

@@ -34,7 +34,7 @@ use crate::{
     field::{Named, Scope},
     kind::{Id, LiveEntry, Names, Namespace, Place, Target, forms},
     kinds,
-    live::{Caller, Collection, Inherited, Live, Presence, Question},
+    live::{Caller, Collection, Inherited, Live, Presence, Question, Token},
     operation::{self, Op, Read},
     page::{Complete, Rows},
     release::Known,
@@ -110,6 +110,20 @@ impl Observer {
     /// Who asks.
     pub const fn caller(&self) -> &Caller {
         &self.caller
+    }
+
+    /// What the token is; `None` if the service does not tell, as of a job's own token.
+    ///
+    /// # Errors
+    /// [`ApiError`] if going on with anything would be pointless.
+    pub async fn token(&self) -> Result<Option<Token>, ApiError> {
+        match self.client.get(operation::OWN_TOKEN.request()).await {
+            Ok(answer) => Ok(answer.object().and_then(Token::read)),
+            // Whether it may be told says nothing about what the token may.
+            Err(error) if error.status().is_some() => Ok(None),
+            Err(error) if ends_everything(&error) => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Whether the service says of itself that it is undrift's sandbox.

@@ -416,6 +416,7 @@ mod tests {
                 caller: "a".into(),
                 sandbox: true,
                 live: None,
+                token: None,
             },
         );
         let text = Report::finished(Sort::Drift, 0, Planned::new(&run, &plan))

@@ -20,6 +20,7 @@ pub mod markdown;
 pub mod marker;
 pub mod model;
 pub mod progress;
+pub mod record;
 pub mod redact;
 pub mod terminal;
 #[cfg(test)]
@@ -29,6 +30,8 @@ pub use format::Format;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::live::Token;
 
 /// What a report is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -42,6 +45,8 @@ pub struct Run {
     /// What stands in the place of the service, if nobody asked it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<Taken>,
+    /// What the token is; null if the service does not tell.
+    pub token: Option<Token>,
 }
 
 /// A snapshot that stands in the place of a service.

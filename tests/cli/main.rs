@@ -20,9 +20,13 @@ mod kinds;
 mod new;
 mod policy;
 #[cfg(unix)]
+mod record;
+#[cfg(unix)]
 mod reports;
 #[cfg(unix)]
 mod sandbox;
 #[cfg(unix)]
 mod secrets;
 mod snapshot;
+#[cfg(unix)]
+mod token;

@@ -123,6 +123,7 @@ async fn all(
         caller: observer.caller().username.clone(),
         sandbox: false,
         live: None,
+        token: None,
     };
     ran.output += &terminal::plan(&plan, &told, Title::Plan, Style::default(), &secrets);
     ran.output +=

@@ -1,8 +1,10 @@
 //! What `plan`, `apply` and `drift` have in common: manifests, a service, and the way from both to
-//! a plan. `args` are the options, `manifests` what is loaded.
+//! a plan. `args` are the options, `manifests` what is loaded, `preflight` what is
+//! said of the token before anything is planned.
 
 mod args;
 mod manifests;
+mod preflight;
 mod way;
 
 use std::{
@@ -129,10 +131,14 @@ impl Session {
         let secrets = found.secrets(&root, &cx.env).allowing(allowed);
         let secrets = Arc::new(secrets_of(&desired, includes.as_ref(), secrets));
         cx.output.redactor().learn(Arc::clone(&secrets));
-        let (target, live) = (found.target(), found.live());
+        let (target, live, has_token) = (found.target(), found.live(), found.has_token());
         let (client, through) = found.client(args, &config, Arc::clone(&secrets), cx)?;
         through.declare(&desired, &secrets);
         let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
+        let token = match has_token {
+            true => preflight::token(&observer, today, &cx.output).await?,
+            false => None,
+        };
         let mut roster = Roster::default();
         if let Some(includes) = includes {
             roster = observer.roster(&includes.ask(&desired)).await?;
@@ -151,6 +157,7 @@ impl Session {
             caller: observer.caller().username.clone(),
             sandbox: observer.is_sandbox(),
             live,
+            token,
         };
         let settings = plan::Settings {
             caller: observer.caller().clone(),
@@ -206,6 +213,9 @@ impl Session {
         if !warnings.is_empty() {
             cx.output.tell(&warnings.render(cx.output.stderr.into()));
         }
+        if !plan.incomplete.is_empty() || !plan.problems.is_empty() {
+            cx.output.tell(&preflight::reach(&self.run.caller));
+        }
         Ok(plan)
     }
 
@@ -227,6 +237,14 @@ impl Session {
         self.observer.all(&containers, 1, each).await?;
         let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.ok_or_else(|| Failure::usage("nothing is selected"))
+    }
+
+    /// Refuses to apply anything with a token that cannot write.
+    ///
+    /// # Errors
+    /// If that is certain.
+    pub(super) fn may_write(&self) -> Result<(), Failure> {
+        preflight::may_write(self.run.token.as_ref())
     }
 
     /// Ends the embedded service, if there is one, with everything written.

@@ -141,6 +141,15 @@ impl Found {
         }
     }
 
+    /// Whether somebody gave it a token. That of the embedded service is an administrator's, made by
+    /// undrift itself.
+    pub(super) const fn has_token(&self) -> bool {
+        match self {
+            Self::Service(endpoint) | Self::Taking(endpoint) => endpoint.embedded.is_none(),
+            Self::Snapshot(..) => false,
+        }
+    }
+
     /// What reads, and the snapshot that is taken thereby.
     ///
     /// # Errors

@@ -67,7 +67,11 @@ fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
     let line = Line::default().put(Paint::Bold, word).text(" for ");
     let line =
         if run.sandbox { line.put(Paint::Note, "the sandbox") } else { line.text(&run.target) };
-    canvas.line(&line.text(" as ").text(&run.caller));
+    let line = line.text(" as ").text(&run.caller);
+    canvas.line(&match &run.token {
+        Some(token) => line.text(format!(" ({token})")),
+        None => line,
+    });
     if let Some(live) = &run.live {
         canvas.line(
             &Line::default().put(Paint::Note, format!("from the snapshot of {}", live.shown)),

@@ -12,6 +12,7 @@ use super::*;
 use crate::{
     address::Address,
     apply::{Applied, Mismatch, MismatchReason, Outcome, StepResult},
+    cause::Cause,
     desired::{Container, Desired, Guard},
     diff::{Action, Findings, Incomplete, Note, Problem, Reason, Refusal},
     field::Scope,
@@ -133,6 +134,7 @@ pub(in crate::report) fn run() -> Run {
         caller: "alice".into(),
         sandbox: false,
         live: None,
+        token: None,
     }
 }
 
@@ -230,6 +232,35 @@ fn no_report_shows_a_live_secret() {
 #[test]
 fn what_stands_in_the_way() {
     insta::assert_snapshot!(plan(&blocked_plan(), &run(), Title::Plan, Style::default()));
+}
+
+#[test]
+fn what_cannot_be_read_for_one_cause_in_many_places_is_one_line() {
+    let scope = |number: usize, status| Incomplete {
+        address: Address::container(format!("acme/p{number}").into()).section("variables"),
+        reason: Cause {
+            operation: Some("variable-list"),
+            status: Some(status),
+            ..Cause::new(format!("answered {status}")).help("use another token")
+        },
+    };
+    let mut all: Vec<_> = (0..1_000).map(|number| scope(number, 403)).collect();
+    all.extend((1_000..1_003).map(|number| scope(number, 500)));
+    let findings = Findings { incomplete: all, ..Findings::default() };
+    let text = |full| {
+        plan(
+            &Plan::of(findings.clone(), 1_003),
+            &run(),
+            Title::Plan,
+            Style { full, ..Style::default() },
+        )
+    };
+    let folded = text(false);
+    let line = "  1000 scopes  variable-list was answered with 403: acme/p0#variables, acme/p1#variables, \
+        acme/p2#variables, acme/p3#variables, acme/p4#variables, … (--full lists them); use another token\n";
+    assert!(folded.contains(line), "{folded}");
+    assert_eq!(folded.matches("answered 500").count(), 3, "{folded}");
+    assert_eq!(text(true).matches("answered 403").count(), 1_000);
 }
 
 #[test]
@@ -347,7 +378,13 @@ fn without_colours(text: &str) -> String {
 
 /// A run, a plan and what became of it, with `text` wherever others may put some.
 pub(in crate::report) fn hostile(text: &str) -> (Run, Plan, Applied) {
-    let run = Run { target: text.to_owned(), caller: text.to_owned(), sandbox: false, live: None };
+    let run = Run {
+        target: text.to_owned(),
+        caller: text.to_owned(),
+        sandbox: false,
+        live: None,
+        token: None,
+    };
     let mut there = shop_live();
     there["settings"]["description"] = text.into();
     there["settings"]["issues_template"] = format!("{text}\n{text}").into();

@@ -1,0 +1,217 @@
+//! The file that `apply --record` appends to: one line of JSON a run, also of one that failed, wrote
+//! nothing or was interrupted.
+//!
+//! The file is opened before anything else is done, so that no run changes something and then cannot
+//! say so. The line is appended with one write when the run ends. A run that is killed, or ends by an
+//! error of undrift itself, leaves none.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use jiff::Timestamp;
+
+use super::{
+    exit::{Exit, Failure},
+    output::Output,
+    signal::Source,
+};
+use crate::report::record::{Job, Record};
+
+/// Where the time comes from.
+pub(super) type Now = fn() -> Timestamp;
+
+/// The record of this run, if one is kept. Clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunRecord(Option<Arc<Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    path: PathBuf,
+    now: Now,
+    output: Output,
+    /// What is known so far; nothing once the line was written.
+    open: Mutex<Option<(File, Record)>>,
+    /// Whether changes are being made, so that a signal waits for them.
+    changes: AtomicBool,
+}
+
+impl RunRecord {
+    /// Opens the file at `path` for the record of a run that begins now.
+    ///
+    /// # Errors
+    /// If it cannot be opened to append.
+    pub(super) fn begin(path: &Path, job: Job, now: Now, output: &Output) -> Result<Self, Failure> {
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .read(true)
+            .open(path)
+            .map_err(|error| cannot_write(path, &error))?;
+        let record = Record::begun(spelled(now()), job);
+        Ok(Self(Some(Arc::new(Kept {
+            path: path.to_owned(),
+            now,
+            output: output.clone(),
+            open: Mutex::new(Some((file, record))),
+            changes: AtomicBool::new(false),
+        }))))
+    }
+
+    /// Adds what became known.
+    pub(super) fn note(&self, add: impl FnOnce(&mut Record)) {
+        if let Some(kept) = &self.0
+            && let Some((_, record)) = kept.open().as_mut()
+        {
+            add(record);
+        }
+    }
+
+    /// Says that changes are being made from now on.
+    pub(super) fn changes_begin(&self) {
+        if let Some(kept) = &self.0 {
+            kept.changes.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Until changes are being made, a signal ends the process at once; this writes the record
+    /// before.
+    ///
+    /// # Errors
+    /// If the system does not let signals be listened to.
+    pub(super) fn watch(&self) -> io::Result<()> {
+        let Some(kept) = self.0.clone() else { return Ok(()) };
+        let mut source = Source::new()?;
+        tokio::spawn(async move {
+            let signal = source.next().await;
+            if !kept.changes.load(Ordering::SeqCst) {
+                Self(Some(kept)).end_at_once(signal);
+                std::process::exit(signal.code().into());
+            }
+        });
+        Ok(())
+    }
+
+    /// Writes the record of a run that a signal ends.
+    pub(super) fn end_at_once(&self, signal: Exit) {
+        if let Err(failure) = self.end(signal, Some("interrupted".to_owned()))
+            && let Some(kept) = &self.0
+        {
+            kept.output.tell_failure(&failure);
+        }
+    }
+
+    /// Writes the record, once, of a run that exits with `exit`, because of `error` if there was one.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn end(&self, exit: Exit, error: Option<String>) -> Result<(), Failure> {
+        let Some(kept) = &self.0 else { return Ok(()) };
+        let Some((mut file, mut record)) = kept.open().take() else { return Ok(()) };
+        record.ended_at = spelled((kept.now)());
+        record.exit_code = exit.code();
+        record.error = error;
+        let line = record
+            .to_line(&kept.output.secrets())
+            .map_err(|error| Failure::new(Exit::Internal, error))?;
+        append(&mut file, &line).map_err(|error| cannot_write(&kept.path, &error))
+    }
+}
+
+impl Kept {
+    fn open(&self) -> MutexGuard<'_, Option<(File, Record)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// In whole seconds, as RFC 3339 has it.
+fn spelled(time: Timestamp) -> String {
+    format!("{time:.0}")
+}
+
+/// Appends a line with one write. What another run left without its end is ended first.
+fn append(file: &mut File, line: &str) -> io::Result<()> {
+    let line = if ends_within_line(file)? { format!("\n{line}") } else { line.to_owned() };
+    file.write_all(line.as_bytes())?;
+    // A device or a pipe cannot be flushed.
+    if file.metadata()?.is_file() { file.sync_data() } else { Ok(()) }
+}
+
+fn ends_within_line(file: &mut File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != [b'\n'])
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("cannot write the record `{}`: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cli::{environment::Environment, output::Colour},
+        value::Json,
+    };
+
+    fn begin(path: &Path) -> Result<RunRecord, Failure> {
+        let output = Output::new(Colour::Never, 0, &Environment::default());
+        RunRecord::begin(path, Job::default(), || Timestamp::UNIX_EPOCH, &output)
+    }
+
+    fn lines(path: &Path) -> Vec<Json> {
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.ends_with('\n'), "{text:?}");
+        text.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect()
+    }
+
+    #[test]
+    fn each_run_appends_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.jsonl");
+        let first = begin(&path).unwrap();
+        first.note(|record| record.left_out = 3);
+        first.end(Exit::Guarded, None).unwrap();
+        first.end(Exit::Success, None).unwrap();
+        let second = begin(&path).unwrap();
+        second.clone().end_at_once(Exit::Interrupted);
+        second.end(Exit::Success, None).unwrap();
+        let lines = lines(&path);
+        let codes: Vec<_> = lines.iter().map(|line| line["exit_code"].clone()).collect();
+        assert_eq!(codes, [4, 130]);
+        assert_eq!(
+            (&lines[0]["left_out"], &lines[0]["ended_at"]),
+            (&3.into(), &"1970-01-01T00:00:00Z".into())
+        );
+    }
+
+    #[test]
+    fn a_torn_line_stays_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.jsonl");
+        std::fs::write(&path, "{\"undrift\": \"rec").unwrap();
+        begin(&path).unwrap().end(Exit::Success, None).unwrap();
+        let lines = lines(&path);
+        assert_eq!((lines.len(), &lines[1]["exit_code"]), (2, &0.into()));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [folder.path().to_owned(), folder.path().join("missing/record.jsonl")] {
+            assert_eq!(begin(&path).unwrap_err().exit, Exit::Usage);
+        }
+    }
+}

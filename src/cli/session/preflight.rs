@@ -1,0 +1,111 @@
+//! What is said of the token before anything is planned: what it cannot do is one sentence then, and
+//! not a refusal for each thing that is asked for.
+//!
+//! It costs one read. Where the service does not tell what a token is, nothing is said.
+
+use jiff::civil::Date;
+
+use crate::{
+    cli::{
+        exit::{Exit, Failure},
+        output::Output,
+    },
+    field::Scope,
+    live::{Home, Token},
+    observe::Observer,
+    text::escape,
+};
+
+/// Asks what the token is, and tells what is odd about it.
+///
+/// # Errors
+/// If it certainly reads nothing, or going on is pointless.
+pub(super) async fn token(
+    observer: &Observer,
+    today: Date,
+    output: &Output,
+) -> Result<Option<Token>, Failure> {
+    let Some(token) = observer.token().await? else { return Ok(None) };
+    output.tell(&warnings(&token, today));
+    if token.cannot_read() {
+        let failure =
+            denied(format!("the token `{}` cannot read groups and projects", token.name), &token);
+        return Err(failure.help("use one with the scope `read_api` to plan, `api` to apply"));
+    }
+    Ok(Some(token))
+}
+
+/// Refuses a token that certainly writes nothing.
+pub(super) fn may_write(token: Option<&Token>) -> Result<(), Failure> {
+    match token.filter(|token| token.cannot_write()) {
+        None => Ok(()),
+        Some(token) => {
+            let failure = denied(format!("the token `{}` can only read", token.name), token);
+            Err(failure.help("apply needs the scope `api`; nothing was changed"))
+        }
+    }
+}
+
+fn denied(what: String, token: &Token) -> Failure {
+    Failure::new(
+        Exit::Denied,
+        anyhow::anyhow!("{}: its scopes are {}", escape(&what), escape(&token.scopes.join(", "))),
+    )
+}
+
+fn warnings(token: &Token, today: Date) -> String {
+    let name = escape(&token.name);
+    let mut text = String::new();
+    if let Some(day) = token.ends_soon(today) {
+        text += &format!("warning: the token `{name}` expires on {day}; replace it before that\n");
+    }
+    if token.acts_as_others() {
+        text += &format!(
+            "warning: the token `{name}` has the scope `sudo`, which undrift never uses; one without it is safer\n"
+        );
+    }
+    text
+}
+
+/// Where a bot's token reaches, for plans that lack something: that may be out of its reach.
+pub(super) fn reach(username: &str) -> String {
+    match Home::of(username) {
+        Some(Home { scope: Scope::Project, id }) => format!(
+            "note: the token is one of project {id}: to it, groups and other projects that are private do not exist\n"
+        ),
+        Some(Home { scope: Scope::Group, id }) => format!(
+            "note: the token is one of group {id}: to it, private groups and projects outside of that group do not exist\n"
+        ),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+
+    fn token(scopes: &[&str], expires_at: Option<Date>) -> Token {
+        let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
+        Token { name: "ci\u{1b}".to_owned(), scopes, expires_at }
+    }
+
+    #[test]
+    fn only_what_matters_is_said() {
+        let today = date(2030, 1, 1);
+        assert_eq!(warnings(&token(&["api"], Some(date(2030, 2, 1))), today), "");
+        assert_eq!(warnings(&token(&["api"], None), today), "");
+        let text = warnings(&token(&["api", "sudo"], Some(date(2030, 1, 8))), today);
+        assert_eq!(text.matches("warning: ").count(), 2, "{text}");
+        assert!(text.contains("2030-01-08") && !text.contains('\u{1b}'), "{text}");
+    }
+
+    #[test]
+    fn a_token_that_cannot_write_is_refused_by_what_writes_alone() {
+        let refused = |scopes: &[&str]| may_write(Some(&token(scopes, None))).err().map(|f| f.exit);
+        assert_eq!(refused(&["read_api"]), Some(Exit::Denied));
+        assert_eq!((refused(&["api"]), refused(&["unheard_of"])), (None, None));
+        assert!(may_write(None).is_ok());
+    }
+}

@@ -1,0 +1,219 @@
+//! What a token is, as far as the service tells: its name, what it is for, until when it lasts; and
+//! the project or group that it is of, if it is a bot's.
+//!
+//! Only what is certain is concluded: a scope that this does not know may let through anything.
+
+use std::fmt;
+
+use jiff::{Span, civil::Date};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+use crate::{
+    field::Scope,
+    value::{Json, Object},
+};
+
+/// The scope that lets everything through, as far as the role allows it.
+const ALL: &str = "api";
+/// The scope that lets reads through.
+const READS: &str = "read_api";
+/// Scopes of which none lets a read or a write of groups and projects through.
+const OTHERS: [&str; 13] = [
+    "read_user",
+    "read_repository",
+    "write_repository",
+    "read_registry",
+    "write_registry",
+    "read_virtual_registry",
+    "write_virtual_registry",
+    "create_runner",
+    "manage_runner",
+    "ai_features",
+    "k8s_proxy",
+    "self_rotate",
+    SUDO,
+];
+/// Lets an administrator act as anybody, together with another scope.
+const SUDO: &str = "sudo";
+/// How many days before its end a token is warned of.
+const SOON: i64 = 7;
+
+/// What the service tells of a token: never the token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Token {
+    /// What it was called when it was made.
+    pub name: String,
+    /// What it is for.
+    pub scopes: Vec<String>,
+    /// The day from which on it is not valid any more, as `YYYY-MM-DD`; null without such a day.
+    #[serde(serialize_with = "date")]
+    #[schemars(with = "Option<String>")]
+    pub expires_at: Option<Date>,
+}
+
+fn date<S: Serializer>(date: &Option<Date>, serializer: S) -> Result<S::Ok, S::Error> {
+    match date {
+        Some(date) => serializer.collect_str(date),
+        None => serializer.serialize_none(),
+    }
+}
+
+impl Token {
+    /// What an answer tells; `None` if it is none about a token.
+    pub fn read(object: &Object) -> Option<Self> {
+        let scopes = object.get("scopes")?.as_array()?;
+        let expires_at = object.get("expires_at").and_then(Json::as_str);
+        Some(Self {
+            name: object.get("name")?.as_str()?.to_owned(),
+            scopes: scopes.iter().filter_map(Json::as_str).map(str::to_owned).collect(),
+            expires_at: expires_at.and_then(|day| day.get(..10)?.parse().ok()),
+        })
+    }
+
+    fn has(&self, scope: &str) -> bool {
+        self.scopes.iter().any(|own| own == scope)
+    }
+
+    /// Whether all of its scopes are known, and there are some.
+    fn is_understood(&self) -> bool {
+        let known = |scope: &String| {
+            [ALL, READS].contains(&scope.as_str()) || OTHERS.contains(&scope.as_str())
+        };
+        !self.scopes.is_empty() && self.scopes.iter().all(known)
+    }
+
+    /// Whether it is certain that it lets no write through.
+    pub fn cannot_write(&self) -> bool {
+        self.is_understood() && !self.has(ALL)
+    }
+
+    /// Whether it is certain that it lets no read through either.
+    pub fn cannot_read(&self) -> bool {
+        self.cannot_write() && !self.has(READS)
+    }
+
+    /// Whether an administrator's could act as anybody.
+    pub fn acts_as_others(&self) -> bool {
+        self.has(SUDO)
+    }
+
+    /// The day of its end, if that is within seven days after `today`.
+    pub fn ends_soon(&self, today: Date) -> Option<Date> {
+        let soon = today.saturating_add(Span::new().days(SOON));
+        self.expires_at.filter(|day| *day <= soon)
+    }
+}
+
+/// The way in which the head of a report shows it.
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "token `{}`, {}", self.name, self.scopes.join(" "))?;
+        match self.expires_at {
+            Some(day) => write!(f, ", expires {day}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a bot's token is of, and the most that it reaches: that project, or that group with all
+/// below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// Whether it is a project or a group.
+    pub scope: Scope,
+    /// Its id.
+    pub id: u64,
+}
+
+impl Home {
+    /// The home of the bot with this username, which the service makes of it: `project_12_bot`,
+    /// with more behind it since there can be several.
+    pub fn of(username: &str) -> Option<Self> {
+        let (scope, rest) = match username.split_once('_')? {
+            ("project", rest) => (Scope::Project, rest),
+            ("group", rest) => (Scope::Group, rest),
+            _ => return None,
+        };
+        let (id, rest) = rest.split_once('_')?;
+        let more = rest.strip_prefix("bot")?;
+        let is_one = more.strip_prefix('_').unwrap_or(more).chars().all(|c| c.is_ascii_hexdigit());
+        let digits = id.chars().all(|c| c.is_ascii_digit());
+        (is_one && digits).then(|| id.parse().ok())?.map(|id| Self { scope, id })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+    use serde_json::json;
+
+    use super::*;
+
+    fn token(scopes: &[&str]) -> Token {
+        let answer = json!({"id": 1, "name": "ci", "scopes": scopes, "expires_at": "2030-01-08"});
+        Token::read(answer.as_object().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_certain_is_concluded_from_scopes() {
+        for (scopes, cannot_write, cannot_read) in [
+            (&["api"][..], false, false),
+            (&["read_api", "api"], false, false),
+            (&["read_api"], true, false),
+            (&["read_user", "read_api"], true, false),
+            (&["read_user"], true, true),
+            (&["sudo", "write_repository"], true, true),
+            (&["unheard_of"], false, false),
+            (&["read_api", "unheard_of"], false, false),
+            (&[], false, false),
+        ] {
+            let token = token(scopes);
+            assert_eq!(
+                (token.cannot_write(), token.cannot_read()),
+                (cannot_write, cannot_read),
+                "{scopes:?}"
+            );
+        }
+        assert!(token(&["api", "sudo"]).acts_as_others() && !token(&["api"]).acts_as_others());
+    }
+
+    #[test]
+    fn the_end_is_near_for_seven_days() {
+        let soon = |day| token(&["api"]).ends_soon(day).is_some();
+        assert!(soon(date(2030, 1, 1)) && soon(date(2030, 1, 7)) && !soon(date(2029, 12, 31)));
+        for (text, expected) in [
+            (json!("2030-01-08T00:00:00Z"), Some(date(2030, 1, 8))),
+            (json!(null), None),
+            (json!("soon"), None),
+            (json!("ü030-01-08"), None),
+        ] {
+            let answer = json!({"name": "ci", "scopes": [], "expires_at": text});
+            let token = Token::read(answer.as_object().unwrap()).unwrap();
+            assert_eq!(token.expires_at, expected, "{text}");
+        }
+        for wrong in [json!({}), json!({"name": "ci"}), json!({"name": 1, "scopes": []})] {
+            assert_eq!(Token::read(wrong.as_object().unwrap()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_home_is_told_by_the_name_that_the_service_gives_a_bot() {
+        let home = |scope, id| Some(Home { scope, id });
+        for (username, expected) in [
+            ("project_12_bot", home(Scope::Project, 12)),
+            ("project_12_bot1", home(Scope::Project, 12)),
+            ("group_7_bot_0a1b2c3d", home(Scope::Group, 7)),
+            ("project_12_both", None),
+            ("project_x_bot", None),
+            ("project__bot", None),
+            ("project_+1_bot", None),
+            ("project_12_robot", None),
+            ("alice", None),
+            ("project_bot", None),
+            ("team_12_bot", None),
+        ] {
+            assert_eq!(Home::of(username), expected, "{username}");
+        }
+    }
+}

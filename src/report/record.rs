@@ -1,0 +1,149 @@
+//! The record of a run that applies: one line of JSON a run, for whoever asks later who changed
+//! what from where.
+//!
+//! It holds what the run itself knows, and apart from that what the job's variables say, which
+//! whoever writes the pipeline can set.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    Run,
+    json::{FORMAT_VERSION, OutcomeCounts, harmless},
+    redact::{Keys, Struck},
+};
+use crate::secret::Secrets;
+
+/// The longest text that is taken from a variable of the job, in characters.
+const LONGEST: usize = 256;
+
+/// One line of a record.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Record {
+    /// What it is.
+    pub undrift: Sort,
+    /// The version of the format; 0 is unstable.
+    pub format_version: u32,
+    /// The version of undrift that wrote it.
+    #[serde(serialize_with = "crate::text::word")]
+    pub tool_version: &'static str,
+    /// When the run began (RFC 3339, UTC).
+    pub started_at: String,
+    /// When it ended (RFC 3339, UTC).
+    pub ended_at: String,
+    /// Which service, as whom; null if the run ended before that was known.
+    pub run: Option<Run>,
+    /// What the job's variables say.
+    pub job: Job,
+    /// How many steps ended in which way; null if nothing was started.
+    pub counts: Option<OutcomeCounts>,
+    /// How many groups and projects were left out, because something of them is wrong, refused or
+    /// could not be read.
+    pub left_out: usize,
+    /// What guards refused and an acknowledgement let through, as `--ack` takes it.
+    pub acknowledgements: Vec<String>,
+    /// The code that the run exits with.
+    pub exit_code: u8,
+    /// What ended it; null if it came to its end.
+    pub error: Option<String>,
+}
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sort {
+    /// The record of a run.
+    Record,
+}
+
+/// What the variables of the job say, each null where it is not set. Whoever writes the pipeline can
+/// set them: they are a claim, not a proof.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Job {
+    /// The full path of the job's project.
+    pub project: Option<String>,
+    /// The number of the merge request.
+    pub merge_request: Option<String>,
+    /// The id of the pipeline.
+    pub pipeline: Option<String>,
+    /// The id of the job.
+    pub job: Option<String>,
+    /// The commit.
+    pub commit: Option<String>,
+    /// The branch or tag.
+    #[serde(rename = "ref")]
+    pub reference: Option<String>,
+    /// The username of who started the job.
+    pub user: Option<String>,
+}
+
+impl Job {
+    /// What `variable` says of each name, cut to 256 characters.
+    pub fn of<'v>(variable: impl Fn(&str) -> Option<&'v str>) -> Self {
+        let text = |name| variable(name).map(|value| value.chars().take(LONGEST).collect());
+        Self {
+            project: text("CI_PROJECT_PATH"),
+            merge_request: text("CI_MERGE_REQUEST_IID"),
+            pipeline: text("CI_PIPELINE_ID"),
+            job: text("CI_JOB_ID"),
+            commit: text("CI_COMMIT_SHA"),
+            reference: text("CI_COMMIT_REF_NAME"),
+            user: text("GITLAB_USER_LOGIN"),
+        }
+    }
+}
+
+impl Record {
+    /// The record of a run that began at `started_at`, in a job, and of which nothing else is known
+    /// so far.
+    pub const fn begun(started_at: String, job: Job) -> Self {
+        Self {
+            undrift: Sort::Record,
+            format_version: FORMAT_VERSION,
+            tool_version: env!("CARGO_PKG_VERSION"),
+            started_at,
+            ended_at: String::new(),
+            run: None,
+            job,
+            counts: None,
+            left_out: 0,
+            acknowledgements: Vec::new(),
+            exit_code: 0,
+            error: None,
+        }
+    }
+
+    /// The line, with its line feed, without what `secrets` knows.
+    ///
+    /// # Errors
+    /// If a value cannot be expressed in JSON, which no record holds.
+    pub fn to_line(&self, secrets: &Secrets) -> serde_json::Result<String> {
+        Ok(harmless(&serde_json::to_string(&Struck::new(self, Keys::Data, secrets))?) + "\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+
+    #[test]
+    fn a_line_is_one_line_without_secrets_whatever_a_job_says() {
+        let long = "x".repeat(1_000);
+        let job = Job::of(|name| match name {
+            "CI_PROJECT_PATH" => Some(long.as_str()),
+            "CI_COMMIT_SHA" => Some("a\nb\u{1b}[31m\u{202e}"),
+            "GITLAB_USER_LOGIN" => Some("my-own-canary-token"),
+            _ => None,
+        });
+        let mut secrets = Secrets::default();
+        secrets.also_redact(Secret::new("my-own-canary-token"));
+        let line = Record::begun("2030-01-01T00:00:00Z".into(), job).to_line(&secrets).unwrap();
+        assert_eq!(line.lines().count(), 1);
+        assert!(line.len() < 1_000 && !line.contains("canary"), "{line}");
+        assert!(!line.trim_end().contains(crate::text::is_unsafe), "{line:?}");
+        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(read["job"]["commit"], "a\nb\u{1b}[31m\u{202e}");
+        assert!(read["job"]["ref"].is_null() && read["run"].is_null());
+    }
+}

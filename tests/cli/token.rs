@@ -1,0 +1,68 @@
+//! What is said of the token before anything is planned.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use crate::{front, harness::Place, sandbox::Server};
+
+const SEED: &str = "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n";
+const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {description: What we sell}\n";
+const SELF: &str = "GET /api/v4/personal_access_tokens/self";
+
+/// What runs say of a token of which the service answers this; each run asks once.
+fn runs(arguments: &[&str], status: &'static str, answer: &str) -> String {
+    let place = Place::new().file("seed.yaml", SEED).file("m/shop.yaml", SHOP);
+    let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
+    let server = Server::start(&place, "--seed seed.yaml");
+    let (asked, answer) = (Arc::new(AtomicUsize::new(0)), answer.to_owned());
+    let seen = Arc::clone(&asked);
+    let url = front::before(&server.url, move |request, _| {
+        request.starts_with(SELF).then(|| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            front::json(status, "", &answer)
+        })
+    });
+    let said = arguments.iter().map(|arguments| place.run(&format!("{arguments} m --url {url}")));
+    let said: String = said.collect();
+    assert_eq!(asked.load(Ordering::SeqCst), arguments.len(), "{said}");
+    let changed = place.run(&format!("drift m --url {}", server.url));
+    server.end("-TERM");
+    let is_changed = changed.ends_with("---- exit code 0\n");
+    format!("{}{is_changed}\n", said.replace(&url, "[URL]"))
+}
+
+#[test]
+fn a_token_that_only_reads_plans_and_is_refused_before_anything_is_applied() {
+    let answer =
+        r#"{"id":1,"name":"ci","scopes":["read_api"],"expires_at":"2099-01-31","active":true}"#;
+    insta::assert_snapshot!(runs(&["plan", "apply --yes"], "200 OK", answer));
+}
+
+#[test]
+fn a_token_that_ends_soon_is_warned_of_and_one_that_reads_nothing_is_refused() {
+    let ends = r#"{"name":"ci","scopes":["api","sudo"],"expires_at":"2000-01-01"}"#;
+    let said = runs(&["apply --yes"], "200 OK", ends);
+    assert!(said.contains("warning: the token `ci` expires on 2000-01-01"), "{said}");
+    assert!(said.contains("scope `sudo`") && said.ends_with("code 0\ntrue\n"), "{said}");
+    let useless = r#"{"name":"ci","scopes":["read_user"],"expires_at":null}"#;
+    let said = runs(&["plan", "drift"], "200 OK", useless);
+    assert_eq!(said.matches("cannot read groups and projects").count(), 2, "{said}");
+    assert_eq!(said.matches("---- exit code 7").count(), 2, "{said}");
+}
+
+#[test]
+fn what_the_service_does_not_tell_is_not_said() {
+    for (status, answer) in [
+        ("401 Unauthorized", r#"{"message":"401 Unauthorized"}"#),
+        ("403 Forbidden", r#"{"error":"insufficient_scope"}"#),
+        ("404 Not Found", r#"{"error":"404 Not Found"}"#),
+        ("400 Bad Request", r#"{"message":"400 Bad request"}"#),
+        ("200 OK", "{}"),
+    ] {
+        let said = runs(&["apply --yes"], status, answer);
+        assert!(said.contains(" as root\n") && !said.contains("warning"), "{status}: {said}");
+        assert!(said.ends_with("---- exit code 0\ntrue\n"), "{status}: {said}");
+    }
+}
