@@ -16,10 +16,6 @@ pub(super) enum Exit {
     /// Apply did not do everything, or something was not saved.
     Unfinished,
     /// The plan is stale, expired or for another target.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for plans that are kept in files, which are to come")
-    )]
     Stale,
     /// A guard refuses.
     Guarded,

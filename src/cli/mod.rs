@@ -25,6 +25,7 @@ mod plan;
 mod reports;
 #[cfg(feature = "sandbox")]
 mod sandbox;
+mod saved;
 mod schema;
 mod session;
 mod show;
@@ -207,7 +208,7 @@ impl Command {
         match self {
             Self::Check(args) => Some(&args.dir),
             Self::Plan(args) => Some(&args.session.dir),
-            Self::Apply(args) => Some(&args.session.dir),
+            Self::Apply(args) => Some(args.manifests()),
             Self::Drift(args) => Some(&args.session.dir),
             _ => None,
         }

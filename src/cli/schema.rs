@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     manifest,
+    plan::saved,
     report::json::{Checked, Outcomes, Planned, Report},
     text::{alternatives, nearest},
     value::Json,
@@ -29,6 +30,7 @@ const SCHEMAS: &[Generated] = &[
     ("plan", written::<Report<Planned<'static>>>),
     ("apply", written::<Report<Outcomes<'static>>>),
     ("check", written::<Report<Checked<'static>>>),
+    ("saved-plan", written::<saved::Sealed>),
 ];
 
 /// The schema of a type as it is written.
@@ -47,7 +49,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Schema to print: manifest, undrift, kind, sandbox, plan, apply or check
+    /// Schema to print: manifest, undrift, kind, sandbox, plan, apply, check or saved-plan
     #[arg(value_name = "NAME", default_value = "manifest", conflicts_with_all = ["write", "check"])]
     name: String,
     /// Write all schemas into this folder, as NAME.schema.json

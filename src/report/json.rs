@@ -13,7 +13,7 @@ use super::{
 use crate::{
     apply::{Applied, Outcome, StepResult},
     diagnostic::{Diagnostics, Severity},
-    plan::{Counts, LeftOut, Plan},
+    plan::{Counts, LeftOut, Plan, saved::Comparison},
     secret::Secrets,
     text::is_unsafe,
 };
@@ -195,12 +195,21 @@ pub struct Planned<'a> {
     /// All of it.
     #[serde(flatten)]
     pub plan: &'a Plan,
+    /// How it compares with the saved plan that is to be carried out, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved_plan: Option<&'a Comparison>,
 }
 
 impl<'a> Planned<'a> {
     /// `plan` for what `run` says.
     pub fn new(run: &'a Run, plan: &'a Plan) -> Self {
-        Self { run, counts: plan.counts(), plan }
+        Self { run, counts: plan.counts(), plan, saved_plan: None }
+    }
+
+    /// With how it compares with a saved plan.
+    #[must_use]
+    pub const fn against(self, saved_plan: Option<&'a Comparison>) -> Self {
+        Self { saved_plan, ..self }
     }
 }
 
@@ -218,12 +227,22 @@ pub struct Outcomes<'a> {
     /// The groups and projects that were not applied, because something of them is wrong, refused
     /// or could not be read.
     pub left_out: &'a [LeftOut],
+    /// How the plan compares with the saved one that was carried out, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved_plan: Option<&'a Comparison>,
 }
 
 impl<'a> Outcomes<'a> {
     /// The outcomes of `applied` for what `run` says, without what is `left_out`.
     pub fn new(run: &'a Run, applied: &'a Applied, left_out: &'a [LeftOut]) -> Self {
-        Self { run, counts: OutcomeCounts::of(&applied.steps), applied, left_out }
+        let counts = OutcomeCounts::of(&applied.steps);
+        Self { run, counts, applied, left_out, saved_plan: None }
+    }
+
+    /// With how the plan compares with the saved one.
+    #[must_use]
+    pub const fn against(self, saved_plan: Option<&'a Comparison>) -> Self {
+        Self { saved_plan, ..self }
     }
 }
 

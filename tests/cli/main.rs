@@ -21,5 +21,6 @@ mod policy;
 mod reports;
 #[cfg(unix)]
 mod sandbox;
+mod saved;
 #[cfg(unix)]
 mod secrets;

@@ -16,6 +16,7 @@ use super::{
     connect::{self, ConnectArgs, Embedded, Endpoint},
     exit::{Exit, Failure},
     reports::Reports,
+    saved,
 };
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
 pub(super) use manifests::{Manifests, usable};
@@ -40,6 +41,10 @@ pub(super) struct Session {
     pub(super) desired: Desired,
     /// What exists and is not planned, although rules are about it.
     roster: Roster,
+    /// What rules bring in besides and a saved plan is not about: it counts for guards alone.
+    apart: Vec<Container>,
+    /// Whether plans remember what they could see, to be compared with a saved one.
+    remembers: bool,
     /// How far the run goes.
     extent: Extent,
     /// What guards may let pass.
@@ -98,13 +103,16 @@ impl Session {
         let secrets = secrets_of(&desired, includes.as_ref(), root, allowed, &endpoint);
         let secrets = Arc::new(secrets);
         cx.output.redactor().learn(Arc::clone(&secrets));
-        let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets))?;
-        let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
         let target = if endpoint.embedded.is_some() {
             "sandbox".to_owned()
         } else {
             endpoint.service.to_string()
         };
+        if let Some(saved) = &args.select.saved {
+            saved.fits(&target, jiff::Timestamp::now()).map_err(saved::unusable)?;
+        }
+        let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets))?;
+        let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
         let mut roster = Roster::default();
         if let Some(includes) = includes {
             roster = observer.roster(&includes.ask(&desired)).await?;
@@ -115,6 +123,9 @@ impl Session {
             desired = args.select.of(desired.without_idle_acknowledgements(), &changes.resend)?;
             roster = args.select.of_roster(roster);
         }
+        let mut apart = args.select.apart(&mut desired);
+        apart.retain(|container| container.brought_in.is_some());
+        let remembers = args.select.saved.is_some();
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let run = Run {
             target,
@@ -136,6 +147,8 @@ impl Session {
         Ok(Self {
             desired,
             roster,
+            apart,
+            remembers,
             extent,
             acknowledged,
             today,
@@ -159,7 +172,12 @@ impl Session {
             containers.len(),
             Arc::clone(&self.settings.secrets),
         );
-        let plan = Mutex::new(Plan::beside(self.roster.clone()));
+        let mut plan = Plan::beside(self.roster.clone());
+        if self.remembers {
+            plan = plan.remembering();
+        }
+        self.apart.iter().for_each(|container| plan.also_brought_in(container));
+        let plan = Mutex::new(plan);
         let each = async |container, mut live: Live| {
             let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
             plan.lock().unwrap_or_else(PoisonError::into_inner).add(container, planned, live);
