@@ -68,6 +68,13 @@ fn a_plan_is_saved_shown_and_applied() {
     let place = saved();
     let text = fs::read_to_string(place.path().join("plan.saved")).unwrap();
     assert!(text.starts_with("{\"caller\":\"root\"") && !text.contains(TOKEN), "{text}");
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/saved-plan.schema.json");
+    let schema: Json = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut file: Json = serde_json::from_str(&text).unwrap();
+    assert!(validator.is_valid(&file), "{file:#}");
+    file["steps"][0]["action"] = "dance".into();
+    assert!(!validator.is_valid(&file));
     let (code, shown, _) = run(&place, "show plan.saved --color never");
     assert_eq!(code, 3, "show talks to no service: {shown}");
     let shown = place.output("show plan.saved");

@@ -213,7 +213,7 @@ impl About {
     /// Whether a field of which `is_it` holds has values that are not shown.
     fn is_secret(&self, is_it: impl Fn(&Spec) -> bool) -> bool {
         let specs = self.0.iter().flat_map(|section| section.table().specs());
-        specs.filter(|spec| spec.field.secrecy != Secrecy::Open).any(|spec| is_it(spec))
+        specs.filter(|spec| spec.field.secrecy != Secrecy::Open).any(is_it)
     }
 
     /// What requests call the fields that `step` changes.
