@@ -253,8 +253,14 @@ fn what_is_no_use_is_refused_before_anything_is_sent() {
         assert_eq!(found, code, "{file}: {stdout}{stderr}");
         assert!(stderr.contains(says) && stdout.is_empty(), "{file}: {stdout}{stderr}");
     }
-    let elsewhere = place.output("apply plan.saved m --yes --url https://nowhere.invalid");
-    assert_eq!(elsewhere.status.code(), Some(3), "a token is missing before that");
+    let elsewhere = place
+        .command("apply plan.saved m --yes --url https://nowhere.invalid")
+        .env("UNDRIFT_TOKEN", "x")
+        .output()
+        .unwrap();
+    let told = String::from_utf8(elsewhere.stderr).unwrap();
+    let says = "is for `sandbox`, not for `https://nowhere.invalid`";
+    assert!(elsewhere.status.code() == Some(5) && told.contains(says), "{told}");
     for arguments in ["--only acme/site", "--limit 1", "--resend acme/site"] {
         let (code, stdout, stderr) = run(&place, &format!("apply plan.saved m --yes {arguments}"));
         assert_eq!(code, 3, "{arguments}: {stdout}{stderr}");

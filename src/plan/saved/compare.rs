@@ -289,3 +289,41 @@ fn is_same_value(saved: &Json, now: &Json) -> bool {
         _ => saved == now,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::operation::id_of;
+
+    #[test]
+    fn what_was_still_to_be_created_has_an_id_now() {
+        for (saved, now, same) in [
+            ("/projects/7/hooks", "/projects/7/hooks", true),
+            ("/projects/acme%2Fshop/hooks", "/projects/7/hooks", true),
+            ("/projects/7/hooks", "/projects/8/hooks", false),
+            ("/projects/7/hooks", "/projects/acme%2Fshop/hooks", false),
+            ("/projects/acme%2Fshop/hooks", "/projects/acme%2Fsite/hooks", false),
+            ("/projects/7/hooks/a", "/projects/7/hooks/4", false),
+            ("/projects/7/hooks", "/projects/7/hooks/4", false),
+            ("/projects/7/hooks/4", "/projects/7/hooks", false),
+            ("/projects", "/projects", true),
+        ] {
+            assert_eq!(is_same_path(saved, now), same, "{saved} {now}");
+        }
+        let pending = || id_of("acme/new");
+        for (saved, now, same) in [
+            (pending(), json!(7), true),
+            (pending(), pending(), true),
+            (pending(), json!("7"), false),
+            (json!(7), pending(), false),
+            (json!([{"group_id": pending()}]), json!([{"group_id": 7}]), true),
+            (json!([{"group_id": pending()}]), json!([{"group_id": 7, "more": 1}]), false),
+            (json!([1]), json!([1, 2]), false),
+            (json!([1]), json!([2]), false),
+        ] {
+            assert_eq!(is_same_value(&saved, &now), same, "{saved} {now}");
+        }
+    }
+}
