@@ -5,10 +5,12 @@
 use std::{fmt, sync::Arc};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The layer that a value was written in; a later one outranks an earlier one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// A `Defaults` document.
@@ -22,7 +24,7 @@ pub enum Layer {
 }
 
 /// A place in a manifest.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
     /// The file as seen from the working directory, with `/` between its parts.
     pub file: Arc<str>,

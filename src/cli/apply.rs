@@ -1,12 +1,17 @@
-//! `undrift apply`: shows the plan, asks, and carries it out.
+//! `undrift apply`: shows the plan, asks, and carries it out. Of a saved plan it carries out what is
+//! still needed.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{
     Context,
     exit::{Exit, Failure},
     record::RunRecord,
     reports::{Done, ReportArgs, Reports},
+    saved,
     session::{ChangeArgs, Session, SessionArgs},
     signal,
 };
@@ -15,8 +20,12 @@ use crate::{
     apply::{Applied, Apply, Event, StepResult, TRUSTED},
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Shown, Step},
+    digest::Key,
     operation::Request,
-    plan::{Approved, Blocked, Policy},
+    plan::{
+        Approved, Blocked, Plan, Policy,
+        saved::{Comparison, Recording, SavedPlan, Sealed},
+    },
     report::{
         json::{Outcomes, Planned, Sort},
         progress::Progress,
@@ -32,10 +41,14 @@ use crate::{
 const APPLIED: usize = 16;
 /// What is said when a run ends before its first write.
 const UNCHANGED: &str = "nothing was changed\n";
+/// What is said when a saved plan is not carried out.
+const STALE: &str = "nothing was changed: the saved plan is stale; save it again with \
+    `undrift plan -o FILE`, or pass `--on-stale=skip`\n";
 
 const EXAMPLES: &str = "Examples:
   undrift apply manifests --sandbox              shows the plan and asks
   undrift apply manifests --yes                  in CI
+  undrift apply plan.saved manifests --yes       what `undrift plan -o plan.saved` said, or less
   undrift apply --ack 'removals:acme/shop#hooks' lets this one refusal through";
 
 /// The options of `apply`.
@@ -55,22 +68,85 @@ pub(super) struct Args {
     /// Append one line of JSON about this run to a file, also if it fails or changes nothing
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) record: Option<PathBuf>,
+    /// Folder of manifests, if DIR is a saved plan [default: .]
+    #[arg(value_name = "MANIFESTS")]
+    beside: Option<PathBuf>,
+    /// What to do if something changed since a plan was saved: stop before the first write, or skip
+    /// that group or project
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "stop")]
+    on_stale: OnStale,
     #[command(flatten)]
     pub(super) report: ReportArgs,
+}
+
+/// What to do with what changed since a plan was saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum OnStale {
+    /// Change nothing.
+    Stop,
+    /// Leave out that group or project.
+    Skip,
+}
+
+impl Args {
+    /// The folder or file of manifests.
+    pub(super) fn manifests(&self) -> &Path {
+        match &self.beside {
+            Some(manifests) => manifests,
+            None if saved::is_file(&self.session.dir) => Path::new("."),
+            None => &self.session.dir,
+        }
+    }
+
+    /// The saved plan that is carried out, if one is named.
+    fn saved(&self, cx: &Context) -> Result<Option<Saved>, Failure> {
+        let path = &self.session.dir;
+        if self.beside.is_none() && !saved::is_file(path) {
+            return Ok(None);
+        }
+        let (sealed, key) = (saved::read(path)?, saved::key(&cx.env)?);
+        sealed.check_seal(key.as_ref()).map_err(saved::unusable)?;
+        let Sealed { plan, id, .. } = sealed;
+        Ok(Some(Saved { plan: Arc::new(plan), id, key }))
+    }
+}
+
+/// A saved plan that is carried out.
+struct Saved {
+    plan: Arc<SavedPlan>,
+    id: String,
+    key: Option<Key>,
+}
+
+impl Saved {
+    /// How it compares with `plan`, made now.
+    fn compare(&self, plan: &Plan, session: &Session) -> Comparison {
+        let recording = Recording { secrets: &session.settings.secrets, key: self.key.as_ref() };
+        self.plan.compare(&self.id, plan, &session.desired.containers, recording)
+    }
 }
 
 /// Runs it.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
     reports.record().watch()?;
-    let session = Session::open(&args.session, &args.changes, reports, cx).await?;
+    let saved = args.saved(cx)?;
+    let (of_session, changes) = match &saved {
+        Some(saved) => (
+            args.session.of_saved(&saved.plan, args.manifests().to_owned())?,
+            args.changes.of_saved(&saved.plan)?,
+        ),
+        None => (args.session.clone(), args.changes.clone()),
+    };
+    let session = Session::open(&of_session, &changes, reports, cx).await?;
     reports.record().note(|record| record.run = Some(session.run.clone()));
-    let outcome = with_session(&args, &session, reports, cx).await;
+    let outcome = with_session(&args, saved.as_ref(), &session, reports, cx).await;
     session.close().await;
     outcome
 }
 
 async fn with_session(
     args: &Args,
+    saved: Option<&Saved>,
     session: &Session,
     reports: &mut Reports,
     cx: &Context,
@@ -80,10 +156,23 @@ async fn with_session(
     let acknowledged = plan.acknowledged.iter().map(|known| known.refusal.acknowledgement.clone());
     reports.record().note(|record| record.acknowledgements = acknowledged.collect());
     let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
-    let planned = Planned::new(&session.run, &plan);
-    let text = || terminal::plan(&plan, &session.run, Title::Plan, style, secrets);
-    let found = super::plan::blocked(&plan);
-    let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing });
+    let saved = saved.map(|saved| saved.compare(&plan, session));
+    let saved = saved.as_ref();
+    let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
+    let planned = Planned::new(&session.run, &plan).against(saved);
+    let text = || {
+        let since = saved.map(|saved| terminal::stale(saved, style, secrets));
+        let since = since.filter(|text| !text.is_empty()).map(|text| format!("\n{text}"));
+        terminal::plan(&plan, &session.run, Title::Plan, style, secrets)
+            + &since.unwrap_or_default()
+    };
+    let found = Exit::first_of([super::plan::blocked(&plan), Exit::Stale.when(is_stale)]);
+    if is_stale && args.on_stale == OnStale::Stop {
+        let done = reports.finish(Sort::Plan, found, &planned, text, None);
+        cx.output.tell(STALE);
+        return Ok(done);
+    }
+    let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing, saved });
     let steps = approval.iter().flat_map(|(approved, _)| approved.steps());
     let missing = missing_secrets(steps, session, cx);
     if missing != Exit::Success {
@@ -124,7 +213,7 @@ async fn with_session(
         found,
     ]);
     let text = || String::from("\n") + &terminal::applied(&applied, &session.run, style, secrets);
-    let outcomes = Outcomes::new(&session.run, &plan, &applied, &left_out);
+    let outcomes = Outcomes::new(&session.run, &plan, &applied, &left_out).against(saved);
     reports.record().note(|record| {
         record.counts = Some(outcomes.counts);
         record.left_out = left_out.len();

@@ -27,6 +27,7 @@ mod record;
 mod reports;
 #[cfg(feature = "sandbox")]
 mod sandbox;
+mod saved;
 mod schema;
 mod session;
 mod show;
@@ -218,7 +219,7 @@ impl Command {
         match self {
             Self::Check(args) => Some(&args.dir),
             Self::Plan(args) => Some(&args.session.dir),
-            Self::Apply(args) => Some(&args.session.dir),
+            Self::Apply(args) => Some(args.manifests()),
             Self::Drift(args) => Some(&args.session.dir),
             Self::Snapshot(args) => Some(&args.dir),
             _ => None,

@@ -1,9 +1,12 @@
 //! `undrift plan`: what apply would do.
 
+use std::path::PathBuf;
+
 use super::{
     Context,
     exit::{Exit, Failure},
     reports::{Done, ReportArgs, Reports},
+    saved::Target,
     session::{ChangeArgs, LiveArgs, Session, SessionArgs},
 };
 use crate::{
@@ -19,7 +22,8 @@ const EXAMPLES: &str = "Examples:
   undrift plan manifests --sandbox                           against the embedded service
   undrift plan --only 'acme/**#variables'                    only variables of projects below acme
   undrift plan --live live.json                              from a snapshot, without a token
-  undrift plan --out html=plan.html --out json=plan.json     a page, and data for machines, too";
+  undrift plan --out html=plan.html --out json=plan.json     a page, and data for machines, too
+  undrift plan manifests -o plan.saved                       to be applied later";
 
 /// The options of `plan`.
 #[derive(Clone, Debug, clap::Args)]
@@ -33,6 +37,9 @@ pub(super) struct Args {
     changes: ChangeArgs,
     #[command(flatten)]
     pub(super) report: ReportArgs,
+    /// Save the plan, to be applied with `undrift apply FILE` [env for its seal: UNDRIFT_PLAN_KEY]
+    #[arg(short = 'o', long = "save", value_name = "FILE", help_heading = "Output")]
+    save: Option<PathBuf>,
     /// Exit with 2 if there are changes
     #[arg(long, help_heading = "Output")]
     exit_code: bool,
@@ -40,8 +47,14 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
+    let target = args.save.as_deref().map(|path| Target::begin(path, &cx.env)).transpose()?;
     let session = Session::by(args.live.way(), &args.session, &args.changes, reports, cx).await?;
-    let planned = session.plan(cx).await.map(|plan| finish(&args, &plan, &session, reports, cx));
+    let planned = session.plan(cx).await.and_then(|plan| {
+        if let Some(target) = target {
+            target.write(&plan, &session, (&args.session, &args.changes), cx)?;
+        }
+        Ok(finish(&args, &plan, &session, reports, cx))
+    });
     session.close().await;
     planned
 }

@@ -303,7 +303,7 @@ impl Reports {
     }
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("cannot write `{}`: {error}", path.display()))
 }
 
@@ -326,7 +326,7 @@ fn is_stream(path: &Path) -> bool {
 
 /// Writes `text` to `path`: a plain or a new file is replaced as a whole, anything else is written
 /// to.
-fn write(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(old) if old.is_file() => {
             replace(path, text, Some(old.permissions())).or_else(|error| match error.kind() {

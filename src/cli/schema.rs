@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     manifest,
+    plan::saved,
     report::{
         json::{Checked, FORMAT_VERSION, Outcomes, Planned, Report},
         record::Record,
@@ -37,6 +38,7 @@ const SCHEMAS: &[Generated] = &[
     ("check", || written::<Report<Checked<'static>>>("check")),
     ("snapshot", || written::<crate::snapshot::file::File<'static>>("snapshot")),
     ("record", || written::<Record>("record")),
+    ("saved-plan", || written::<saved::Sealed>("saved-plan")),
 ];
 
 /// The schema of a report as it is written, under `name`.
@@ -56,7 +58,8 @@ const EXAMPLES: &str = "Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Schema to print: manifest, undrift, kind, sandbox, plan, apply, check, snapshot or record
+    /// Schema to print: manifest, undrift, kind, sandbox, plan, apply, check, snapshot, record or
+    /// saved-plan
     #[arg(value_name = "NAME", default_value = "manifest", conflicts_with_all = ["write", "check"])]
     name: String,
     /// Write all schemas into this folder, as NAME.schema.json

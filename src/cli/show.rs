@@ -1,19 +1,22 @@
-//! `undrift show`: what manifests come to.
+//! `undrift show`: what manifests come to, and what a saved plan says.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{
     Context,
     exit::{Exit, Failure, Outcome},
     explain::tell_wrong,
+    saved,
 };
 use crate::{
     address::Glob,
     manifest::{self, Options, Surroundings, Trace},
+    report::{Style, terminal},
     text::nearest,
 };
 
 const EXAMPLES: &str = "Examples:
+  undrift show plan.saved                        what `undrift apply plan.saved` may do
   undrift show --effective acme/shop manifests
   undrift show --effective 'acme/**'";
 
@@ -23,15 +26,21 @@ const EXAMPLES: &str = "Examples:
 pub(super) struct Args {
     /// Show the group or project at PATH, all layers merged, and where each line comes from; PATH may
     /// be a glob, and the option repeated
-    #[arg(long, value_name = "PATH", required = true, value_parser = Glob::over_paths)]
+    #[arg(long, value_name = "PATH", value_parser = Glob::over_paths)]
     effective: Vec<Glob>,
-    /// Folder of manifests, or one file
-    #[arg(value_name = "DIR", default_value = ".")]
+    /// Saved plan; with --effective a folder of manifests, or one file
+    #[arg(value_name = "FILE", default_value = ".", hide_default_value = true)]
     dir: PathBuf,
+    /// Do not fold or truncate
+    #[arg(long, help_heading = "Output")]
+    full: bool,
 }
 
 /// Runs it.
 pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
+    if args.effective.is_empty() {
+        return show_saved(&args.dir, Style { full: args.full, ..cx.output.style }, cx);
+    }
     let loaded = manifest::load_with(
         &args.dir,
         &Surroundings::of_process(),
@@ -53,5 +62,14 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     }
     let texts: Vec<_> = loaded.traces.iter().map(Trace::to_yaml).collect();
     cx.output.print(&texts.join("---\n"))?;
+    Ok(Exit::Success)
+}
+
+fn show_saved(path: &Path, style: Style, cx: &Context) -> Outcome {
+    if !path.is_file() {
+        let failure = Failure::usage(format!("`{}` is not a saved plan", path.display()));
+        return Err(failure.help("name the file of `undrift plan -o FILE`, or pass `--effective`"));
+    }
+    cx.output.print(&terminal::saved(&saved::read(path)?, style))?;
     Ok(Exit::Success)
 }

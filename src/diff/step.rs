@@ -1,7 +1,7 @@
 //! A step: one object to create, change or remove, with the calls that do it.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Label;
 use crate::{
@@ -15,7 +15,9 @@ use crate::{
 };
 
 /// What is done to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// It is brought into being.
@@ -27,7 +29,7 @@ pub enum Action {
 }
 
 /// One side of a change, as it may be shown to anybody.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", content = "value", rename_all = "snake_case")]
 pub enum Shown {
     /// Nothing is there.

@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Plan;
+use super::{Plan, saved::Comparison};
 use crate::{
     address::Address,
     desired::{Acknowledgement, Guard},
@@ -30,9 +30,11 @@ pub(super) const EVERYTHING: &str = "**";
 
 /// How much of a plan may be left out.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Policy {
+pub struct Policy<'s> {
     /// Nothing runs if anything is left out.
     pub all_or_nothing: bool,
+    /// How a saved plan compares with this one, if only what it says may run.
+    pub saved: Option<&'s Comparison>,
 }
 
 /// A plan of which everything that is left may run. Only [`Plan::approve`] makes one, and apply
@@ -161,7 +163,7 @@ impl Plan {
     ///
     /// # Errors
     /// Why nothing may run.
-    pub fn approve(&self, policy: Policy) -> Result<(Approved<'_>, Vec<LeftOut>), Blocked> {
+    pub fn approve(&self, policy: Policy<'_>) -> Result<(Approved<'_>, Vec<LeftOut>), Blocked> {
         let addresses = self.problems.iter().map(|problem| &problem.address);
         let addresses = addresses
             .chain(self.refusals.iter().map(|refusal| &refusal.address))
@@ -172,6 +174,11 @@ impl Plan {
             return Err(Blocked("a guard refuses the run as a whole".into()));
         }
         let all = self.projects + self.groups;
+        // What was not saved is no sign of something common, but it is left out.
+        let apart = self.apart_from(policy.saved);
+        if policy.all_or_nothing {
+            broken.extend(apart.iter().cloned());
+        }
         let what = || match self.groups {
             0 => format!("{} of {} cannot be applied", broken.len(), count(all, "project")),
             _ => format!("{} of {all} groups and projects cannot be applied", broken.len()),
@@ -186,6 +193,7 @@ impl Plan {
                 LARGEST_SHARE * 100.0
             )));
         }
+        broken.extend(apart);
         self.add_dependants(&mut broken);
         let left_out = broken.iter().map(|path| {
             let steps = self.steps.iter().filter(|step| step.address.path == *path).count();
@@ -197,6 +205,13 @@ impl Plan {
 }
 
 impl Plan {
+    /// The containers with steps, as far as those are not what was `saved`.
+    fn apart_from(&self, saved: Option<&Comparison>) -> BTreeSet<Arc<str>> {
+        let paths = self.steps.iter().map(|step| &step.address.path);
+        let is_apart = |path: &&Arc<str>| saved.is_some_and(|saved| !saved.agreed.contains(*path));
+        paths.filter(is_apart).cloned().collect()
+    }
+
     /// Adds to `broken` the containers whose steps depend on a step of one that is.
     fn add_dependants(&self, broken: &mut BTreeSet<Arc<str>>) {
         loop {

@@ -13,6 +13,7 @@ mod extent;
 mod guard;
 mod life;
 mod order;
+pub mod saved;
 #[cfg(test)]
 mod tests;
 
@@ -95,6 +96,9 @@ pub struct Plan {
     /// What was found of the containers that have steps, so that apply need not read it again.
     #[serde(skip)]
     live: BTreeMap<Arc<str>, Kept>,
+    /// What each container brought, if that is remembered.
+    #[serde(skip)]
+    remembered: Option<BTreeMap<Arc<str>, ContainerPlan>>,
 }
 
 /// A live state that is kept but not shown.
@@ -135,6 +139,26 @@ impl Plan {
         plan
     }
 
+    /// The same, and it remembers what it could see of each container.
+    #[must_use]
+    pub fn remembering(self) -> Self {
+        Self { remembered: Some(BTreeMap::new()), ..self }
+    }
+
+    /// Why it says nothing of `step`, another plan's, that this one has no such step; see
+    /// [`ContainerPlan::doubt`]. It knows only of what it was told to remember.
+    pub fn doubt(&self, step: &Step) -> Option<Cause> {
+        match self.remembered.as_ref().and_then(|plans| plans.get(&step.address.path)) {
+            Some(plan) => plan.doubt(step),
+            None => Some(Cause::new("not read")),
+        }
+    }
+
+    /// Counts a container that is not looked at among what its rule brings in.
+    pub fn also_brought_in(&mut self, container: &Container) {
+        self.brought_in.add(container);
+    }
+
     /// Takes in what one more container brings, and what was found of it.
     pub fn add(&mut self, container: &Container, plan: ContainerPlan, live: Live) {
         match container.scope {
@@ -144,6 +168,9 @@ impl Plan {
         self.brought_in.add(container);
         if !plan.steps.is_empty() {
             self.live.insert(container.path.clone(), Kept(live));
+        }
+        if let Some(remembered) = &mut self.remembered {
+            remembered.insert(container.path.clone(), plan.clone());
         }
         self.findings.extend(plan.findings);
     }
@@ -172,16 +199,7 @@ impl Plan {
 
     /// How many objects are created, changed and removed.
     pub fn counts(&self) -> Counts {
-        let count = |action| self.steps.iter().filter(|step| step.action == action).count();
-        let paths: BTreeSet<_> = self.steps.iter().map(|step| &step.address.path).collect();
-        let sent = |step: &Step| step.sends.iter().filter(|call| !call.restores).count();
-        Counts {
-            create: count(Action::Create),
-            update: count(Action::Update),
-            delete: count(Action::Delete),
-            calls: self.steps.iter().map(sent).sum(),
-            projects: paths.len(),
-        }
+        Counts::of(&self.steps)
     }
 
     /// How many live entries no manifest lists.
@@ -218,8 +236,24 @@ pub struct Counts {
     pub projects: usize,
 }
 
+impl Counts {
+    /// The size of `steps`.
+    pub fn of(steps: &[Step]) -> Self {
+        let count = |action| steps.iter().filter(|step| step.action == action).count();
+        let paths: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
+        let sent = |step: &Step| step.calls.iter().filter(|call| !call.restores).count();
+        Self {
+            create: count(Action::Create),
+            update: count(Action::Update),
+            delete: count(Action::Delete),
+            calls: steps.iter().map(sent).sum(),
+            projects: paths.len(),
+        }
+    }
+}
+
 /// What one container brings to the plan.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ContainerPlan {
     /// What was found.
     pub findings: Findings,

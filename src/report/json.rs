@@ -14,7 +14,7 @@ use super::{
 use crate::{
     apply::{Applied, Outcome, StepResult},
     diagnostic::{Diagnostics, Severity},
-    plan::{Acknowledged, Counts, LeftOut, Plan},
+    plan::{Acknowledged, Counts, LeftOut, Plan, saved::Comparison},
     secret::Secrets,
     text::is_unsafe,
 };
@@ -229,12 +229,21 @@ pub struct Planned<'a> {
     /// All of it.
     #[serde(flatten)]
     pub plan: &'a Plan,
+    /// How it compares with the saved plan that is to be carried out, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved_plan: Option<&'a Comparison>,
 }
 
 impl<'a> Planned<'a> {
     /// `plan` for what `run` says.
     pub fn new(run: &'a Run, plan: &'a Plan) -> Self {
-        Self { run, counts: plan.counts(), plan }
+        Self { run, counts: plan.counts(), plan, saved_plan: None }
+    }
+
+    /// With how it compares with a saved plan.
+    #[must_use]
+    pub const fn against(self, saved_plan: Option<&'a Comparison>) -> Self {
+        Self { saved_plan, ..self }
     }
 }
 
@@ -258,6 +267,9 @@ pub struct Outcomes<'a> {
     /// The groups and projects that were not applied, because something of them is wrong, refused
     /// or could not be read.
     pub left_out: &'a [LeftOut],
+    /// How the plan compares with the saved one that was carried out, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved_plan: Option<&'a Comparison>,
 }
 
 impl<'a> Outcomes<'a> {
@@ -269,7 +281,14 @@ impl<'a> Outcomes<'a> {
         left_out: &'a [LeftOut],
     ) -> Self {
         let counts = OutcomeCounts::of(&applied.steps);
-        Self { run, counts, plan, applied, acknowledged: &plan.acknowledged, left_out }
+        let (acknowledged, saved_plan) = (plan.acknowledged.as_slice(), None);
+        Self { run, counts, plan, applied, acknowledged, left_out, saved_plan }
+    }
+
+    /// With how the plan compares with the saved one.
+    #[must_use]
+    pub const fn against(self, saved_plan: Option<&'a Comparison>) -> Self {
+        Self { saved_plan, ..self }
     }
 }
 

@@ -25,6 +25,7 @@ mod record;
 mod reports;
 #[cfg(unix)]
 mod sandbox;
+mod saved;
 #[cfg(unix)]
 mod secrets;
 mod snapshot;

@@ -5,12 +5,19 @@ use std::{
     collections::BTreeSet,
     num::NonZeroUsize,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::{
     address::{Address, Selector},
-    cli::{Context, connect::ConnectArgs, environment::Environment, exit::Failure},
+    cli::{
+        Context,
+        connect::ConnectArgs,
+        environment::Environment,
+        exit::{Exit, Failure},
+    },
     desired::{Acknowledgement, Container, Desired, Roster},
+    plan::saved::SavedPlan,
     report::Style,
     secret::Allowed,
     selection::Selection,
@@ -52,9 +59,35 @@ impl SessionArgs {
             dir: dir.to_owned(),
             full: false,
             allow_env: allow_env.to_vec(),
-            select: SelectArgs { only, exclude: Vec::new() },
+            select: SelectArgs { only, ..SelectArgs::default() },
             connect: connect.clone(),
         }
+    }
+
+    /// Those of a run that carries out `saved`: it looks at what that is about.
+    ///
+    /// # Errors
+    /// If something else is selected, or what `saved` selects cannot be read.
+    pub(in crate::cli) fn of_saved(
+        &self,
+        saved: &Arc<SavedPlan>,
+        dir: PathBuf,
+    ) -> Result<Self, Failure> {
+        if !(self.select.only.is_empty() && self.select.exclude.is_empty()) {
+            return Err(Failure::usage("a saved plan says itself what it is about")
+                .help("leave out `--only` and `--exclude`, or save another plan with them"));
+        }
+        let select = SelectArgs {
+            only: selectors(&saved.only)?,
+            exclude: selectors(&saved.exclude)?,
+            saved: Some(Arc::clone(saved)),
+        };
+        Ok(Self { dir, select, ..self.clone() })
+    }
+
+    /// What is selected, as it was written: `--only` and `--exclude`.
+    pub(in crate::cli) fn selected(&self) -> [Vec<String>; 2] {
+        [written(&self.select.only), written(&self.select.exclude)]
     }
 
     /// How results look.
@@ -89,6 +122,9 @@ pub(super) struct SelectArgs {
     /// Exclude matching objects; may be repeated
     #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
     exclude: Vec<Selector>,
+    /// What is carried out, if it was saved: nothing else is looked at.
+    #[arg(skip)]
+    pub(super) saved: Option<Arc<SavedPlan>>,
 }
 
 impl SelectArgs {
@@ -96,6 +132,10 @@ impl SelectArgs {
     /// before it is read what rules bring in. What rules bring in also says of a group which projects
     /// are declared nowhere.
     pub(super) fn reaches_beyond(&self, desired: &Desired) -> bool {
+        if let Some(saved) = &self.saved {
+            let is_declared = |path: &str| desired.containers.iter().any(|c| *c.path == *path);
+            return !saved.containers.iter().all(|container| is_declared(&container.path));
+        }
         let is_declared = |selector: &Selector| {
             let path = selector.written().split('#').next().unwrap_or_default().to_lowercase();
             desired.containers.iter().any(|container| {
@@ -114,6 +154,16 @@ impl SelectArgs {
         roster
     }
 
+    /// Takes out of `desired` what a saved plan is not about.
+    pub(super) fn apart(&self, desired: &mut Desired) -> Vec<Container> {
+        let Some(saved) = &self.saved else { return Vec::new() };
+        let paths: BTreeSet<_> = saved.containers.iter().map(|one| one.path.as_str()).collect();
+        let containers = std::mem::take(&mut desired.containers);
+        let (about, apart) = containers.into_iter().partition(|one| paths.contains(&*one.path));
+        desired.containers = about;
+        apart
+    }
+
     fn selection(&self) -> Selection {
         Selection { only: self.only.clone(), exclude: self.exclude.clone() }
     }
@@ -121,6 +171,10 @@ impl SelectArgs {
     /// The part of `desired` that is selected. Each selector has to match something, those that say
     /// what to `resend` too.
     pub(super) fn of(&self, desired: Desired, resend: &[Selector]) -> Result<Desired, Failure> {
+        if self.saved.is_some() {
+            // What it selects and is not there any more makes it stale, which is told later.
+            return Ok(self.selection().of(desired));
+        }
         for selector in self.only.iter().chain(&self.exclude).chain(resend) {
             selects_something(selector, &desired)?;
         }
@@ -159,6 +213,33 @@ impl ChangeArgs {
             _ => Ok(self.ack.clone()),
         }
     }
+
+    /// Those of a run that carries out `saved`.
+    ///
+    /// # Errors
+    /// As [`SessionArgs::of_saved`].
+    pub(in crate::cli) fn of_saved(&self, saved: &SavedPlan) -> Result<Self, Failure> {
+        if !self.resend.is_empty() || self.limit.is_some() {
+            return Err(Failure::usage("a saved plan says itself how far it goes")
+                .help("leave out `--limit` and `--resend`, or save another plan with them"));
+        }
+        Ok(Self { resend: selectors(&saved.resend)?, ..self.clone() })
+    }
+
+    /// What is sent again, as it was written.
+    pub(in crate::cli) fn resent(&self) -> Vec<String> {
+        written(&self.resend)
+    }
+}
+
+fn written(selectors: &[Selector]) -> Vec<String> {
+    selectors.iter().map(|selector| selector.written().to_owned()).collect()
+}
+
+/// The selectors of a saved plan.
+fn selectors(written: &[String]) -> Result<Vec<Selector>, Failure> {
+    let selectors = written.iter().map(|glob| Selector::parse(glob)).collect::<Result<_, _>>();
+    selectors.map_err(|why| Failure::new(Exit::Stale, anyhow::anyhow!("the saved plan: {why}")))
 }
 
 /// The words of a list in an environment variable.

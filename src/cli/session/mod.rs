@@ -19,6 +19,7 @@ use super::{
     connect::{self, ConnectArgs, Embedded, Endpoint},
     exit::{Exit, Failure},
     reports::Reports,
+    saved,
 };
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
 pub(super) use manifests::{Manifests, usable};
@@ -45,6 +46,10 @@ pub(super) struct Session {
     pub(super) desired: Desired,
     /// What exists and is not planned, although rules are about it.
     roster: Roster,
+    /// What rules bring in besides and a saved plan is not about: it counts for guards alone.
+    apart: Vec<Container>,
+    /// Whether plans remember what they could see, to be compared with a saved one.
+    remembers: bool,
     /// How far the run goes.
     extent: Extent,
     /// What guards may let pass.
@@ -132,6 +137,9 @@ impl Session {
         let secrets = Arc::new(secrets_of(&desired, includes.as_ref(), secrets));
         cx.output.redactor().learn(Arc::clone(&secrets));
         let (target, live, has_token) = (found.target(), found.live(), found.has_token());
+        if let Some(saved) = &args.select.saved {
+            saved.fits(&target, jiff::Timestamp::now()).map_err(saved::unusable)?;
+        }
         let (client, through) = found.client(args, &config, Arc::clone(&secrets), cx)?;
         through.declare(&desired, &secrets);
         let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
@@ -151,6 +159,9 @@ impl Session {
         }
         // Rules may have brought in more.
         through.declare(&desired, &secrets);
+        let mut apart = args.select.apart(&mut desired);
+        apart.retain(|container| container.brought_in.is_some());
+        let remembers = args.select.saved.is_some();
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let run = Run {
             target,
@@ -174,6 +185,8 @@ impl Session {
         Ok(Self {
             desired,
             roster,
+            apart,
+            remembers,
             extent,
             acknowledged,
             today,
@@ -198,7 +211,12 @@ impl Session {
             containers.len(),
             Arc::clone(&self.settings.secrets),
         );
-        let plan = Mutex::new(Plan::beside(self.roster.clone()));
+        let mut plan = Plan::beside(self.roster.clone());
+        if self.remembers {
+            plan = plan.remembering();
+        }
+        self.apart.iter().for_each(|container| plan.also_brought_in(container));
+        let plan = Mutex::new(plan);
         let each = async |container, mut live: Live| {
             let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
             plan.lock().unwrap_or_else(PoisonError::into_inner).add(container, planned, live);

@@ -30,7 +30,7 @@ mod guards;
 mod layers;
 mod order;
 
-pub(super) fn settings(secrets: &[(&str, &str)]) -> Settings {
+pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> Settings {
     let mut found =
         Secrets::new("/", secrets.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
     let references: Vec<_> =

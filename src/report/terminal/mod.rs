@@ -10,6 +10,7 @@ pub(super) mod change;
 pub mod explain;
 mod fold;
 pub(super) mod notes;
+mod saved;
 pub(super) mod value;
 
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub(super) mod tests;
 
 pub use applied::applied;
 pub use notes::left_out;
+pub use saved::{saved, stale};
 
 use super::{
     Run, Style,

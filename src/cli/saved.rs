@@ -1,0 +1,140 @@
+//! Files of saved plans: what is one, reading and writing it, and the key that seals it.
+
+use std::{
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Context,
+    environment::Environment,
+    exit::{Exit, Failure},
+    reports::{cannot_write, write},
+    session::{ChangeArgs, Session, SessionArgs},
+};
+use crate::{
+    digest::Key,
+    plan::{
+        Plan,
+        saved::{LARGEST, Made, Recording, SavedPlan, Sealed, Unusable},
+    },
+    secret::Secret,
+};
+
+/// Where the key is looked for.
+const KEY_NAME: &str = "UNDRIFT_PLAN_KEY";
+/// A shorter key could be found by trying.
+const SHORTEST_KEY: usize = 16;
+
+/// What the text of a saved plan begins with, its keys being in order.
+const BEGINNING: &[u8] = br#"{"caller":"#;
+
+/// Whether `path` is a saved plan and not manifests, by what it begins with. Whether it is a good
+/// one, [`read`] finds out.
+pub(super) fn is_file(path: &Path) -> bool {
+    let mut beginning = [0; BEGINNING.len()];
+    path.is_file()
+        && !is_yaml(path)
+        && fs::File::open(path).is_ok_and(|mut file| file.read_exact(&mut beginning).is_ok())
+        && beginning == BEGINNING
+}
+
+fn is_yaml(path: &Path) -> bool {
+    let extension = path.extension().and_then(std::ffi::OsStr::to_str);
+    extension.is_some_and(|extension| matches!(&*extension.to_lowercase(), "yaml" | "yml"))
+}
+
+/// The file at `path`.
+///
+/// # Errors
+/// If it cannot be read, or is no saved plan.
+pub(super) fn read(path: &Path) -> Result<Sealed, Failure> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
+        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))?;
+    Sealed::read(&bytes).map_err(|unusable| {
+        let message = format!("cannot use `{}`: {unusable}", path.display());
+        Failure::new(Exit::Stale, anyhow::anyhow!(message)).help(unusable.help)
+    })
+}
+
+/// A saved plan that is of no use here.
+pub(super) fn unusable(unusable: Unusable) -> Failure {
+    Failure::new(Exit::Stale, anyhow::anyhow!(unusable.message)).help(unusable.help)
+}
+
+/// The key that saved plans are sealed with, if there is one.
+///
+/// # Errors
+/// If it is too short.
+pub(super) fn key(env: &Environment) -> Result<Option<Key>, Failure> {
+    let Some(key) = env.get(KEY_NAME) else { return Ok(None) };
+    if key.len() < SHORTEST_KEY {
+        return Err(Failure::usage(format!("{KEY_NAME} is shorter than {SHORTEST_KEY} bytes"))
+            .help("use a long random text, for example of `openssl rand -hex 32`"));
+    }
+    Ok(Some(Key::new(&Secret::new(key))))
+}
+
+/// Where `plan -o` writes to.
+pub(super) struct Target {
+    path: PathBuf,
+    key: Option<Key>,
+}
+
+impl Target {
+    /// Takes an old file away, so that nobody takes it for this run's.
+    ///
+    /// # Errors
+    /// If the file would be taken for manifests, or the key is of no use.
+    pub(super) fn begin(path: &Path, env: &Environment) -> Result<Self, Failure> {
+        if is_yaml(path) {
+            let message = format!("`{}` would be read as a manifest", path.display());
+            return Err(Failure::usage(message).help("call it otherwise: a saved plan is JSON"));
+        }
+        let key = key(env)?;
+        if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
+            fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;
+        }
+        Ok(Self { path: path.to_owned(), key })
+    }
+
+    /// Writes `plan`, and says how to apply it.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub(super) fn write(
+        self,
+        plan: &Plan,
+        session: &Session,
+        (args, changes): (&SessionArgs, &ChangeArgs),
+        cx: &Context,
+    ) -> Result<(), Failure> {
+        let Self { path, key } = self;
+        let [only, exclude] = args.selected();
+        let made = Made {
+            at: jiff::Timestamp::now(),
+            target: session.run.target.clone(),
+            caller: session.run.caller.clone(),
+            sandbox: session.run.sandbox,
+            selected: [only, exclude, changes.resent()],
+        };
+        let recording = Recording { secrets: &session.settings.secrets, key: key.as_ref() };
+        let saved = SavedPlan::of(plan, &session.desired.containers, made, recording);
+        let is_unkeyed = key.is_none() && saved.keeps_back();
+        let text = saved.sealed(key.as_ref()).to_text();
+        if text.len() as u64 > LARGEST {
+            return Err(Failure::usage("the plan is too large to be saved: more than 64 MiB")
+                .help("save it in parts, with `--only` or `--limit`"));
+        }
+        write(&path, &text).map_err(|error| cannot_write(&path, &error))?;
+        if is_unkeyed {
+            cx.output.tell(&format!(
+                "note: the saved plan does not tell later whether hidden values changed; {KEY_NAME} adds that\n"
+            ));
+        }
+        Ok(())
+    }
+}

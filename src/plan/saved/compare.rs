@@ -1,0 +1,329 @@
+//! A saved plan against one that was made now: what of the new one it says too, and what changed
+//! since.
+//!
+//! A group or project is agreed on if its manifests declare what they declared, and everything that
+//! would be done to it now was saved. What was saved and is not needed any more is no reason not to
+//! go on, as long as nothing keeps the new plan from seeing that.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    Recording, SavedPlan,
+    form::{Call, Change, Declaration, Sent, Step},
+    record,
+};
+use crate::{
+    address::Address,
+    desired::Container,
+    diff::{Action, Shown},
+    operation::created_at,
+    plan::Plan,
+    text::listed,
+    value::Json,
+};
+
+/// How a saved plan compares with one that was made now.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// The id of the saved plan.
+    pub id: String,
+    /// What is not needed any more: somebody did it.
+    pub already: Vec<Address>,
+    /// What changed since the plan was saved.
+    pub stale: Vec<Stale>,
+    /// The groups and projects of which everything that would be done now was saved.
+    #[serde(skip)]
+    pub(in crate::plan) agreed: BTreeSet<Arc<str>>,
+}
+
+/// Something that changed since a plan was saved.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Stale {
+    /// The object, or the group or project as a whole.
+    pub address: Address,
+    /// What changed.
+    pub reason: String,
+    /// The fields that would change otherwise than was saved.
+    pub fields: Vec<Difference>,
+}
+
+/// A field that would change otherwise than was saved.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Difference {
+    /// Its name in the manifest.
+    pub field: String,
+    /// How it would have changed; not at all, if there is nothing.
+    pub saved: Option<Sides>,
+    /// How it would change now.
+    pub now: Option<Sides>,
+}
+
+/// The two sides of a change.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Sides {
+    /// What is there.
+    pub before: Shown,
+    /// What is to be there.
+    pub after: Shown,
+}
+
+impl SavedPlan {
+    /// Compares it with `plan`, which was made now of `containers`, and which
+    /// [remembers](Plan::remembering) what it could see. `id` is that of the file.
+    pub fn compare(
+        &self,
+        id: &str,
+        plan: &Plan,
+        containers: &[Container],
+        recording: Recording<'_>,
+    ) -> Comparison {
+        let (steps, _) = record::all(&plan.steps, &[], recording);
+        let declared: BTreeMap<_, _> = containers
+            .iter()
+            .map(|container| recording.declaration(container))
+            .map(|declaration| ((declaration.scope, declaration.path.clone()), declaration))
+            .collect();
+        let mut comparison = Comparison { id: id.to_owned(), ..Comparison::default() };
+        for saved in &self.containers {
+            let at = (saved.scope, saved.path.clone());
+            let before = comparison.stale.len();
+            comparison.stale.extend(redeclared(saved, declared.get(&at)));
+            self.compare_steps(saved, &steps, plan, &mut comparison);
+            if comparison.stale.len() == before {
+                comparison.agreed.insert(saved.path.as_str().into());
+            }
+        }
+        comparison
+    }
+
+    fn compare_steps(
+        &self,
+        container: &Declaration,
+        now: &[Step],
+        plan: &Plan,
+        comparison: &mut Comparison,
+    ) {
+        let of_container = |step: &&Step| *step.path == *container.path;
+        for step in now.iter().filter(of_container) {
+            let saved = self.steps.iter().find(|saved| saved.is_about(step));
+            // What is planned now has a section that undrift knows.
+            let Ok(shown) = step.shown() else { continue };
+            if let Some((reason, fields)) = beyond(saved, step) {
+                comparison.stale.push(Stale { address: shown.address, reason, fields });
+            }
+        }
+        for saved in self.steps.iter().filter(of_container) {
+            if now.iter().any(|step| step.is_about(saved)) {
+                continue;
+            }
+            let Ok(shown) = saved.shown() else { continue };
+            match plan.doubt(&shown) {
+                None => comparison.already.push(shown.address),
+                Some(doubt) => comparison.stale.push(Stale {
+                    address: shown.address,
+                    reason: format!("whether this is still needed cannot be seen: {doubt}"),
+                    fields: Vec::new(),
+                }),
+            }
+        }
+    }
+}
+
+/// Whether manifests declare something else now than when `saved` was.
+fn redeclared(saved: &Declaration, now: Option<&Declaration>) -> Option<Stale> {
+    let reason = match now {
+        Some(now) if now.declared == saved.declared => return None,
+        Some(_) => "its manifests declare something else now",
+        None => "no manifest declares it any more",
+    };
+    let address = Address::container(saved.path.as_str().into());
+    Some(Stale { address, reason: reason.to_owned(), fields: Vec::new() })
+}
+
+/// What `now` would do and `saved` does not say, or what was there and is not any more.
+fn beyond(saved: Option<&Step>, now: &Step) -> Option<(String, Vec<Difference>)> {
+    let Some(saved) = saved else {
+        let fields = now.changes.iter().map(|change| difference(None, change)).collect();
+        return Some((format!("the saved plan does not {} it", verb(now)), fields));
+    };
+    if saved.possible {
+        let is_other_way = !now.replaces && now.action != saved.action;
+        let is_within = now.action != Action::Delete
+            && (now.replaces == saved.replaces || is_other_way)
+            && now.changes.iter().all(|change| {
+                saved.change(&change.field).is_some_and(|saved| saved.after == change.after)
+            });
+        let fields = differing(saved, now, |saved, now| saved.after == now.after);
+        return (!is_within)
+            .then(|| ("it would change by more than the saved plan says".to_owned(), fields));
+    }
+    if (now.action, now.replaces) != (saved.action, saved.replaces) {
+        let (now_does, saved_does) = (verb(now), verb(saved));
+        let fields = differing(saved, now, Change::is_as);
+        return Some((format!("the plan would {now_does} it now, not {saved_does} it"), fields));
+    }
+    if now.possible {
+        return Some(("what is there cannot be seen any more".to_owned(), Vec::new()));
+    }
+    let fields = differing(saved, now, Change::is_as);
+    if !fields.is_empty() {
+        return Some(("it changed since the plan was saved".to_owned(), fields));
+    }
+    let other = now.calls.iter().find_map(|call| call.beyond(&saved.calls))?;
+    Some((other, Vec::new()))
+}
+
+/// What is done to an object, as a verb.
+const fn verb(step: &Step) -> &'static str {
+    match (step.action, step.replaces) {
+        (_, true) => "replace",
+        (Action::Create, _) => "create",
+        (Action::Update, _) => "change",
+        (Action::Delete, _) => "remove",
+    }
+}
+
+/// The changes of `now` that are not among those of `saved`.
+fn differing(
+    saved: &Step,
+    now: &Step,
+    is_as: impl Fn(&Change, &Change) -> bool,
+) -> Vec<Difference> {
+    let changes = now.changes.iter().map(|change| (saved.change(&change.field), change));
+    let other = changes.filter(|(saved, now)| !saved.is_some_and(|saved| is_as(saved, now)));
+    other.map(|(saved, now)| difference(saved, now)).collect()
+}
+
+fn difference(saved: Option<&Change>, now: &Change) -> Difference {
+    let sides =
+        |change: &Change| Sides { before: change.before.clone(), after: change.after.clone() };
+    Difference { field: now.field.clone(), saved: saved.map(sides), now: Some(sides(now)) }
+}
+
+impl Step {
+    /// Whether it is about the same object as `other`.
+    fn is_about(&self, other: &Self) -> bool {
+        (self.scope, &self.path, &self.section, &self.entry)
+            == (other.scope, &other.path, &other.section, &other.entry)
+    }
+
+    fn change(&self, field: &str) -> Option<&Change> {
+        self.changes.iter().find(|change| change.field == field)
+    }
+}
+
+impl Change {
+    /// Whether it does the same to a field that is as it was.
+    fn is_as(&self, now: &Self) -> bool {
+        self.before == now.before
+            && self.after == now.after
+            && is_same_digest(self.found.as_ref(), now.found.as_ref())
+    }
+}
+
+/// Whether two digests are of the same; where one of them is missing, nobody knows otherwise.
+fn is_same_digest(saved: Option<&String>, now: Option<&String>) -> bool {
+    saved.zip(now).is_none_or(|(saved, now)| saved == now)
+}
+
+impl Call {
+    /// What this call, planned now, says that none of the `saved` ones does.
+    fn beyond(&self, saved: &[Self]) -> Option<String> {
+        let is_to = |saved: &&Self| {
+            saved.operation == self.operation
+                && (saved.restores, saved.awaits) == (self.restores, self.awaits)
+                && is_same_path(&saved.path, &self.path)
+        };
+        let others: Vec<Vec<&str>> =
+            saved.iter().filter(is_to).map(|saved| self.others(saved)).collect();
+        match others.into_iter().min_by_key(Vec::len) {
+            None => Some(format!("the call `{}` would go elsewhere", self.operation)),
+            Some(names) if names.is_empty() => None,
+            Some(names) => Some(format!("its call sends something else in {}", listed(&names))),
+        }
+    }
+
+    /// The fields of the body that `saved` does not have so.
+    fn others(&self, saved: &Self) -> Vec<&str> {
+        let fits = |name: &String, now: &Sent| match (saved.body.get(name), now) {
+            (Some(Sent::Value(saved)), Sent::Value(now)) => is_same_value(saved, now),
+            (Some(Sent::AsItIs(saved)), Sent::AsItIs(now)) => {
+                is_same_digest(saved.as_ref(), now.as_ref())
+            }
+            (saved, now) => saved == Some(now),
+        };
+        let others = self.body.iter().filter(|(name, now)| !fits(name, now));
+        others.map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+/// Whether two paths lead to the same. What was still to be created then is named by its path, and
+/// has an id now.
+fn is_same_path(saved: &str, now: &str) -> bool {
+    let is_id = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
+    let is_same = |(at, (saved, now)): (usize, (&str, &str))| {
+        saved == now || (at == 2 && !is_id(saved) && is_id(now))
+    };
+    saved.split('/').count() == now.split('/').count()
+        && saved.split('/').zip(now.split('/')).enumerate().all(is_same)
+}
+
+/// Whether two values are the same, but for ids that were not known yet.
+fn is_same_value(saved: &Json, now: &Json) -> bool {
+    match (saved, now) {
+        (saved, Json::Number(_)) if created_at(saved).is_some() => true,
+        (Json::Array(saved), Json::Array(now)) => {
+            saved.len() == now.len()
+                && saved.iter().zip(now).all(|(saved, now)| is_same_value(saved, now))
+        }
+        (Json::Object(saved), Json::Object(now)) => {
+            let has = |(name, now)| saved.get(name).is_some_and(|saved| is_same_value(saved, now));
+            saved.len() == now.len() && now.iter().all(has)
+        }
+        _ => saved == now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::operation::id_of;
+
+    #[test]
+    fn what_was_still_to_be_created_has_an_id_now() {
+        for (saved, now, same) in [
+            ("/projects/7/hooks", "/projects/7/hooks", true),
+            ("/projects/acme%2Fshop/hooks", "/projects/7/hooks", true),
+            ("/projects/7/hooks", "/projects/8/hooks", false),
+            ("/projects/7/hooks", "/projects/acme%2Fshop/hooks", false),
+            ("/projects/acme%2Fshop/hooks", "/projects/acme%2Fsite/hooks", false),
+            ("/projects/7/hooks/a", "/projects/7/hooks/4", false),
+            ("/projects/7/hooks", "/projects/7/hooks/4", false),
+            ("/projects/7/hooks/4", "/projects/7/hooks", false),
+            ("/projects", "/projects", true),
+        ] {
+            assert_eq!(is_same_path(saved, now), same, "{saved} {now}");
+        }
+        let pending = || id_of("acme/new");
+        for (saved, now, same) in [
+            (pending(), json!(7), true),
+            (pending(), pending(), true),
+            (pending(), json!("7"), false),
+            (json!(7), pending(), false),
+            (json!([{"group_id": pending()}]), json!([{"group_id": 7}]), true),
+            (json!([{"group_id": pending()}]), json!([{"group_id": 7, "more": 1}]), false),
+            (json!([1]), json!([1, 2]), false),
+            (json!([1]), json!([2]), false),
+        ] {
+            assert_eq!(is_same_value(&saved, &now), same, "{saved} {now}");
+        }
+    }
+}

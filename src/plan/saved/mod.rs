@@ -1,0 +1,251 @@
+//! Saved plans: a plan in a file, for one job that plans, somebody who approves, and one that applies.
+//!
+//! A file is canonical JSON with a digest of itself ([`Sealed`]), so that one plan has one text and a
+//! file that was cut or edited is refused. It holds no secret, and nothing that identifies one: a
+//! value that is not shown is in it only as an HMAC, and only if there is a key.
+//!
+//! Nothing that a file says is ever done. Whoever applies it plans anew, and [`SavedPlan::compare`]
+//! says which groups and projects the new plan treats as the file says; [`Plan::approve`] then lets
+//! the others out. Guards, acknowledgements and problems are those of the new plan. So the worst
+//! that an edited file can do is to leave something out.
+
+mod compare;
+mod form;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, fmt, str::FromStr as _};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::json;
+
+pub use compare::{Comparison, Difference, Sides, Stale};
+pub use form::{Declaration, FORMAT, SavedPlan, Sealed, Sort};
+pub use record::Recording;
+
+use super::Plan;
+use crate::{
+    desired::Container,
+    diff::{self, Shown},
+    digest::{self, Key},
+    value::Json,
+};
+use form::{Sent, Unknown};
+
+/// The largest file, in bytes. The plan of a change to 10,000 projects takes a tenth of that.
+pub const LARGEST: u64 = 64 << 20;
+/// After so many hours nobody remembers what was approved.
+const EXPIRES: i64 = 7 * 24;
+/// How far, in hours, the clock of whoever saved a plan may be ahead.
+const AHEAD: i64 = 1;
+
+/// What else a saved plan says of how it was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// When.
+    pub at: Timestamp,
+    /// The address of the service.
+    pub target: String,
+    /// The username that the token belongs to.
+    pub caller: String,
+    /// Whether the service is the embedded sandbox.
+    pub sandbox: bool,
+    /// As `--only`, `--exclude` and `--resend` were given.
+    pub selected: [Vec<String>; 3],
+}
+
+/// Why a file is not applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable {
+    /// What is wrong with it.
+    pub message: String,
+    /// What to do about it.
+    pub help: &'static str,
+}
+
+impl Unusable {
+    fn new(message: impl Into<String>, help: &'static str) -> Self {
+        Self { message: message.into(), help }
+    }
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+const AGAIN: &str = "save the plan again with `undrift plan -o FILE`";
+
+impl SavedPlan {
+    /// What is kept of `plan`, which was made of `containers`.
+    pub fn of(plan: &Plan, containers: &[Container], made: Made, recording: Recording<'_>) -> Self {
+        let (steps, containers) = record::all(&plan.steps, containers, recording);
+        let Made { at, target, caller, sandbox, selected: [only, exclude, resend] } = made;
+        Self {
+            undrift: Sort::SavedPlan,
+            format_version: FORMAT,
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            created_at: at.round(jiff::Unit::Second).unwrap_or(at).to_string(),
+            target: recording.text(&target),
+            caller: recording.text(&caller),
+            sandbox,
+            only,
+            exclude,
+            resend,
+            containers,
+            steps,
+        }
+    }
+
+    /// With its id, and sealed if there is a `key`.
+    pub fn sealed(self, key: Option<&Key>) -> Sealed {
+        let id = digest::of(&json!(self));
+        let seal = key.map(|key| key.of(&json!({ "seal": id })));
+        Sealed { plan: self, id, seal }
+    }
+
+    /// Whether it is about values that are not shown: of those it holds nothing without a key.
+    pub fn keeps_back(&self) -> bool {
+        let is_hidden = |shown: &Shown| matches!(shown, Shown::Hidden);
+        let mut changes = self.steps.iter().flat_map(|step| &step.changes);
+        let mut calls = self.steps.iter().flat_map(|step| &step.calls);
+        changes.any(|change| is_hidden(&change.before) || is_hidden(&change.after))
+            || calls.any(|call| call.body.values().any(|sent| *sent == Sent::AsItIs(None)))
+    }
+
+    /// Its steps as plans show them; they send nothing.
+    pub fn shown(&self) -> Vec<diff::Step> {
+        self.steps.iter().filter_map(|step| step.shown().ok()).collect()
+    }
+
+    /// Refuses it for another service, and when it is too old.
+    ///
+    /// # Errors
+    /// Why.
+    pub fn fits(&self, target: &str, now: Timestamp) -> Result<(), Unusable> {
+        if self.target != target {
+            let message = format!("the saved plan is for `{}`, not for `{target}`", self.target);
+            return Err(Unusable::new(message, "name the service that it was made for"));
+        }
+        let Ok(made) = Timestamp::from_str(&self.created_at) else { return Err(damaged()) };
+        let age = now.duration_since(made);
+        if age > SignedDuration::from_hours(EXPIRES) {
+            let message = format!(
+                "the saved plan of {} has expired: it is older than 7 days",
+                self.created_at
+            );
+            return Err(Unusable::new(message, AGAIN));
+        }
+        if age < SignedDuration::from_hours(-AHEAD) {
+            let message = format!("the saved plan is from the future: {}", self.created_at);
+            return Err(Unusable::new(message, "set the clocks of both machines"));
+        }
+        Ok(())
+    }
+
+    /// Whether something of it cannot be what undrift writes.
+    fn check(&self) -> Result<(), Unusable> {
+        let paths: BTreeSet<_> = self.containers.iter().map(|one| one.path.as_str()).collect();
+        let mut addresses = BTreeSet::new();
+        for step in &self.steps {
+            let shown = step.shown().map_err(|unknown| match unknown {
+                Unknown::Section(name) => Unusable::new(
+                    format!(
+                        "the saved plan is about `{name}`, a section that undrift does not know"
+                    ),
+                    "pass the `--kinds` files that the plan was made with",
+                ),
+                Unknown::Operation(id) => Unusable::new(
+                    format!("the saved plan sends `{id}`, an operation that undrift does not know"),
+                    AGAIN,
+                ),
+            })?;
+            if !paths.contains(&*step.path) || !addresses.insert(shown.address) {
+                return Err(damaged());
+            }
+        }
+        if paths.len() < self.containers.len() {
+            return Err(damaged());
+        }
+        Ok(())
+    }
+}
+
+impl Sealed {
+    /// The text of the file.
+    pub fn to_text(&self) -> String {
+        digest::canonical(&json!(self)) + "\n"
+    }
+
+    /// Reads a file. Nothing but what [`Self::to_text`] wrote is accepted.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn read(bytes: &[u8]) -> Result<Self, Unusable> {
+        if bytes.len() as u64 > LARGEST {
+            let message = "the file is larger than 64 MiB";
+            return Err(Unusable::new(message, "save a plan of less, with `--only` or `--limit`"));
+        }
+        is_saved_plan(bytes)?;
+        let sealed: Self = serde_json::from_slice(bytes).map_err(|_| damaged())?;
+        // Spaces, keys that are there twice or unknown, other spellings of numbers.
+        if sealed.to_text().as_bytes() != bytes || digest::of(&json!(sealed.plan)) != sealed.id {
+            return Err(damaged());
+        }
+        sealed.plan.check()?;
+        Ok(sealed)
+    }
+
+    /// Whether it was saved by somebody who has `key`; without one, that it was saved without.
+    ///
+    /// # Errors
+    /// Why it is not believed.
+    pub fn check_seal(&self, key: Option<&Key>) -> Result<(), Unusable> {
+        let seal = key.map(|key| key.of(&json!({ "seal": self.id })));
+        let help = "set the same UNDRIFT_PLAN_KEY for `plan -o` and `apply`";
+        match (&self.seal, seal) {
+            (saved, own) if *saved == own => Ok(()),
+            (None, _) => Err(Unusable::new("the plan was saved without UNDRIFT_PLAN_KEY", help)),
+            (Some(_), None) => Err(Unusable::new("the plan was saved with UNDRIFT_PLAN_KEY", help)),
+            (Some(_), Some(_)) => {
+                Err(Unusable::new("the plan was saved with another UNDRIFT_PLAN_KEY", help))
+            }
+        }
+    }
+}
+
+/// Whether `bytes` say that they are a saved plan in the present format.
+fn is_saved_plan(bytes: &[u8]) -> Result<(), Unusable> {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(default)]
+        undrift: Json,
+        #[serde(default)]
+        format_version: Json,
+    }
+    let not_json = "the file is not a saved plan: it is cut, or something else";
+    let head: Head = serde_json::from_slice(bytes).map_err(|_| Unusable::new(not_json, AGAIN))?;
+    match head.undrift.as_str() {
+        Some("saved_plan") => {}
+        Some(sort @ ("plan" | "drift" | "apply" | "check")) => {
+            let message = format!("the file is a report of `{sort}`, not a saved plan");
+            return Err(Unusable::new(message, AGAIN));
+        }
+        _ => return Err(Unusable::new("the file is not a saved plan", AGAIN)),
+    }
+    if head.format_version != FORMAT {
+        let message = format!(
+            "the saved plan has format {}, and this undrift reads format {FORMAT}",
+            head.format_version
+        );
+        return Err(Unusable::new(message, "use the same version of undrift to plan and to apply"));
+    }
+    Ok(())
+}
+
+fn damaged() -> Unusable {
+    Unusable::new("the saved plan is damaged, or was edited", AGAIN)
+}

@@ -1,0 +1,244 @@
+//! What a saved plan keeps of steps and declarations.
+//!
+//! The same code makes the record of a plan that is saved and of the plan that it is later compared
+//! with, so that what is kept back is kept back on both sides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use super::form::{Call, Change, Declaration, Sent, Step};
+use crate::{
+    address::Address,
+    desired::{Container, Declared, DeclaredSection, Entry, State},
+    diff::{self, Shown, shown_declared},
+    digest::{self, Key},
+    field::{Field, Secrecy},
+    kind::{self, Section, Spec},
+    kinds,
+    secret::Secrets,
+    value::{Fields, Json, Object, Value},
+};
+
+/// What decides on how values are kept.
+#[derive(Clone, Copy)]
+pub struct Recording<'a> {
+    /// What no text may hold.
+    pub secrets: &'a Secrets,
+    /// What values that are not shown are digested under; without it nothing is kept of them.
+    pub key: Option<&'a Key>,
+}
+
+impl Recording<'_> {
+    /// The record of what is declared of `container`.
+    pub(super) fn declaration(self, container: &Container) -> Declaration {
+        Declaration {
+            scope: container.scope,
+            path: self.text(&container.path),
+            declared: digest::of(&self.declared(container)),
+        }
+    }
+
+    /// The record of `step`.
+    pub(super) fn step(self, step: &diff::Step) -> Step {
+        let about = About::of(step);
+        let live = step.found().map(|live| &live.fields);
+        let change = |change: &diff::Change| {
+            let found = live.and_then(|live| live.get(&change.field));
+            let found = found.filter(|_| about.is_secret(|spec| spec.name == change.field));
+            Change {
+                field: self.text(&change.field),
+                before: self.shown(&change.before),
+                after: self.shown(&change.after),
+                found: found.and_then(|live| self.keyed(&step.address, &change.field, live)),
+                origin: change.origin.clone(),
+            }
+        };
+        Step {
+            scope: step.scope,
+            path: self.text(&step.address.path).into(),
+            section: step.address.section.map(str::to_owned),
+            entry: step.address.entry.as_deref().map(|entry| self.text(entry)),
+            action: step.action,
+            replaces: step.replaces,
+            possible: step.possible.is_some(),
+            origin: step.origin.clone(),
+            changes: step.changes.iter().map(change).collect(),
+            calls: step.sends.iter().map(|call| self.call(step, &about, call)).collect(),
+        }
+    }
+
+    fn call(self, step: &diff::Step, about: &About, call: &kind::Call) -> Call {
+        let request = &call.request;
+        let changed = about.sent_names(step);
+        let is_secret =
+            |name: &str| request.is_sensitive(name) || about.is_secret(|spec| sends(spec, name));
+        // What is removed is added anew as it was, but for what changes.
+        let puts_back = |name: &str| call.restores || (step.replaces && !changed.contains(name));
+        let as_it_is = |name: &str, value: &Json| {
+            Sent::AsItIs(if is_secret(name) {
+                self.keyed(&step.address, name, value)
+            } else {
+                Some(digest::of(&self.json(value)))
+            })
+        };
+        let declared = request.body_fields().into_iter().flatten().map(|(name, value)| {
+            let sent = match value {
+                Value::Secret(reference) => Sent::Secret(reference.to_string()),
+                Value::File(path) => Sent::File(self.text(path)),
+                Value::Plain(value) if puts_back(name) => as_it_is(name, value),
+                Value::Plain(_) if is_secret(name) => Sent::Hidden,
+                Value::Plain(value) => Sent::Value(self.json(value)),
+            };
+            (self.text(name), sent)
+        });
+        let repeated =
+            request.repeated().map(|(name, value)| (self.text(name), as_it_is(name, value)));
+        Call {
+            operation: request.operation.id.to_owned(),
+            path: self.text(&request.shown_target()),
+            body: declared.chain(repeated).collect(),
+            restores: call.restores,
+            awaits: call.awaits,
+        }
+    }
+
+    fn declared(self, container: &Container) -> Json {
+        let (itself, _) = kinds::container(container.scope);
+        let address = container.address();
+        let sections = container.sections.iter();
+        let sections: Object = sections
+            .map(|section| (section.of.section.to_owned(), self.section(section, &address)))
+            .collect();
+        let life = &container.life;
+        let former: Vec<_> = container.former().map(|path| self.text(path)).collect();
+        json!({
+            "create": container.create.fields().map(|fields| self.fields(itself, fields, &address)),
+            "watch": container.is_watched,
+            "previously": former,
+            "is_absent": life.absent().is_some(),
+            "undeclared_projects": life.undeclared_projects.as_ref().map(|policy| policy.value.word()),
+            "sections": sections,
+        })
+    }
+
+    fn section(self, section: &DeclaredSection, container: &Address) -> Json {
+        let entry = |entry: &Entry| {
+            let address = section.address_of(entry, container);
+            let fields = self.fields(section.of, &entry.fields, &address);
+            let is_present = entry.state == State::Present;
+            (self.text(&entry.key), json!({ "is_present": is_present, "fields": fields }))
+        };
+        let unmanaged: Vec<_> =
+            section.unmanaged.iter().map(|glob| self.text(glob.written())).collect();
+        json!({
+            "unlisted": section.unlisted.value.word(),
+            "unmanaged": unmanaged,
+            "entries": section.entries.iter().map(entry).collect::<Object>(),
+        })
+    }
+
+    fn fields(self, section: Section, fields: &Declared, address: &Address) -> Json {
+        let values = fields.values();
+        let each = values.iter().map(|(name, value)| {
+            (self.text(name), self.field(section.field(name), name, value, &values, address))
+        });
+        each.collect::<Object>().into()
+    }
+
+    /// A declared value: as it may be shown, and its digest under the key if that is not all of it.
+    fn field(
+        self,
+        field: &Field,
+        name: &str,
+        value: &Value,
+        beside: &Fields,
+        address: &Address,
+    ) -> Json {
+        let shown = shown_declared(field, value, beside);
+        let kept_back = value
+            .plain()
+            .filter(|plain| !matches!(&shown, Shown::Value(shown) if shown == *plain))
+            .and_then(|plain| self.keyed(address, name, plain));
+        json!({ "value": self.shown(&shown), "keyed": kept_back })
+    }
+
+    /// The digest under the key of the `value` that a field at `address` has. It depends on where
+    /// that is, so that nobody sees that two values are the same.
+    fn keyed(self, address: &Address, field: &str, value: &Json) -> Option<String> {
+        let at = address.to_string();
+        Some(self.key?.of(&json!({ "at": at, "field": field, "value": value })))
+    }
+
+    fn shown(self, shown: &Shown) -> Shown {
+        match shown {
+            Shown::Value(value) => Shown::Value(self.json(value)),
+            Shown::File(path) => Shown::File(self.text(path)),
+            other => other.clone(),
+        }
+    }
+
+    fn json(self, value: &Json) -> Json {
+        match value {
+            Json::String(text) => self.text(text).into(),
+            Json::Array(items) => items.iter().map(|item| self.json(item)).collect(),
+            Json::Object(object) => {
+                let struck = |(name, value): (&String, &Json)| (self.text(name), self.json(value));
+                object.iter().map(struck).collect()
+            }
+            other => other.clone(),
+        }
+    }
+
+    pub(super) fn text(self, text: &str) -> String {
+        self.secrets.redact(text)
+    }
+}
+
+/// The sections whose fields a step may be about.
+struct About(Vec<Section>);
+
+impl About {
+    /// A container is created with more than what its own kind says.
+    fn of(step: &diff::Step) -> Self {
+        let comes_along = |section: &Section| match step.address.section {
+            Some(name) => section.section == name,
+            None => section.comes_with_container(),
+        };
+        let (itself, _) = kinds::container(step.scope);
+        let itself = step.address.section.is_none().then_some(itself);
+        Self(kinds::sections(step.scope).filter(comes_along).chain(itself).collect())
+    }
+
+    /// Whether a field of which `is_it` holds has values that are not shown.
+    fn is_secret(&self, is_it: impl Fn(&Spec) -> bool) -> bool {
+        let specs = self.0.iter().flat_map(|section| section.table().specs());
+        specs.filter(|spec| spec.field.secrecy != Secrecy::Open).any(is_it)
+    }
+
+    /// What requests call the fields that `step` changes.
+    fn sent_names<'s>(&'s self, step: &'s diff::Step) -> BTreeSet<&'s str> {
+        let names = step.changes.iter().map(|change| change.field.as_str());
+        names
+            .flat_map(|name| self.0.iter().map(move |section| section.field(name).sent_name(name)))
+            .collect()
+    }
+}
+
+/// Whether requests call the field `name`.
+fn sends(spec: &Spec, name: &str) -> bool {
+    spec.field.sent_name(&spec.name) == name
+}
+
+/// The records of `steps`, and of the containers that they are about.
+pub(super) fn all(
+    steps: &[diff::Step],
+    containers: &[Container],
+    recording: Recording<'_>,
+) -> (Vec<Step>, Vec<Declaration>) {
+    let by_path: BTreeMap<_, _> = containers.iter().map(|one| (&one.path, one)).collect();
+    let touched: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
+    let declarations = touched.into_iter().filter_map(|path| by_path.get(path));
+    let declarations = declarations.map(|one| recording.declaration(one)).collect();
+    (steps.iter().map(|step| recording.step(step)).collect(), declarations)
+}

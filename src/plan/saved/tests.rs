@@ -1,0 +1,476 @@
+//! Saved plans against new ones, without a service: what makes one stale, what a file may say, and
+//! what it never holds.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::{
+    desired::{
+        Creation, Unlisted,
+        testing::{fields, shop},
+    },
+    kind::{Id, Namespace, NamespaceOwner, Target},
+    live::{
+        Live, Presence,
+        testing::{here, here_reading, target},
+    },
+    plan::{Extent, Policy, tests::settings},
+    secret::{Secret, Secrets},
+};
+
+const SECRET: &str = "a-secret-of-the-environment";
+const NOW: &str = "2030-01-15T12:00:00Z";
+
+fn declared() -> Json {
+    json!({
+        "settings": {"description": "new", "merge_method": "ff", "topics": ["a"]},
+        "variables": [
+            {"key": "MODE", "value": "fast"},
+            {"key": "TOKEN", "value": {"env": "A"}, "protected": true},
+            {"key": "MASKED", "value": "declared-and-masked", "masked": true},
+        ],
+        "hooks": [{"url": "https://user:in-the-url@ci.example.org/x", "push_events": true}],
+        "protected_tags": [{"name": "v*", "allowed_to_create": [{"access_level": "maintainer"}]}],
+    })
+}
+
+fn live() -> Json {
+    json!({
+        "settings": {"description": "old", "merge_method": "ff", "topics": ["b"], "lfs_enabled": true},
+        "variables": [
+            {"key": "MODE", "value": "live-and-open", "environment_scope": "*", "variable_type": "env_var", "protected": false, "masked": false, "raw": false},
+            {"key": "MASKED", "value": "live-and-masked", "environment_scope": "*", "variable_type": "env_var", "protected": true, "masked": true, "raw": false},
+            {"key": "OLD", "value": "live-and-old", "environment_scope": "*", "variable_type": "env_var", "protected": false, "masked": false, "raw": false},
+        ],
+        "hooks": [{"id": 4, "url": "https://user:in-the-url@ci.example.org/x", "push_events": false, "tag_push_events": true}],
+        "protected_tags": [{"name": "v*", "create_access_levels": [{"id": 1, "access_level": 30}]}],
+    })
+}
+
+/// A plan of `container`, made now.
+fn planned(container: &Container, live: Live, secrets: &Secrets) -> Plan {
+    let secrets = Arc::new(secrets.clone());
+    let settings = crate::plan::Settings { secrets, ..settings(&[]) };
+    let mut plan = Plan::default().remembering();
+    plan.add(container, super::super::container(container, &live, &settings), live);
+    plan.sorted(&Extent::default())
+}
+
+/// Everything that is looked at: declarations, what is there, and the key.
+struct Side {
+    container: Container,
+    live: Live,
+    secrets: Secrets,
+    key: Option<Key>,
+}
+
+impl Side {
+    fn of(declared: &Json, live: &Json) -> Self {
+        let container = shop(declared, Unlisted::Delete);
+        let live = here_reading(&container, live, &|name| name == "lfs_enabled");
+        Self { container, live, secrets: (*settings(&[("A", SECRET)]).secrets).clone(), key: None }
+    }
+
+    fn keyed(self) -> Self {
+        Self { key: Some(Key::new(&Secret::new("the key"))), ..self }
+    }
+
+    fn plan(&self) -> Plan {
+        planned(&self.container, self.live.clone(), &self.secrets)
+    }
+
+    fn recording(&self) -> Recording<'_> {
+        Recording { secrets: &self.secrets, key: self.key.as_ref() }
+    }
+
+    fn save(&self) -> Sealed {
+        let made = Made {
+            at: NOW.parse().unwrap(),
+            target: "https://x.example".into(),
+            caller: "alice".into(),
+            sandbox: false,
+            selected: [vec!["acme/**".into()], Vec::new(), Vec::new()],
+        };
+        let containers = std::slice::from_ref(&self.container);
+        let saved = SavedPlan::of(&self.plan(), containers, made, self.recording());
+        saved.sealed(self.key.as_ref())
+    }
+
+    /// What makes `sealed` stale here.
+    fn against(&self, sealed: &Sealed) -> Vec<String> {
+        let containers = std::slice::from_ref(&self.container);
+        let compared = sealed.plan.compare(&sealed.id, &self.plan(), containers, self.recording());
+        let shown = |stale: &Stale| format!("{}: {}", stale.address, stale.reason);
+        compared.stale.iter().map(shown).collect()
+    }
+}
+
+fn side() -> Side {
+    Side::of(&declared(), &live())
+}
+
+#[test]
+fn a_file_is_read_as_it_was_written_and_agrees_with_the_same_plan() {
+    for side in [side(), side().keyed()] {
+        let sealed = side.save();
+        let text = sealed.to_text();
+        assert_eq!(Sealed::read(text.as_bytes()).unwrap(), sealed);
+        assert_eq!(side.save().to_text(), text);
+        assert_eq!(side.against(&sealed), [""; 0]);
+        assert!(sealed.plan.steps.len() > 5, "{text}");
+        assert!(sealed.plan.keeps_back());
+    }
+}
+
+#[test]
+fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
+    let hidden = [
+        SECRET,
+        "live-and-open",
+        "live-and-masked",
+        "live-and-old",
+        "declared-and-masked",
+        "in-the-url",
+    ];
+    for side in [side(), side().keyed()] {
+        let text = side.save().to_text();
+        for secret in hidden {
+            assert!(!text.contains(secret), "{secret} in {text}");
+            // Whoever guesses right must not see that.
+            for guess in [json!(secret), json!({"value": secret})] {
+                assert!(!text.contains(&digest::of(&guess)), "the digest of {secret}");
+            }
+        }
+    }
+    // With different secrets, but for the key, it is the same file.
+    let text = |secret: &str, is_keyed: bool| {
+        let swap = |json: Json| {
+            let text = json.to_string();
+            let text = hidden[1..5].iter().fold(text, |text, old| text.replace(old, secret));
+            serde_json::from_str(&text).unwrap()
+        };
+        let side = Side::of(&swap(declared()), &swap(live()));
+        if is_keyed { side.keyed() } else { side }.save().to_text()
+    };
+    assert_eq!(text("one-value-for-all", false), text("another-value-here", false));
+    assert_ne!(text("one-value-for-all", true), text("another-value-here", true));
+}
+
+#[test]
+fn a_new_project_keeps_what_its_create_says_to_itself() {
+    let sections = json!({"settings": {"import_url": "https://me:in-the-url@git.example.org/x"}});
+    let mut container = shop(&sections, Unlisted::Report);
+    container.create = Creation::Allowed(fields(&json!({"initialize_with_readme": true})));
+    let namespace = Some(Namespace { id: Id::Known(3), owner: NamespaceOwner::Group });
+    let target = Target { id: None, namespace, ..target(&container) };
+    let live = Live { presence: Presence::Missing(target), ..here(&container, &json!({})) };
+    let side = Side { container, live, ..side() };
+    let text = side.save().to_text();
+    assert!(text.contains("import_url") && !text.contains("in-the-url"), "{text}");
+}
+
+#[test]
+fn every_byte_counts() {
+    let small = |declared: &Json| json!({"variables": declared["variables"]});
+    let side = Side::of(&small(&declared()), &small(&live())).keyed();
+    let original = side.save();
+    let text = original.to_text();
+    for at in 0..text.len() {
+        assert!(Sealed::read(&text.as_bytes()[..at]).is_err(), "cut at {at}");
+        let mut bytes = text.clone().into_bytes();
+        bytes[at] ^= 1 << (at % 8);
+        let Ok(read) = Sealed::read(&bytes) else { continue };
+        // Only the seal itself is not within the digest.
+        assert_eq!((&read.plan, &read.id), (&original.plan, &original.id), "{at}");
+        assert!(read.check_seal(side.key.as_ref()).is_err(), "{at}");
+    }
+    for other in [format!(" {text}"), format!("{text} "), text.replace(':', ": "), text.repeat(2)] {
+        assert!(Sealed::read(other.as_bytes()).is_err(), "{other}");
+    }
+}
+
+/// Every value in `json` by the way to it.
+fn leaves(json: &Json, way: &str, found: &mut Vec<String>) {
+    match json {
+        Json::Object(object) if !object.contains_key("env") => {
+            object.iter().for_each(|(name, json)| leaves(json, &format!("{way}/{name}"), found));
+        }
+        Json::Array(items) => {
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(i, json)| leaves(json, &format!("{way}/{i}"), found));
+        }
+        _ => found.push(way.to_owned()),
+    }
+}
+
+/// Another value of the same sort.
+fn other(json: &Json) -> Json {
+    match json {
+        Json::Bool(flag) => json!(!flag),
+        Json::String(text) if text == "ff" => "merge".into(),
+        Json::String(text) if text == "maintainer" => "developer".into(),
+        Json::String(text) if text.starts_with("https://") => {
+            text.replace("user:in-the-url", "user:other-in-it").into()
+        }
+        Json::String(text) => format!("{text}X").into(),
+        Json::Object(_) => json!({"env": "B"}),
+        Json::Number(_) => json!(0),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn every_declared_value_that_is_edited_makes_it_stale() {
+    let mut all = Vec::new();
+    leaves(&declared(), "", &mut all);
+    assert_eq!(all.len(), 15, "{all:?}");
+    // What is not shown is compared only by those who have the key.
+    let hidden = ["/variables/2/value"];
+    for (is_keyed, way) in all.iter().flat_map(|way| [(false, way), (true, way)]) {
+        let keyed = |side: Side| if is_keyed { side.keyed() } else { side };
+        let mut edited = declared();
+        let value = edited.pointer_mut(way).unwrap();
+        *value = other(value);
+        let stale = keyed(Side::of(&edited, &live())).against(&keyed(side()).save());
+        let is_seen = is_keyed || !hidden.contains(&way.as_str());
+        assert_eq!(!stale.is_empty(), is_seen, "{way} with a key: {is_keyed}: {stale:?}");
+    }
+}
+
+#[test]
+fn every_live_value_that_the_plan_is_made_of_makes_it_stale() {
+    let mut all = Vec::new();
+    leaves(&live(), "", &mut all);
+    // Neither changed nor repeated by a call, or changed to what is declared.
+    let unimportant = [
+        "/settings/lfs_enabled",
+        "/protected_tags/0/create_access_levels/0/id",
+        "/hooks/0/push_events",
+    ];
+    let hidden = ["/variables/0/value", "/variables/1/value", "/variables/2/value"];
+    for (is_keyed, way) in all.iter().flat_map(|way| [(false, way), (true, way)]) {
+        let keyed = |side: Side| if is_keyed { side.keyed() } else { side };
+        let mut moved = live();
+        let value = moved.pointer_mut(way).unwrap();
+        *value = other(value);
+        let stale = keyed(Side::of(&declared(), &moved)).against(&keyed(side()).save());
+        let is_seen =
+            (is_keyed || !hidden.contains(&way.as_str())) && !unimportant.contains(&way.as_str());
+        assert_eq!(!stale.is_empty(), is_seen, "{way} with a key: {is_keyed}: {stale:?}");
+    }
+}
+
+#[test]
+fn what_is_done_is_not_needed_any_more() {
+    let sealed = side().save();
+    let mut moved = live();
+    moved["settings"]["description"] = "new".into();
+    moved["settings"]["topics"] = json!(["a"]);
+    moved["hooks"][0]["push_events"] = true.into();
+    let side = Side::of(&declared(), &moved);
+    let compared = sealed.plan.compare(
+        &sealed.id,
+        &side.plan(),
+        std::slice::from_ref(&side.container),
+        side.recording(),
+    );
+    let already: Vec<_> = compared.already.iter().map(ToString::to_string).collect();
+    assert_eq!((already.len(), compared.stale.len()), (2, 0), "{compared:?}");
+    // A part of a step is done too.
+    moved["settings"]["topics"] = json!(["b"]);
+    assert_eq!(Side::of(&declared(), &moved).against(&sealed), [""; 0]);
+    // Nobody looked, so nobody knows.
+    let unseen = Plan::default().sorted(&Extent::default());
+    let compared = sealed.plan.compare(
+        &sealed.id,
+        &unseen,
+        std::slice::from_ref(&side.container),
+        side.recording(),
+    );
+    assert!(compared.already.is_empty() && !compared.stale.is_empty());
+}
+
+#[test]
+fn a_plan_is_for_one_service_and_for_a_week() {
+    let saved = side().save().plan;
+    let hours = |n| NOW.parse::<Timestamp>().unwrap() + SignedDuration::from_hours(n);
+    for (target, after, fits) in [
+        ("https://x.example", 0, true),
+        ("https://x.example", 7 * 24, true),
+        ("https://x.example", 7 * 24 + 1, false),
+        ("https://x.example", -1, true),
+        ("https://x.example", -2, false),
+        ("https://y.example", 0, false),
+        ("sandbox", 0, false),
+    ] {
+        assert_eq!(saved.fits(target, hours(after)).is_ok(), fits, "{target} {after}");
+    }
+    let odd = SavedPlan { created_at: "yesterday".into(), ..saved };
+    assert!(odd.fits("https://x.example", hours(0)).is_err());
+}
+
+#[test]
+fn a_seal_is_of_one_key() {
+    let (one, two) = (Key::new(&Secret::new("one")), Key::new(&Secret::new("two")));
+    for (saved, own, fits) in [
+        (None, None, true),
+        (Some(&one), Some(&one), true),
+        (Some(&one), Some(&two), false),
+        (Some(&one), None, false),
+        (None, Some(&one), false),
+    ] {
+        let sealed = side().save().plan.sealed(saved);
+        assert_eq!(sealed.check_seal(own).is_ok(), fits);
+    }
+}
+
+#[test]
+fn what_undrift_does_not_know_is_refused() {
+    type Edit = fn(&mut Json);
+    let edits: [(Edit, &str); 7] = [
+        (|json| json["steps"][0]["section"] = "unheard".into(), "a section that undrift does not"),
+        (|json| json["steps"][0]["calls"][0]["operation"] = "x".into(), "an operation that"),
+        (|json| json["steps"][0]["calls"][0]["operation"] = "project-get".into(), "an operation"),
+        (|json| json["steps"][0]["path"] = "acme/other".into(), "was edited"),
+        (|json| json["format_version"] = 1.into(), "has format 1"),
+        (
+            |json| {
+                let step = json["steps"][0].clone();
+                json["steps"].as_array_mut().unwrap().push(step);
+            },
+            "was edited",
+        ),
+        (
+            |json| {
+                let container = json["containers"][0].clone();
+                json["containers"].as_array_mut().unwrap().push(container);
+            },
+            "was edited",
+        ),
+    ];
+    for (edit, says) in edits {
+        let mut json = json!(side().save());
+        edit(&mut json);
+        let unusable = Sealed::read(resealed(json).as_bytes()).unwrap_err();
+        assert!(unusable.message.contains(says), "{unusable}");
+    }
+}
+
+/// The text of a file whose id is right whatever it says.
+fn resealed(mut json: Json) -> String {
+    let object = json.as_object_mut().unwrap();
+    object.remove("seal");
+    object.remove("id");
+    let id = digest::of(&json);
+    json["id"] = id.into();
+    digest::canonical(&json) + "\n"
+}
+
+/// A place in a file, and what becomes of it.
+fn edit() -> impl Strategy<Value = (prop::sample::Index, u8, prop::sample::Index)> {
+    (any::<prop::sample::Index>(), 0..4_u8, any::<prop::sample::Index>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn an_edited_file_with_the_right_id_only_leaves_things_out(
+        edits in prop::collection::vec(edit(), 1..4)
+    ) {
+        let side = side();
+        let mut json = json!(side.save());
+        for (at, how, from) in edits {
+            let mut all = Vec::new();
+            leaves(&json, "", &mut all);
+            if all.is_empty() {
+                continue;
+            }
+            let (at, from) = (at.get(&all).clone(), json.pointer(from.get(&all).as_str()));
+            let from = from.unwrap().clone();
+            let Some((parent, name)) = at.rsplit_once('/') else { return Ok(()) };
+            let whole = json.pointer(parent).unwrap().clone();
+            match (how, json.pointer_mut(parent).unwrap()) {
+                (0, Json::Array(items)) => drop(items.pop()),
+                (0, Json::Object(object)) => drop(object.remove(name)),
+                (1, Json::Array(items)) => items.push(whole),
+                (2, parent) => *parent = from,
+                (_, parent) => match parent.pointer_mut(&format!("/{name}")) {
+                    Some(leaf) => *leaf = from,
+                    None => continue,
+                },
+            }
+        }
+        prop_assume!(json.is_object());
+        let Ok(edited) = Sealed::read(resealed(json).as_bytes()) else { return Ok(()) };
+        let plan = side.plan();
+        let containers = std::slice::from_ref(&side.container);
+        let compared = edited.plan.compare(&edited.id, &plan, containers, side.recording());
+        let policy = Policy { saved: Some(&compared), ..Policy::default() };
+        let Ok((approved, _)) = plan.approve(policy) else { return Ok(()) };
+        for step in approved.steps() {
+            // It says all that is done, and nothing is done that the plan does not do by itself.
+            let saved = edited.plan.shown();
+            let saved = saved.iter().find(|saved| saved.address == step.address);
+            let has = |field: &str| {
+                saved.is_some_and(|saved| saved.changes.iter().any(|other| other.field == field))
+            };
+            let is_said = saved.is_some_and(|saved| saved.action == step.action)
+                && step.changes.iter().all(|change| has(&change.field));
+            prop_assert!(is_said);
+            let is_planned = plan.steps.iter().any(|own| std::ptr::eq(own, step));
+            prop_assert!(is_planned);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_agreed_on_is_left_out_and_stops_what_wants_everything() {
+    let sealed = side().save();
+    let mut moved = live();
+    moved["settings"]["description"] = "mine".into();
+    for (live, runs) in [(live(), true), (moved, false)] {
+        let side = Side::of(&declared(), &live);
+        let plan = side.plan();
+        let containers = std::slice::from_ref(&side.container);
+        let compared = sealed.plan.compare(&sealed.id, &plan, containers, side.recording());
+        let approve = |all_or_nothing| {
+            let policy = Policy { saved: Some(&compared), all_or_nothing };
+            plan.approve(policy).map(|(approved, _)| approved.steps().count() > 0)
+        };
+        // The guard of removals may have its own opinion.
+        if plan.refusals.is_empty() {
+            assert_eq!(approve(false), Ok(runs));
+            assert_eq!(approve(true).is_ok(), runs);
+        }
+    }
+}
+
+#[test]
+fn everything_that_is_declared_is_looked_at() {
+    // Two declarations that differ in anything have different digests.
+    let of = |declared: &Json, tweak: &dyn Fn(&mut Container)| {
+        let mut container = shop(declared, Unlisted::Report);
+        tweak(&mut container);
+        side().recording().declaration(&container).declared
+    };
+    let tweaks: [&dyn Fn(&mut Container); 7] = [
+        &|_| (),
+        &|c| c.is_watched = true,
+        &|c| c.create = Creation::Allowed(fields(&json!({}))),
+        &|c| c.create = Creation::Allowed(fields(&json!({"initialize_with_readme": true}))),
+        &|c| c.sections[0].unlisted.value = Unlisted::Delete,
+        &|c| c.sections[0].unmanaged = vec![crate::address::Glob::over_names("A*").unwrap()],
+        &|c| c.life.previously = vec![crate::desired::testing::former("acme/old")],
+    ];
+    let digests: BTreeSet<_> = tweaks.iter().map(|tweak| of(&declared(), tweak)).collect();
+    assert_eq!(digests.len(), tweaks.len());
+    let absent = json!({"variables": [{"key": "MODE", "value": "fast", "state": "absent"}]});
+    let present = json!({"variables": [{"key": "MODE", "value": "fast"}]});
+    assert_ne!(of(&absent, &|_| ()), of(&present, &|_| ()));
+}

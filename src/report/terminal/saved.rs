@@ -1,0 +1,178 @@
+//! Saved plans, and what changed since one was saved.
+
+use super::{change, fold, heading, value};
+use crate::{
+    plan::{
+        Counts,
+        saved::{Comparison, Difference, Sealed, Sides, Stale},
+    },
+    report::{
+        Run, Style,
+        canvas::{Canvas, Line, Paint},
+    },
+    secret::Secrets,
+    text::count,
+};
+
+/// A saved plan as the text of the plan that it was.
+pub fn saved(sealed: &Sealed, style: Style) -> String {
+    let nothing = Secrets::default();
+    let mut canvas = Canvas::new(style, &nothing);
+    let plan = &sealed.plan;
+    let run = Run {
+        target: plan.target.clone(),
+        caller: plan.caller.clone(),
+        sandbox: plan.sandbox,
+        live: None,
+        token: None,
+    };
+    heading(&mut canvas, "saved plan", &run);
+    canvas.line(&Line::default().put(Paint::Dim, format!("made {}", plan.created_at)));
+    canvas.line(&Line::default().put(Paint::Dim, format!("id {}", sealed.id)));
+    let steps = plan.shown();
+    fold::projects(&mut canvas, &steps);
+    canvas.gap();
+    let counts = Counts::of(&steps);
+    let parts =
+        [(counts.create, "to create"), (counts.update, "to change"), (counts.delete, "to remove")];
+    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
+    let mut parts: Vec<_> = parts.map(|(n, what)| format!("{n} {what}")).collect();
+    if parts.is_empty() {
+        parts.push("no changes".to_owned());
+    }
+    let text = format!("{}; {}", parts.join(", "), count(counts.calls, "call"));
+    canvas.line(&Line::default().put(Paint::Bold, "saved plan: ").text(text));
+    canvas.line(&Line::default().put(
+        Paint::Dim,
+        "apply plans anew and does of this what is still needed; guards are asked again then",
+    ));
+    canvas.finish()
+}
+
+/// What changed since a plan was saved, and what of it is done already. Empty if that is nothing.
+pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String {
+    let mut canvas = Canvas::new(style, secrets);
+    if comparison.stale.is_empty() && comparison.already.is_empty() {
+        return String::new();
+    }
+    if !comparison.stale.is_empty() {
+        canvas.line(&Line::default().put(Paint::Error, "changed since the plan was saved:"));
+    }
+    let mut last = "";
+    for Stale { address, reason, fields } in &comparison.stale {
+        if *address.path != *last {
+            last = &address.path;
+            canvas.line(&Line::indented(2).put(Paint::Bold, last));
+        }
+        let what = address.section.map_or_else(String::new, |_| change::tail(address) + ": ");
+        canvas.line(&Line::indented(4).text(what + reason));
+        fields.iter().for_each(|field| difference(&mut canvas, field));
+    }
+    if !comparison.already.is_empty() {
+        let steps = count(comparison.already.len(), "step");
+        let text = format!("not needed any more: {steps} of the saved plan");
+        canvas.line(&Line::default().put(Paint::Note, text));
+    }
+    canvas.finish()
+}
+
+fn difference(canvas: &mut Canvas, difference: &Difference) {
+    let Difference { field, saved, now } = difference;
+    for (title, sides) in [("saved", saved), ("now", now)] {
+        let line = Line::indented(6).text(format!("{field}, {title}: ")).hang_here();
+        canvas.line(&match sides {
+            Some(Sides { before, after }) => {
+                line.with(value::shown(before)).put(Paint::Change, " → ").with(value::shown(after))
+            }
+            None => line.put(Paint::Dim, "(no change)"),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+    use crate::text::is_unsafe;
+
+    /// A saved plan in which every text that may be anything is `text`.
+    fn sealed(text: &str) -> Sealed {
+        let origin = json!({"file": text, "line": 1, "column": 1, "layer": "project"});
+        let side = |value: Json| json!({"is": "value", "value": value});
+        let change = |after: Json| json!({"field": text, "before": side(json!([text])), "after": after, "origin": origin});
+        let afters = [
+            side(json!({text: text})),
+            side(json!(format!("one\n{text}\n"))),
+            json!({"is": "secret", "value": text}),
+            json!({"is": "file", "value": text}),
+            json!({"is": "hidden"}),
+        ];
+        let step = |action: &str| {
+            json!({
+                "scope": "project", "path": text, "section": "variables", "entry": text,
+                "action": action, "replaces": true, "possible": true, "origin": origin,
+                "changes": afters.clone().map(change),
+                "calls": [{
+                    "operation": "variable-create", "path": text, "restores": false, "awaits": false,
+                    "body": {text: {"is": "value", "value": text}},
+                }],
+            })
+        };
+        let steps = ["create", "update", "delete"].map(step);
+        serde_json::from_value(json!({
+            "undrift": "saved_plan", "format_version": 0, "tool_version": text, "created_at": text,
+            "target": text, "caller": text, "sandbox": false, "only": [], "exclude": [], "resend": [],
+            "containers": [], "steps": steps, "id": text,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_hostile_file_does_not_fool_whoever_looks_at_it() {
+        for full in [false, true] {
+            let style = Style { full, ..Style::default() };
+            let shown = saved(&sealed("a\u{9b}31m\u{202e}b\u{1b}[2Jc\rd"), style);
+            assert!(!shown.contains(|c| is_unsafe(c) && c != '\n'), "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn what_changed_is_shown_beside_what_was_saved() {
+        let value = |json: Json| crate::diff::Shown::Value(json);
+        let sides = |before: &str, after: &str| {
+            Some(Sides { before: value(json!(before)), after: value(json!(after)) })
+        };
+        let difference =
+            |saved| Difference { field: "description".into(), saved, now: sides("mine", "new") };
+        let project = crate::address::Address::container("acme/shop".into());
+        let stale =
+            |address, reason: &str, fields| Stale { address, reason: reason.into(), fields };
+        let mut comparison = Comparison::default();
+        comparison.already.push(project.section("archived"));
+        comparison.stale.extend([
+            stale(project.clone(), "its manifests declare something else now", Vec::new()),
+            stale(
+                project.section("settings"),
+                "it changed since the plan was saved",
+                vec![difference(sides("old", "new")), difference(None)],
+            ),
+        ]);
+        let none = Secrets::default();
+        let text = super::stale(&comparison, Style::default(), &none);
+        assert_eq!(
+            text,
+            "changed since the plan was saved:
+  acme/shop
+    its manifests declare something else now
+    settings: it changed since the plan was saved
+      description, saved: old → new
+      description, now: mine → new
+      description, saved: (no change)
+      description, now: mine → new
+not needed any more: 1 step of the saved plan
+"
+        );
+        assert_eq!(super::stale(&Comparison::default(), Style::default(), &none), "");
+    }
+}

@@ -1,0 +1,320 @@
+//! Saved plans: a job that plans, somebody who looks, and a job that applies.
+
+use std::fs;
+
+use serde_json::{Value as Json, json};
+
+use crate::harness::Place;
+
+const SEED: &str = "tier: ultimate
+users: [{username: alice}, {username: bob}]
+groups: [{path: acme, visibility: public, members: [{user: root, access_level: owner}]}]
+projects:
+  - path: acme/shop
+    settings: {visibility: private, description: old}
+    variables: [{key: MODE, value: slow, protected: true}, {key: SPARE, value: x}]
+    hooks: [{url: 'https://a.example.org', push_events: true}]
+  - {path: acme/site, settings: {visibility: private, description: old}}
+";
+const SHOP: &str = "kind: Project
+path: acme/shop
+settings: {description: new}
+variables:
+  - {key: MODE, value: fast}
+  - {key: TOKEN, value: {env: TOKEN}}
+";
+const SITE: &str = "kind: Project\npath: acme/site\nsettings: {description: new}\n";
+const TOKEN: &str = "a-token-that-nobody-may-see";
+
+fn place() -> Place {
+    Place::new()
+        .file("sandbox.yaml", SEED)
+        .file("m/shop.yaml", SHOP)
+        .file("m/site.yaml", SITE)
+        .env("TOKEN", TOKEN)
+}
+
+const SANDBOX: &str = "--sandbox=service.db";
+
+/// Runs `arguments` against the service of the place.
+fn run(place: &Place, arguments: &str) -> (i32, String, String) {
+    let output = place.output(&format!("{arguments} {SANDBOX}"));
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+/// A place with the service and a saved plan.
+fn saved() -> Place {
+    let place = place();
+    fs::copy(place.path().join("sandbox.yaml"), place.path().join("m/sandbox.yaml")).unwrap();
+    let (code, _, stderr) = run(&place, "plan m -o plan.saved");
+    assert_eq!(code, 0, "{stderr}");
+    place
+}
+
+fn call(place: &Place, arguments: &str) {
+    let (code, stdout, stderr) = run(place, &format!("call {arguments} --yes"));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+}
+
+fn description(place: &Place, project: &str) -> Json {
+    let (_, stdout, stderr) = run(place, &format!("call project-get id={project} --output json"));
+    let object: Json = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stdout}{stderr}"));
+    object["description"].clone()
+}
+
+#[test]
+fn a_plan_is_saved_shown_and_applied() {
+    let place = saved();
+    let text = fs::read_to_string(place.path().join("plan.saved")).unwrap();
+    assert!(text.starts_with("{\"caller\":\"root\"") && !text.contains(TOKEN), "{text}");
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/saved-plan.schema.json");
+    let schema: Json = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut file: Json = serde_json::from_str(&text).unwrap();
+    assert!(validator.is_valid(&file), "{file:#}");
+    file["steps"][0]["action"] = "dance".into();
+    assert!(!validator.is_valid(&file));
+    let (code, shown, _) = run(&place, "show plan.saved --color never");
+    assert_eq!(code, 3, "show talks to no service: {shown}");
+    let shown = place.output("show plan.saved");
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    for line in
+        ["~ settings", "+ variables/TOKEN@*", "(secret env:TOKEN)", "1 to create, 3 to change"]
+    {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    let (code, stdout, stderr) = run(&place, "apply plan.saved m --yes");
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    // Nothing is left, and everything was saved.
+    let (code, stdout, _) = run(&place, "apply plan.saved m --yes");
+    assert!(code == 0 && stdout.contains("not needed any more: 4 steps"), "{stdout}");
+    assert_eq!(run(&place, "drift m").0, 0);
+}
+
+#[test]
+fn the_same_plan_is_the_same_file() {
+    let place = saved();
+    let read = || -> Json {
+        let mut json: Json =
+            serde_json::from_slice(&fs::read(place.path().join("plan.saved")).unwrap()).unwrap();
+        json["created_at"].take();
+        json["id"].take();
+        json
+    };
+    let first = read();
+    run(&place, "plan m -o plan.saved");
+    assert_eq!(first, read());
+}
+
+#[test]
+fn what_changed_since_stops_it_before_the_first_write() {
+    let other = "kind: Project\npath: acme/site\nsettings: {description: newer}\n";
+    let more = "kind: Project\npath: acme/site\nsettings: {description: new, lfs_enabled: false}\n";
+    // What happens in between, whether that makes the plan stale, and how it says so.
+    type Between = fn(&Place);
+    let cases: &[(&str, Between, bool, &str)] = &[
+        (
+            "a field that changes",
+            |p| call(p, "project-edit id=acme/site description=mine"),
+            true,
+            "description, now: mine → new",
+        ),
+        (
+            "a field that nobody declares",
+            |p| call(p, "project-edit id=acme/site lfs_enabled=false"),
+            false,
+            "",
+        ),
+        (
+            "a field that the call repeats",
+            |p| call(p, "variable-update id=acme/shop key=MODE value=slow protected=false"),
+            true,
+            "its call sends something else in `protected`",
+        ),
+        ("an entry added", |p| call(p, "variable-create id=acme/shop key=MORE value=1"), false, ""),
+        (
+            "an entry that is to be created",
+            |p| call(p, "variable-create id=acme/shop key=TOKEN value=other"),
+            true,
+            "the plan would change it now, not create it",
+        ),
+        (
+            "an entry that is to be changed",
+            |p| call(p, "variable-delete id=acme/shop key=MODE"),
+            true,
+            "the plan would create it now, not change it",
+        ),
+        (
+            "a project renamed",
+            |p| call(p, "project-edit id=acme/site path=other"),
+            true,
+            "whether this is still needed cannot be seen",
+        ),
+        (
+            "a project archived",
+            |p| call(p, "project-archive id=acme/site"),
+            true,
+            "whether this is still needed cannot be seen",
+        ),
+        (
+            "a project deleted",
+            |p| call(p, "project-delete id=acme/site"),
+            true,
+            "whether this is still needed cannot be seen",
+        ),
+        (
+            "a step done by somebody",
+            |p| call(p, "project-edit id=acme/site description=new"),
+            false,
+            "",
+        ),
+        (
+            "a new manifest",
+            |p| p.write("m/new.yaml", "kind: Project\npath: acme/new\ncreate: true\n"),
+            false,
+            "",
+        ),
+    ];
+    for (what, between, is_stale, says) in cases {
+        let place = saved();
+        between(&place);
+        check_stale(&place, what, *is_stale, says);
+    }
+    for (what, file, text, is_stale) in [
+        ("its manifest, another value", "m/site.yaml", other, true),
+        ("its manifest, another field", "m/site.yaml", more, true),
+        ("its manifest, a comment", "m/site.yaml", &*format!("# why\n{SITE}"), false),
+        ("its manifest, gone", "m/site.yaml", "", true),
+        ("another secret", "m/shop.yaml", &*SHOP.replace("env: TOKEN", "env: OTHER"), true),
+    ] {
+        let place = saved();
+        if text.is_empty() {
+            fs::remove_file(place.path().join(file)).unwrap();
+        } else {
+            place.write(file, text);
+        }
+        check_stale(&place, what, is_stale, "");
+    }
+}
+
+fn check_stale(place: &Place, what: &str, is_stale: bool, says: &str) {
+    let log = || run(place, "plan m --out json=- --full").1;
+    let before = log();
+    let (code, stdout, stderr) = run(place, "apply plan.saved m --yes");
+    assert_eq!(code == 5, is_stale, "{what}: {code} {stdout}{stderr}");
+    assert!(stdout.contains(says), "{what}: {stdout}");
+    if is_stale {
+        assert_eq!(log(), before, "{what}: something was written");
+        // The other project is applied all the same, if somebody says so.
+        let (code, stdout, stderr) = run(place, "apply plan.saved m --yes --on-stale=skip");
+        assert_eq!(code, 5, "{what}: {stdout}{stderr}");
+        assert!(stdout.contains("done"), "{what}: {stdout}{stderr}");
+    } else {
+        assert_eq!(code, 0, "{what}: {stdout}{stderr}");
+        assert_eq!(description(place, "acme/site"), "new", "{what}");
+    }
+}
+
+#[test]
+fn a_manifest_of_another_project_does_not_make_it_stale() {
+    let place = saved();
+    run(&place, "plan m -o site.saved --only acme/site");
+    place.write("m/shop.yaml", &SHOP.replace("description: new", "description: other"));
+    let (code, stdout, stderr) = run(&place, "apply site.saved m --yes");
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    assert_eq!(description(&place, "acme/shop"), "old");
+}
+
+#[test]
+fn what_is_no_use_is_refused_before_anything_is_sent() {
+    let place = saved();
+    let text = fs::read_to_string(place.path().join("plan.saved")).unwrap();
+    let edited = |edit: &dyn Fn(&mut Json)| {
+        let mut json: Json = serde_json::from_str(&text).unwrap();
+        edit(&mut json);
+        json.to_string() + "\n"
+    };
+    place.write("cut", &text[..text.len() / 2]);
+    place.write("edited", &text.replace("acme/site", "acme/shoq"));
+    place.write("later", &edited(&|json| json["format_version"] = json!(99)));
+    place.write("report", "{\"undrift\":\"plan\"}");
+    let sparse = fs::File::create(place.path().join("large")).unwrap();
+    sparse.set_len(500 << 20).unwrap();
+    for (file, code, says) in [
+        ("cut", 5, "it is cut, or something else"),
+        ("edited", 5, "is damaged, or was edited"),
+        ("later", 5, "this undrift reads format 0"),
+        ("report", 5, "is a report of `plan`"),
+        ("large", 5, "larger than 64 MiB"),
+        ("missing", 3, "cannot read `missing`"),
+    ] {
+        let (found, stdout, stderr) = run(&place, &format!("apply {file} m --yes"));
+        assert_eq!(found, code, "{file}: {stdout}{stderr}");
+        assert!(stderr.contains(says) && stdout.is_empty(), "{file}: {stdout}{stderr}");
+    }
+    let elsewhere = place
+        .command("apply plan.saved m --yes --url https://nowhere.invalid")
+        .env("UNDRIFT_TOKEN", "x")
+        .output()
+        .unwrap();
+    let told = String::from_utf8(elsewhere.stderr).unwrap();
+    let says = "is for `sandbox`, not for `https://nowhere.invalid`";
+    assert!(elsewhere.status.code() == Some(5) && told.contains(says), "{told}");
+    for arguments in ["--only acme/site", "--limit 1", "--resend acme/site"] {
+        let (code, stdout, stderr) = run(&place, &format!("apply plan.saved m --yes {arguments}"));
+        assert_eq!(code, 3, "{arguments}: {stdout}{stderr}");
+    }
+    assert_eq!(run(&place, "plan m -o plan.yaml").0, 3);
+    // One file of manifests, called otherwise, is what it was.
+    place.write(
+        "one.json",
+        &json!({"kind": "Project", "path": "acme/site", "settings": {"description": "new"}})
+            .to_string(),
+    );
+    fs::copy(place.path().join("sandbox.yaml"), place.path().join("sandbox.yaml.bak")).unwrap();
+    let (code, stdout, stderr) = run(&place, "apply one.json --yes");
+    assert_eq!(code, 0, "{stdout}{stderr}");
+}
+
+#[test]
+fn a_key_tells_whether_hidden_values_changed() {
+    let masked = "kind: Project\npath: acme/shop\nvariables: [{key: MODE, value: fast-and-long, masked: true}]\n";
+    let place = saved().env("UNDRIFT_PLAN_KEY", "a key that is long enough");
+    place.write("m/shop.yaml", masked);
+    let refused = run(&place, "apply plan.saved m --yes");
+    assert!(refused.0 == 5 && refused.2.contains("without UNDRIFT_PLAN_KEY"), "{refused:?}");
+    let (_, _, stderr) = run(&place, "plan m -o plan.saved");
+    assert!(!stderr.contains("UNDRIFT_PLAN_KEY"), "{stderr}");
+    let text = fs::read_to_string(place.path().join("plan.saved")).unwrap();
+    for hidden in ["fast-and-long", "slow"] {
+        assert!(!text.contains(hidden), "{text}");
+    }
+    place.write("m/shop.yaml", &masked.replace("fast-and-long", "else-and-long"));
+    assert_eq!(run(&place, "apply plan.saved m --yes").0, 5, "the manifest");
+    place.write("m/shop.yaml", masked);
+    call(&place, "variable-update id=acme/shop key=MODE value=changed");
+    let stale = run(&place, "apply plan.saved m --yes");
+    assert!(stale.0 == 5 && stale.1.contains("value, now: (hidden) → (hidden)"), "{stale:?}");
+    call(&place, "variable-update id=acme/shop key=MODE value=slow");
+    assert_eq!(run(&place, "apply plan.saved m --yes").0, 0);
+    let place = place.env("UNDRIFT_PLAN_KEY", "short");
+    assert_eq!(run(&place, "plan m -o plan.saved").0, 3);
+}
+
+#[test]
+fn guards_are_asked_again_and_take_nothing_from_the_file() {
+    let place = saved();
+    place.write(
+        "m/shop.yaml",
+        "kind: Project\npath: acme/shop\nvariables: []\nunlisted: {variables: delete}\n",
+    );
+    let acknowledged = "--ack removals:acme/shop#variables";
+    assert_eq!(run(&place, &format!("plan m -o plan.saved {acknowledged}")).0, 0);
+    let (code, stdout, stderr) = run(&place, "apply plan.saved m --yes --only acme/shop");
+    assert_eq!(code, 3, "{stdout}{stderr}");
+    let (code, stdout, stderr) = run(&place, "apply plan.saved m --yes");
+    assert_eq!(code, 4, "{stdout}{stderr}");
+    let (code, stdout, stderr) = run(&place, &format!("apply plan.saved m --yes {acknowledged}"));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+}
