@@ -24,8 +24,8 @@ const EXAMPLES: &str = "Examples:
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) session: SessionArgs,
-    /// Count as a difference what no manifest lists, secrets that are not set, and what cannot be
-    /// verified
+    /// Count as a difference what no manifest lists, what UNDRIFT_HOLD holds, secrets that are not
+    /// set, and what cannot be verified
     #[arg(long)]
     strict: bool,
     #[command(flatten)]

@@ -7,10 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use jiff::civil::Date;
+
 use crate::{
     address::{Address, Selector},
     cli::{Context, connect::ConnectArgs, environment::Environment, exit::Failure},
     desired::{Acknowledgement, Container, Desired, Roster},
+    diagnostic::Diagnostics,
+    plan::Holds,
     report::Style,
     secret::Allowed,
     selection::Selection,
@@ -20,6 +24,9 @@ use crate::{
 const ALLOW_NAME: &str = "UNDRIFT_ALLOW_ENV";
 /// Where acknowledgements are looked for, after `--ack`.
 const ACK_NAME: &str = "UNDRIFT_ACK";
+/// Where holds are looked for. Only there: a hold is about one emergency, not about a command line,
+/// and never about a manifest.
+const HOLD_NAME: &str = "UNDRIFT_HOLD";
 
 /// Which manifests, which service, which part of both.
 #[derive(Clone, Debug, clap::Args)]
@@ -114,6 +121,11 @@ impl SelectArgs {
         roster
     }
 
+    /// Whether nothing is left out.
+    pub(super) const fn is_everything(&self) -> bool {
+        self.only.is_empty() && self.exclude.is_empty()
+    }
+
     fn selection(&self) -> Selection {
         Selection { only: self.only.clone(), exclude: self.exclude.clone() }
     }
@@ -159,6 +171,16 @@ impl ChangeArgs {
             _ => Ok(self.ack.clone()),
         }
     }
+}
+
+/// What UNDRIFT_HOLD says is left alone on `today`, and which of that is over.
+pub(super) fn holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics), Failure> {
+    let written = env.get(HOLD_NAME).unwrap_or_default();
+    let (holds, over) = Holds::parse(words(written), today).map_err(|why| {
+        Failure::usage(format!("{HOLD_NAME}: {why}"))
+            .help("for example `acme/shop#members@2027-01-10`; the address may be a glob")
+    })?;
+    Ok((holds, over.into_iter().collect()))
 }
 
 /// The words of a list in an environment variable.

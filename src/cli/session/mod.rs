@@ -46,6 +46,8 @@ pub(super) struct Session {
     acknowledged: Vec<Acknowledgement>,
     /// The day of the run.
     today: Date,
+    /// Whether the run looks at everything that is declared.
+    selects_all: bool,
     /// What reads.
     pub(super) observer: Observer,
     /// What plans depend on.
@@ -92,6 +94,8 @@ impl Session {
             desired = args.select.of(desired.without_idle_acknowledgements(), &changes.resend)?;
         }
         let mut acknowledged = changes.acknowledged(&cx.env)?;
+        let (holds, over) = args::holds(&cx.env, today)?;
+        cx.output.tell(&over.render(cx.output.stderr.into()));
         let allowed = args.allowed(&cx.env)?;
         let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
         let ahead = args.connect.in_flight(&config).most();
@@ -125,9 +129,10 @@ impl Session {
             caller: observer.caller().clone(),
             secrets,
             release: config.service.release,
-            created: desired.created(),
+            created: desired.created_unless(|address| holds.until(address).is_some()),
             moves: Arc::clone(&desired.moves),
             resend: changes.resend.clone(),
+            holds,
             limits: limits(&config).0,
             hosts: config.service.import_hosts.names(),
         };
@@ -139,6 +144,7 @@ impl Session {
             extent,
             acknowledged,
             today,
+            selects_all: args.select.is_everything(),
             observer,
             settings,
             ahead,
@@ -169,8 +175,12 @@ impl Session {
         self.observer.all(&containers, self.ahead, each).await?;
         let plan = plan.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut plan = plan.sorted(&self.extent);
-        let warnings: Diagnostics =
+        let mut warnings: Diagnostics =
             plan.acknowledge(&self.acknowledged, self.today).into_iter().collect();
+        // A hold for another part of the organisation is no slip.
+        if self.selects_all {
+            warnings.extend(self.settings.holds.idle(&plan));
+        }
         if !warnings.is_empty() {
             cx.output.tell(&warnings.render(cx.output.stderr.into()));
         }

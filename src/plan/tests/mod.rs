@@ -27,6 +27,7 @@ mod approve;
 mod connect;
 mod extent;
 mod guards;
+mod holds;
 mod layers;
 mod order;
 
@@ -43,6 +44,7 @@ pub(super) fn settings(secrets: &[(&str, &str)]) -> Settings {
         caller: caller(),
         secrets: Arc::new(found),
         resend: Vec::new(),
+        holds: Holds::default(),
         limits: Limits::default(),
         hosts: Vec::new(),
     }
