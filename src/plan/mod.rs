@@ -9,6 +9,7 @@
 mod approve;
 mod connect;
 mod container;
+mod estimate;
 mod extent;
 mod guard;
 mod hold;
@@ -29,6 +30,7 @@ use serde::Serialize;
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
 pub use container::container;
+pub use estimate::Estimate;
 pub use extent::{Extent, Limited};
 pub use guard::Limits;
 pub use hold::Holds;
@@ -94,6 +96,9 @@ pub struct Plan {
     /// What `--limit` left out, if it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited: Option<Limited>,
+    /// About how long apply takes, if the service limits requests and it is more than a minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
     /// What rules brought in.
     #[serde(skip)]
     brought_in: BroughtIn,

@@ -13,6 +13,7 @@ mod export;
 mod faults;
 mod groups;
 mod life;
+mod limits;
 mod moves;
 mod observe;
 mod random;

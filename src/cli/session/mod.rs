@@ -184,7 +184,7 @@ impl Session {
         if !warnings.is_empty() {
             cx.output.tell(&warnings.render(cx.output.stderr.into()));
         }
-        Ok(plan)
+        Ok(plan.estimated(self.observer.client().a_minute()))
     }
 
     /// Reads the one group or project that is selected and plans it, and hands out both.

@@ -25,6 +25,7 @@ use crate::{
 
 mod approve;
 mod connect;
+mod estimate;
 mod extent;
 mod guards;
 mod holds;

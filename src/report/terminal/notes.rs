@@ -11,7 +11,7 @@ use crate::{
     desired::{Exception, Guard},
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Held, Incomplete, Note, Problem, Reason, Refusal},
-    plan::{LeftOut, Limited, Plan},
+    plan::{Estimate, LeftOut, Limited, Plan},
     report::canvas::{Canvas, Line, Paint},
     text::count,
 };
@@ -442,6 +442,14 @@ fn nothing(plan: &Plan, title: super::Title) -> Line {
     Line::default().put(paint, text + &unlisted(plan))
 }
 
+/// How long apply takes.
+fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
+    let minutes = count(usize::try_from(seconds / 60).unwrap_or(usize::MAX), "minute");
+    let requests = count(usize::try_from(a_minute).unwrap_or(usize::MAX), "request");
+    let of = operation.map_or_else(String::new, |id| format!(" of `{id}`"));
+    format!(", about {minutes} at {requests}{of} a minute")
+}
+
 /// What is said of a plan with steps.
 fn something(plan: &Plan, title: super::Title) -> Line {
     let counts = plan.counts();
@@ -450,11 +458,12 @@ fn something(plan: &Plan, title: super::Title) -> Line {
     let parts = parts.into_iter().filter(|(n, _)| *n > 0);
     let parts: Vec<_> = parts.map(|(n, what)| format!("{n} {what}")).collect();
     let text = format!(
-        "{} in {} of {}; {}{}",
+        "{} in {} of {}; {}{}{}",
         parts.join(", "),
         counts.projects,
         of_all(plan),
         count(counts.calls, "call"),
+        plan.estimate.map_or_else(String::new, estimate),
         unlisted(plan)
     );
     Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text)
