@@ -7,13 +7,15 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt as _;
 use http::HeaderMap;
 use tokio::sync::watch;
 
 use super::{
+    budget::{Counted, MINUTE, Told, Turn},
     client::{Answer, Count, Settings},
     error::{self, ApiError, Kind, Refusal},
-    limit::{Gate, Permit, asked_wait},
+    limit::{Gate, Permit, Place, asked_wait},
     pace::Heard,
     parse::parse,
     quote::Unquotable,
@@ -94,6 +96,19 @@ struct Tally {
     forbidden: Option<BTreeSet<String>>,
 }
 
+/// Why a request is not sent.
+struct Late {
+    why: Kind,
+    /// When it may be, on the client's clock, if that is known and others need not wait.
+    again_at: Option<Duration>,
+}
+
+impl From<Kind> for Late {
+    fn from(why: Kind) -> Self {
+        Self { why, again_at: None }
+    }
+}
+
 /// What is known after one sending.
 pub(super) struct Verdict {
     pub(super) outcome: Outcome,
@@ -139,9 +154,15 @@ impl Core {
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
             let admitted = self.admit(request.operation, attempt, freshness).await;
-            let permit = admitted.map_err(|kind| self.error(request, kind).in_doubt(in_doubt))?;
+            let (permit, mut place) = admitted.map_err(|Late { why, again_at }| {
+                let error = self.error(request, why).in_doubt(in_doubt);
+                match again_at {
+                    Some(instant) => error.again_at(instant),
+                    None => error,
+                }
+            })?;
             let sent_at = self.settings.clock.now();
-            let Verdict { outcome, asked, result } =
+            let (Verdict { outcome, asked, result }, told) =
                 self.send_once(request, wire.clone(), &unquotable).await;
             if !reads && outcome.is_ambiguous() {
                 in_doubt = Some(sent_at);
@@ -153,11 +174,18 @@ impl Core {
                 asked,
                 self.settings.random.unit(),
             );
-            let took = self.settings.clock.now().saturating_sub(sent_at);
-            if let Some(heard) = heard(request.operation, outcome, took) {
-                permit.hear(heard);
+            let answered_at = self.settings.clock.now();
+            let is_alone = outcome == Outcome::Throttled && told.is_some_and(Told::spares_others);
+            let closed = is_alone.then(|| asked.unwrap_or(MINUTE));
+            place.hear(Counted { at: answered_at, told, closed });
+            // What concerns its operation alone says nothing of the others.
+            if !is_alone {
+                let took = answered_at.saturating_sub(sent_at);
+                if let Some(heard) = heard(request.operation, outcome, took) {
+                    permit.hear(heard);
+                }
+                self.pause(outcome, asked, decision);
             }
-            self.pause(outcome, asked, decision);
             // The permit is held until it is known whether this ends the run.
             match (decision, result) {
                 // What it was built from may be another thing after the wait.
@@ -166,7 +194,7 @@ impl Core {
                     return Err(self.error(request, kind).in_doubt(in_doubt).again_at(again_at));
                 }
                 (Decision::RetryAfter(wait), _) => {
-                    drop(permit);
+                    drop((permit, place));
                     self.sleep(wait)
                         .await
                         .map_err(|kind| self.error(request, kind).in_doubt(in_doubt))?;
@@ -191,42 +219,84 @@ impl Core {
         operation: &'static Operation,
         attempt: u32,
         freshness: Option<Freshness>,
-    ) -> Result<Permit<'_>, Kind> {
+    ) -> Result<(Permit<'_>, Place<'_>), Late> {
+        let place = self.turn(operation, freshness).await?;
         let permit = tokio::select! {
             biased;
-            end = self.ended() => return Err(end.into()),
+            end = self.ended() => return Err(Kind::from(end).into()),
             permit = self.gate.enter() => permit,
         };
         loop {
             if let Some(end) = &*self.end.borrow() {
-                return Err(end.clone().into());
+                return Err(Kind::from(end.clone()).into());
             }
             let wait = self.gate.pause(self.settings.clock.now());
             if wait.is_zero() {
                 break;
             }
             if freshness.is_some() {
-                return Err(Kind::Stale);
+                return Err(Kind::Stale.into());
             }
             self.sleep(wait).await?;
         }
         let now = self.settings.clock.now();
         if self.settings.deadline.is_some_and(|deadline| now >= deadline) {
-            return Err(Kind::Budget("time"));
+            return Err(Kind::Budget("time").into());
         }
         if freshness.is_some_and(|freshness| now > freshness.until) {
-            return Err(Kind::Stale);
+            return Err(Kind::Stale.into());
         }
         let mut tally = self.tally();
         if self.settings.max_requests.is_some_and(|max| tally.sent >= max) {
-            return Err(Kind::Budget("number of requests"));
+            return Err(Kind::Budget("number of requests").into());
         }
         tally.sent += 1;
         let count = tally.counts.entry(operation.id).or_default();
         count.calls += 1;
         count.retries += u64::from(attempt > 1);
         drop(tally);
-        Ok(permit)
+        Ok((permit, place))
+    }
+
+    /// Waits until the budgets have room for another request. What goes stale is not sent after a
+    /// wait for the user's next window, and where only its operation has to wait, the error says for
+    /// how long: reading it again would not have to.
+    async fn turn(
+        &self,
+        operation: &'static Operation,
+        freshness: Option<Freshness>,
+    ) -> Result<Place<'_>, Late> {
+        loop {
+            let mut answered = std::pin::pin!(self.gate.answered());
+            // From here on no answer is missed.
+            answered.as_mut().enable();
+            let now = self.settings.clock.now();
+            let turn = match self.gate.turn(operation, now) {
+                Ok(place) => return Ok(place),
+                Err(turn) => turn,
+            };
+            let wait = match turn {
+                Turn::Now | Turn::AfterAnswer => std::future::pending().right_future(),
+                Turn::At(_) if freshness.is_some() => return Err(Kind::Stale.into()),
+                Turn::OfOperation(at) if freshness.is_some() => {
+                    return Err(Late { why: Kind::Stale, again_at: Some(at) });
+                }
+                Turn::At(at) | Turn::OfOperation(at) => {
+                    self.sleep(at.saturating_sub(now)).left_future()
+                }
+            };
+            tokio::select! {
+                biased;
+                end = self.ended() => return Err(Kind::from(end).into()),
+                () = answered => {}
+                slept = wait => slept?,
+            }
+        }
+    }
+
+    /// How many requests a minute the service said that it answers.
+    pub(super) fn a_minute(&self) -> Option<u64> {
+        self.gate.a_minute()
     }
 
     /// Sleeps, unless that would be too long or in vain.
@@ -282,13 +352,13 @@ impl Core {
         request: &Request<E>,
         wire: WireRequest,
         unquotable: &Unquotable,
-    ) -> Verdict {
+    ) -> (Verdict, Option<Told>) {
         let started = self.settings.clock.now();
         let sent = tokio::select! {
             biased;
             sent = self.transport.send(wire) => sent,
             kind = self.given_up(request.operation.again) => {
-                return Verdict { outcome: Outcome::Lost, asked: None, result: Err(kind) };
+                return (Verdict { outcome: Outcome::Lost, asked: None, result: Err(kind) }, None);
             }
         };
         let status = sent.as_ref().map_or(0, |response| response.status);
@@ -304,9 +374,12 @@ impl Core {
                     (_, Phase::NotSent) => Outcome::NotSent,
                     (_, Phase::MaybeSent) => Outcome::Lost,
                 };
-                Verdict { outcome, asked: None, result: Err(Kind::Unanswered(error)) }
+                (Verdict { outcome, asked: None, result: Err(Kind::Unanswered(error)) }, None)
             }
-            Ok(response) => self.judge(operation, response, request.wanted(), unquotable),
+            Ok(response) => {
+                let told = Told::read(&response.headers, self.settings.clock.wall());
+                (self.judge(operation, response, request.wanted(), unquotable), told)
+            }
         }
     }
 

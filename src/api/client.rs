@@ -116,6 +116,11 @@ impl ReadClient {
         Self { core: Arc::new(Core::new(service, transport, secrets, settings)) }
     }
 
+    /// How many requests a minute the service answers, as far as its answers said so.
+    pub fn a_minute(&self) -> Option<u64> {
+        self.core.a_minute()
+    }
+
     /// Asks for one thing that has to be there.
     ///
     /// # Errors

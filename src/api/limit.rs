@@ -1,7 +1,7 @@
 //! How fast requests may go: one gate for all workers.
 //!
-//! The gate holds a pause that the service asked for, and lets as many requests be in flight as
-//! [`Pace`] says.
+//! The gate holds a pause that the service asked for, lets as many requests be in flight as
+//! [`Pace`] says, and no more be sent than the [`Budget`] has.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -9,16 +9,21 @@ use std::{
 };
 
 use http::HeaderMap;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, futures::Notified};
 
-use super::pace::{Heard, InFlight, Pace, Ticket};
-use crate::planted::Bug;
+use super::{
+    budget::{Budget, Counted, Turn},
+    pace::{Heard, InFlight, Pace, Ticket},
+};
+use crate::{operation::Operation, planted::Bug};
 
 /// The gate.
 #[derive(Debug)]
 pub struct Gate {
     permits: Semaphore,
     state: Mutex<State>,
+    /// Wakes those that wait for an answer to others.
+    answered: Notify,
 }
 
 #[derive(Debug)]
@@ -26,6 +31,7 @@ struct State {
     /// Nothing is sent before this, on the client's clock.
     open_at: Duration,
     pace: Pace,
+    budget: Budget,
     in_flight: usize,
     /// How many permits are to be destroyed when they come back.
     debt: usize,
@@ -39,13 +45,57 @@ pub struct Permit<'g> {
     ticket: Ticket,
 }
 
+/// A request that the budget has counted.
+#[derive(Debug)]
+pub struct Place<'g> {
+    gate: &'g Gate,
+    operation: &'static Operation,
+    heard: Option<Counted>,
+}
+
+impl Place<'_> {
+    /// Takes note of what was heard of this request.
+    pub const fn hear(&mut self, heard: Counted) {
+        self.heard = Some(heard);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.gate.state().budget.end(self.operation, self.heard.take());
+        self.gate.answered.notify_waiters();
+    }
+}
+
 impl Gate {
     /// Lets as many requests be in flight as `range` says.
     pub fn new(range: InFlight) -> Self {
         let pace = Pace::new(range);
         let permits = Semaphore::new(pace.limit());
-        let state = State { open_at: Duration::ZERO, pace, in_flight: 0, debt: 0 };
-        Self { permits, state: Mutex::new(state) }
+        let budget = Budget::default();
+        let state = State { open_at: Duration::ZERO, pace, budget, in_flight: 0, debt: 0 };
+        Self { permits, state: Mutex::new(state), answered: Notify::new() }
+    }
+
+    /// Asks at `now` for the turn of a request.
+    ///
+    /// # Errors
+    /// When it has its turn; never [`Turn::Now`].
+    pub fn turn(&self, operation: &'static Operation, now: Duration) -> Result<Place<'_>, Turn> {
+        match self.state().budget.take(operation, now) {
+            Turn::Now => Ok(Place { gate: self, operation, heard: None }),
+            later => Err(later),
+        }
+    }
+
+    /// Waits until a request that had its turn is over.
+    pub fn answered(&self) -> Notified<'_> {
+        self.answered.notified()
+    }
+
+    /// How many requests a minute the service said that it answers.
+    pub fn a_minute(&self) -> Option<u64> {
+        self.state().budget.a_minute()
     }
 
     /// Waits until another request may be in flight. It may still have to wait for
@@ -120,22 +170,31 @@ pub fn asked_wait(status: u16, headers: &HeaderMap, wall: SystemTime) -> Option<
     if Bug::IgnoreRetryAfter.is_planted() {
         return None;
     }
-    let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
-    let date = |name| text(name).and_then(|t| httpdate::parse_http_date(t).ok());
-    let now = date("date").unwrap_or(wall);
+    let seconds = |name| number(headers, name).map(Duration::from_secs);
+    let now = date(headers, "date").unwrap_or(wall);
     let until = |then: SystemTime| then.duration_since(now).unwrap_or_default();
-    let after = text("retry-after").and_then(seconds).or_else(|| date("retry-after").map(until));
+    let after = seconds("retry-after").or_else(|| date(headers, "retry-after").map(until));
     after.or_else(|| {
-        let reset = text("ratelimit-reset").filter(|_| status == 429).and_then(seconds)?;
+        let reset = seconds("ratelimit-reset").filter(|_| status == 429)?;
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Some(reset.saturating_sub(since_epoch))
     })
 }
 
-/// A whole number of seconds; one that is too large to hold is as long as can be.
-fn seconds(text: &str) -> Option<Duration> {
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+/// A header that is a date.
+pub(super) fn date(headers: &HeaderMap, name: &str) -> Option<SystemTime> {
+    httpdate::parse_http_date(text(headers, name)?).ok()
+}
+
+/// A header that is a whole number; one that is too large to hold is as large as can be.
+pub(super) fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    let text = text(headers, name)?;
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    digits.then(|| Duration::from_secs(text.parse().unwrap_or(u64::MAX)))
+    digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

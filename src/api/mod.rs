@@ -7,10 +7,10 @@
 //! ```
 //!
 //! [`ReadClient`] accepts only requests that read; it is all that planning gets. [`WriteClient`]
-//! wraps one and sends the others; only `apply`, `comment` and `call` make one. All clones of a client share
-//! one gate ([`limit`]), so that a wait which the service asks for holds for all and as many are in
-//! flight as it takes well ([`pace`]), one budget, one count of calls, and one end: after a 401
-//! nothing more is sent.
+//! wraps one and sends the others; only `apply`, `comment` and `call` make one. All clones of a
+//! client share one gate ([`limit`]), so that a wait which the service asks for holds for all, as many are in
+//! flight as it takes well ([`pace`]) and no more are sent than it answers ([`budget`]), one count of
+//! calls, and one end: after a 401 nothing more is sent.
 //!
 //! What holds for every request:
 //!
@@ -23,6 +23,7 @@
 //! - Secrets enter a body when it is sent, and leave with it. No error, log or `Debug` text holds a
 //!   body.
 
+pub mod budget;
 mod call;
 mod client;
 mod clock;

@@ -26,8 +26,8 @@ pub(super) struct Args {
     pub(super) session: SessionArgs,
     #[command(flatten)]
     live: LiveArgs,
-    /// Count as a difference what no manifest lists, secrets that are not set, and what cannot be
-    /// verified
+    /// Count as a difference what no manifest lists, what UNDRIFT_HOLD holds, secrets that are not
+    /// set, and what cannot be verified
     #[arg(long)]
     strict: bool,
     #[command(flatten)]

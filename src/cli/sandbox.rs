@@ -60,6 +60,10 @@ pub(super) struct Args {
     /// Requests per minute, user and operation [default: unlimited]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     operation_rate_limit: Option<u32>,
+    /// Limit single projects to 400 requests and removals of members to 60 per minute and user, as
+    /// large hosted services do
+    #[arg(long)]
+    route_rate_limits: bool,
     /// Duration of forks and imports; the default is long enough to observe and cancel one
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 2_000)]
     import_delay: u64,
@@ -130,7 +134,11 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         release: args.release,
         latency: Duration::from_millis(args.latency),
         request_log: args.request_log,
-        rate_limits: RateLimits { user: args.rate_limit, operation: args.operation_rate_limit },
+        rate_limits: RateLimits {
+            user: args.rate_limit,
+            operation: args.operation_rate_limit,
+            routes: args.route_rate_limits,
+        },
         durable: args.durable,
         profile: Profile {
             import_delay: Duration::from_millis(args.import_delay),

@@ -63,10 +63,16 @@ impl Desired {
 
     /// The groups that a run creates where they are missing, and the projects that something names.
     pub fn created(&self) -> Created {
+        self.created_unless(|_| false)
+    }
+
+    /// The same, unless the run leaves one alone.
+    pub fn created_unless(&self, is_left_alone: impl Fn(&Address) -> bool) -> Created {
         let named: BTreeSet<_> = self.containers.iter().flat_map(Container::projects).collect();
         let may_create = |container: &&Container| {
             matches!(container.create, Creation::Allowed(_))
                 && !container.is_watched
+                && !is_left_alone(&container.address())
                 && (container.scope == Scope::Group
                     || named.contains(&container.path.to_lowercase()))
         };

@@ -134,6 +134,12 @@ pub static CODES: &[(&str, &str)] = &[
          not, remove it with `state: absent`, apply, and declare it anew.",
     ),
     (
+        "hold",
+        "A hold in UNDRIFT_HOLD leaves alone what somebody changed by hand in an emergency, until a day that is at most a week away. What \
+         differs there is shown and not written, and `drift` does not exit with 2 for it unless `--strict` says so. A hold that is over, or \
+         that matches nothing, holds nothing: take it away, or correct it. What is to stay as it is belongs into a manifest.",
+    ),
+    (
         "hook-url",
         "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others.",
     ),

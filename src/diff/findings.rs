@@ -1,7 +1,8 @@
 //! What comparing and planning bring: steps, and why other things do not happen.
 
+use jiff::civil::Date;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Step;
 use crate::{
@@ -15,6 +16,9 @@ pub struct Findings {
     pub steps: Vec<Step>,
     /// What would have to be done to what is only watched; nobody does it.
     pub watched: Vec<Step>,
+    /// What is left alone until a day, whether it differs or not. What differs there is watched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Held>,
     /// Why other things do not happen.
     pub notes: Vec<Note>,
     /// What has to be put right before the container that it is about is touched.
@@ -33,6 +37,7 @@ impl Findings {
     pub fn extend(&mut self, others: Self) {
         self.steps.extend(others.steps);
         self.watched.extend(others.watched);
+        self.held.extend(others.held);
         self.notes.extend(others.notes);
         self.problems.extend(others.problems);
         self.incomplete.extend(others.incomplete);
@@ -46,6 +51,31 @@ impl Findings {
             self.questions.push(question);
         }
     }
+}
+
+/// What a run leaves alone because somebody changed it by hand in an emergency.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Held {
+    /// The group or project, the section or the entry.
+    pub address: Address,
+    /// The last day on which it is left alone, `YYYY-MM-DD`.
+    #[serde(serialize_with = "day")]
+    #[schemars(with = "String")]
+    pub until: Date,
+}
+
+impl Held {
+    /// Whether `address` is what is held, or in it.
+    pub fn holds(&self, address: &Address) -> bool {
+        let own = &self.address;
+        own.path == address.path
+            && own.section.is_none_or(|section| address.section == Some(section))
+            && (own.entry.is_none() || own.entry == address.entry)
+    }
+}
+
+fn day<S: Serializer>(day: &Date, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(day)
 }
 
 /// Why something that one might expect does not happen.

@@ -15,7 +15,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub use findings::{Findings, Incomplete, Note, Problem, Reason, Refusal};
+pub use findings::{Findings, Held, Incomplete, Note, Problem, Reason, Refusal};
 pub use label::Label;
 pub use released::{Fit, fit};
 pub use step::{Action, Change, Edge, Shown, ShownCall, Step};

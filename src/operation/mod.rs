@@ -107,6 +107,9 @@ pub struct Operation {
     pub may_be_done: bool,
     /// Of a list: whether it can also be read by keyset, behind an id instead of by page number.
     pub by_keyset: bool,
+    /// How many requests a minute of one user a service that limits requests is known to answer,
+    /// where it does not announce that.
+    pub a_minute: Option<u32>,
     /// Whether the service removes what the caller may not see from a page after it cut the list
     /// into pages. A page may then be short, or empty, anywhere, so that such a list is never known
     /// to be whole.
@@ -189,8 +192,14 @@ impl Operation {
             shows,
             may_be_done,
             by_keyset,
+            a_minute: None,
             filtered_after_paging,
         }
+    }
+
+    /// Services that limit requests answer so many a minute.
+    const fn at_most(self, a_minute: u32) -> Self {
+        Self { a_minute: Some(a_minute), ..self }
     }
 
     /// Another sending does something else than with most operations of its method.

@@ -63,7 +63,7 @@ operations! {
     Write GROUP_MEMBER_UPDATE = "group-member-edit" Put "/groups/:id/members/:user_id", "edit a group's member", "1, 4.3", One,
         [GROUP, USER].fields_of(Scope::Group, "members", Route::Edit).shows();
     Write GROUP_MEMBER_DELETE = "group-member-remove" Delete "/groups/:id/members/:user_id", "remove a member from a group", "1, 4.3",
-        Unsaid, [GROUP, USER, REMOVAL];
+        Unsaid, [GROUP, USER, REMOVAL].at_most(60);
 
     Read MEMBER_LIST = "project-member-list" Get "/projects/:id/members", "list a project's direct members", "1, 4.3", List,
         [PROJECT, MEMBER_SEARCH, DIRECT_MEMBERS, PAGING];
@@ -78,7 +78,7 @@ operations! {
     Write MEMBER_UPDATE = "project-member-edit" Put "/projects/:id/members/:user_id", "edit a project's member", "1, 4.3", One,
         [PROJECT, USER].fields("members", Route::Edit).shows();
     Write MEMBER_DELETE = "project-member-remove" Delete "/projects/:id/members/:user_id", "remove a member from a project", "1, 4.3",
-        Unsaid, [PROJECT, USER, REMOVAL];
+        Unsaid, [PROJECT, USER, REMOVAL].at_most(60);
 
     Read BILLABLE_MEMBER_LIST = "billable-member-list" Get "/groups/:id/billable_members", "list a top-level group's billable members",
         "1, 4.3", List, [GROUP, BILLABLE, PAGING];
@@ -108,7 +108,7 @@ operations! {
     Read FORK_LIST = "fork-list" Get "/projects/:id/forks", "list the forks of a project", "2, 4.1", List,
         [PROJECT, LISTING, ORDER, PAGING];
 
-    Read PROJECT_GET = "project-get" Get "/projects/:id", "get a project", "2, 4.2", One, [PROJECT, DETAILS];
+    Read PROJECT_GET = "project-get" Get "/projects/:id", "get a project", "2, 4.2", One, [PROJECT, DETAILS].at_most(400);
     Read PROJECT_USERS_LIST = "project-user-list" Get "/projects/:id/users", "list the users of a project", "2, 4.2", List,
         [PROJECT, PROJECT_USERS, PAGING];
     Read PROJECT_GROUPS_LIST = "project-group-list" Get "/projects/:id/groups", "list the groups above a project", "2, 4.2", List,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::civil::Date;
+
 use super::{
     ContainerPlan, Settings, guard,
     life::{closed_to_moves, deleting, halfway, twice},
@@ -11,7 +13,9 @@ use crate::{
     address::Address,
     cause::Cause,
     desired::{Container, Creation, Declared, DeclaredSection, Entry, State, Unlisted},
-    diff::{self, Action, Change, Context, Fit, Incomplete, Note, Problem, Reason, Step},
+    diff::{
+        self, Action, Change, Context, Findings, Fit, Held, Incomplete, Note, Problem, Reason, Step,
+    },
     field::{Compare, Named, Scope},
     kind::{
         Arrival, Capability, Effect, Facts, Job, LiveEntry, Namespace, NamespaceOwner, Section,
@@ -90,10 +94,11 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             plan.findings.incomplete.push(Incomplete { address, reason: reason.clone() });
         }
     }
-    if declared.is_watched {
-        plan.findings.watched = std::mem::take(&mut plan.findings.steps);
+    if declared.is_watched || settings.holds.until(&declared.address()).is_some() {
+        plan.findings.watched.append(&mut plan.findings.steps);
         plan.findings.refusals.clear();
     }
+    settings.holds.say(declared, &mut plan.findings);
     plan
 }
 
@@ -198,6 +203,28 @@ impl Planning<'_> {
         }
     }
 
+    /// What differs in a section. What is held there is only watched.
+    fn compare(&self, section: &DeclaredSection, found: &Collection) -> Result<Findings, Cause> {
+        let mut findings = diff::section(section, found, self.context)?;
+        self.settings.holds.leave(&mut findings);
+        Ok(findings)
+    }
+
+    /// What a section may need under `condition`. What is held there is only watched.
+    fn possible(&self, section: &DeclaredSection, condition: &'static str) -> Findings {
+        let mut findings = diff::possible(section, condition, self.context);
+        self.settings.holds.leave(&mut findings);
+        findings
+    }
+
+    /// Whether a whole section is held.
+    fn is_held(&self, section: &str) -> bool {
+        let of = self.declared.section(section);
+        of.is_some_and(|of| {
+            self.settings.holds.until(&self.address.section(of.of.section)).is_some()
+        })
+    }
+
     /// The container is there.
     fn here(&self, facts: &Facts, plan: &mut ContainerPlan) {
         if self.declared.life.absent().is_some() {
@@ -244,7 +271,7 @@ impl Planning<'_> {
             let address = self.address.section(name);
             let unread = Collection::Unreadable(Cause::new("not read"));
             let found = self.live.sections.get(name).unwrap_or(&unread);
-            match diff::section(section, found, self.context) {
+            match self.compare(section, found) {
                 Ok(findings) => {
                     if let (Shape::List, Ok(entries)) = (section.of.shape, found.entries()) {
                         plan.findings.refusals.extend(guard::removals(
@@ -269,7 +296,7 @@ impl Planning<'_> {
                     match lacked {
                         Some((_, Switch::Opens)) => {
                             let condition = "unless it turns out to be so already";
-                            plan.findings.extend(diff::possible(section, condition, self.context));
+                            plan.findings.extend(self.possible(section, condition));
                         }
                         Some((needed, Switch::Closed)) => {
                             let why = needed.reason(self.declared.scope).to_owned();
@@ -310,7 +337,16 @@ impl Planning<'_> {
             let table = section.of.table();
             let without = |entry: &LiveEntry| entry.without_grants(table, Named::Group, &gone);
             let supposed = Collection::Written(entries.iter().map(without).collect());
-            let Ok(supposed) = diff::section(section, &supposed, self.context) else { continue };
+            let Ok(mut supposed) = diff::section(section, &supposed, self.context) else {
+                continue;
+            };
+            self.settings.holds.leave(&mut supposed);
+            if let Some(until) =
+                supposed.watched.iter().find_map(|step| self.settings.holds.until(&step.address))
+            {
+                self.spare_for(until, plan);
+                return;
+            }
             // What could not be put right afterwards is not taken away.
             let unknown = supposed.incomplete.into_iter();
             let unknown: Vec<_> =
@@ -338,6 +374,17 @@ impl Planning<'_> {
                 }
             }
         }
+    }
+
+    /// Holds what would be replaced, because that would take something along that is held.
+    fn spare_for(&self, until: Date, plan: &mut ContainerPlan) {
+        let steps = std::mem::take(&mut plan.findings.steps);
+        let (spared, steps): (Vec<_>, Vec<_>) =
+            steps.into_iter().partition(|step| step.replaces && self.names_a_group(step));
+        plan.findings.steps = steps;
+        let held = spared.iter().map(|step| Held { address: step.address.clone(), until });
+        plan.findings.held.extend(held);
+        plan.findings.watched.extend(spared);
     }
 
     /// Says what steps do that their fields do not show.
@@ -427,7 +474,15 @@ impl Planning<'_> {
     /// It is archived and stays so.
     fn archived(&self, as_declared: bool, plan: &mut ContainerPlan) {
         plan.closed = Some(Cause::new("the project is archived"));
-        if as_declared {
+        if let Some(section) = self.in_order().find_map(|(name, section)| {
+            let opens = Effect::Provides(Capability::Writable);
+            let is_it = self.is_held(name) && self.declared_effects(name, section).contains(&opens);
+            is_it.then_some(section)
+        }) {
+            let note = self.note(Reason::ArchivedByHand, &section.origin);
+            let address = self.address.section(section.of.section);
+            plan.findings.notes.push(Note { address, ..note });
+        } else if as_declared {
             plan.findings.notes.push(self.note(Reason::Archived, &self.declared.origin));
             // Nothing else could be seen of it, but that it is archived.
             let says_so =
@@ -444,15 +499,25 @@ impl Planning<'_> {
             .filter_map(|section| Some((section.section, self.declared.section(section.section)?)))
     }
 
-    /// What the container's own object does as declared, whether that differs or not.
+    /// What the container's own object does as declared, whether that differs or not; a part of it
+    /// that is held, as it is.
     fn effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
         self.in_order().flat_map(|(name, section)| {
             let effects = match self.live.sections.get(name) {
-                Some(Collection::One(Some(live))) => section.effects_on(live),
-                _ => Vec::new(),
+                Some(Collection::One(Some(live))) if self.is_held(name) => {
+                    section.of.rules.effects(None, &live.fields, &live.fields)
+                }
+                _ => self.declared_effects(name, section),
             };
             effects.into_iter().map(move |effect| (name, effect))
         })
+    }
+
+    fn declared_effects(&self, name: &str, section: &DeclaredSection) -> Vec<Effect> {
+        match self.live.sections.get(name) {
+            Some(Collection::One(Some(live))) => section.effects_on(live),
+            _ => Vec::new(),
+        }
     }
 
     fn switches(&self) -> BTreeMap<Capability, Switch> {
@@ -491,9 +556,9 @@ impl Planning<'_> {
             let findings = match found.entries() {
                 Ok(_) if comes_along => {
                     let condition = "unless it comes along with what the project is created from";
-                    Ok(diff::possible(section, condition, self.context))
+                    Ok(self.possible(section, condition))
                 }
-                _ => diff::section(section, found, self.context),
+                _ => self.compare(section, found),
             };
             match findings {
                 Ok(findings) => plan.findings.extend(findings),

@@ -9,8 +9,10 @@
 mod approve;
 mod connect;
 mod container;
+mod estimate;
 mod extent;
 mod guard;
+mod hold;
 mod life;
 mod order;
 pub mod saved;
@@ -23,13 +25,16 @@ use std::{
     sync::Arc,
 };
 
+use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
 pub use container::container;
+pub use estimate::Estimate;
 pub use extent::{Extent, Limited};
 pub use guard::Limits;
+pub use hold::Holds;
 
 use extent::BroughtIn;
 
@@ -63,6 +68,8 @@ pub struct Settings {
     pub moves: Arc<Moves>,
     /// The objects whose write-only fields are sent again.
     pub resend: Vec<Selector>,
+    /// What is left alone for some days.
+    pub holds: Holds,
     /// What guards let pass.
     pub limits: Limits,
     /// The names by which the service calls the hosts for which the reference has neutral words,
@@ -90,6 +97,9 @@ pub struct Plan {
     /// What `--limit` left out, if it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited: Option<Limited>,
+    /// About how long apply takes, if the service limits requests and it is more than a minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
     /// What rules brought in.
     #[serde(skip)]
     brought_in: BroughtIn,
@@ -190,6 +200,7 @@ impl Plan {
         let reach = self.brought_in.refusals(&self.findings.steps, &extent.reach);
         self.findings.refusals.extend(reach);
         self.findings.watched.sort_by(|a, b| a.address.path.cmp(&b.address.path));
+        self.findings.held.sort();
         self.findings.notes.sort();
         self.findings.problems.sort();
         self.findings.incomplete.sort();
@@ -207,12 +218,36 @@ impl Plan {
         self.notes.iter().filter(|note| note.reason.is_unlisted()).count()
     }
 
-    /// Whether something differs from what is declared, also what apply leaves alone. With
-    /// `strict`, what nobody lists, knows or could verify differs too.
+    /// Whether something differs from what is declared, also what apply leaves alone, unless it is
+    /// held: whoever holds it knows. With `strict`, what is held, and what nobody lists, knows or
+    /// could verify differs too.
     pub fn differs(&self, strict: bool) -> bool {
         let counts = |reason: &Reason| reason.is_difference() || (strict && reason.is_open());
-        !(self.steps.is_empty() && self.watched.is_empty())
-            || self.notes.iter().any(|note| counts(&note.reason))
+        let is_known = |address: &Address| !strict && self.held_until(address).is_some();
+        let watched = self.watched.iter().map(|step| &step.address);
+        let noted = self.notes.iter().filter(|note| counts(&note.reason));
+        !self.steps.is_empty() || !watched.chain(noted.map(|note| &note.address)).all(is_known)
+    }
+
+    /// Whether something differs that apply leaves alone.
+    pub fn leaves_alone(&self) -> bool {
+        !self.watched.is_empty() || self.notes.iter().any(|note| note.reason.is_difference())
+    }
+
+    /// Until which day what is at `address` is left alone, if it is. The plan has to be
+    /// [`sorted`](Self::sorted).
+    pub fn held_until(&self, address: &Address) -> Option<Date> {
+        // The container comes before its parts. There are few holds in one, but there may be many
+        // containers.
+        let first = self.held.partition_point(|held| held.address.path < address.path);
+        let mut own = self.held[first..].iter();
+        let own = own.by_ref().take_while(|held| held.address.path == address.path);
+        own.filter(|held| held.holds(address)).map(|held| held.until).max()
+    }
+
+    /// What differs and is watched: what is held, and what is not.
+    pub fn watched_and_held(&self) -> (Vec<&Step>, Vec<&Step>) {
+        self.watched.iter().partition(|step| self.held_until(&step.address).is_none())
     }
 
     /// What was found of the container at `path`, if it has steps.

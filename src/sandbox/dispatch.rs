@@ -115,7 +115,7 @@ fn perform(service: &Service, request: Received) -> Answer {
         if let Some(limiter) = &service.limiter {
             let caller =
                 known.as_ref().ok().and_then(|known| known.as_ref().map(|(user, _)| user.id));
-            let count = counted.insert(limiter.count(caller, operation.number, time));
+            let count = counted.insert(limiter.count(caller, operation, time));
             if let Some(refusal) = count.refusal() {
                 return Ok(refusal);
             }

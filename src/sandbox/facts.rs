@@ -122,6 +122,7 @@ pub const FACTS: &[Fact] = &[
     service("parameter-type", "a value of the wrong type is 400: is invalid"),
     service("rate-limit", "above the allowance of a user requests are 429 in plain text, with Retry-After"),
     service("rate-limit-headers", "answers tell the allowance of the user: RateLimit-Limit, -Observed, -Remaining, -Reset, -Name"),
+    service("rate-limit-routes", "the largest hosted service answers 400 reads of single projects and 60 removals of members a minute and user"),
     service("rate-limit-operation", "above the allowance of an operation requests are 429 in JSON, with Retry-After"),
     service("conditional-delete", "DELETE with an If-Unmodified-Since that has passed is 412"),
     // Lists

@@ -8,11 +8,20 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::answer::{Answer, Failure};
+use super::routes::Operation;
+
+/// The routes that the largest hosted service limits by themselves, whoever installs what, and how
+/// many requests of one user it answers there in a minute.
+const ROUTES: [(Method, &str, u32); 3] = [
+    (Method::GET, "/projects/{id}", 400),
+    (Method::DELETE, "/projects/{id}/members/{user_id}", 60),
+    (Method::DELETE, "/groups/{id}/members/{user_id}", 60),
+];
 
 /// How long a window is, in seconds.
 const WINDOW: i64 = 60;
@@ -25,6 +34,9 @@ pub struct RateLimits {
     pub user: Option<u32>,
     /// Requests a minute of one user to one operation.
     pub operation: Option<u32>,
+    /// Whether single projects and removals of members have limits of their own, as on the largest
+    /// hosted service.
+    pub routes: bool,
 }
 
 /// Who asks: a user by id, or nobody known.
@@ -65,8 +77,13 @@ impl Limiter {
         (limits != RateLimits::default()).then(|| Self { limits, window: Mutex::default() })
     }
 
-    /// Counts a request. `operation` tells operations apart.
-    pub(crate) fn count(&self, caller: Caller, operation: usize, now: Timestamp) -> Counted {
+    /// Counts a request to an operation.
+    pub(crate) fn count(&self, caller: Caller, operation: Operation, now: Timestamp) -> Counted {
+        let own = ROUTES.iter().filter(|_| self.limits.routes).find(|(method, path, _)| {
+            *method == operation.route.method && *path == operation.route.path
+        });
+        let own = own.map(|(.., limit)| *limit);
+        let limits = RateLimits { operation: own.or(self.limits.operation), ..self.limits };
         let number = now.as_second().div_euclid(WINDOW);
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if window.number != number {
@@ -80,8 +97,8 @@ impl Limiter {
         Counted {
             caller,
             user: add(window.users.entry(caller).or_default()),
-            operation: add(window.operations.entry((caller, operation)).or_default()),
-            limits: self.limits,
+            operation: add(window.operations.entry((caller, operation.number)).or_default()),
+            limits,
             reset,
             left: reset - now.as_second(),
         }
@@ -135,14 +152,16 @@ pub(crate) fn too_many() -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use super::super::routes::{self, Route};
     use super::*;
 
     #[test]
     fn callers_and_operations_are_counted_apart_until_the_minute_is_over() {
-        let limiter =
-            Limiter::new(RateLimits { user: Some(2), operation: Some(1) }).expect("limits");
+        let limits = RateLimits { user: Some(2), operation: Some(1), routes: false };
+        let limiter = Limiter::new(limits).expect("limits");
+        let (_, route) = routes::all().next().expect("a route");
         let at = |second| Timestamp::from_second(second).expect("a time");
-        for (caller, operation, second, status) in [
+        for (caller, number, second, status) in [
             (Some(1), 7, 60, None),
             (Some(1), 8, 61, None),
             (Some(1), 9, 62, Some("Retry later\n")),
@@ -151,13 +170,33 @@ mod tests {
             (None, 7, 119, None),
             (Some(1), 7, 120, None),
         ] {
-            let refusal = limiter.count(caller, operation, at(second)).refusal();
+            let refusal = limiter.count(caller, Operation { number, route }, at(second)).refusal();
             let body = refusal.and_then(|answer| answer.body);
-            assert_eq!(body.is_some(), status.is_some(), "{caller:?} {operation} {second}");
+            assert_eq!(body.is_some(), status.is_some(), "{caller:?} {number} {second}");
             assert!(
                 body.unwrap_or_default().starts_with(status.unwrap_or_default().as_bytes()),
-                "{caller:?} {operation} {second}"
+                "{caller:?} {number} {second}"
             );
+        }
+    }
+
+    #[test]
+    fn single_routes_have_limits_of_their_own() {
+        for (method, path, limit) in ROUTES {
+            let limits = RateLimits { routes: true, ..RateLimits::default() };
+            let limiter = Limiter::new(limits).expect("limits");
+            let is_it =
+                |(_, route): &(usize, &'static Route)| route.method == method && route.path == path;
+            let all = || routes::all().map(|(_, route)| route).enumerate();
+            let (number, route) = all().find(is_it).expect("a route of the table");
+            let (other, free) = all().find(|found| !is_it(found)).expect("another one");
+            let now = Timestamp::from_second(60).expect("a time");
+            let refused = |number, route| {
+                limiter.count(Some(1), Operation { number, route }, now).refusal().is_some()
+            };
+            let answered = (0..=limit).take_while(|_| !refused(number, route)).count();
+            assert_eq!(answered, limit as usize, "{method} {path}");
+            assert!(!refused(other, free));
         }
     }
 

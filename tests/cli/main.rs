@@ -15,6 +15,7 @@ mod export;
 #[cfg(unix)]
 mod front;
 mod harness;
+mod holds;
 #[cfg(unix)]
 mod kinds;
 mod new;

@@ -14,6 +14,7 @@ mod export;
 mod faults;
 mod groups;
 mod life;
+mod limits;
 mod moves;
 mod observe;
 mod random;

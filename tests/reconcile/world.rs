@@ -205,6 +205,7 @@ impl World {
             created: desired.created(),
             moves: Arc::clone(&desired.moves),
             resend: Vec::new(),
+            holds: plan::Holds::default(),
             limits: plan::Limits::default(),
             hosts: Vec::new(),
         };

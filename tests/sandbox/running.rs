@@ -487,9 +487,30 @@ async fn the_clock_ends_what_runs_in_the_background() {
 }
 
 #[tokio::test]
+async fn single_routes_have_limits_of_their_own() {
+    let (clock, _) = clock_at(1_900_000_020);
+    let rate_limits = RateLimits { user: Some(2_000), operation: None, routes: true };
+    let world =
+        World::start(Config { seed: seed(usual_seed()), rate_limits, clock, ..Config::default() })
+            .await;
+    for _ in 0..400 {
+        assert_eq!(world.get("mia", SHOP).await.status, 200);
+    }
+    let refused = world.get("mia", SHOP).await;
+    let told = ["ratelimit-limit", "ratelimit-remaining", "retry-after"];
+    assert_eq!(
+        (refused.status, told.map(|name| refused.header(name))),
+        (429, ["2000", "1599", "60"]),
+        "{}",
+        fact("rate-limit-routes")
+    );
+    assert_eq!(world.get("mia", &format!("{SHOP}/variables")).await.status, 200);
+}
+
+#[tokio::test]
 async fn too_many_requests_are_refused_in_two_ways() {
     let (clock, seconds) = clock_at(1_900_000_020);
-    let rate_limits = RateLimits { user: Some(3), operation: Some(2) };
+    let rate_limits = RateLimits { user: Some(3), operation: Some(2), routes: false };
     let world =
         World::start(Config { seed: seed(usual_seed()), rate_limits, clock, ..Config::default() })
             .await;

@@ -102,6 +102,7 @@ async fn all(
         created: prepared.desired.created(),
         moves: Arc::clone(&prepared.desired.moves),
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
+        holds: plan::Holds::default(),
         limits: plan::Limits::default(),
         hosts: Vec::new(),
     };

@@ -8,6 +8,8 @@ use std::{
     sync::Arc,
 };
 
+use jiff::civil::Date;
+
 use crate::{
     address::{Address, Selector},
     cli::{
@@ -17,7 +19,8 @@ use crate::{
         exit::{Exit, Failure},
     },
     desired::{Acknowledgement, Container, Desired, Roster},
-    plan::saved::SavedPlan,
+    diagnostic::Diagnostics,
+    plan::{Holds, saved::SavedPlan},
     report::Style,
     secret::Allowed,
     selection::Selection,
@@ -27,6 +30,9 @@ use crate::{
 const ALLOW_NAME: &str = "UNDRIFT_ALLOW_ENV";
 /// Where acknowledgements are looked for, after `--ack`.
 const ACK_NAME: &str = "UNDRIFT_ACK";
+/// Where holds are looked for. Only there: a hold is about one emergency, not about a command line,
+/// and never about a manifest.
+const HOLD_NAME: &str = "UNDRIFT_HOLD";
 
 /// Which manifests, which service, which part of both.
 #[derive(Clone, Debug, clap::Args)]
@@ -164,6 +170,11 @@ impl SelectArgs {
         apart
     }
 
+    /// Whether nothing is left out.
+    pub(super) const fn is_everything(&self) -> bool {
+        self.only.is_empty() && self.exclude.is_empty()
+    }
+
     fn selection(&self) -> Selection {
         Selection { only: self.only.clone(), exclude: self.exclude.clone() }
     }
@@ -240,6 +251,16 @@ fn written(selectors: &[Selector]) -> Vec<String> {
 fn selectors(written: &[String]) -> Result<Vec<Selector>, Failure> {
     let selectors = written.iter().map(|glob| Selector::parse(glob)).collect::<Result<_, _>>();
     selectors.map_err(|why| Failure::new(Exit::Stale, anyhow::anyhow!("the saved plan: {why}")))
+}
+
+/// What UNDRIFT_HOLD says is left alone on `today`, and which of that is over.
+pub(super) fn holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics), Failure> {
+    let written = env.get(HOLD_NAME).unwrap_or_default();
+    let (holds, over) = Holds::parse(words(written), today).map_err(|why| {
+        Failure::usage(format!("{HOLD_NAME}: {why}"))
+            .help("for example `acme/shop#members@2027-01-10`; the address may be a glob")
+    })?;
+    Ok((holds, over.into_iter().collect()))
 }
 
 /// The words of a list in an environment variable.

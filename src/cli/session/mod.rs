@@ -56,6 +56,8 @@ pub(super) struct Session {
     acknowledged: Vec<Acknowledgement>,
     /// The day of the run.
     today: Date,
+    /// Whether the run looks at everything that is declared.
+    selects_all: bool,
     /// What reads.
     pub(super) observer: Observer,
     /// What plans depend on.
@@ -130,6 +132,8 @@ impl Session {
             desired = args.select.of(desired.without_idle_acknowledgements(), &changes.resend)?;
         }
         let mut acknowledged = changes.acknowledged(&cx.env)?;
+        let (holds, over) = args::holds(&cx.env, today)?;
+        cx.output.tell(&over.render(cx.output.stderr.into()));
         let allowed = args.allowed(&cx.env)?;
         let mut found = way.find(args, &root, &config, cx).await?;
         let ahead = args.connect.in_flight(&config).most();
@@ -174,9 +178,10 @@ impl Session {
             caller: observer.caller().clone(),
             secrets,
             release: config.service.release,
-            created: desired.created(),
+            created: desired.created_unless(|address| holds.until(address).is_some()),
             moves: Arc::clone(&desired.moves),
             resend: changes.resend.clone(),
+            holds,
             limits: limits(&config).0,
             hosts: config.service.import_hosts.names(),
         };
@@ -190,6 +195,7 @@ impl Session {
             extent,
             acknowledged,
             today,
+            selects_all: args.select.is_everything(),
             observer,
             settings,
             ahead,
@@ -226,15 +232,19 @@ impl Session {
         self.observer.all(&containers, self.ahead, each).await?;
         let plan = plan.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut plan = plan.sorted(&self.extent);
-        let warnings: Diagnostics =
+        let mut warnings: Diagnostics =
             plan.acknowledge(&self.acknowledged, self.today).into_iter().collect();
+        // A hold for another part of the organisation is no slip.
+        if self.selects_all {
+            warnings.extend(self.settings.holds.idle(&plan));
+        }
         if !warnings.is_empty() {
             cx.output.tell(&warnings.render(cx.output.stderr.into()));
         }
         if !plan.incomplete.is_empty() || !plan.problems.is_empty() {
             cx.output.tell(&preflight::reach(&self.run.caller));
         }
-        Ok(plan)
+        Ok(plan.estimated(self.observer.client().a_minute()))
     }
 
     /// Reads the one group or project that is selected and plans it, and hands out both.

@@ -25,8 +25,10 @@ use crate::{
 
 mod approve;
 mod connect;
+mod estimate;
 mod extent;
 mod guards;
+mod holds;
 mod layers;
 mod order;
 
@@ -43,6 +45,7 @@ pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> Settings {
         caller: caller(),
         secrets: Arc::new(found),
         resend: Vec::new(),
+        holds: Holds::default(),
         limits: Limits::default(),
         hosts: Vec::new(),
     }

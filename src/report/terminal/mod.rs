@@ -49,11 +49,16 @@ pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secret
     let mut canvas = Canvas::new(style, secrets);
     heading(&mut canvas, title.word(), run);
     fold::projects(&mut canvas, &plan.steps);
-    if !plan.watched.is_empty() {
-        canvas.gap();
-        canvas.line(&Line::default().put(Paint::Bold, "watched, and not written:"));
-        fold::projects(&mut canvas, &plan.watched);
+    let (watched, held) = plan.watched_and_held();
+    for (steps, title) in [(watched, "watched, and not written:"), (held, "held, and not written:")]
+    {
+        if !steps.is_empty() {
+            canvas.gap();
+            canvas.line(&Line::default().put(Paint::Bold, title));
+            fold::projects(&mut canvas, steps);
+        }
     }
+    notes::held(&mut canvas, &plan.held);
     notes::notes(&mut canvas, &plan.notes);
     notes::exceptions(&mut canvas, &plan.exceptions);
     notes::limited(&mut canvas, plan.limited);

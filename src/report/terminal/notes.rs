@@ -10,8 +10,8 @@ use crate::{
     cause::Cause,
     desired::{Exception, Guard},
     diagnostic::{Diagnostic, Diagnostics, Place},
-    diff::{Incomplete, Note, Problem, Reason, Refusal},
-    plan::{LeftOut, Limited, Plan},
+    diff::{Held, Incomplete, Note, Problem, Reason, Refusal},
+    plan::{Estimate, LeftOut, Limited, Plan},
     report::canvas::{Canvas, Line, Paint},
     text::{count, shell_word},
 };
@@ -33,30 +33,43 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
         projects.entry(&note.address.path).or_default().push(object(note));
     }
     for (sort, projects) in sorts {
-        canvas.gap();
-        canvas.line(&Line::default().put(Paint::Note, "note: ").text(sort.title()));
-        let groups = grouped(projects, canvas.style().full);
-        let column = groups
-            .iter()
-            .map(|(projects, _)| projects.width())
-            .filter(|n| *n <= 40)
-            .max()
-            .unwrap_or(0);
-        few(canvas, PROJECTS, "line", groups.into_iter(), |canvas, (projects, objects)| {
-            let shown = if canvas.style().full || objects.len() <= OBJECTS + 1 {
-                objects.len()
-            } else {
-                OBJECTS
-            };
-            let mut text = objects[..shown].join(", ");
-            if shown < objects.len() {
-                text.push_str(&format!(" … and {} more, shown by --full", objects.len() - shown));
-            }
-            let line = Line::indented(2).text(projects);
-            let start = (2 + column).max(line.len()) + 2;
-            canvas.line(&line.pad_to(start).hang_here().text(text));
-        });
+        paragraph(canvas, sort.title(), projects);
     }
+}
+
+/// What is left alone until a day: a paragraph for each day.
+pub(super) fn held(canvas: &mut Canvas, held: &[Held]) {
+    let mut days: BTreeMap<_, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
+    for Held { address, until } in held {
+        let projects = days.entry(until).or_default();
+        projects.entry(&address.path).or_default().push(tail(address));
+    }
+    for (until, projects) in days {
+        paragraph(canvas, &format!("held until {until}, that day included; unchanged"), projects);
+    }
+}
+
+/// A title with a line for each project, or for several with the same objects.
+fn paragraph(canvas: &mut Canvas, title: &str, projects: BTreeMap<&str, Vec<String>>) {
+    canvas.gap();
+    canvas.line(&Line::default().put(Paint::Note, "note: ").text(title));
+    let groups = grouped(projects, canvas.style().full);
+    let column =
+        groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
+    few(canvas, PROJECTS, "line", groups.into_iter(), |canvas, (projects, objects)| {
+        let shown = if canvas.style().full || objects.len() <= OBJECTS + 1 {
+            objects.len()
+        } else {
+            OBJECTS
+        };
+        let mut text = objects[..shown].join(", ");
+        if shown < objects.len() {
+            text.push_str(&format!(" … and {} more, shown by --full", objects.len() - shown));
+        }
+        let line = Line::indented(2).text(projects);
+        let start = (2 + column).max(line.len()) + 2;
+        canvas.line(&line.pad_to(start).hang_here().text(text));
+    });
 }
 
 /// Projects with the objects that a note is about. Where they are many, those with the same objects
@@ -378,16 +391,30 @@ fn of_all(plan: &Plan) -> String {
     }
 }
 
-/// How much is live that no manifest lists, and how much differs that is only watched.
+/// How much is live that no manifest lists, how much differs that is only watched, and how much is
+/// held.
 fn unlisted(plan: &Plan) -> String {
     let unlisted = match plan.unlisted() {
         0 => String::new(),
         unlisted => format!("; {} not in any manifest", count(unlisted, "object")),
     };
-    match plan.watched.len() {
-        0 => unlisted,
-        watched => format!("{unlisted}; {} only watched", count(watched, "difference")),
-    }
+    let (watched, held) = plan.watched_and_held();
+    let watched = match watched.len() {
+        0 => String::new(),
+        watched => format!("; {} only watched", count(watched, "difference")),
+    };
+    let held = match (plan.held.len(), held.len()) {
+        (0, _) => String::new(),
+        (objects, 0) => format!("; {} held", count(objects, "object")),
+        (objects, differences) => {
+            format!(
+                "; {} held, with {}",
+                count(objects, "object"),
+                count(differences, "difference")
+            )
+        }
+    };
+    unlisted + &watched + &held
 }
 
 /// What of a plan is not applied, a line each.
@@ -425,7 +452,7 @@ pub(in crate::report) fn summary(canvas: &mut Canvas, plan: &Plan, title: super:
 /// What is said of a plan without steps.
 fn nothing(plan: &Plan, title: super::Title) -> Line {
     let containers = containers(plan);
-    let (read, differs) = (plan.incomplete.is_empty(), plan.differs(false));
+    let (read, differs) = (plan.incomplete.is_empty(), plan.leaves_alone());
     let matches = if plan.projects + plan.groups == 1 {
         "matches its manifest"
     } else {
@@ -456,6 +483,14 @@ fn nothing(plan: &Plan, title: super::Title) -> Line {
     Line::default().put(paint, text + &unlisted(plan))
 }
 
+/// How long apply takes.
+fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
+    let minutes = count(usize::try_from(seconds / 60).unwrap_or(usize::MAX), "minute");
+    let requests = count(usize::try_from(a_minute).unwrap_or(usize::MAX), "request");
+    let of = operation.map_or_else(String::new, |id| format!(" of `{id}`"));
+    format!(", about {minutes} at {requests}{of} a minute")
+}
+
 /// What is said of a plan with steps.
 fn something(plan: &Plan, title: super::Title) -> Line {
     let counts = plan.counts();
@@ -464,11 +499,12 @@ fn something(plan: &Plan, title: super::Title) -> Line {
     let parts = parts.into_iter().filter(|(n, _)| *n > 0);
     let parts: Vec<_> = parts.map(|(n, what)| format!("{n} {what}")).collect();
     let text = format!(
-        "{} in {} of {}; {}{}",
+        "{} in {} of {}; {}{}{}",
         parts.join(", "),
         counts.projects,
         of_all(plan),
         count(counts.calls, "call"),
+        plan.estimate.map_or_else(String::new, estimate),
         unlisted(plan)
     );
     Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text)

@@ -107,6 +107,7 @@ fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
         caller: Caller { id: 7, username: "alice".into(), administrator: false },
         secrets: Arc::new(Secrets::default()),
         resend: Vec::new(),
+        holds: plan::Holds::default(),
         limits: Limits::default(),
         hosts: Vec::new(),
     };

@@ -248,8 +248,10 @@ pub fn live(
             canvas.line(&if fields.is_empty() { line } else { line.text(carried) });
         }
     }
-    if !findings.watched.is_empty() {
-        canvas.line(&Line::indented(2).text("watched: `apply` writes nothing there"));
+    if let Some(step) = findings.watched.first() {
+        let why = plan.held_until(&step.address);
+        let why = why.map_or_else(|| "watched".to_owned(), |day| format!("held until {day}"));
+        canvas.line(&Line::indented(2).text(format!("{why}: `apply` writes nothing there")));
     }
     notes::notes(&mut canvas, &findings.notes);
     notes::incomplete(&mut canvas, &findings.incomplete);
@@ -280,6 +282,7 @@ fn part(subject: &Subject<'_>, plan: &Plan) -> Findings {
     Findings {
         steps: plan.steps.iter().filter_map(step).collect(),
         watched: plan.watched.iter().filter_map(step).collect(),
+        held: plan.held.iter().filter(|held| subject.holds(&held.address)).cloned().collect(),
         notes: plan.notes.iter().filter(note).cloned().collect(),
         // What is wrong with the whole is wrong with its parts.
         problems: plan.problems.clone(),

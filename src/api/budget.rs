@@ -1,0 +1,354 @@
+//! How many requests a service answers, as far as it says so or is known for it: decided without IO,
+//! from the times that it is given.
+//!
+//! | budget | known from | kept by |
+//! |---|---|---|
+//! | of the user | `RateLimit-Limit`, `-Remaining` and `-Reset` of any answer | sending no more than remain until the reset |
+//! | of an operation | the table of operations, where the service announces that of the user; else a 429 while requests of the user remain | sending as many in any minute, counted from answer to sending |
+//!
+//! A service counts in windows of a minute and does not say when those of an operation begin. A
+//! request that is sent a minute after the answer to another was never counted along with it, so
+//! that no window holds too many wherever it begins. What is in flight counts as used: the service
+//! may have counted it already. A service that announces nothing gets as many as it answers.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::{Duration, SystemTime},
+};
+
+use http::HeaderMap;
+
+use super::{
+    limit::{date, number},
+    retry::MAX_WAIT,
+};
+use crate::operation::Operation;
+
+/// The period of a budget.
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+
+/// What is left of an operation's budget that was too large after all.
+const REDUCED: f64 = 0.8;
+
+/// When a request has its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Now, and it is counted.
+    Now,
+    /// After another answer at the earliest.
+    AfterAnswer,
+    /// At this time, as all others.
+    At(Duration),
+    /// At this time, while other operations go on.
+    OfOperation(Duration),
+}
+
+/// What an answer says of the user's budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Requests a minute.
+    a_minute: u64,
+    /// How many of them are left.
+    left: u64,
+    /// When there are new ones, in seconds of the Unix epoch as the service has it.
+    reset: u64,
+    /// How long that is.
+    wait: Duration,
+}
+
+impl Told {
+    /// What the headers of an answer say. `wall` is for answers without a `Date`. Nonsense says
+    /// nothing, and neither does a reset that has passed or is too far away to be waited for.
+    pub fn read(headers: &HeaderMap, wall: SystemTime) -> Option<Self> {
+        let seconds = |name| number(headers, name);
+        let now = date(headers, "date").unwrap_or(wall);
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
+        let reset = seconds("ratelimit-reset")?;
+        let wait = Duration::from_secs(reset.checked_sub(now).filter(|wait| *wait > 0)?);
+        let (a_minute, left) = (seconds("ratelimit-limit")?, seconds("ratelimit-remaining")?);
+        (a_minute > 0 && wait <= MAX_WAIT).then_some(Self { a_minute, left, reset, wait })
+    }
+
+    /// Whether a 429 with this is about its operation alone.
+    pub const fn spares_others(self) -> bool {
+        self.left > 0
+    }
+}
+
+/// What was heard of a request that was counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// When it was answered, or given up.
+    pub at: Duration,
+    /// What the answer says of the budget.
+    pub told: Option<Told>,
+    /// If its operation alone was asked for too often: for how long it is closed.
+    pub closed: Option<Duration>,
+}
+
+/// The user's budget, as the last answers have it.
+#[derive(Debug)]
+struct Announced {
+    a_minute: u64,
+    left: u64,
+    reset: u64,
+    /// When there are new requests, on the client's clock.
+    over_at: Duration,
+}
+
+/// What is known of an operation.
+#[derive(Debug, Default)]
+struct Route {
+    in_flight: usize,
+    /// When its answers of the last minute came.
+    answered: VecDeque<Duration>,
+    /// How many a minute it takes, once it said that there were too many.
+    learned: Option<usize>,
+    closed_until: Duration,
+}
+
+/// The budgets of one client.
+#[derive(Debug, Default)]
+pub struct Budget {
+    announced: Option<Announced>,
+    in_flight: u64,
+    routes: BTreeMap<&'static str, Route>,
+}
+
+impl Budget {
+    /// How many requests a minute the service said that it answers.
+    pub fn a_minute(&self) -> Option<u64> {
+        self.announced.as_ref().map(|announced| announced.a_minute)
+    }
+
+    /// Asks for the turn of a request at `now`. If that is now, the request counts as in flight
+    /// until [`end`](Self::end).
+    pub fn take(&mut self, operation: &'static Operation, now: Duration) -> Turn {
+        let is_announced = self.announced.is_some();
+        if let Some(announced) = &mut self.announced {
+            if announced.over_at <= now {
+                announced.left = announced.a_minute;
+            }
+            match announced.left {
+                0 => return Turn::At(announced.over_at),
+                left if left <= self.in_flight => return Turn::AfterAnswer,
+                _ => {}
+            }
+        }
+        let route = self.routes.entry(operation.id).or_default();
+        let known = operation.a_minute.filter(|_| is_announced);
+        let limit = route.learned.or(known.map(|known| known as usize));
+        let turn = route.turn(limit, now);
+        if turn == Turn::Now {
+            route.in_flight += 1;
+            self.in_flight += 1;
+        }
+        turn
+    }
+
+    /// Takes note of what was heard of a request that had its turn; of nothing, if it was not sent.
+    pub fn end(&mut self, operation: &'static Operation, heard: Option<Counted>) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let route = self.routes.entry(operation.id).or_default();
+        route.in_flight = route.in_flight.saturating_sub(1);
+        let Some(Counted { at, told, closed }) = heard else { return };
+        if let Some(closed) = closed {
+            route.close(operation.a_minute, at, closed);
+        }
+        if let Some(told) = told {
+            self.announced = Some(merged(self.announced.take(), told, at));
+        }
+        // Where nothing is limited, nothing needs to be remembered.
+        if self.announced.is_some() {
+            route.answered.push_back(at);
+        }
+    }
+}
+
+/// Answers come in any order: of one window, the one that leaves least is the latest.
+fn merged(known: Option<Announced>, told: Told, at: Duration) -> Announced {
+    let Told { a_minute, left, reset, wait } = told;
+    match known {
+        Some(known) if known.reset > reset => known,
+        Some(known) if known.reset == reset && known.over_at > at => {
+            Announced { left: left.min(known.left), a_minute, ..known }
+        }
+        _ => Announced { a_minute, left, reset, over_at: at.saturating_add(wait) },
+    }
+}
+
+impl Route {
+    fn turn(&mut self, limit: Option<usize>, now: Duration) -> Turn {
+        while self.answered.front().is_some_and(|at| at.saturating_add(MINUTE) <= now) {
+            self.answered.pop_front();
+        }
+        if self.closed_until > now {
+            return Turn::OfOperation(self.closed_until);
+        }
+        match limit {
+            Some(limit) if self.in_flight + self.answered.len() >= limit => {
+                let first = self.answered.front();
+                first.map_or(Turn::AfterAnswer, |at| Turn::OfOperation(at.saturating_add(MINUTE)))
+            }
+            _ => Turn::Now,
+        }
+    }
+
+    /// It was asked for too often: as many as it answered in the last minute are what it takes, or
+    /// less than what was believed. Those that were in flight along with the first say no more.
+    fn close(&mut self, known: Option<u32>, at: Duration, closed: Duration) {
+        if self.closed_until <= at {
+            let answered = self.answered.iter().filter(|then| at < then.saturating_add(MINUTE));
+            let believed = self.learned.map(|learned| (learned as f64 * REDUCED) as usize);
+            let known = known.map_or(usize::MAX, |known| known as usize);
+            self.learned = Some(believed.unwrap_or(answered.count()).min(known).max(1));
+        }
+        self.closed_until = self.closed_until.max(at.saturating_add(closed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+    use crate::operation::{HOOK_LIST, PROJECT_GET};
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn told(left: u64, reset: u64, wait: u64) -> Option<Told> {
+        Some(Told { a_minute: 2_000, left, reset, wait: seconds(wait) })
+    }
+
+    fn heard(at: Duration, told: Option<Told>) -> Option<Counted> {
+        Some(Counted { at, told, closed: None })
+    }
+
+    #[test]
+    fn headers_are_read_and_nonsense_says_nothing() {
+        let read = |limit: &str, remaining: &str, reset: &str| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("limit", limit), ("remaining", remaining), ("reset", reset)] {
+                let name = HeaderName::try_from(format!("ratelimit-{name}")).unwrap();
+                headers.insert(name, HeaderValue::from_str(value).unwrap());
+            }
+            // 100 seconds into the epoch, whatever the clock here says.
+            headers.insert("date", HeaderValue::from_static("Thu, 01 Jan 1970 00:01:40 GMT"));
+            Told::read(&headers, SystemTime::UNIX_EPOCH + seconds(9_000))
+        };
+        assert_eq!(read("2000", "7", "120"), told(7, 120, 20));
+        for (limit, remaining, reset) in [
+            ("0", "0", "120"),
+            ("2000", "7", "100"),
+            ("2000", "7", "99"),
+            ("2000", "7", "99999"),
+            ("2000", "7", "99999999999999999999999"),
+            ("2000", "7", "-120"),
+            ("2000", "7", ""),
+            ("many", "7", "120"),
+            ("2000", "-1", "120"),
+        ] {
+            assert_eq!(read(limit, remaining, reset), None, "{limit} {remaining} {reset}");
+        }
+        assert_eq!(Told::read(&HeaderMap::new(), SystemTime::now()), None);
+    }
+
+    #[test]
+    fn a_service_that_announces_nothing_gets_everything_at_once() {
+        let mut budget = Budget::default();
+        for _ in 0..10_000 {
+            assert_eq!(budget.take(PROJECT_GET.row(), seconds(1)), Turn::Now);
+            budget.end(PROJECT_GET.row(), heard(seconds(1), None));
+        }
+        assert_eq!(budget.a_minute(), None);
+    }
+
+    #[test]
+    fn no_more_are_sent_than_remain_until_the_reset() {
+        let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
+        assert_eq!(budget.take(hooks, seconds(0)), Turn::Now);
+        budget.end(hooks, heard(seconds(0), told(2, 120, 20)));
+        assert_eq!(budget.take(hooks, seconds(1)), Turn::Now);
+        assert_eq!(budget.take(hooks, seconds(1)), Turn::Now);
+        assert_eq!(budget.take(hooks, seconds(1)), Turn::AfterAnswer, "both may be counted");
+        budget.end(hooks, heard(seconds(2), told(0, 120, 18)));
+        // An answer that was overtaken says nothing new.
+        budget.end(hooks, heard(seconds(2), told(1, 120, 18)));
+        assert_eq!(budget.take(hooks, seconds(19)), Turn::At(seconds(20)));
+        assert_eq!(budget.take(hooks, seconds(20)), Turn::Now, "the window is over");
+        budget.end(hooks, heard(seconds(21), told(1_999, 180, 59)));
+        assert_eq!(budget.take(hooks, seconds(22)), Turn::Now);
+        // What was not sent is given back.
+        budget.end(hooks, None);
+        assert_eq!((budget.in_flight, budget.a_minute()), (0, Some(2_000)));
+    }
+
+    /// Whatever the answers take and wherever its windows begin: a service that allows so many of an
+    /// operation never counts more.
+    #[test]
+    fn no_window_holds_more_of_an_operation_than_it_takes() {
+        let operation = PROJECT_GET.row();
+        let limit = operation.a_minute.expect("a limit") as usize;
+        for latency in [10, 90, 900] {
+            let (mut budget, mut now) = (Budget::default(), Duration::ZERO);
+            let (mut arrived, mut in_flight): (Vec<Duration>, VecDeque<(Duration, Duration)>) =
+                Default::default();
+            while arrived.len() < 2_000 {
+                match budget.take(operation, now) {
+                    Turn::Now => {
+                        // It arrives at any time on its way.
+                        let share = arrived.len() as u32 % 7;
+                        let way = Duration::from_millis(latency);
+                        arrived.push(now + way * share / 7);
+                        in_flight.push_back((now + way, now));
+                        now += Duration::from_millis(3);
+                    }
+                    Turn::At(_) => panic!("the user's budget is no obstacle"),
+                    Turn::OfOperation(at) if in_flight.is_empty() => now = at,
+                    Turn::AfterAnswer | Turn::OfOperation(_) => {
+                        now = now.max(in_flight.front().map_or(now, |(at, _)| *at));
+                    }
+                }
+                while let Some((at, _)) = in_flight.pop_front_if(|(at, _)| *at <= now) {
+                    budget.end(operation, heard(at, told(1_900, 9_999_999, 3_000)));
+                }
+            }
+            let took = *arrived.iter().max().unwrap();
+            arrived.sort();
+            for (at, first) in arrived.iter().enumerate() {
+                let window = arrived[at..].iter().take_while(|then| **then < *first + MINUTE);
+                assert!(window.count() <= limit, "{latency} ms: at {first:?}");
+            }
+            // Five budgets take four minutes, and little more.
+            let most = 4.0 * 60.0 / 0.95;
+            assert!(took.as_secs_f64() < most, "{latency} ms: {took:?}");
+        }
+    }
+
+    #[test]
+    fn an_operation_that_complains_is_closed_alone_and_its_budget_is_learned() {
+        let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
+        let complaint = |at, closed| {
+            Some(Counted { at, told: told(1_000, 900, 60), closed: Some(seconds(closed)) })
+        };
+        for at in 0..10 {
+            assert_eq!(budget.take(hooks, seconds(at)), Turn::Now);
+        }
+        for at in 0..8 {
+            budget.end(hooks, heard(seconds(at), told(1_000, 900, 60)));
+        }
+        budget.end(hooks, complaint(seconds(10), 30));
+        // One that was in flight along with it says the same.
+        budget.end(hooks, complaint(seconds(11), 30));
+        assert_eq!(budget.routes[hooks.id].learned, Some(8));
+        assert_eq!(budget.take(hooks, seconds(12)), Turn::OfOperation(seconds(41)));
+        assert_eq!(budget.take(PROJECT_GET.row(), seconds(12)), Turn::Now);
+        // At most eight in any minute.
+        let sent = (0..).take_while(|_| budget.take(hooks, seconds(70)) == Turn::Now).count();
+        assert_eq!(sent, 8 - 1, "the complaints of the last minute count");
+        budget.end(hooks, complaint(seconds(72), 1));
+        assert_eq!(budget.routes[hooks.id].learned, Some(6), "that was still too much");
+    }
+}

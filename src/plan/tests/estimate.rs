@@ -1,0 +1,49 @@
+//! How long apply takes where the service limits requests.
+
+use serde_json::json;
+
+use super::*;
+
+/// A plan that removes so many members, one project each, or with `settings` edits as many projects.
+fn plan(number: usize, sections: &Json, live: &Json) -> Plan {
+    let mut plan = Plan::default();
+    for at in 0..number {
+        let declared =
+            Container { path: format!("acme/p{at}").into(), ..shop(sections, Unlisted::Delete) };
+        let live = here(&declared, live);
+        plan.add(&declared, container(&declared, &live, &settings(&[])), live);
+    }
+    plan.sorted(&Extent::default())
+}
+
+#[test]
+fn the_budget_that_lasts_shortest_decides() {
+    let edits = |number| {
+        plan(
+            number,
+            &json!({"settings": {"merge_method": "ff"}}),
+            &json!({"settings": {"merge_method": "merge"}}),
+        )
+    };
+    let removals = |number| {
+        plan(
+            number,
+            &json!({"members": []}),
+            &json!({"members": [{"user": "bob", "access_level": "developer", "id": 9}]}),
+        )
+    };
+    for (plan, a_minute, expected) in [
+        (edits(10), None, None),
+        (edits(10), Some(10), None),
+        (edits(11), Some(10), Some((60, 10, None))),
+        (edits(30), Some(10), Some((120, 10, None))),
+        (removals(60), Some(2_000), None),
+        (removals(61), Some(2_000), Some((60, 60, Some("project-member-remove")))),
+        (removals(61), Some(20), Some((360, 20, None))),
+        (Plan::default(), Some(1), None),
+    ] {
+        let found = plan.estimated(a_minute).estimate;
+        let found = found.map(|found| (found.seconds, found.a_minute, found.operation));
+        assert_eq!(found, expected, "at {a_minute:?}");
+    }
+}

@@ -1,0 +1,158 @@
+//! What is held is shown, counts for no guard, and is not written.
+
+use jiff::civil::date;
+use serde_json::json;
+
+use super::{super::Holds, *};
+use crate::kind::Facts;
+
+/// Settings that hold this until the tenth.
+fn holding(holds: &[&str]) -> Settings {
+    let written: Vec<_> = holds.iter().map(|at| format!("{at}@2027-01-10")).collect();
+    let read = Holds::parse(written.iter().map(String::as_str), date(2027, 1, 5));
+    let (holds, over) = read.expect("holds");
+    assert!(over.is_empty());
+    Settings { holds, ..settings(&[]) }
+}
+
+/// A shop that differs in three sections, with entries to create, change and remove.
+fn different() -> (Container, Live) {
+    let sections = json!({
+        "settings": {"merge_method": "ff"},
+        "variables": [
+            {"key": "A", "environment_scope": "*", "value": "new"},
+            {"key": "B", "environment_scope": "*", "value": "b"},
+        ],
+        "hooks": [],
+    });
+    let declared = shop(&sections, Unlisted::Delete);
+    let live = json!({
+        "settings": {"merge_method": "merge"},
+        "variables": [
+            {
+                "key": "A", "environment_scope": "*", "value": "old", "variable_type": "env_var",
+                "protected": false, "masked": false, "raw": false,
+            },
+            {"key": "C", "environment_scope": "*", "value": "c"},
+        ],
+        "hooks": [{"url": "https://a.example.org"}],
+    });
+    let live = here(&declared, &live);
+    (declared, live)
+}
+
+fn addresses(steps: &[Step]) -> Vec<String> {
+    let mut addresses: Vec<_> = steps.iter().map(|step| step.address.to_string()).collect();
+    addresses.sort();
+    addresses
+}
+
+#[test]
+fn every_step_is_either_planned_or_held() {
+    let (declared, live) = different();
+    let all = addresses(&container(&declared, &live, &settings(&[])).steps);
+    assert_eq!(all.len(), 5, "{all:?}");
+    let hook = all.iter().find(|address| address.contains("#hooks/")).expect("a hook");
+    for (holds, held) in [
+        (&["other/**"][..], 0),
+        (&["acme/shop#settings"], 1),
+        (&["acme/shop#variables"], 3),
+        (&["acme/*#variables/A@*"], 1),
+        // Nobody declares it, and `unlisted: delete` would remove it.
+        (&["acme/shop#variables/C@*"], 1),
+        (&["**#hooks", "acme/shop#settings"], 2),
+        (&[hook], 1),
+        (&["ACME/shop"], 5),
+        (&["acme/shop", "**#hooks"], 5),
+    ] {
+        let settings = holding(holds);
+        let plan = container(&declared, &live, &settings);
+        assert_eq!(plan.watched.len(), held, "{holds:?}");
+        let mut both = addresses(&plan.steps);
+        both.extend(addresses(&plan.watched));
+        both.sort();
+        assert_eq!(both, all, "{holds:?}");
+        let is_held = |step: &&Step| settings.holds.until(&step.address).is_some();
+        assert!(plan.watched.iter().all(|step| is_held(&step)), "{holds:?}");
+        assert!(!plan.steps.iter().any(|step| is_held(&step)), "{holds:?}");
+    }
+}
+
+#[test]
+fn what_is_held_is_named_in_its_largest_parts() {
+    let (declared, live) = different();
+    for (holds, named) in [
+        (&["acme/shop", "**#hooks"][..], &["acme/shop"][..]),
+        (&["**#variables"], &["acme/shop#variables"]),
+        (&["acme/shop#variables/*"], &["variables/A@*", "variables/B@*", "variables/C@*"]),
+        (&["acme/shop#badges"], &[]),
+    ] {
+        let plan = container(&declared, &live, &holding(holds));
+        let held: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
+        assert_eq!(held.len(), named.len(), "{held:?}");
+        assert!(held.iter().zip(named).all(|(held, named)| held.ends_with(named)), "{held:?}");
+    }
+}
+
+#[test]
+fn what_is_held_counts_for_no_guard_and_is_a_known_difference() {
+    let (declared, live) = different();
+    let refused = |plan: &ContainerPlan| -> Vec<_> {
+        plan.refusals.iter().map(|refusal| refusal.address.to_string()).collect()
+    };
+    assert_eq!(refused(&container(&declared, &live, &settings(&[]))), ["acme/shop#hooks"]);
+    let settings = holding(&["acme/shop#hooks"]);
+    assert!(refused(&container(&declared, &live, &settings)).is_empty());
+    let plan = |settings: &Settings| {
+        let mut plan = Plan::default();
+        plan.add(&declared, container(&declared, &live, settings), live.clone());
+        plan.sorted(&Extent::default())
+    };
+    assert!(plan(&settings).differs(false), "the rest differs");
+    let all = plan(&holding(&["acme/**"]));
+    assert!(!all.differs(false) && all.differs(true) && all.leaves_alone());
+    assert_eq!(all.counts().calls, 0);
+}
+
+#[test]
+fn an_unlisted_entry_that_is_held_is_a_known_difference_too() {
+    let declared = shop(&json!({"hooks": []}), Unlisted::Fail);
+    let live = here(&declared, &json!({"hooks": [{"url": "https://a.example.org"}]}));
+    for (holds, differs) in [(&["other"][..], true), (&["acme/shop#hooks"], false)] {
+        let mut plan = Plan::default();
+        plan.add(&declared, container(&declared, &live, &holding(holds)), live.clone());
+        assert_eq!(plan.sorted(&Extent::default()).differs(false), differs, "{holds:?}");
+    }
+}
+
+#[test]
+fn a_held_switch_stays_as_it_is_and_so_does_what_it_would_open() {
+    let sections = json!({"archived": {"archived": false}, "settings": {"merge_method": "ff"}});
+    let declared = shop(&sections, Unlisted::Report);
+    let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "merge"}});
+    let Presence::Here(target, facts) = here(&declared, &sections).presence else {
+        panic!("it is there")
+    };
+    let facts = Facts { archived: true, ..facts };
+    let live = Live { presence: Presence::Here(target, facts), ..here(&declared, &sections) };
+    let opened = container(&declared, &live, &settings(&[]));
+    assert_eq!(opened.steps.len(), 2, "{opened:?}");
+    let held = container(&declared, &live, &holding(&["acme/shop#archived"]));
+    assert!(held.steps.is_empty(), "{held:?}");
+    let mut plan = Plan::default();
+    plan.add(&declared, held, live);
+    let plan = plan.sorted(&Extent::default());
+    assert!(plan.leaves_alone() && !plan.differs(false), "{plan:?}");
+}
+
+#[test]
+fn a_hold_that_matches_nothing_is_named() {
+    let (declared, live) = different();
+    let settings = holding(&["acme/shop#hooks", "acme/shop#hoks", "acme/shp"]);
+    let mut plan = Plan::default();
+    plan.add(&declared, container(&declared, &live, &settings), live);
+    let idle = settings.holds.idle(&plan.sorted(&Extent::default()));
+    let idle: Vec<_> = idle.into_iter().map(|warning| warning.message).collect();
+    assert_eq!(idle.len(), 2, "{idle:?}");
+    assert!(idle[0].contains("acme/shop#hoks@2027-01-10") && idle[1].contains("acme/shp@"));
+}

@@ -1,0 +1,84 @@
+//! What was changed by hand in an emergency is left alone until a day.
+
+use jiff::{Span, Timestamp, tz::TimeZone};
+
+use crate::harness::Place;
+
+const SEED: &str = "users: [{username: alice}, {username: bob}]
+groups: [{path: acme}]
+projects: [{path: acme/shop, settings: {description: old}, members: [{user: bob, access_level: maintainer}]}]
+";
+const SHOP: &str = "kind: Project
+path: acme/shop
+members: [{user: alice, access_level: developer}]
+unlisted: {members: delete}
+";
+
+/// The day so many days from now. Which one that is makes no difference to a test: a hold may end on
+/// any of the next days.
+fn day(days: i32) -> String {
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    today.saturating_add(Span::new().days(days)).to_string()
+}
+
+fn exit_code(text: &str) -> &str {
+    text.trim_end().rsplit(' ').next().unwrap()
+}
+
+#[test]
+fn what_is_held_is_shown_and_left_alone_until_its_day() {
+    let until = day(3);
+    let place = Place::new()
+        .file("sandbox.yaml", SEED)
+        .file("a.yaml", &(SHOP.to_owned() + "settings: {description: new}\n"))
+        .env("UNDRIFT_HOLD", &format!("acme/shop#members@{until}"));
+    let story = [
+        "plan --sandbox",
+        "apply --sandbox --yes",
+        "drift --sandbox",
+        "drift --sandbox --strict",
+        "explain acme/shop#members/alice --sandbox",
+    ];
+    let story = story.map(|arguments| place.run(arguments).replace(&until, "[DAY]"));
+    insta::assert_snapshot!(story.join("\n"));
+    let json = place.run("drift --sandbox --out json=-");
+    assert!(json.contains(&format!("\"until\": \"{until}\"")), "{json}");
+    // When it is over, everything is as before.
+    let place = place.env("UNDRIFT_HOLD", &format!("acme/shop#members@{}", day(-3)));
+    let over = place.run("drift --sandbox");
+    assert!(over.contains("warning[hold]") && over.contains("is over"), "{over}");
+    assert_eq!(exit_code(&over), "2");
+}
+
+#[test]
+fn a_hold_that_cannot_be_meant_is_refused_and_one_that_matches_nothing_is_not() {
+    let soon = day(2);
+    for (hold, code, said) in [
+        ("acme/shop#members".to_owned(), "3", "UNDRIFT_HOLD: `acme/shop#members` has no end"),
+        (format!("acme/shop@{}", day(30)), "3", "is too long"),
+        (format!("acme/shop@{soon}, acme/shop"), "3", "has no end"),
+        (format!("acme/shop@{soon}\nother/*@{soon}"), "0", "matches nothing"),
+        (format!("**#members@{soon}"), "0", "2 differences"),
+    ] {
+        let place =
+            Place::new().file("sandbox.yaml", SEED).file("a.yaml", SHOP).env("UNDRIFT_HOLD", &hold);
+        let text = place.run("drift --sandbox");
+        assert!(text.contains(said), "{hold}: {text}");
+        assert_eq!(exit_code(&text), code, "{hold}: {text}");
+    }
+    // It is in the environment alone.
+    let place = Place::new().file("a.yaml", &(SHOP.to_owned() + "hold: 2027-01-10\n"));
+    assert_eq!(exit_code(&place.run("check")), "3");
+}
+
+#[test]
+fn what_depends_on_something_held_is_left_out() {
+    let place = Place::new()
+        .file("a.yaml", "kind: Group\npath: acme\ncreate: true\n")
+        .file("b.yaml", "kind: Project\npath: acme/shop\ncreate: true\n")
+        .env("UNDRIFT_HOLD", &format!("acme@{}", day(1)));
+    let text = place.run("apply --sandbox --yes");
+    assert!(text.contains("error[missing-namespace]"), "{text}");
+    assert!(text.contains("held, and not written:\n\nacme\n"), "{text}");
+    assert_eq!(exit_code(&text), "3");
+}

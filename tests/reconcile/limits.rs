@@ -1,0 +1,316 @@
+//! Against a service that limits requests, a plan and an apply of hundreds of projects use what it
+//! allows, and are not refused for asking too often.
+//!
+//! The service is the sandbox's model behind a transport; its clock and that of the client are
+//! tokio's, which moves on when everybody waits. So hours pass in no time.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
+
+use futures_util::future::BoxFuture;
+use http::HeaderValue;
+use serde_json::{Value as Json, json};
+use tokio::time::Instant;
+use undrift::{
+    api::{
+        self, Clock, Content, ReadClient, SendError, Service, Transport, WireRequest, WireResponse,
+        WriteClient,
+    },
+    apply::{self, Apply, TRUSTED},
+    desired::{Acknowledgement, Container, Desired},
+    manifest::{self, Surroundings},
+    observe::Observer,
+    plan::{self, Extent, Plan, Policy, Settings},
+    sandbox::{self, Conditions, Model, RateLimits, Seed},
+    secret::{Secret, Secrets},
+};
+
+use crate::world::{project, seed};
+
+const TOKEN: &str = "sandbox-of-the-limits";
+/// When it begins, in seconds of the Unix epoch: at the start of a minute.
+const EPOCH: u64 = 1_900_000_020;
+const USER: u32 = 2_000;
+
+/// What is limited by itself, and how many requests of it a minute are answered.
+const SINGLE: (&str, u32) = ("single project", 400);
+const REMOVAL: (&str, u32) = ("removal of a member", 60);
+
+/// A request that was answered.
+#[derive(Clone, Debug)]
+struct Sent {
+    what: String,
+    at: Duration,
+    status: u16,
+}
+
+/// The way to the service, which takes its time.
+struct Wire {
+    model: Model,
+    start: Instant,
+    latency: Duration,
+    sent: Mutex<Vec<Sent>>,
+}
+
+impl std::fmt::Debug for Wire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Wire")
+    }
+}
+
+impl Transport for Wire {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        Box::pin(async move {
+            tokio::time::sleep(self.latency / 2).await;
+            let what = sort(&request);
+            let content = match request.content {
+                Content::Json(json) => json,
+                Content::Empty | Content::Form(_) => bytes::Bytes::new(),
+            };
+            let asked = http::Request::builder()
+                .method(request.method.as_str())
+                .uri(format!("/api/v4{}", request.target))
+                .header("private-token", TOKEN)
+                .header("content-type", "application/json");
+            let (parts, body) = self.model.answer(asked.body(content).unwrap()).into_parts();
+            let at = self.start.elapsed();
+            self.sent.lock().unwrap().push(Sent { what, at, status: parts.status.as_u16() });
+            tokio::time::sleep(self.latency / 2).await;
+            let mut headers = parts.headers;
+            let date = httpdate::fmt_http_date(wall(at));
+            headers.insert("date", HeaderValue::from_str(&date).unwrap());
+            Ok(WireResponse { status: parts.status.as_u16(), headers, body: Ok(body) })
+        })
+    }
+}
+
+/// What a request is, as far as limits tell.
+fn sort(request: &WireRequest) -> String {
+    let path = request.target.split('?').next().unwrap();
+    let parts: Vec<_> = path.split('/').skip(1).collect();
+    let named = match (request.method.as_str(), &parts[..]) {
+        ("GET", ["projects", _]) => SINGLE.0,
+        ("DELETE", ["projects", _, "members", _]) => REMOVAL.0,
+        (method, ["projects", _, rest @ ..]) => return format!("{method} {}", rest.join("/")),
+        (method, _) => method,
+    };
+    named.to_owned()
+}
+
+fn wall(at: Duration) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH) + at
+}
+
+/// The client's clock, which is wrong by hours.
+#[derive(Debug)]
+struct Skewed(Instant);
+
+impl Clock for Skewed {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+    fn wall(&self) -> SystemTime {
+        wall(self.now()) + Duration::from_secs(10_000)
+    }
+    fn sleep(&self, wait: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(wait))
+    }
+}
+
+/// A service with limits, what is declared, and a client between them.
+struct Limited {
+    wire: Arc<Wire>,
+    desired: Desired,
+    observer: Observer,
+    settings: Settings,
+}
+
+impl Limited {
+    async fn new(projects: &[Json], documents: &[Json], latency: Duration) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let text: Vec<_> = documents.iter().map(Json::to_string).collect();
+        std::fs::write(folder.path().join("all.yaml"), text.join("\n---\n")).unwrap();
+        let today = jiff::civil::date(2030, 1, 1);
+        let around = Surroundings { folder: folder.path().to_owned(), today };
+        let loaded = manifest::load(folder.path(), &around);
+        let desired = loaded.desired.unwrap_or_else(|| {
+            panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default()))
+        });
+        let start = Instant::now();
+        let clock =
+            sandbox::Clock::new(move || jiff::Timestamp::try_from(wall(start.elapsed())).unwrap());
+        let rate_limits = RateLimits { user: Some(USER), operation: None, routes: true };
+        let conditions = Conditions { rate_limits, clock, ..Conditions::default() };
+        let model = Model::new(&Seed::from_json(seed(projects)).unwrap(), TOKEN, conditions);
+        let wire = Wire { model: model.unwrap(), start, latency, sent: Mutex::default() };
+        let wire = Arc::new(wire);
+        let mut secrets = Secrets::new(folder.path(), BTreeMap::new());
+        secrets.also_redact(Secret::new(TOKEN));
+        let secrets = Arc::new(secrets);
+        let api = api::Settings { clock: Arc::new(Skewed(start)), ..api::Settings::default() };
+        let service = Service::parse("https://service.example", false).unwrap();
+        let client = ReadClient::new(service, wire.clone(), Arc::clone(&secrets), api);
+        let observer = Observer::connect(client).await.unwrap();
+        let settings = Settings {
+            caller: observer.caller().clone(),
+            secrets,
+            release: None,
+            created: desired.created(),
+            moves: Arc::clone(&desired.moves),
+            resend: Vec::new(),
+            holds: plan::Holds::default(),
+            limits: plan::Limits::default(),
+            hosts: Vec::new(),
+        };
+        Self { wire, desired, observer, settings }
+    }
+
+    async fn plan(&self) -> Plan {
+        let plan = Mutex::new(Plan::default());
+        let containers: Vec<_> = self.desired.containers.iter().collect();
+        let each = async |container: &Container, mut live| {
+            let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
+            plan.lock().unwrap().add(container, planned, live);
+            Ok(())
+        };
+        self.observer.all(&containers, 64, each).await.unwrap();
+        let mut plan = plan.into_inner().unwrap().sorted(&Extent::default());
+        let ack = ["removals:**"].map(|ack| Acknowledgement::parse(ack).unwrap());
+        plan.acknowledge(&ack, jiff::civil::date(2030, 1, 1));
+        plan.estimated(self.observer.client().a_minute())
+    }
+
+    async fn apply(&self, plan: &Plan) {
+        let (approved, left_out) = plan.approve(Policy::default()).unwrap();
+        assert!(left_out.is_empty(), "{left_out:?}");
+        let writer = WriteClient::new(self.observer.client().clone());
+        let apply = Apply {
+            desired: &self.desired,
+            observer: &self.observer,
+            writer: &writer,
+            settings: &self.settings,
+            ahead: 16,
+            trusts: TRUSTED,
+        };
+        let applied = apply.run(&approved, |_| ()).await;
+        let failed = applied.steps.iter().find(|step| !step.outcome.is_success());
+        assert!(applied.is_complete(), "{failed:?} {:?}", applied.mismatches.first());
+    }
+
+    /// The requests since the last time, by the minute that the service counts them in.
+    fn minutes(&self) -> Vec<Vec<Sent>> {
+        let mut minutes: BTreeMap<u64, Vec<Sent>> = BTreeMap::new();
+        for sent in self.wire.sent.lock().unwrap().drain(..) {
+            minutes.entry((sent.at.as_secs() + EPOCH) / 60).or_default().push(sent);
+        }
+        minutes.into_values().collect()
+    }
+}
+
+/// Holds that of each minute but the last one 95 % of some budget is used, and that nothing is
+/// refused twice in a row.
+fn check(about: &str, minutes: &[Vec<Sent>]) {
+    let mut refused: BTreeMap<&str, usize> = BTreeMap::new();
+    for sent in minutes.iter().flatten() {
+        let times = refused.entry(&sent.what).or_default();
+        *times = if sent.status == 429 { *times + 1 } else { 0 };
+        assert!(*times < 2, "{about}: {} was refused twice in a row at {:?}", sent.what, sent.at);
+    }
+    let [full @ .., _] = minutes else { panic!("{about}: no requests") };
+    for (minute, requests) in full.iter().enumerate() {
+        let of = |what: &str| requests.iter().filter(|sent| sent.what == what).count() as f64;
+        let used = [
+            requests.len() as f64 / f64::from(USER),
+            of(SINGLE.0) / f64::from(SINGLE.1),
+            of(REMOVAL.0) / f64::from(REMOVAL.1),
+        ];
+        let most = used.into_iter().fold(0.0, f64::max);
+        assert!(most >= 0.95, "{about}: of minute {minute} only {used:?} is used");
+    }
+}
+
+fn refusals(minutes: &[Vec<Sent>]) -> usize {
+    minutes.iter().flatten().filter(|sent| sent.status == 429).count()
+}
+
+/// Projects with two variables, which one list of their group shows.
+fn projects(number: usize, members: &Json) -> Vec<Json> {
+    let project = |at| {
+        json!({
+            "path": format!("acme/p{at}"), "members": members,
+            "variables": [{"key": "A", "value": "a"}, {"key": "B", "value": "b"}],
+        })
+    };
+    (0..number).map(project).collect()
+}
+
+const LATENCY: Duration = Duration::from_millis(80);
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_uses_what_the_user_may_ask() {
+    let sections = json!({
+        "variables": [{"key": "A", "value": "a"}], "members": [], "hooks": [],
+        "protected_branches": [], "push_rule": {"member_check": false}, "settings": {"merge_method": "merge"},
+    });
+    let documents: Vec<_> =
+        (0..900).map(|at| project(&format!("acme/p{at}"), sections.clone())).collect();
+    let limited = Limited::new(&projects(900, &json!([])), &documents, LATENCY).await;
+    let plan = limited.plan().await;
+    assert!(plan.incomplete.is_empty() && plan.problems.is_empty(), "{:?}", plan.incomplete);
+    let minutes = limited.minutes();
+    assert!(minutes.len() >= 3, "{} minutes", minutes.len());
+    check("plan", &minutes);
+    assert_eq!(refusals(&minutes), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_reads_single_projects_uses_what_these_allow() {
+    // Only a look at its path says that a project is missing.
+    let documents: Vec<_> =
+        (0..1_000).map(|at| project(&format!("acme/p{at}"), json!({"create": true}))).collect();
+    let limited = Limited::new(&[], &documents, LATENCY).await;
+    let plan = limited.plan().await;
+    assert_eq!((plan.counts().create, plan.problems.len()), (1_000, 0));
+    let minutes = limited.minutes();
+    assert!(minutes.len() >= 3, "{} minutes", minutes.len());
+    check("plan of single projects", &minutes);
+    assert_eq!(refusals(&minutes), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_uses_what_edits_and_removals_allow() {
+    let members = json!([{"user": "bob", "access_level": 30}]);
+    let sections = |at: usize| {
+        let mut sections = json!({
+            "settings": {"description": "new"},
+            "variables": [{"key": "A", "value": "new"}, {"key": "B", "value": "new"}, {"key": "C", "value": "c"}],
+        });
+        if at.is_multiple_of(4) {
+            sections["members"] = json!([]);
+            sections["unlisted"] = json!({"members": "delete"});
+        }
+        sections
+    };
+    let documents: Vec<_> =
+        (0..700).map(|at| project(&format!("acme/p{at}"), sections(at))).collect();
+    let limited = Limited::new(&projects(700, &members), &documents, LATENCY).await;
+    let plan = limited.plan().await;
+    let counts = plan.counts();
+    assert_eq!((counts.update, counts.create, counts.delete), (2_100, 700, 175));
+    check("plan", &limited.minutes());
+    limited.apply(&plan).await;
+    let minutes = limited.minutes();
+    check("apply", &minutes);
+    assert_eq!(refusals(&minutes), 0);
+    let estimate = plan.estimate.unwrap();
+    let took = minutes.len() as u64 - 1;
+    assert!(
+        estimate.seconds / 60 <= took && took <= estimate.seconds / 60 + 1,
+        "{estimate:?} {took}"
+    );
+    let again = limited.plan().await;
+    assert!(again.steps.is_empty(), "{:?}", again.steps.first());
+}
