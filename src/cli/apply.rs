@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::{
     Context,
+    base::BaseArgs,
     exit::{Exit, Failure},
     reports::{Done, ReportArgs, Reports},
-    session::{ChangeArgs, Session, SessionArgs},
+    session::{ChangeArgs, Session, SessionArgs, Use},
     signal,
 };
 use crate::{
@@ -52,12 +53,20 @@ pub(super) struct Args {
     #[arg(long)]
     all_or_nothing: bool,
     #[command(flatten)]
+    base: BaseArgs,
+    /// With a base, write also what differed before this branch
+    #[arg(long, requires = "base", help_heading = "Base")]
+    heal: bool,
+    #[command(flatten)]
     pub(super) report: ReportArgs,
 }
 
 /// Runs it.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    let session = Session::open(&args.session, &args.changes, reports, cx).await?;
+    let used = Use { heals: args.heal, only_changed: false };
+    let base = args.base.named();
+    let session =
+        Session::open_against(base, used, &args.session, &args.changes, reports, cx).await?;
     let outcome = with_session(&args, &session, reports, cx).await;
     session.close().await;
     outcome
@@ -197,7 +206,7 @@ async fn carry_out(
         Arc::clone(&session.settings.secrets),
     );
     let apply = Apply {
-        desired: &session.desired,
+        desired: &session.to_apply(),
         observer: &session.observer,
         writer: &writer,
         settings: &session.settings,

@@ -2,9 +2,10 @@
 
 use super::{
     Context,
+    base::BaseArgs,
     exit::{Exit, Failure},
     reports::{Done, ReportArgs, Reports},
-    session::{ChangeArgs, Session, SessionArgs},
+    session::{ChangeArgs, Session, SessionArgs, Use},
 };
 use crate::{
     plan::Plan,
@@ -29,6 +30,11 @@ pub(super) struct Args {
     #[command(flatten)]
     changes: ChangeArgs,
     #[command(flatten)]
+    base: BaseArgs,
+    /// Read only groups and projects that are declared otherwise than at the base
+    #[arg(long, help_heading = "Base")]
+    changed: bool,
+    #[command(flatten)]
     pub(super) report: ReportArgs,
     /// Exit with 2 if there are changes
     #[arg(long, help_heading = "Output")]
@@ -37,7 +43,14 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    let session = Session::open(&args.session, &args.changes, reports, cx).await?;
+    let used = Use { heals: true, only_changed: args.changed };
+    let base = args.base.named_or_of_job(&cx.env);
+    if args.changed && base.is_none() {
+        return Err(Failure::usage("`--changed` needs a base to compare with")
+            .help("name one with `--base`, such as `--base main`"));
+    }
+    let session =
+        Session::open_against(base, used, &args.session, &args.changes, reports, cx).await?;
     let planned = session.plan(cx).await.map(|plan| finish(&args, &plan, &session, reports, cx));
     session.close().await;
     planned

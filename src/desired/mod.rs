@@ -6,6 +6,7 @@
 
 mod acknowledgement;
 mod declared;
+mod meaning;
 mod moves;
 mod packed;
 mod roster;
@@ -29,6 +30,7 @@ use crate::{
 
 pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
+pub use meaning::{ITSELF, Meaning, SECTION, meaning, state_of};
 pub use moves::{Move, Moves};
 pub use roster::{Ask, Exception, Judge, Member, Roster, Standing};
 

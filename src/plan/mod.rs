@@ -7,6 +7,7 @@
 //! decided in one place, [`Plan::approve`].
 
 mod approve;
+mod base;
 mod connect;
 mod container;
 mod extent;
@@ -26,6 +27,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
+pub use base::{Against, Already, Base, Rest, left};
 pub use container::container;
 pub use extent::{Extent, Limited};
 pub use guard::Limits;
@@ -89,6 +91,9 @@ pub struct Plan {
     /// What `--limit` left out, if it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited: Option<Limited>,
+    /// What else was found against the base of this branch, if the plan was made against one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<Against>,
     /// What rules brought in.
     #[serde(skip)]
     brought_in: BroughtIn,
@@ -167,6 +172,7 @@ impl Plan {
         self.findings.problems.sort();
         self.findings.incomplete.sort();
         self.findings.refusals.sort();
+        self.base.iter_mut().for_each(Against::sort);
         self
     }
 
@@ -193,7 +199,9 @@ impl Plan {
     /// `strict`, what nobody lists, knows or could verify differs too.
     pub fn differs(&self, strict: bool) -> bool {
         let counts = |reason: &Reason| reason.is_difference() || (strict && reason.is_open());
+        let is_left = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
         !(self.steps.is_empty() && self.watched.is_empty())
+            || is_left
             || self.notes.iter().any(|note| counts(&note.reason))
     }
 

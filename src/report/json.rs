@@ -3,6 +3,8 @@
 //! The types here are the formats: `undrift schema` generates their schemas from them. The same run
 //! writes the same bytes.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,6 +15,7 @@ use super::{
 use crate::{
     apply::{Applied, Outcome, StepResult},
     diagnostic::{Diagnostics, Severity},
+    diff::Label,
     plan::{Counts, LeftOut, Plan},
     secret::Secrets,
     text::is_unsafe,
@@ -192,6 +195,9 @@ pub struct Planned<'a> {
     pub run: &'a Run,
     /// Its size.
     pub counts: Counts,
+    /// How many steps are whose, if the plan was made against a base.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<Label, usize>,
     /// All of it.
     #[serde(flatten)]
     pub plan: &'a Plan,
@@ -200,7 +206,7 @@ pub struct Planned<'a> {
 impl<'a> Planned<'a> {
     /// `plan` for what `run` says.
     pub fn new(run: &'a Run, plan: &'a Plan) -> Self {
-        Self { run, counts: plan.counts(), plan }
+        Self { run, counts: plan.counts(), labels: plan.labels(), plan }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What `plan`, `apply` and `drift` have in common: manifests, a service, and the way from both to
-//! a plan. `args` are the options, `manifests` what is loaded.
+//! a plan. `args` are the options, `manifests` what is loaded, `against` what a base adds.
 
+mod against;
 mod args;
 mod manifests;
 
@@ -12,11 +13,12 @@ use std::{
 use jiff::civil::Date;
 
 use super::{
-    Context,
+    Context, base,
     connect::{self, ConnectArgs, Embedded, Endpoint},
     exit::{Exit, Failure},
     reports::Reports,
 };
+pub(super) use against::Use;
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
 pub(super) use manifests::{Manifests, usable};
 
@@ -32,6 +34,7 @@ use crate::{
     report::{Run, progress::Progress},
     secret::Secrets,
 };
+use against::Compared;
 use manifests::{secrets_of, tell};
 
 /// Everything that a run needs after its start.
@@ -55,6 +58,7 @@ pub(super) struct Session {
     /// What reports say about it.
     pub(super) run: Run,
     embedded: Option<Embedded>,
+    compared: Option<Compared>,
 }
 
 impl Session {
@@ -71,6 +75,28 @@ impl Session {
         let around = Surroundings::of_process();
         let manifests = usable(manifest::load(&args.dir, &around), reports, cx)?;
         Self::of(manifests, around.today, args, changes, reports, cx).await
+    }
+
+    /// The same against a `base`, if there is one.
+    ///
+    /// # Errors
+    /// If the base that was named is not there, too. What is written needs one without faults.
+    pub(super) async fn open_against(
+        base: Option<base::Request>,
+        used: Use,
+        args: &SessionArgs,
+        changes: &ChangeArgs,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Result<Self, Failure> {
+        let around = Surroundings::of_process();
+        let manifests = usable(manifest::load(&args.dir, &around), reports, cx)?;
+        let base = base.map(|base| base.read(&args.dir, &around, !used.heals, cx)).transpose()?;
+        let session = Self::of(manifests, around.today, args, changes, reports, cx).await?;
+        Ok(match base {
+            Some(found) => session.against(found, used, cx),
+            None => session,
+        })
     }
 
     /// The same for manifests that were loaded already.
@@ -144,6 +170,7 @@ impl Session {
             ahead,
             run,
             embedded,
+            compared: None,
         })
     }
 
@@ -161,19 +188,24 @@ impl Session {
         );
         let plan = Mutex::new(Plan::beside(self.roster.clone()));
         let each = async |container, mut live: Live| {
-            let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
+            let planned = match &self.compared {
+                Some(compared) => compared.plan(self, container, &mut live).await?,
+                None => apply::plan(&self.observer, container, &mut live, &self.settings).await?,
+            };
             plan.lock().unwrap_or_else(PoisonError::into_inner).add(container, planned, live);
             progress.step(&container.path);
             Ok(())
         };
         self.observer.all(&containers, self.ahead, each).await?;
-        let plan = plan.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut plan = plan.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.compared.iter().for_each(|compared| compared.finish(&mut plan));
         let mut plan = plan.sorted(&self.extent);
         let warnings: Diagnostics =
             plan.acknowledge(&self.acknowledged, self.today).into_iter().collect();
         if !warnings.is_empty() {
             cx.output.tell(&warnings.render(cx.output.stderr.into()));
         }
+        self.compared.iter().for_each(|compared| compared.mark(&mut plan, &self.acknowledged));
         Ok(plan)
     }
 

@@ -47,8 +47,8 @@ pub(super) struct Context {
     /// Its release, if `undrift.yaml` says it.
     pub(super) release: Option<Release>,
     pub(super) today: Date,
-    /// The files of the root.
-    pub(super) files: Secrets,
+    /// The files of the root, if what manifests name is there.
+    pub(super) files: Option<Secrets>,
 }
 
 impl Context {

@@ -20,7 +20,7 @@ const FOLD_FROM: usize = 50;
 const NAMED: usize = 5;
 
 /// Every project with its steps, in the order of the plan.
-pub(super) fn projects(canvas: &mut Canvas, steps: &[Step]) {
+pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
     let mut projects: Vec<(&str, Vec<&Step>)> = Vec::new();
     for step in steps {
         match projects.last_mut() {

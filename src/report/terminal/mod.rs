@@ -6,6 +6,7 @@
 //! and how to see it all.
 
 mod applied;
+mod base;
 mod change;
 pub mod explain;
 mod fold;
@@ -46,12 +47,14 @@ impl Title {
 pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secrets) -> String {
     let mut canvas = Canvas::new(style, secrets);
     heading(&mut canvas, title.word(), run);
-    fold::projects(&mut canvas, &plan.steps);
+    base::acknowledged(&mut canvas, &plan.acknowledged);
+    base::steps(&mut canvas, plan);
     if !plan.watched.is_empty() {
         canvas.gap();
         canvas.line(&Line::default().put(Paint::Bold, "watched, and not written:"));
         fold::projects(&mut canvas, &plan.watched);
     }
+    plan.base.iter().for_each(|against| base::rest(&mut canvas, against));
     notes::notes(&mut canvas, &plan.notes);
     notes::exceptions(&mut canvas, &plan.exceptions);
     notes::limited(&mut canvas, plan.limited);

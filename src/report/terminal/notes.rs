@@ -16,7 +16,10 @@ use crate::{
     text::count,
 };
 
-use super::change::{self, tail};
+use super::{
+    base,
+    change::{self, tail},
+};
 
 /// How many projects a paragraph names unless all are.
 const PROJECTS: usize = 20;
@@ -300,7 +303,7 @@ fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic
 }
 
 /// Draws each of `items`, or the first few with word of the rest.
-fn few<T>(
+pub(super) fn few<T>(
     canvas: &mut Canvas,
     most: usize,
     noun: &str,
@@ -412,7 +415,7 @@ fn nothing(plan: &Plan, title: super::Title) -> Line {
         }
     };
     let paint = if read && !differs { Paint::Add } else { Paint::Change };
-    Line::default().put(paint, text + &unlisted(plan))
+    Line::default().put(paint, text + &base::summary(plan) + &unlisted(plan))
 }
 
 /// What is said of a plan with steps.
@@ -423,11 +426,12 @@ fn something(plan: &Plan, title: super::Title) -> Line {
     let parts = parts.into_iter().filter(|(n, _)| *n > 0);
     let parts: Vec<_> = parts.map(|(n, what)| format!("{n} {what}")).collect();
     let text = format!(
-        "{} in {} of {}; {}{}",
+        "{} in {} of {}; {}{}{}",
         parts.join(", "),
         counts.projects,
         of_all(plan),
         count(counts.calls, "call"),
+        base::summary(plan),
         unlisted(plan)
     );
     Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text)
