@@ -36,7 +36,11 @@ const UNCHANGED: &str = "nothing was changed\n";
 const EXAMPLES: &str = "Examples:
   undrift apply manifests --sandbox              shows the plan and asks
   undrift apply manifests --yes                  in CI
-  undrift apply --ack 'removals:acme/shop#hooks' lets this one refusal through";
+  undrift apply --base HEAD~1                    leaves alone what differed before
+  undrift apply --ack 'removals:acme/shop#hooks' lets this one refusal through
+
+With --base, only what this branch changes is written, and with --heal also what differed before.
+No variable of a CI job names the base here.";
 
 /// The options of `apply`.
 #[derive(Clone, Debug, clap::Args)]
@@ -81,7 +85,7 @@ async fn with_session(
     let plan = session.plan(cx).await?;
     let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
     let planned = Planned::new(&session.run, &plan);
-    let text = || terminal::plan(&plan, &session.run, Title::Plan, style, secrets);
+    let text = || terminal::plan(&plan, &session.run, Title::Approval, style, secrets);
     let found = super::plan::blocked(&plan);
     let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing });
     let steps = approval.iter().flat_map(|(approved, _)| approved.steps());

@@ -19,7 +19,11 @@ const EXAMPLES: &str = "Examples:
   undrift plan manifests --url https://gitlab.example.org    the token is in UNDRIFT_TOKEN
   undrift plan manifests --sandbox                           against the embedded service
   undrift plan --only 'acme/**#variables'                    only variables of projects below acme
-  undrift plan --out json=plan.json                          for machines too";
+  undrift plan --base main                                   this branch's changes first, drift below
+  undrift plan --out json=plan.json                          for machines too
+
+Without --base, a CI job names the base: CI_MERGE_REQUEST_DIFF_BASE_SHA in a merge request,
+CI_COMMIT_BEFORE_SHA on the default branch. With a base, the stricter limits of both sides count.";
 
 /// The options of `plan`.
 #[derive(Clone, Debug, clap::Args)]

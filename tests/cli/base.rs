@@ -222,7 +222,10 @@ fn a_push_to_the_default_branch_is_compared_with_what_was_there_before() {
         place.run("plan --sandbox")
     };
     assert!(of_branch("main").contains("drift: these"));
-    assert!(!of_branch("feature").contains("drift: these"), "the push before says little of a branch");
+    assert!(
+        !of_branch("feature").contains("drift: these"),
+        "the push before says little of a branch"
+    );
 }
 
 #[test]

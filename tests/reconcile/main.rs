@@ -7,6 +7,7 @@
 
 mod absorb;
 mod apply;
+mod base;
 mod convergence;
 mod economy;
 mod export;

@@ -305,6 +305,7 @@ impl Check<'_> {
         }
         let unlisted = policy
             .unwrap_or_else(|| Sourced { value: Unlisted::default(), origin: origin.clone() });
-        DeclaredSection { of, origin, unlisted, entries, unmanaged }
+        let also_read = BTreeSet::new();
+        DeclaredSection { of, origin, unlisted, entries, unmanaged, also_read }
     }
 }

@@ -1,13 +1,15 @@
 //! The labels of one container's plan.
 
+use std::collections::BTreeSet;
+
 use super::{Against, Already, Side};
 use crate::{
     address::Address,
-    desired::{Container, DeclaredSection, Entry, State},
+    desired::{Container, DeclaredSection, Entry, State, Unlisted},
     diff::{Action, Change, Label, Shown, Step},
     kind::Effect,
     plan::ContainerPlan,
-    value::Value,
+    value::{Json, Value},
 };
 
 /// Labels the steps of `plan`, that of `head`, and says what else differs from the base.
@@ -86,11 +88,17 @@ impl Pair<'_> {
             Label::Drift
         } else if own.is_none() && self.base_lists(step) {
             Label::Removed
-        } else if own.is_none() && self.is_doubtful(step) {
+        } else if own.is_none() && self.base_may_remove(step) && self.is_doubtful(step) {
             Label::Unknown
         } else {
             Label::Change
         }
+    }
+
+    /// Whether the base says that what nobody lists is removed there.
+    fn base_may_remove(&self, step: &Step) -> bool {
+        let section = section(self.declared, &step.address);
+        section.is_some_and(|section| section.unlisted.value == Unlisted::Delete)
     }
 
     /// Whether the base declares that what `step` removes is there.
@@ -105,10 +113,16 @@ impl Pair<'_> {
 
     fn label_creation(&self, step: &mut Step, twin: Option<&Step>) {
         let Some(twin) = twin else {
-            let was_there = entry(self.declared, &step.address)
-                .is_some_and(|(_, entry)| entry.state == State::Present);
-            let is_unknown = was_there && self.is_doubtful(step);
-            return set(step, if is_unknown { Label::Unknown } else { Label::Change });
+            // What the base would do of it is not known; that it declares it under the same name is.
+            let before = entry(self.declared, &step.address);
+            let before = before.filter(|(_, entry)| entry.state == State::Present);
+            return match (before, entry(self.head, &step.address)) {
+                (Some((_, before)), Some((_, own))) if self.is_doubtful(step) => {
+                    let is_same = before.values() == own.values();
+                    set(step, if is_same { Label::Drift } else { Label::Both });
+                }
+                _ => set(step, Label::Change),
+            };
         };
         let address = step.address.clone();
         for change in &mut step.changes {
@@ -116,7 +130,11 @@ impl Pair<'_> {
         }
         let is_same = step.changes.len() == twin.changes.len()
             && step.changes.iter().all(|change| change.label == Some(Label::Drift));
+        // An entry is created whole or not at all.
         step.label = Some(if is_same { Label::Drift } else { Label::Both });
+        if !is_same {
+            also(step);
+        }
     }
 
     fn label_fields(&self, step: &mut Step, twin: Option<&Step>) {
@@ -213,41 +231,14 @@ impl Pair<'_> {
 
 /// What cannot be done in part, or without what it needs, is this branch's if any of it is.
 fn together(steps: &mut [Step], head: &Container) {
-    let whole = |step: &mut Step| {
-        for change in &mut step.changes {
-            if is_left(change.label) {
-                change.label = Some(Label::Both);
-            }
-        }
-        if is_left(step.label) {
-            step.label = Some(Label::Both);
-        }
-    };
     // What is replaced, or told from others by what changes, changes as one.
     for step in &mut *steps {
         let identity = section(head, &step.address).map_or(&[][..], |section| section.of.identity);
         let tells = |change: &Change| identity.contains(&change.field.as_str());
         if !is_left(step.label) && (step.replaces || step.changes.iter().any(tells)) {
-            whole(step);
+            also(step);
         }
     }
-    // Of two that are alike nothing is left if one is changed.
-    let changed: Vec<_> = steps
-        .iter()
-        .filter(|step| !step.is_copy && !is_left(step.label))
-        .map(|step| step.address.clone())
-        .collect();
-    for copy in steps.iter_mut().filter(|step| step.is_copy) {
-        let name = copy.address.entry.as_ref().and_then(|name| name.rsplit_once('@'));
-        let is_of = |own: &Address| {
-            own.section == copy.address.section
-                && own.entry.as_deref() == name.map(|(name, _)| name)
-        };
-        if changed.iter().any(is_of) {
-            whole(copy);
-        }
-    }
-    let is_creation = |step: &Step| step.address.section.is_none() && step.action == Action::Create;
     let creation = steps.iter().find(|step| is_creation(step)).and_then(|step| step.label);
     if creation == Some(Label::Change) {
         return steps.iter_mut().for_each(|step| set(step, Label::Change));
@@ -261,7 +252,71 @@ fn together(steps: &mut [Step], head: &Container) {
             || step.address.section.is_none()
             || step.effects.iter().any(|effect| matches!(effect, Effect::Provides(_)))
     };
-    steps.iter_mut().filter(|step| is_needed(step)).for_each(whole);
+    steps.iter_mut().filter(|step| is_needed(step)).for_each(also);
+    copies(steps);
+    named(steps);
+}
+
+/// Does all of `step` along with something of this branch.
+fn also(step: &mut Step) {
+    let changes = step.changes.iter_mut().map(|change| &mut change.label);
+    for label in changes.chain([&mut step.label]).filter(|label| is_left(**label)) {
+        *label = Some(Label::Both);
+    }
+}
+
+fn is_creation(step: &Step) -> bool {
+    step.address.section.is_none() && step.action == Action::Create
+}
+
+/// Of two that are alike nothing is left if one is changed.
+fn copies(steps: &mut [Step]) {
+    let own = steps.iter().filter(|step| !step.is_copy && !is_left(step.label));
+    let own: Vec<_> = own.map(|step| step.address.clone()).collect();
+    for copy in steps.iter_mut().filter(|step| step.is_copy) {
+        let name = copy.address.entry.as_ref().and_then(|name| name.rsplit_once('@'));
+        let is_of = |own: &Address| {
+            own.section == copy.address.section
+                && own.entry.as_deref() == name.map(|(name, _)| name)
+        };
+        if own.iter().any(is_of) {
+            also(copy);
+        }
+    }
+}
+
+/// What an entry names has to be there before it: who is granted something, which branch a rule is
+/// for.
+fn named(steps: &mut [Step]) {
+    loop {
+        let mut names = BTreeSet::new();
+        for change in steps.iter().filter(|step| !is_left(step.label)).flat_map(|s| &s.changes) {
+            if let Shown::Value(value) = &change.after {
+                texts(value, &mut names);
+            }
+        }
+        let is_named = |step: &&mut Step| {
+            let entry = step.address.entry.as_ref();
+            step.action == Action::Create
+                && is_left(step.label)
+                && entry.is_some_and(|entry| names.contains(&entry.to_lowercase()))
+        };
+        let mut needed = steps.iter_mut().filter(is_named).peekable();
+        if needed.peek().is_none() {
+            return;
+        }
+        needed.for_each(also);
+    }
+}
+
+/// The texts in `value`, in lower case.
+fn texts(value: &Json, into: &mut BTreeSet<String>) {
+    match value {
+        Json::String(text) => drop(into.insert(text.to_lowercase())),
+        Json::Array(items) => items.iter().for_each(|item| texts(item, into)),
+        Json::Object(fields) => fields.values().for_each(|field| texts(field, into)),
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
+    }
 }
 
 /// The section of `container` that `address` is in, if it is declared.

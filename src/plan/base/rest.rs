@@ -38,6 +38,7 @@ impl Rest {
                 |section: &DeclaredSection| Some(section.of.section) == step.address.section;
             let Some(at) = rest.sections.iter().position(is_own) else { continue };
             let section = &mut rest.sections[at];
+            section.also_read = section.names().map(str::to_owned).collect();
             if section.of.shape != Shape::List {
                 // A part of the container that is created, removed or switched has no fields to
                 // spare.

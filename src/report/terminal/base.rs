@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use super::{
+    Title,
     change::{named, sign, tail},
     fold,
     notes::few,
 };
 use crate::{
-    diff::{Label, Step},
+    diff::{Action, Label, Step},
     plan::{Acknowledged, Against, Plan},
-    report::canvas::{Canvas, Line, Paint},
-    text::count,
+    report::canvas::{Canvas, Crowded, Line, Paint},
 };
 
 /// How many groups and projects a folded list names.
@@ -34,19 +34,23 @@ pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
         let text = format!("{}: {}{why}", refusal.acknowledgement, refusal.reason);
         let line = Line::indented(2).text(text);
         match by {
-            Some(origin) => canvas.line_from(line, origin, crate::report::canvas::Crowded::Wrap),
+            Some(origin) => canvas.line_from(line, origin, Crowded::Wrap),
             None => canvas.line(&line),
         }
     }
 }
 
 /// The steps of `plan`: those of this branch as they are, those that were there before below.
-pub(super) fn steps(canvas: &mut Canvas, plan: &Plan) {
+pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, title: Title) {
     let is_drift = |step: &&Step| step.label == Some(Label::Drift);
     let (drift, own): (Vec<_>, Vec<_>) = plan.steps.iter().partition(is_drift);
     fold::projects(canvas, own);
-    let title = "drift: these differed before this branch";
-    folded(canvas, title, &drift);
+    let words = "drift: these differed before this branch";
+    if title == Title::Approval {
+        unfolded(canvas, words, &drift)
+    } else {
+        folded(canvas, words, &drift)
+    }
 }
 
 /// What else is said of the base.
@@ -61,10 +65,17 @@ pub(super) fn rest(canvas: &mut Canvas, against: &Against) {
     list(canvas, "declared by this branch as it is there already", already);
     let removed = against.removed.iter().map(|address| (&*address.path, tail(address)));
     list(canvas, "declared at the base and not by this branch; unchanged", removed);
-    if against.unchanged > 0 {
+}
+
+/// How much was not looked at.
+pub(super) fn unchanged(canvas: &mut Canvas, plan: &Plan) {
+    let unchanged = plan.base.as_ref().map_or(0, |against| against.unchanged);
+    if unchanged > 0 {
         canvas.gap();
-        let all = count(against.unchanged, "object");
-        let text = format!("{all} not looked at: declared as at the base (groups and projects)");
+        let all = unchanged + plan.groups + plan.projects;
+        let text = format!(
+            "{unchanged} of {all} groups and projects are declared as at the base; not read"
+        );
         canvas.line(&Line::default().put(Paint::Note, "note: ").text(text));
     }
 }
@@ -93,17 +104,23 @@ pub(super) const fn mark(label: Option<Label>) -> &'static str {
     }
 }
 
-/// `steps` by name, or as they are if nothing is to be folded.
-fn folded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
-    if canvas.style().full && !steps.is_empty() {
+/// `steps` as they are.
+fn unfolded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
+    if !steps.is_empty() {
         canvas.gap();
         canvas.line(&Line::default().put(Paint::Bold, title.to_owned()));
         fold::projects(canvas, steps.iter().copied());
-        return;
+    }
+}
+
+/// `steps` by name, or as they are if nothing is to be folded.
+fn folded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
+    if canvas.style().full {
+        return unfolded(canvas, title, steps);
     }
     let shown = steps.iter().map(|step| {
         let fields: Vec<_> = step.changes.iter().map(|change| change.field.as_str()).collect();
-        let is_part = step.action == crate::diff::Action::Update && !fields.is_empty();
+        let is_part = step.action == Action::Update && !fields.is_empty();
         let fields = if is_part { format!(" ({})", fields.join(", ")) } else { String::new() };
         let (_, sign) = sign(step.action);
         (&*step.address.path, format!("{sign} {}{fields}", named(step.scope, &step.address)))

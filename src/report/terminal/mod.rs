@@ -30,6 +30,8 @@ use crate::{plan::Plan, secret::Secrets};
 pub enum Title {
     /// What apply would do.
     Plan,
+    /// What apply is about to do: nothing that is written is folded as drift.
+    Approval,
     /// What differs.
     Drift,
 }
@@ -37,7 +39,7 @@ pub enum Title {
 impl Title {
     const fn word(self) -> &'static str {
         match self {
-            Self::Plan => "plan",
+            Self::Plan | Self::Approval => "plan",
             Self::Drift => "drift",
         }
     }
@@ -48,13 +50,14 @@ pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secret
     let mut canvas = Canvas::new(style, secrets);
     heading(&mut canvas, title.word(), run);
     base::acknowledged(&mut canvas, &plan.acknowledged);
-    base::steps(&mut canvas, plan);
+    base::steps(&mut canvas, plan, title);
     if !plan.watched.is_empty() {
         canvas.gap();
         canvas.line(&Line::default().put(Paint::Bold, "watched, and not written:"));
         fold::projects(&mut canvas, &plan.watched);
     }
     plan.base.iter().for_each(|against| base::rest(&mut canvas, against));
+    base::unchanged(&mut canvas, plan);
     notes::notes(&mut canvas, &plan.notes);
     notes::exceptions(&mut canvas, &plan.exceptions);
     notes::limited(&mut canvas, plan.limited);

@@ -404,11 +404,17 @@ fn nothing(plan: &Plan, title: super::Title) -> Line {
     };
     let is_limited = plan.notes.iter().any(uncompared);
     let limit = if is_limited { " (some fields cannot be verified)" } else { "" };
+    let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
     let text = match (title, read && plan.problems.is_empty()) {
+        (_, true) if unread > 0 && plan.projects + plan.groups == 0 => {
+            "no changes: everything is declared as at the base".to_owned()
+        }
         (_, true) if differs => {
             format!("nothing to apply; what differs in {containers} is left alone{limit}")
         }
-        (super::Title::Plan, true) => format!("no changes: {containers} {matches}{limit}"),
+        (super::Title::Plan | super::Title::Approval, true) => {
+            format!("no changes: {containers} {matches}{limit}")
+        }
         (super::Title::Drift, true) => format!("in sync: {containers} {matches}{limit}"),
         (_, false) => {
             format!("no difference found, but not all of {containers} could be compared")
