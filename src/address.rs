@@ -174,6 +174,14 @@ impl Glob {
         Ok(Self { written: written.to_owned(), matcher })
     }
 
+    /// The glob that matches nothing but the entry called `name`.
+    ///
+    /// # Errors
+    /// As text, that it is too long for a glob.
+    pub fn name(name: &str) -> Result<Self, String> {
+        Self::over_names(&globset::escape(name))
+    }
+
     /// The text that it was read from.
     pub fn written(&self) -> &str {
         &self.written

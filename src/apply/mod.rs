@@ -13,6 +13,7 @@
 //! long contents that arrive in the background are waited for in `arrival`.
 
 mod arrival;
+mod base;
 mod board;
 mod event;
 mod lost;
@@ -27,6 +28,7 @@ use std::{
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::Semaphore;
 
+pub use base::{Own, plan_against};
 pub use event::{Applied, Event, Mismatch, MismatchReason, Outcome, StepResult};
 pub use lost::LOOKS;
 

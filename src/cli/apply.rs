@@ -8,11 +8,12 @@ use std::{
 
 use super::{
     Context,
+    base::BaseArgs,
     exit::{Exit, Failure},
     record::RunRecord,
     reports::{Done, ReportArgs, Reports},
     saved,
-    session::{ChangeArgs, Session, SessionArgs},
+    session::{ChangeArgs, Session, SessionArgs, Use, Way},
     signal,
 };
 use crate::{
@@ -49,7 +50,11 @@ const EXAMPLES: &str = "Examples:
   undrift apply manifests --sandbox              shows the plan and asks
   undrift apply manifests --yes                  in CI
   undrift apply plan.saved manifests --yes       what `undrift plan -o plan.saved` said, or less
-  undrift apply --ack 'removals:acme/shop#hooks' lets this one refusal through";
+  undrift apply --base HEAD~1                    leaves alone what differed before
+  undrift apply --ack 'removals:acme/shop#hooks' lets this one refusal through
+
+With --base, only what this branch changes is written, and with --heal also what differed before.
+No variable of a CI job names the base here.";
 
 /// The options of `apply`.
 #[derive(Clone, Debug, clap::Args)]
@@ -75,6 +80,11 @@ pub(super) struct Args {
     /// that group or project
     #[arg(long, value_name = "WHAT", value_enum, default_value = "stop")]
     on_stale: OnStale,
+    #[command(flatten)]
+    base: BaseArgs,
+    /// With a base, write also what differed before this branch
+    #[arg(long, requires = "base", help_heading = "Base")]
+    heal: bool,
     #[command(flatten)]
     pub(super) report: ReportArgs,
 }
@@ -137,7 +147,10 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
         ),
         None => (args.session.clone(), args.changes.clone()),
     };
-    let session = Session::open(&of_session, &changes, reports, cx).await?;
+    let used = Use { heals: args.heal, only_changed: false };
+    let against = (args.base.named(), used);
+    let session =
+        Session::open_against(Way::Service, against, &of_session, &changes, reports, cx).await?;
     reports.record().note(|record| record.run = Some(session.run.clone()));
     let outcome = with_session(&args, saved.as_ref(), &session, reports, cx).await;
     session.close().await;
@@ -163,7 +176,7 @@ async fn with_session(
     let text = || {
         let since = saved.map(|saved| terminal::stale(saved, style, secrets));
         let since = since.filter(|text| !text.is_empty()).map(|text| format!("\n{text}"));
-        terminal::plan(&plan, &session.run, Title::Plan, style, secrets)
+        terminal::plan(&plan, &session.run, Title::Approval, style, secrets)
             + &since.unwrap_or_default()
     };
     let found = Exit::first_of([super::plan::blocked(&plan), Exit::Stale.when(is_stale)]);
@@ -306,7 +319,7 @@ async fn carry_out(
         Arc::clone(&session.settings.secrets),
     );
     let apply = Apply {
-        desired: &session.desired,
+        desired: &session.to_apply(),
         observer: &session.observer,
         writer: &writer,
         settings: &session.settings,

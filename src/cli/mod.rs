@@ -8,6 +8,7 @@
 
 mod absorb;
 mod apply;
+mod base;
 mod call;
 mod check;
 mod comment;

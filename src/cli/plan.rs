@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use super::{
     Context,
+    base::BaseArgs,
     exit::{Exit, Failure},
     reports::{Done, ReportArgs, Reports},
     saved::Target,
-    session::{ChangeArgs, LiveArgs, Session, SessionArgs},
+    session::{ChangeArgs, LiveArgs, Session, SessionArgs, Use},
 };
 use crate::{
     plan::Plan,
@@ -23,7 +24,11 @@ const EXAMPLES: &str = "Examples:
   undrift plan --only 'acme/**#variables'                    only variables of projects below acme
   undrift plan --live live.json                              from a snapshot, without a token
   undrift plan --out html=plan.html --out json=plan.json     a page, and data for machines, too
-  undrift plan manifests -o plan.saved                       to be applied later";
+  undrift plan manifests -o plan.saved                       to be applied later
+  undrift plan --base main                                   this branch's changes first, drift below
+
+Without --base, a CI job names the base: CI_MERGE_REQUEST_DIFF_BASE_SHA in a merge request,
+CI_COMMIT_BEFORE_SHA on the default branch. With a base, the stricter limits of both sides count.";
 
 /// The options of `plan`.
 #[derive(Clone, Debug, clap::Args)]
@@ -36,6 +41,11 @@ pub(super) struct Args {
     #[command(flatten)]
     changes: ChangeArgs,
     #[command(flatten)]
+    base: BaseArgs,
+    /// Read only groups and projects that are declared otherwise than at the base
+    #[arg(long, help_heading = "Base")]
+    changed: bool,
+    #[command(flatten)]
     pub(super) report: ReportArgs,
     /// Save the plan, to be applied with `undrift apply FILE` [env for its seal: UNDRIFT_PLAN_KEY]
     #[arg(short = 'o', long = "save", value_name = "FILE", help_heading = "Output")]
@@ -47,8 +57,16 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
+    let used = Use { heals: true, only_changed: args.changed };
+    let base = args.base.named_or_of_job(&cx.env);
+    if args.changed && base.is_none() {
+        return Err(Failure::usage("`--changed` needs a base to compare with")
+            .help("name one with `--base`, such as `--base main`"));
+    }
     let target = args.save.as_deref().map(|path| Target::begin(path, &cx.env)).transpose()?;
-    let session = Session::by(args.live.way(), &args.session, &args.changes, reports, cx).await?;
+    let (way, against) = (args.live.way(), (base, used));
+    let session =
+        Session::open_against(way, against, &args.session, &args.changes, reports, cx).await?;
     let planned = session.plan(cx).await.and_then(|plan| {
         if let Some(target) = target {
             target.write(&plan, &session, (&args.session, &args.changes), cx)?;

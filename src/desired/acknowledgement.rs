@@ -104,6 +104,23 @@ impl Acknowledgement {
         Ok(Self { guard, at, at_most: None, until: None, reason: None, origin: None })
     }
 
+    /// Whether it lets nothing through that `other` does not.
+    pub fn lets_no_more_through_than(&self, other: &Self) -> bool {
+        let no_more = |own: Option<usize>, other: Option<usize>| match (own, other) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(own), Some(other)) => own <= other,
+        };
+        self.guard == other.guard
+            && self.at.written() == other.at.written()
+            && no_more(self.at_most, other.at_most)
+            && match (self.until, other.until) {
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(own), Some(other)) => own <= other,
+            }
+    }
+
     /// Whether its last day is over on `today`: then it acknowledges nothing.
     pub fn is_over(&self, today: Date) -> bool {
         self.until.is_some_and(|until| until < today)

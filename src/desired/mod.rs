@@ -6,6 +6,7 @@
 
 mod acknowledgement;
 mod declared;
+mod meaning;
 mod moves;
 mod packed;
 mod roster;
@@ -29,6 +30,7 @@ use crate::{
 
 pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
+pub use meaning::{ITSELF, Meaning, SECTION, meaning, state_of};
 pub use moves::{Move, Moves};
 pub use roster::{Ask, Exception, Judge, Member, Roster, Standing};
 
@@ -293,13 +295,17 @@ pub struct DeclaredSection {
     pub entries: Vec<Entry>,
     /// The names of live entries that are somebody else's, unless they are declared.
     pub unmanaged: Vec<Glob>,
+    /// Fields that are read although no entry declares them: what a removal shows must not depend on
+    /// what a run leaves alone of other entries.
+    pub also_read: BTreeSet<String>,
 }
 
 impl DeclaredSection {
     /// A section with nothing but these entries, which passes over what is not listed.
     pub fn with(of: Section, origin: &Origin, entries: Vec<Entry>) -> Self {
         let unlisted = Sourced { value: Unlisted::Ignore, origin: origin.clone() };
-        Self { of, origin: origin.clone(), unlisted, entries, unmanaged: Vec::new() }
+        let (unmanaged, also_read) = (Vec::new(), BTreeSet::new());
+        Self { of, origin: origin.clone(), unlisted, entries, unmanaged, also_read }
     }
 
     /// Whether `live`, which no entry declares, is somebody else's.
@@ -329,9 +335,11 @@ impl DeclaredSection {
         self.of.rules.effects(None, &live.fields, &after)
     }
 
-    /// The fields that any entry declares.
+    /// The fields that are read of its entries: those that any entry declares, and what is read
+    /// besides.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().flat_map(|entry| entry.fields.keys())
+        let declared = self.entries.iter().flat_map(|entry| entry.fields.keys());
+        declared.chain(self.also_read.iter().map(String::as_str))
     }
 }
 

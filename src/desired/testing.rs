@@ -56,7 +56,7 @@ pub(crate) fn section(of: Section, entries: &Json, unlisted: Unlisted) -> Declar
         one => vec![entry(of, one)],
     };
     let unlisted = Sourced { value: unlisted, origin: origin(9) };
-    DeclaredSection { of, origin: origin(1), unlisted, entries, unmanaged: Vec::new() }
+    DeclaredSection { unlisted, ..DeclaredSection::with(of, &origin(1), entries) }
 }
 
 /// The container at `path` with `sections`, which undrift may not create.

@@ -37,6 +37,12 @@ pub static CODES: &[(&str, &str)] = &[
          archived again.",
     ),
     (
+        "base",
+        "Against a base, the commit that a branch started from, a plan says which differences the branch asks for and which were there before. \
+         The base cannot be read: the clone is shallow or lacks the commit, Git is missing, or the manifests there have faults. Without it \
+         nothing is known of whose each difference is, and everything else of the plan holds.",
+    ),
+    (
         "boolean",
         "In YAML 1.2 only `true` and `false` are booleans. Older readers also took `yes`, `no`, `on` and `off` for booleans, which is why \
          they turn up where one is meant. undrift refuses them rather than guess, because elsewhere they are ordinary text.",

@@ -30,7 +30,7 @@ use crate::{
     field::{Compare, Field, Readback, Scope, Tier},
     operation::{Again, Op, Read, Request, Write},
     page::Rows,
-    value::{Fields, Json, Object},
+    value::{Fields, Json, Object, Value},
 };
 
 pub use calls::{Call, Job, Unable};
@@ -511,7 +511,7 @@ pub trait Rules: Sync {
 
     /// What is wrong with a declared entry, seen without the service. What its schema says is
     /// checked already. A secret stands as its reference, or as its value where that is known: what
-    /// concerns the writing itself looks at [`Value::Plain`](crate::value::Value::Plain) only
+    /// concerns the writing itself looks at [`Value::Plain`] only
     /// through `written`, which is false once secrets are in place.
     fn check(&self, _declared: &Fields, _written: bool, _report: &mut dyn FnMut(Fault)) {}
 
@@ -521,6 +521,12 @@ pub trait Rules: Sync {
     /// Why there are none.
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         job.plain()
+    }
+
+    /// The field, with its value, that has to be declared besides so that the entry is found by what
+    /// told it from others when it was declared as in `before`, under the same name.
+    fn remember(&self, _declared: &Fields, _before: &Fields) -> Option<(&'static str, Value)> {
+        None
     }
 
     /// What a change from one comparable form of an entry to another does beyond the entry itself.

@@ -184,6 +184,21 @@ impl Rules for Hooks {
         }
     }
 
+    // A hook that keeps its name is the same one, with another URL.
+    fn remember(&self, declared: &Fields, before: &Fields) -> Option<(&'static str, Value)> {
+        let text = |fields: &Fields, name| Some(fields.get(name)?.text()?.to_owned());
+        let (name, url) = (text(declared, "name")?, text(before, "url")?);
+        let own = text(declared, "url");
+        let is_same = own.is_some_and(|own| text::normal_url(&own) == text::normal_url(&url));
+        if name.is_empty() || text(before, "name").as_ref() != Some(&name) || is_same {
+            return None;
+        }
+        let written = declared.get("previously").and_then(Value::plain).and_then(Json::as_array);
+        let mut urls = written.cloned().unwrap_or_default();
+        urls.push(url.into());
+        Some(("previously", Value::Plain(urls.into())))
+    }
+
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let previously = declared.get("previously").and_then(Value::plain).and_then(Json::as_array);
         let previously = previously

@@ -13,7 +13,8 @@ use serde::Deserialize;
 
 use super::{Surroundings, faults::Findings, mask, read::files, schema, surroundings::Root};
 use crate::{
-    address::Glob,
+    address::{Address, Glob},
+    desired::Container,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::Tier,
     kinds,
@@ -77,6 +78,26 @@ impl Managed {
     /// Whether `section` may be declared there.
     pub(super) fn has(&self, section: &str) -> bool {
         self.sections.as_ref().is_none_or(|sections| sections.iter().any(|own| own == section))
+    }
+}
+
+impl Config {
+    /// What of `container` is outside of what these manifests manage, and a sentence that says so.
+    pub fn outside(&self, container: &Container) -> Option<(Address, String)> {
+        let manages = self.manages.as_ref()?;
+        let holding = |path: &str| -> Vec<_> {
+            manages.iter().filter(|managed| managed.holds(path)).collect()
+        };
+        let mut paths = std::iter::once(&*container.path).chain(container.former());
+        if let Some(path) = paths.find(|path| holding(path).is_empty()) {
+            let message = format!("`{path}` is outside of what the manifests manage at the base");
+            return Some((container.address(), message));
+        }
+        let holding = holding(&container.path);
+        let mut names = container.section_names();
+        let name = names.find(|name| !holding.iter().any(|managed| managed.has(name)))?;
+        let message = format!("`{name}` of `{}` is not managed at the base", container.path);
+        Some((container.address().section(name), message))
     }
 }
 

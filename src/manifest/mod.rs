@@ -31,6 +31,7 @@ mod surroundings;
 pub use config::Config;
 pub use include::Includes;
 pub use layer::{Fate, Link, Said, Told, Trace, What};
+pub(crate) use read::files::{MAX_FILES, MAX_TOTAL, folder_of};
 pub use report::{check_report, counted};
 pub use surroundings::Surroundings;
 
@@ -93,6 +94,8 @@ pub struct Options<'a> {
     pub instead: Option<&'a BTreeMap<FileName, String>>,
     /// A [`Trace`] of each group and project of which the path matches one of these.
     pub traced: &'a [Glob],
+    /// Whether the files that manifests name are elsewhere, so that none of them is missed.
+    pub without_files: bool,
 }
 
 /// The same as `options` say.
@@ -110,7 +113,7 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         manages: config.manages.clone(),
         release: config.service.release,
         today: around.today,
-        files: Secrets::new(&root.folder, []),
+        files: (!options.without_files).then(|| Secrets::new(&root.folder, [])),
     };
     let root_name = root.name_unless(named);
     let empty = || around.seen(named).into();

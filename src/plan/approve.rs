@@ -90,6 +90,9 @@ pub struct Acknowledged {
     /// Where that is written; nowhere if it was said on the command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Origin>,
+    /// Whether only this branch says so, and its base does not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_new: bool,
 }
 
 impl Plan {
@@ -138,6 +141,7 @@ impl Plan {
                     refusal,
                     reason: known.reason.clone(),
                     by: known.origin.clone(),
+                    is_new: false,
                 }),
                 None => self.findings.refusals.push(refusal),
             }

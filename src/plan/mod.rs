@@ -7,6 +7,7 @@
 //! decided in one place, [`Plan::approve`].
 
 mod approve;
+mod base;
 mod connect;
 mod container;
 mod estimate;
@@ -30,6 +31,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
+pub use base::{Against, Already, Base, Rest, left};
 pub use container::container;
 pub use estimate::Estimate;
 pub use extent::{Extent, Limited};
@@ -100,6 +102,9 @@ pub struct Plan {
     /// About how long apply takes, if the service limits requests and it is more than a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
+    /// What else was found against the base of this branch, if the plan was made against one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<Against>,
     /// What rules brought in.
     #[serde(skip)]
     brought_in: BroughtIn,
@@ -205,6 +210,7 @@ impl Plan {
         self.findings.problems.sort();
         self.findings.incomplete.sort();
         self.findings.refusals.sort();
+        self.base.iter_mut().for_each(Against::sort);
         self
     }
 
@@ -226,7 +232,10 @@ impl Plan {
         let is_known = |address: &Address| !strict && self.held_until(address).is_some();
         let watched = self.watched.iter().map(|step| &step.address);
         let noted = self.notes.iter().filter(|note| counts(&note.reason));
-        !self.steps.is_empty() || !watched.chain(noted.map(|note| &note.address)).all(is_known)
+        let is_left = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
+        is_left
+            || !self.steps.is_empty()
+            || !watched.chain(noted.map(|note| &note.address)).all(is_known)
     }
 
     /// Whether something differs that apply leaves alone.

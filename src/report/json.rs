@@ -3,6 +3,8 @@
 //! The types here are the formats: `undrift schema` generates their schemas from them. The same run
 //! writes the same bytes.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,6 +16,7 @@ use super::{
 use crate::{
     apply::{Applied, Outcome, StepResult},
     diagnostic::{Diagnostics, Severity},
+    diff::Label,
     plan::{Acknowledged, Counts, LeftOut, Plan, saved::Comparison},
     secret::Secrets,
     text::is_unsafe,
@@ -226,6 +229,9 @@ pub struct Planned<'a> {
     pub run: &'a Run,
     /// Its size.
     pub counts: Counts,
+    /// How many steps are whose, if the plan was made against a base.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<Label, usize>,
     /// All of it.
     #[serde(flatten)]
     pub plan: &'a Plan,
@@ -237,12 +243,12 @@ pub struct Planned<'a> {
 impl<'a> Planned<'a> {
     /// `plan` for what `run` says.
     pub fn new(run: &'a Run, plan: &'a Plan) -> Self {
-        Self { run, counts: plan.counts(), plan, saved_plan: None }
+        Self { run, counts: plan.counts(), labels: plan.labels(), plan, saved_plan: None }
     }
 
     /// With how it compares with a saved plan.
     #[must_use]
-    pub const fn against(self, saved_plan: Option<&'a Comparison>) -> Self {
+    pub fn against(self, saved_plan: Option<&'a Comparison>) -> Self {
         Self { saved_plan, ..self }
     }
 }
@@ -287,7 +293,7 @@ impl<'a> Outcomes<'a> {
 
     /// With how the plan compares with the saved one.
     #[must_use]
-    pub const fn against(self, saved_plan: Option<&'a Comparison>) -> Self {
+    pub fn against(self, saved_plan: Option<&'a Comparison>) -> Self {
         Self { saved_plan, ..self }
     }
 }

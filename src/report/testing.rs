@@ -35,7 +35,7 @@ impl World {
         let mut refusal = plan.refusals[0].clone();
         refusal.guard = Guard::Visibility;
         let (reason, by) = (Some("INC-123".to_owned()), Some(refusal.origin.clone()));
-        plan.acknowledged = vec![Acknowledged { refusal, reason, by }];
+        plan.acknowledged = vec![Acknowledged { refusal, reason, by, is_new: false }];
         let fault = Diagnostic::error("unknown-field", "unknown field `visiblity`")
             .at(Place::from(&plan.steps[0].origin))
             .help("did you mean `visibility`?");

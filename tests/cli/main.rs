@@ -6,6 +6,7 @@
 #![cfg(feature = "sandbox")]
 
 mod absorb;
+mod base;
 mod call;
 mod commands;
 #[cfg(unix)]

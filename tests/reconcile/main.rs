@@ -7,6 +7,7 @@
 
 mod absorb;
 mod apply;
+mod base;
 mod comment;
 mod convergence;
 mod economy;

@@ -1,7 +1,8 @@
 //! What `plan`, `apply` and `drift` have in common: manifests, a service, and the way from both to
-//! a plan. `args` are the options, `manifests` what is loaded, `preflight` what is
-//! said of the token before anything is planned.
+//! a plan. `args` are the options, `manifests` what is loaded, `way` what is looked at, `preflight` what
+//! is said of the token before anything is planned, `against` what a base adds.
 
+mod against;
 mod args;
 mod manifests;
 mod preflight;
@@ -15,12 +16,13 @@ use std::{
 use jiff::civil::Date;
 
 use super::{
-    Context,
+    Context, base,
     connect::{self, ConnectArgs, Embedded, Endpoint},
     exit::{Exit, Failure},
     reports::Reports,
     saved,
 };
+pub(super) use against::Use;
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
 pub(super) use manifests::{Manifests, usable};
 pub(super) use way::{LiveArgs, Way};
@@ -38,6 +40,7 @@ use crate::{
     secret::Secrets,
     snapshot::Taking,
 };
+use against::Compared;
 use manifests::{secrets_of, tell};
 
 /// Everything that a run needs after its start.
@@ -69,6 +72,7 @@ pub(super) struct Session {
     /// The snapshot that is taken.
     pub(super) taking: Option<Arc<Taking>>,
     embedded: Option<Embedded>,
+    compared: Option<Compared>,
 }
 
 impl Session {
@@ -99,6 +103,28 @@ impl Session {
         let around = Surroundings::of_process();
         let manifests = usable(manifest::load(&args.dir, &around), reports, cx)?;
         Self::along(way, manifests, around.today, args, changes, reports, cx).await
+    }
+
+    /// The same against a `base`, if there is one.
+    ///
+    /// # Errors
+    /// If the base that was named is not there, too. What is written needs one without faults.
+    pub(super) async fn open_against(
+        way: Way<'_>,
+        (base, used): (Option<base::Request>, Use),
+        args: &SessionArgs,
+        changes: &ChangeArgs,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Result<Self, Failure> {
+        let around = Surroundings::of_process();
+        let manifests = usable(manifest::load(&args.dir, &around), reports, cx)?;
+        let base = base.map(|base| base.read(&args.dir, &around, !used.heals, cx)).transpose()?;
+        let session = Self::along(way, manifests, around.today, args, changes, reports, cx).await?;
+        Ok(match base {
+            Some(found) => session.against(found, used, cx),
+            None => session,
+        })
     }
 
     /// The same for manifests that were loaded already.
@@ -202,6 +228,7 @@ impl Session {
             run,
             taking: through.taking(),
             embedded,
+            compared: None,
         })
     }
 
@@ -224,13 +251,17 @@ impl Session {
         self.apart.iter().for_each(|container| plan.also_brought_in(container));
         let plan = Mutex::new(plan);
         let each = async |container, mut live: Live| {
-            let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
+            let planned = match &self.compared {
+                Some(compared) => compared.plan(self, container, &mut live).await?,
+                None => apply::plan(&self.observer, container, &mut live, &self.settings).await?,
+            };
             plan.lock().unwrap_or_else(PoisonError::into_inner).add(container, planned, live);
             progress.step(&container.path);
             Ok(())
         };
         self.observer.all(&containers, self.ahead, each).await?;
-        let plan = plan.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut plan = plan.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.compared.iter().for_each(|compared| compared.finish(&mut plan));
         let mut plan = plan.sorted(&self.extent);
         let mut warnings: Diagnostics =
             plan.acknowledge(&self.acknowledged, self.today).into_iter().collect();
@@ -244,6 +275,7 @@ impl Session {
         if !plan.incomplete.is_empty() || !plan.problems.is_empty() {
             cx.output.tell(&preflight::reach(&self.run.caller));
         }
+        self.compared.iter().for_each(|compared| compared.mark(&mut plan, &self.acknowledged));
         Ok(plan.estimated(self.observer.client().a_minute()))
     }
 

@@ -47,8 +47,8 @@ pub(super) struct Context {
     /// Its release, if `undrift.yaml` says it.
     pub(super) release: Option<Release>,
     pub(super) today: Date,
-    /// The files of the root.
-    pub(super) files: Secrets,
+    /// The files of the root, if what manifests name is there.
+    pub(super) files: Option<Secrets>,
 }
 
 impl Context {
@@ -305,6 +305,7 @@ impl Check<'_> {
         }
         let unlisted = policy
             .unwrap_or_else(|| Sourced { value: Unlisted::default(), origin: origin.clone() });
-        DeclaredSection { of, origin, unlisted, entries, unmanaged }
+        let also_read = BTreeSet::new();
+        DeclaredSection { of, origin, unlisted, entries, unmanaged, also_read }
     }
 }

@@ -10,6 +10,7 @@ impl Check<'_> {
     /// nobody should meet halfway through an apply. A file that holds a secret may be made later, in
     /// the job that applies, so its absence is a warning.
     pub(super) fn named_files(&mut self, container: &Container) {
+        let Some(files) = &self.context.files else { return };
         for (address, origin, value) in container.named() {
             let (path, is_secret) = match &value {
                 Value::File(path) => (path, false),
@@ -17,7 +18,7 @@ impl Check<'_> {
                 Value::Secret(Reference::Env(_)) | Value::Plain(_) => continue,
             };
             // One outside the folder is an error of its own.
-            let why = self.context.files.read_file(path).err().filter(|_| is_below(path));
+            let why = files.read_file(path).err().filter(|_| is_below(path));
             let (Some(why), at) = (why, Spot::key(&origin)) else { continue };
             let missing = if is_secret {
                 self.faults.warning("missing-file", why.to_string(), at)

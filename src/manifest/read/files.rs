@@ -21,10 +21,10 @@ use crate::{
 const MAX_FILE: u64 = 1 << 20;
 
 /// The most manifests.
-const MAX_FILES: usize = 200_000;
+pub(crate) const MAX_FILES: usize = 200_000;
 
 /// The most bytes in all of them.
-const MAX_TOTAL: u64 = 256 << 20;
+pub(crate) const MAX_TOTAL: u64 = 256 << 20;
 
 /// How deep folders may lie in each other.
 const MAX_DEPTH: usize = 64;
@@ -93,7 +93,7 @@ pub(in crate::manifest) fn irregular(path: &Path) -> std::io::Result<Option<&'st
 }
 
 /// The folder that `named` is or is in.
-pub(in crate::manifest) fn folder_of(named: &Path) -> &Path {
+pub(crate) fn folder_of(named: &Path) -> &Path {
     let parent = || named.parent().filter(|parent| !parent.as_os_str().is_empty());
     if named.is_file() { parent().unwrap_or(Path::new(".")) } else { named }
 }

@@ -190,7 +190,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
         tier: None,
         release: None,
         today: jiff::civil::date(2030, 1, 1),
-        files: Secrets::new(folder.path(), []),
+        files: Some(Secrets::new(folder.path(), [])),
     };
     let shown = |now: Option<&str>| {
         match now {

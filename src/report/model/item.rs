@@ -142,13 +142,16 @@ pub(super) fn of<'a>(report: &Report<'a>) -> Vec<Item<'a>> {
 }
 
 fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
-    let acknowledged = plan.acknowledged.iter().map(|Acknowledged { refusal, reason, by }| {
+    let acknowledged = plan.acknowledged.iter().map(|acknowledged| {
+        let Acknowledged { refusal, reason, by, is_new } = acknowledged;
         let item = refused(Group::Acknowledged, refusal);
         let by_whom = match (reason, by) {
-            (Some(reason), _) => Some(format!("acknowledged: {reason}")),
-            (None, Some(_)) => Some("acknowledged in a manifest, without a reason".into()),
-            (None, None) => Some("acknowledged on the command line".into()),
+            (Some(reason), _) => format!("acknowledged: {reason}"),
+            (None, Some(_)) => "acknowledged in a manifest, without a reason".into(),
+            (None, None) => "acknowledged on the command line".into(),
         };
+        let by_whom =
+            Some(if *is_new { format!("{by_whom}; only this branch does") } else { by_whom });
         Item {
             acknowledgement: None,
             ..item.help(by_whom).at(by.as_ref().or(Some(&refusal.origin)))

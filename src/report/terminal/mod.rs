@@ -6,6 +6,7 @@
 //! and how to see it all.
 
 pub(super) mod applied;
+mod base;
 pub(super) mod change;
 pub mod explain;
 mod fold;
@@ -31,6 +32,8 @@ use crate::{plan::Plan, secret::Secrets};
 pub enum Title {
     /// What apply would do.
     Plan,
+    /// What apply is about to do: nothing that is written is folded as drift.
+    Approval,
     /// What differs.
     Drift,
 }
@@ -38,7 +41,7 @@ pub enum Title {
 impl Title {
     const fn word(self) -> &'static str {
         match self {
-            Self::Plan => "plan",
+            Self::Plan | Self::Approval => "plan",
             Self::Drift => "drift",
         }
     }
@@ -48,7 +51,8 @@ impl Title {
 pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secrets) -> String {
     let mut canvas = Canvas::new(style, secrets);
     heading(&mut canvas, title.word(), run);
-    fold::projects(&mut canvas, &plan.steps);
+    base::acknowledged(&mut canvas, &plan.acknowledged);
+    base::steps(&mut canvas, plan, title);
     let (watched, held) = plan.watched_and_held();
     for (steps, title) in [(watched, "watched, and not written:"), (held, "held, and not written:")]
     {
@@ -59,6 +63,8 @@ pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secret
         }
     }
     notes::held(&mut canvas, &plan.held);
+    plan.base.iter().for_each(|against| base::rest(&mut canvas, against));
+    base::unchanged(&mut canvas, plan);
     notes::notes(&mut canvas, &plan.notes);
     notes::exceptions(&mut canvas, &plan.exceptions);
     notes::limited(&mut canvas, plan.limited);

@@ -16,7 +16,10 @@ use crate::{
     text::{count, shell_word},
 };
 
-use super::change::{self, tail};
+use super::{
+    base,
+    change::{self, tail},
+};
 
 /// How many projects a paragraph names unless all are.
 const PROJECTS: usize = 20;
@@ -354,7 +357,7 @@ fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic
 }
 
 /// Draws each of `items`, or the first few with word of the rest.
-fn few<T>(
+pub(super) fn few<T>(
     canvas: &mut Canvas,
     most: usize,
     noun: &str,
@@ -469,18 +472,24 @@ fn nothing(plan: &Plan, title: super::Title) -> Line {
     };
     let is_limited = plan.notes.iter().any(uncompared);
     let limit = if is_limited { " (some fields cannot be verified)" } else { "" };
+    let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
     let text = match (title, read && plan.problems.is_empty()) {
+        (_, true) if unread > 0 && plan.projects + plan.groups == 0 => {
+            "no changes: everything is declared as at the base".to_owned()
+        }
         (_, true) if differs => {
             format!("nothing to apply; what differs in {containers} is left alone{limit}")
         }
-        (super::Title::Plan, true) => format!("no changes: {containers} {matches}{limit}"),
+        (super::Title::Plan | super::Title::Approval, true) => {
+            format!("no changes: {containers} {matches}{limit}")
+        }
         (super::Title::Drift, true) => format!("in sync: {containers} {matches}{limit}"),
         (_, false) => {
             format!("no difference found, but not all of {containers} could be compared")
         }
     };
     let paint = if read && !differs { Paint::Add } else { Paint::Change };
-    Line::default().put(paint, text + &unlisted(plan))
+    Line::default().put(paint, text + &base::summary(plan) + &unlisted(plan))
 }
 
 /// How long apply takes.
@@ -499,12 +508,13 @@ fn something(plan: &Plan, title: super::Title) -> Line {
     let parts = parts.into_iter().filter(|(n, _)| *n > 0);
     let parts: Vec<_> = parts.map(|(n, what)| format!("{n} {what}")).collect();
     let text = format!(
-        "{} in {} of {}; {}{}{}",
+        "{} in {} of {}; {}{}{}{}",
         parts.join(", "),
         counts.projects,
         of_all(plan),
         count(counts.calls, "call"),
         plan.estimate.map_or_else(String::new, estimate),
+        base::summary(plan),
         unlisted(plan)
     );
     Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text)

@@ -1,0 +1,309 @@
+//! Reading a commit through the `git` program, and nothing else of a repository.
+//!
+//! No working tree, index or reference is touched, nothing is fetched, and no shell is used. What a
+//! repository can configure to run is switched off, and git is given nothing of the environment but
+//! what it needs to run: no token, and no variable that leads it elsewhere.
+
+use std::{
+    ffi::OsStr,
+    io::{BufRead as _, BufReader, Read, Write as _},
+    path::{Component, Path, PathBuf},
+    process::{Command, Output, Stdio},
+    thread,
+};
+
+use crate::{
+    manifest::{MAX_FILES, MAX_TOTAL},
+    text::escape,
+};
+
+/// Why a commit cannot be read: what happened, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Trouble {
+    pub(super) message: String,
+    pub(super) help: String,
+}
+
+impl Trouble {
+    fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { message: message.into(), help: help.into() }
+    }
+
+    fn of_git(error: &std::io::Error) -> Self {
+        Self::new(
+            format!("cannot run `git`: {error}"),
+            "install Git, or pass `--base none` to plan without a base",
+        )
+    }
+}
+
+/// The variables that git needs, for finding itself and the configuration of whoever runs it.
+const PASSED: [&str; 8] = [
+    "PATH",
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "TMPDIR",
+    "SYSTEMROOT",
+    "USERPROFILE",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+];
+
+/// Settings that keep what a repository says from running a program or reaching a network.
+const SETTINGS: [&str; 4] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "protocol.allow=never",
+    "core.quotePath=false",
+];
+
+/// The repository that a folder is in.
+pub(super) struct Repository {
+    folder: PathBuf,
+    /// The folder as the repository names it: `` or `infra/`.
+    pub(super) prefix: String,
+}
+
+/// A file of a commit.
+struct Blob {
+    id: String,
+    size: u64,
+    path: PathBuf,
+}
+
+impl Repository {
+    /// The one that `folder` is in.
+    pub(super) fn of(folder: &Path) -> Result<Self, Trouble> {
+        let mut own = Self { folder: folder.to_owned(), prefix: String::new() };
+        let output = own.run(["rev-parse", "--show-prefix"])?;
+        if output.status.success() {
+            let prefix = String::from_utf8_lossy(&output.stdout);
+            own.prefix = prefix.strip_suffix('\n').unwrap_or(&prefix).to_owned();
+            return Ok(own);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let shown = escape(&folder.to_string_lossy()).into_owned();
+        Err(if said.contains("safe.directory") || said.contains("dubious ownership") {
+            Trouble::new(
+                format!("git refuses `{shown}`, because another user owns the repository"),
+                "run `git config --global --add safe.directory FOLDER` with its folder, or pass `--base none`",
+            )
+        } else {
+            Trouble::new(
+                format!("`{shown}` is not in the working tree of a Git repository"),
+                "run undrift in the clone, or pass `--base none`",
+            )
+        })
+    }
+
+    /// The commit that `revision` names: its id.
+    pub(super) fn commit(&self, revision: &str) -> Result<String, Trouble> {
+        let shown = escape(revision);
+        if revision.starts_with('-') || revision.chars().any(char::is_control) {
+            return Err(Trouble::new(
+                format!("`{shown}` is not a commit, branch or tag"),
+                "name one as `git log` takes it, such as `main` or `HEAD~1`",
+            ));
+        }
+        let named = format!("{revision}^{{commit}}");
+        let arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", &named];
+        let output = self.run(arguments)?;
+        let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        if output.status.success() && id.len() >= 40 && id.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Ok(id);
+        }
+        let shallow = self.run(["rev-parse", "--is-shallow-repository"])?;
+        Err(if shallow.stdout.starts_with(b"true") {
+            Trouble::new(
+                format!("this clone is shallow and does not have `{shown}`"),
+                "clone the whole history (`GIT_DEPTH: 0` in the job), or run `git fetch --deepen=100`",
+            )
+        } else {
+            Trouble::new(
+                format!("this repository has no commit `{shown}`"),
+                "fetch it first, or name a commit, branch or tag that is there",
+            )
+        })
+    }
+
+    /// The paths of `names` that are files of `commit`.
+    pub(super) fn files(&self, commit: &str, names: &[String]) -> Result<Vec<String>, Trouble> {
+        let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--"];
+        arguments.extend(names.iter().map(String::as_str));
+        let blobs = self.blobs(&arguments, |_| true)?;
+        Ok(blobs.into_iter().map(|blob| blob.path.to_string_lossy().into_owned()).collect())
+    }
+
+    /// Writes the manifests of `commit` at `path`, a folder or a file, below `folder`, each where it
+    /// is in the repository. How many there are.
+    pub(super) fn export(&self, commit: &str, path: &str, folder: &Path) -> Result<usize, Trouble> {
+        let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit];
+        if !path.is_empty() {
+            arguments.extend(["--", path]);
+        }
+        let blobs = self.blobs(&arguments, |blob| is_manifest(blob))?;
+        let bytes = blobs.iter().fold(0, |sum: u64, blob| sum.saturating_add(blob.size));
+        if blobs.len() > MAX_FILES || bytes > MAX_TOTAL {
+            return Err(Trouble::new(
+                format!("the base has more than {MAX_FILES} manifests, or 256 MiB of them"),
+                "name a folder that holds only what belongs together",
+            ));
+        }
+        self.write(&blobs, folder)?;
+        Ok(blobs.len())
+    }
+
+    /// The regular files that a listing names and that `counts`.
+    fn blobs(
+        &self,
+        arguments: &[&str],
+        counts: impl Fn(&Path) -> bool,
+    ) -> Result<Vec<Blob>, Trouble> {
+        let output = self.run(arguments)?;
+        if !output.status.success() {
+            return Err(unread(&output.stderr));
+        }
+        let entries = output.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+        let blob = |entry: &[u8]| {
+            // `MODE TYPE ID SIZE<tab>PATH`; links and submodules have other modes and types.
+            let entry = std::str::from_utf8(entry).ok()?;
+            let (what, path) = entry.split_once('\t')?;
+            let mut what = what.split_ascii_whitespace();
+            let is_file = what.next()?.starts_with("100") && what.next()? == "blob";
+            let (id, size) = (what.next()?.to_owned(), what.next()?.parse().ok()?);
+            let path = PathBuf::from(path);
+            let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+            (is_file && is_inside && counts(&path)).then_some(Blob { id, size, path })
+        };
+        Ok(entries.filter_map(blob).collect())
+    }
+
+    /// Writes what `blobs` hold below `folder`.
+    fn write(&self, blobs: &[Blob], folder: &Path) -> Result<(), Trouble> {
+        let failed = |error: std::io::Error| {
+            Trouble::new(format!("cannot read the base through git: {error}"), "try again")
+        };
+        let mut command = self.command(["cat-file", "--batch"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut git = command.spawn().map_err(|error| Trouble::of_git(&error))?;
+        let (Some(mut asks), Some(answers)) = (git.stdin.take(), git.stdout.take()) else {
+            return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
+        };
+        let ids: String = blobs.iter().map(|blob| format!("{}\n", blob.id)).collect();
+        // Git answers while it is still asked; neither may wait for the other. If it ends early, the
+        // answers show it.
+        let asking = thread::spawn(move || drop(asks.write_all(ids.as_bytes())));
+        let mut answers = BufReader::new(answers);
+        let written = blobs.iter().try_for_each(|blob| {
+            let to = folder.join(&blob.path);
+            let text = answer(&mut answers, blob)?;
+            std::fs::create_dir_all(to.parent().unwrap_or(folder))?;
+            std::fs::write(to, text)
+        });
+        drop(answers);
+        let _ = (asking.join(), git.wait());
+        written.map_err(failed)
+    }
+
+    fn run<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Result<Output, Trouble> {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::null()).output().map_err(|error| Trouble::of_git(&error))
+    }
+
+    fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new("git");
+        command.env_clear();
+        for name in PASSED {
+            command.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        command
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            // What is recognised in its messages is in English.
+            .env("LC_ALL", "C")
+            .arg("-C")
+            .arg(&self.folder)
+            .args(["--no-pager", "--literal-pathspecs"]);
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        command.args(arguments);
+        command
+    }
+}
+
+/// Whether a file may be a manifest or says how to run; what is hidden is neither.
+fn is_manifest(path: &Path) -> bool {
+    let names: Option<Vec<_>> = path.components().map(|part| part.as_os_str().to_str()).collect();
+    let Some(names) = names else { return false };
+    let is_yaml =
+        names.last().is_some_and(|name| name.ends_with(".yaml") || name.ends_with(".yml"));
+    is_yaml && !names.iter().any(|name| name.starts_with('.'))
+}
+
+/// The next answer of `git cat-file --batch`, which has to be `blob`.
+fn answer(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<u8>> {
+    let mut head = String::new();
+    from.take(256).read_line(&mut head)?;
+    if head.trim_end() != format!("{} blob {}", blob.id, blob.size) {
+        return Err(std::io::Error::other("an object of the commit is missing"));
+    }
+    let mut text = Vec::new();
+    // A line feed ends each answer.
+    from.take(blob.size.saturating_add(1)).read_to_end(&mut text)?;
+    if text.pop() != Some(b'\n') || text.len() as u64 != blob.size {
+        return Err(std::io::Error::other("the answer was cut short"));
+    }
+    Ok(text)
+}
+
+/// What git says when it cannot list a commit.
+fn unread(said: &[u8]) -> Trouble {
+    let said = String::from_utf8_lossy(said);
+    let first = said.lines().next().unwrap_or("it does not say why");
+    Trouble::new(
+        format!("git cannot read the base: {}", escape(first)),
+        "fetch the whole commit, or pass `--base none`",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_visible_yaml_may_be_a_manifest() {
+        for (path, expected) in [
+            ("a.yaml", true),
+            ("deep/er/a.yml", true),
+            ("undrift.yaml", true),
+            (".gitlab-ci.yml", false),
+            (".hidden/a.yaml", false),
+            ("a.yaml.txt", false),
+        ] {
+            assert_eq!(is_manifest(Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_the_blob_that_was_asked_for_or_an_error() {
+        let blob = Blob { id: "ab".into(), size: 3, path: "x".into() };
+        let read = |text: &str| answer(&mut text.as_bytes(), &blob).ok();
+        assert_eq!(read("ab blob 3\na\nb\n").as_deref(), Some(&b"a\nb"[..]));
+        for wrong in [
+            "",
+            "ab missing\n",
+            "ab blob 4\nabcd\n",
+            "cd blob 3\nabc\n",
+            "ab blob 3\nab",
+            "ab blob 3\nabcd",
+        ] {
+            assert_eq!(read(wrong), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The base of a branch: which commit it is, and what the manifests there declare.
+//!
+//! `--base` names it. For `plan`, variables of the CI job do too: they only change how a plan is
+//! shown. `apply` leaves drift alone against a base, which nobody should get without asking for it.
+//! What the variables say may be wrong, and then a warning is all that comes of it; what was asked
+//! for has to be there.
+
+mod git;
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::{Context, environment::Environment, exit::Failure};
+use crate::{
+    desired::Desired,
+    diagnostic::{Diagnostic, Severity},
+    manifest::{self, Config, Includes, Loaded, Options, Surroundings, folder_of},
+    text::escape,
+};
+use git::{Repository, Trouble};
+
+/// Which base, as the command line says.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(in crate::cli) struct BaseArgs {
+    /// Compare with the manifests at this commit, branch or tag, and tell what this branch changes
+    /// from what differed before; `none` for no base
+    #[arg(long, value_name = "REF", help_heading = "Base")]
+    pub(in crate::cli) base: Option<String>,
+}
+
+/// The word for no base.
+const NONE: &str = "none";
+/// The base of a merge request's diff, in its pipelines.
+const OF_MERGE_REQUEST: &str = "CI_MERGE_REQUEST_DIFF_BASE_SHA";
+/// What the branch was at before the push that started the pipeline; zeros if there is no such
+/// commit. On another branch than the default one it says little: it is the push before.
+const BEFORE_PUSH: &str = "CI_COMMIT_BEFORE_SHA";
+
+/// A base that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) struct Request {
+    revision: String,
+    /// The variable that names it, if the command line does not.
+    variable: Option<&'static str>,
+}
+
+impl BaseArgs {
+    /// What the command line says.
+    pub(in crate::cli) fn named(&self) -> Option<Request> {
+        let revision = self.base.clone().filter(|base| base != NONE)?;
+        Some(Request { revision, variable: None })
+    }
+
+    /// The same, or else what the variables of the job say.
+    pub(in crate::cli) fn named_or_of_job(&self, env: &Environment) -> Option<Request> {
+        if self.base.is_some() {
+            return self.named();
+        }
+        let is_default = env
+            .get("CI_COMMIT_BRANCH")
+            .is_some_and(|own| env.get("CI_DEFAULT_BRANCH") == Some(own));
+        let before = Some(BEFORE_PUSH).filter(|_| is_default);
+        [Some(OF_MERGE_REQUEST), before].into_iter().flatten().find_map(|variable| {
+            let revision = env.get(variable).filter(|id| id.bytes().any(|byte| byte != b'0'))?;
+            Some(Request { revision: revision.to_owned(), variable: Some(variable) })
+        })
+    }
+}
+
+/// What is known of a base.
+pub(in crate::cli) struct Found {
+    /// The revision, as it was named.
+    pub(in crate::cli) revision: String,
+    /// What is there; `None` if it cannot be used, which was said.
+    pub(in crate::cli) content: Option<Content>,
+}
+
+/// What the manifests at a base say.
+#[derive(Default)]
+pub(in crate::cli) struct Content {
+    /// What they declare.
+    pub(in crate::cli) desired: Desired,
+    /// Their rules that bring in more.
+    pub(in crate::cli) includes: Option<Includes>,
+    /// What `undrift.yaml` says.
+    pub(in crate::cli) config: Config,
+    /// Where they are, as long as they may be looked at.
+    _files: Option<TempDir>,
+}
+
+impl Request {
+    /// What the manifests that `named` belongs to said at this base. What a variable names and cannot
+    /// be used is a warning; so is a base with faults, for a plan.
+    ///
+    /// # Errors
+    /// If the command line names what cannot be used: with `must_work`, also if it has faults.
+    pub(in crate::cli) fn read(
+        self,
+        named: &Path,
+        around: &Surroundings,
+        must_work: bool,
+        cx: &Context,
+    ) -> Result<Found, Failure> {
+        let (content, trouble) = match self.content(named, around) {
+            Ok(Ok(content)) => (Some(content), None),
+            Ok(Err(fault)) => (None, Some((fault, must_work))),
+            Err(trouble) => (None, Some((trouble, self.variable.is_none()))),
+        };
+        if let Some((Trouble { message, help }, is_fatal)) = trouble {
+            let of = self.variable.map(|name| format!("{name}: ")).unwrap_or_default();
+            let message = format!("no base to compare with: {of}{message}");
+            if is_fatal {
+                return Err(Failure::usage(message).help(help));
+            }
+            let warning = Diagnostic::warning("base", message).help(help);
+            let warnings = [warning].into_iter().collect::<crate::diagnostic::Diagnostics>();
+            cx.output.tell(&warnings.render(cx.output.stderr.into()));
+        }
+        Ok(Found { revision: self.revision, content })
+    }
+
+    /// What the manifests say there, or what the first fault in them is.
+    fn content(
+        &self,
+        named: &Path,
+        around: &Surroundings,
+    ) -> Result<Result<Content, Trouble>, Trouble> {
+        let repository = Repository::of(folder_of(named))?;
+        let commit = repository.commit(&self.revision)?;
+        let root = root_at(&repository, &commit, named)?;
+        let failed = |error: std::io::Error| Trouble {
+            message: format!("cannot make a temporary folder: {error}"),
+            help: "make sure that there is room in it".into(),
+        };
+        let folder = private_folder().map_err(failed)?;
+        // No `undrift.yaml` above counts.
+        std::fs::create_dir(folder.path().join(".git")).map_err(failed)?;
+        if repository.export(&commit, &root, folder.path())? == 0 {
+            return Ok(Ok(Content::default()));
+        }
+        let around = Surroundings { folder: folder.path().to_owned(), today: around.today };
+        let options = Options { without_files: true, ..Options::default() };
+        let loaded = manifest::load_with(&folder.path().join(&root), &around, &options);
+        Ok(usable(loaded, folder))
+    }
+}
+
+/// What was `loaded` from `folder`, or its first fault.
+fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Trouble> {
+    let Some(desired) = loaded.desired else {
+        let faults = loaded.diagnostics.sorted();
+        let first = faults.into_iter().find(|fault| fault.severity == Severity::Error);
+        let text = first.map(one_line).unwrap_or_default();
+        return Err(Trouble {
+            message: format!("its manifests have faults; the first is {text}"),
+            help: "name a base whose manifests pass `undrift check`, or pass `--base none`".into(),
+        });
+    };
+    let (includes, config) = (loaded.includes, loaded.config);
+    Ok(Content { desired, includes, config, _files: Some(folder) })
+}
+
+/// A fault on one line, with the file that it is in.
+fn one_line(fault: &Diagnostic) -> String {
+    let message = escape(&fault.message);
+    match &fault.place {
+        Some(place) => format!("in `{}`: {message}", escape(&place.file)),
+        None => message.into_owned(),
+    }
+}
+
+/// What belongs together at `commit`: the nearest folder upwards with an `undrift.yaml`, or what was
+/// named. As the repository names it, without a `/` at its end.
+fn root_at(repository: &Repository, commit: &str, named: &Path) -> Result<String, Trouble> {
+    let folder = repository.prefix.trim_end_matches('/');
+    let mut folders = vec![folder];
+    while let Some(last) = folders.last().filter(|last| !last.is_empty()) {
+        folders.push(last.rsplit_once('/').map_or("", |(above, _)| above));
+    }
+    let in_folder = |folder: &str, name: &str| {
+        if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+    };
+    let configs: Vec<_> =
+        folders.iter().map(|folder| in_folder(folder, manifest::config::FILE)).collect();
+    let there = repository.files(commit, &configs)?;
+    let root = folders.iter().zip(&configs).find(|(_, config)| there.contains(config));
+    let file = || named.is_file().then(|| named.file_name()?.to_str()).flatten();
+    Ok(match root {
+        Some((root, _)) => (*root).to_owned(),
+        None => file().map_or_else(|| folder.to_owned(), |name| in_folder(folder, name)),
+    })
+}
+
+/// A temporary folder that nobody else looks into. It goes when it is dropped.
+fn private_folder() -> std::io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("undrift-base-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir()
+}

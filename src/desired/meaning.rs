@@ -1,0 +1,50 @@
+//! What is declared of a group or project, without where it is written: for comparing two
+//! declarations slot by slot.
+
+use std::collections::BTreeMap;
+
+use super::{Container, Declared, State};
+use crate::{address::Glob, value::Value};
+
+/// What is declared of a group or project without where it is written: a section, an entry and a
+/// field each with what is said of it.
+pub type Meaning = BTreeMap<(&'static str, String, String), Value>;
+
+/// The name of the container itself, and of what is said of a section or an entry as a whole.
+pub const ITSELF: &str = "";
+
+/// What is said of a section, which no entry is called.
+pub const SECTION: &str = "\0";
+
+/// What is declared of `container`.
+pub fn meaning(container: &Container) -> Meaning {
+    let mut meaning = Meaning::new();
+    let mut say = |section, key: &str, field: &str, value: Value| {
+        meaning.insert((section, key.to_owned(), field.to_owned()), value);
+    };
+    let life = &container.life;
+    let former: Vec<_> = container.former().collect();
+    let state = life.state.as_ref().map(|state| state.value);
+    let undeclared = life.undeclared_projects.as_ref().map(|policy| policy.value);
+    let creation = container.create.fields().map(Declared::values);
+    let itself = format!("{:?}", (container.is_watched, former, state, undeclared, creation));
+    say(ITSELF, ITSELF, ITSELF, Value::from(itself.as_str()));
+    for section in &container.sections {
+        let name = section.of.section;
+        let unmanaged: Vec<_> = section.unmanaged.iter().map(Glob::written).collect();
+        let whole = format!("{:?}", (section.unlisted.value, unmanaged));
+        say(name, SECTION, ITSELF, Value::from(whole.as_str()));
+        for entry in &section.entries {
+            say(name, &entry.key, ITSELF, state_of(entry.state));
+            for (field, value) in entry.values() {
+                say(name, &entry.key, &field, value);
+            }
+        }
+    }
+    meaning
+}
+
+/// What is said of an entry as a whole.
+pub fn state_of(state: State) -> Value {
+    Value::from(if state == State::Absent { "absent" } else { "present" })
+}

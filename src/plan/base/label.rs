@@ -1,0 +1,349 @@
+//! The labels of one container's plan.
+
+use std::collections::BTreeSet;
+
+use super::{Against, Already, Side};
+use crate::{
+    address::Address,
+    desired::{Container, DeclaredSection, Entry, State, Unlisted},
+    diff::{Action, Change, Label, Shown, Step},
+    kind::Effect,
+    plan::ContainerPlan,
+    value::{Json, Value},
+};
+
+/// Labels the steps of `plan`, that of `head`, and says what else differs from the base.
+pub(super) fn label(plan: &mut ContainerPlan, head: &Container, base: &Side<'_>) -> Against {
+    let all = |steps: &mut Vec<Step>, label| {
+        steps.iter_mut().for_each(|step| set(step, label));
+    };
+    let (declared, would) = match base {
+        Side::Declares(declared, would) => (*declared, *would),
+        Side::Unknown | Side::Nothing => {
+            let label = if matches!(base, Side::Unknown) { Label::Unknown } else { Label::Change };
+            all(&mut plan.findings.steps, label);
+            all(&mut plan.findings.watched, label);
+            return Against::default();
+        }
+    };
+    let pair = Pair { head, declared, would };
+    let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
+    steps.for_each(|step| pair.label(step));
+    together(&mut plan.findings.steps, head);
+    Against { already: pair.already(plan), removed: pair.removed(plan), ..Against::default() }
+}
+
+/// Labels a step and everything that it changes.
+fn set(step: &mut Step, label: Label) {
+    step.label = Some(label);
+    step.changes.iter_mut().for_each(|change| change.label = Some(label));
+}
+
+/// Whether apply leaves alone what is labelled so, unless it heals.
+pub(super) const fn is_left(label: Option<Label>) -> bool {
+    matches!(label, Some(Label::Drift | Label::Unknown))
+}
+
+/// A container here and at the base.
+struct Pair<'p> {
+    head: &'p Container,
+    /// What the base declares.
+    declared: &'p Container,
+    /// What the base would do.
+    would: &'p ContainerPlan,
+}
+
+impl Pair<'_> {
+    fn label(&self, step: &mut Step) {
+        let twin = self.would.steps.iter().find(|twin| {
+            let is_removal = |step: &Step| step.action == Action::Delete;
+            twin.address == step.address && is_removal(twin) == is_removal(step)
+        });
+        match step.action {
+            Action::Delete => set(step, self.of_removal(step, twin.is_some())),
+            Action::Create => {
+                let twin = twin.filter(|twin| twin.action == Action::Create);
+                self.label_creation(step, twin);
+            }
+            // Whether it is renamed, moved or restored follows from what is there; who asks for it,
+            // from what is declared.
+            Action::Update if step.address.section.is_none() => {
+                let is_as_before = self.declared.former().eq(self.head.former())
+                    && self.declared.path.eq_ignore_ascii_case(&self.head.path);
+                let is_drift = twin.is_some() && is_as_before;
+                set(step, if is_drift { Label::Drift } else { Label::Change });
+            }
+            Action::Update => self.label_fields(step, twin),
+        }
+    }
+
+    /// Whether too little is known to say what the base would do of what `step` is about.
+    fn is_doubtful(&self, step: &Step) -> bool {
+        !self.would.questions.is_empty() || self.would.doubt(step).is_some()
+    }
+
+    fn of_removal(&self, step: &Step, base_removes: bool) -> Label {
+        let own = entry(self.head, &step.address);
+        if base_removes {
+            Label::Drift
+        } else if own.is_none() && self.base_lists(step) {
+            Label::Removed
+        } else if own.is_none() && self.base_may_remove(step) && self.is_doubtful(step) {
+            Label::Unknown
+        } else {
+            Label::Change
+        }
+    }
+
+    /// Whether the base says that what nobody lists is removed there.
+    fn base_may_remove(&self, step: &Step) -> bool {
+        let section = section(self.declared, &step.address);
+        section.is_some_and(|section| section.unlisted.value == Unlisted::Delete)
+    }
+
+    /// Whether the base declares that what `step` removes is there.
+    fn base_lists(&self, step: &Step) -> bool {
+        let Some(section) = section(self.declared, &step.address) else { return false };
+        let name = step.found().map(|live| section.of.name(&live.fields));
+        let address = self.declared.address();
+        section.entries.iter().filter(|entry| entry.state == State::Present).any(|entry| {
+            Some(&entry.key) == name.as_ref() || section.address_of(entry, &address) == step.address
+        })
+    }
+
+    fn label_creation(&self, step: &mut Step, twin: Option<&Step>) {
+        let Some(twin) = twin else {
+            // What the base would do of it is not known; that it declares it under the same name is.
+            let before = entry(self.declared, &step.address);
+            let before = before.filter(|(_, entry)| entry.state == State::Present);
+            return match (before, entry(self.head, &step.address)) {
+                (Some((_, before)), Some((_, own))) if self.is_doubtful(step) => {
+                    let is_same = before.values() == own.values();
+                    set(step, if is_same { Label::Drift } else { Label::Both });
+                }
+                _ => set(step, Label::Change),
+            };
+        };
+        let address = step.address.clone();
+        for change in &mut step.changes {
+            change.label = Some(self.of_field(&address, change, Some(twin)));
+        }
+        let is_same = step.changes.len() == twin.changes.len()
+            && step.changes.iter().all(|change| change.label == Some(Label::Drift));
+        // An entry is created whole or not at all.
+        step.label = Some(if is_same { Label::Drift } else { Label::Both });
+        if !is_same {
+            also(step);
+        }
+    }
+
+    fn label_fields(&self, step: &mut Step, twin: Option<&Step>) {
+        let is_doubtful = twin.is_none() && self.is_doubtful(step);
+        let address = step.address.clone();
+        for change in &mut step.changes {
+            let is_declared_alike = || {
+                let before = value(self.declared, &address, &change.field);
+                before.is_some() && before == value(self.head, &address, &change.field)
+            };
+            change.label = Some(if is_doubtful && is_declared_alike() {
+                Label::Drift
+            } else {
+                self.of_field(&address, change, twin)
+            });
+        }
+        // What the service never shows is sent along with something else, or because the command
+        // line asks for it.
+        let is_seen = |change: &&Change| change.before != Shown::Unknown;
+        let label = step.changes.iter().filter(is_seen).filter_map(|change| change.label).min();
+        let label = label.unwrap_or(Label::Change);
+        for change in step.changes.iter_mut().filter(|change| !is_seen(&&**change)) {
+            change.label = Some(label);
+        }
+        step.label = Some(label);
+    }
+
+    /// Whose a change of a field is, given what the base would do to the same object.
+    fn of_field(&self, address: &Address, change: &Change, twin: Option<&Step>) -> Label {
+        let mut changes = twin.iter().flat_map(|twin| &twin.changes);
+        let Some(other) = changes.find(|other| other.field == change.field) else {
+            return Label::Change;
+        };
+        // Two values that are not shown look the same.
+        let is_same = other.after == change.after
+            && (change.after != Shown::Hidden
+                || value(self.declared, address, &change.field)
+                    == value(self.head, address, &change.field));
+        if is_same { Label::Drift } else { Label::Both }
+    }
+
+    /// What the base would do and `plan` does not, because it is declared here as it is there.
+    fn already(&self, plan: &ContainerPlan) -> Vec<Already> {
+        let all = || plan.steps.iter().chain(&plan.watched);
+        let settled = |step: &Step| {
+            let own = all().find(|own| own.address == step.address);
+            let (section, entry) = entry(self.head, &step.address).or_else(|| {
+                let section = section(self.head, &step.address)?;
+                let name = section.of.name(&step.found()?.fields);
+                Some((section, section.entries.iter().find(|entry| entry.key == name)?))
+            })?;
+            let address = section.address_of(entry, &self.head.address());
+            match (step.action, entry.state) {
+                (Action::Update, State::Present) => {
+                    let is_settled = |change: &&Change| {
+                        entry.fields.contains_key(&change.field)
+                            && change.before != Shown::Unknown
+                            && !own.is_some_and(|own| {
+                                own.changes.iter().any(|known| known.field == change.field)
+                            })
+                    };
+                    let fields = step.changes.iter().filter(is_settled);
+                    let fields: Vec<_> = fields.map(|change| change.field.clone()).collect();
+                    (!fields.is_empty()).then_some(Already { address, fields })
+                }
+                (Action::Create, State::Absent) | (Action::Delete, State::Present)
+                    if own.is_none() && !step.is_copy =>
+                {
+                    Some(Already { address, fields: Vec::new() })
+                }
+                _ => None,
+            }
+        };
+        let steps = self.would.steps.iter().filter(|step| step.possible.is_none());
+        steps.filter(|step| plan.doubt(step).is_none()).filter_map(settled).collect()
+    }
+
+    /// What no manifest lists any more, and stays.
+    fn removed(&self, plan: &ContainerPlan) -> Vec<Address> {
+        let was_listed = |address: &&Address| {
+            let Some(section) = section(self.declared, address) else { return false };
+            let Some(own) = &address.entry else { return false };
+            let is_own = |entry: &&Entry| {
+                let id =
+                    own.strip_prefix(entry.key.as_str()).and_then(|rest| rest.strip_prefix('@'));
+                *own == entry.key || (section.of.may_come_twice() && id.is_some())
+            };
+            section.entries.iter().filter(is_own).any(|entry| entry.state == State::Present)
+        };
+        let unlisted = plan.notes.iter().filter(|note| note.reason.is_unlisted());
+        unlisted.map(|note| &note.address).filter(was_listed).cloned().collect()
+    }
+}
+
+/// What cannot be done in part, or without what it needs, is this branch's if any of it is.
+fn together(steps: &mut [Step], head: &Container) {
+    // What is replaced, or told from others by what changes, changes as one.
+    for step in &mut *steps {
+        let identity = section(head, &step.address).map_or(&[][..], |section| section.of.identity);
+        let tells = |change: &Change| identity.contains(&change.field.as_str());
+        if !is_left(step.label) && (step.replaces || step.changes.iter().any(tells)) {
+            also(step);
+        }
+    }
+    let creation = steps.iter().find(|step| is_creation(step)).and_then(|step| step.label);
+    if creation == Some(Label::Change) {
+        return steps.iter_mut().for_each(|step| set(step, Label::Change));
+    }
+    if steps.iter().all(|step| is_left(step.label)) {
+        return;
+    }
+    // Without these the others are not possible; and nobody is helped by half of a project.
+    let is_needed = |step: &Step| {
+        creation.is_some()
+            || step.address.section.is_none()
+            || step.effects.iter().any(|effect| matches!(effect, Effect::Provides(_)))
+    };
+    steps.iter_mut().filter(|step| is_needed(step)).for_each(also);
+    copies(steps);
+    named(steps);
+}
+
+/// Does all of `step` along with something of this branch.
+fn also(step: &mut Step) {
+    let changes = step.changes.iter_mut().map(|change| &mut change.label);
+    for label in changes.chain([&mut step.label]).filter(|label| is_left(**label)) {
+        *label = Some(Label::Both);
+    }
+}
+
+fn is_creation(step: &Step) -> bool {
+    step.address.section.is_none() && step.action == Action::Create
+}
+
+/// Of two that are alike nothing is left if one is changed.
+fn copies(steps: &mut [Step]) {
+    let own = steps.iter().filter(|step| !step.is_copy && !is_left(step.label));
+    let own: Vec<_> = own.map(|step| step.address.clone()).collect();
+    for copy in steps.iter_mut().filter(|step| step.is_copy) {
+        let name = copy.address.entry.as_ref().and_then(|name| name.rsplit_once('@'));
+        let is_of = |own: &Address| {
+            own.section == copy.address.section
+                && own.entry.as_deref() == name.map(|(name, _)| name)
+        };
+        if own.iter().any(is_of) {
+            also(copy);
+        }
+    }
+}
+
+/// What an entry names has to be there before it: who is granted something, which branch a rule is
+/// for.
+fn named(steps: &mut [Step]) {
+    loop {
+        let mut names = BTreeSet::new();
+        for change in steps.iter().filter(|step| !is_left(step.label)).flat_map(|s| &s.changes) {
+            if let Shown::Value(value) = &change.after {
+                texts(value, &mut names);
+            }
+        }
+        let is_named = |step: &&mut Step| {
+            let entry = step.address.entry.as_ref();
+            step.action == Action::Create
+                && is_left(step.label)
+                && entry.is_some_and(|entry| names.contains(&entry.to_lowercase()))
+        };
+        let mut needed = steps.iter_mut().filter(is_named).peekable();
+        if needed.peek().is_none() {
+            return;
+        }
+        needed.for_each(also);
+    }
+}
+
+/// The texts in `value`, in lower case.
+fn texts(value: &Json, into: &mut BTreeSet<String>) {
+    match value {
+        Json::String(text) => drop(into.insert(text.to_lowercase())),
+        Json::Array(items) => items.iter().for_each(|item| texts(item, into)),
+        Json::Object(fields) => fields.values().for_each(|field| texts(field, into)),
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
+    }
+}
+
+/// The section of `container` that `address` is in, if it is declared.
+pub(super) fn section<'c>(
+    container: &'c Container,
+    address: &Address,
+) -> Option<&'c DeclaredSection> {
+    container.section(address.section?)
+}
+
+/// The declared entry at `address`.
+fn entry<'c>(
+    container: &'c Container,
+    address: &Address,
+) -> Option<(&'c DeclaredSection, &'c Entry)> {
+    let section = section(container, address)?;
+    let of = container.address();
+    let mut entries = section.entries.iter();
+    let entry = entries.find(|entry| section.address_of(entry, &of) == *address)?;
+    Some((section, entry))
+}
+
+/// What is declared of a field of what is at `address`.
+fn value(container: &Container, address: &Address, field: &str) -> Option<Value> {
+    let found = match entry(container, address) {
+        Some((_, entry)) => entry.fields.get(field),
+        None => container.create.fields().and_then(|create| create.get(field)),
+    };
+    found.map(|found| found.value)
+}

@@ -1,0 +1,98 @@
+//! What is declared without what a run leaves alone.
+
+use super::label::is_left;
+use crate::{
+    address::Glob,
+    desired::{Container, Declared, DeclaredSection},
+    diff::{Action, Change, Step},
+    kind::Shape,
+    plan::ContainerPlan,
+};
+
+/// What is declared without what is left alone.
+#[derive(Clone, Debug)]
+pub enum Rest {
+    /// Everything: nothing is left alone.
+    All,
+    /// Nothing of the container.
+    Nothing,
+    /// This.
+    Some(Box<Container>),
+}
+
+impl Rest {
+    /// What remains of `declared` without the part that is not this branch's in `plan`, its plan
+    /// with labels.
+    pub fn of(declared: &Container, plan: &ContainerPlan) -> Self {
+        let left: Vec<_> = plan.steps.iter().filter(|step| leaves(step)).collect();
+        if left.is_empty() {
+            return Self::All;
+        }
+        if left.iter().any(|step| step.address.section.is_none()) {
+            return Self::Nothing;
+        }
+        let mut rest = declared.clone();
+        let address = declared.address();
+        for step in left {
+            let is_own =
+                |section: &DeclaredSection| Some(section.of.section) == step.address.section;
+            let Some(at) = rest.sections.iter().position(is_own) else { continue };
+            let section = &mut rest.sections[at];
+            section.also_read = section.names().map(str::to_owned).collect();
+            if section.of.shape != Shape::List {
+                // A part of the container that is created, removed or switched has no fields to
+                // spare.
+                if step.action != Action::Update || section.of.shape == Shape::Switch {
+                    rest.sections.remove(at);
+                } else {
+                    section.entries.iter_mut().for_each(|entry| spare(&mut entry.fields, step));
+                }
+                continue;
+            }
+            let name = step.found().map(|live| section.of.name(&live.fields));
+            let own = section.entries.iter().position(|entry| {
+                section.address_of(entry, &address) == step.address
+                    || (step.is_copy && Some(&entry.key) == name.as_ref())
+            });
+            let tells = |change: &Change| section.of.identity.contains(&change.field.as_str());
+            match own {
+                Some(own) if step.action == Action::Update && !step.changes.iter().any(tells) => {
+                    spare(&mut section.entries[own].fields, step);
+                }
+                own => {
+                    let removed = own.map(|own| section.entries.remove(own).key);
+                    let names = [name, removed].into_iter().flatten();
+                    section.unmanaged.extend(names.filter_map(|name| Glob::name(&name).ok()));
+                }
+            }
+        }
+        Self::Some(Box::new(rest))
+    }
+}
+
+/// Whether something of a step is left alone.
+fn leaves(step: &Step) -> bool {
+    is_left(step.label) || step.changes.iter().any(|change| is_left(change.label))
+}
+
+/// Takes out of `fields` those that `step` leaves alone.
+fn spare(fields: &mut Declared, step: &Step) {
+    let is_left = |name: &str| {
+        step.changes.iter().any(|change| change.field == name && is_left(change.label))
+    };
+    *fields = fields.iter().filter(|(name, _)| !is_left(name)).collect();
+}
+
+/// What `steps` do that is left alone, or all of it, to be shown: without calls, because none is
+/// sent.
+pub fn left(steps: &[Step], all: bool) -> Vec<Step> {
+    let part = |step: &Step| {
+        let mut step = Step { calls: Vec::new(), sends: Vec::new(), ..step.clone() };
+        if !all && !is_left(step.label) {
+            step.changes.retain(|change| is_left(change.label));
+            step.label = step.changes.iter().filter_map(|change| change.label).min();
+        }
+        step
+    };
+    steps.iter().filter(|step| all || leaves(step)).map(part).collect()
+}

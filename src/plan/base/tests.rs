@@ -1,0 +1,279 @@
+//! Every combination of base, branch and service, and what follows from it.
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    desired::{Creation, Declared, Unlisted, testing::shop},
+    diff::Action,
+    kind::Target,
+    live::{
+        Presence,
+        testing::{here, here_reading},
+    },
+    plan::tests::settings,
+    value::Json,
+};
+
+/// A variable as the service answers.
+fn variable(key: &str, value: &str) -> Json {
+    json!({
+        "key": key, "environment_scope": "*", "value": value, "variable_type": "env_var",
+        "protected": false, "masked": false, "raw": false,
+    })
+}
+
+const VALUES: [Option<&str>; 3] = [None, Some("a"), Some("b")];
+
+fn all() -> impl Iterator<Item = [Option<&'static str>; 3]> {
+    let each = |base| VALUES.into_iter().map(move |head| (base, head));
+    let pairs = VALUES.into_iter().flat_map(each);
+    pairs.flat_map(|(base, head)| VALUES.into_iter().map(move |live| [base, head, live]))
+}
+
+/// What a plan comes to against a base: for each step its label and those of its changes, then what
+/// else was found.
+fn said(base: &Container, head: &Container, live: &Live) -> (Vec<String>, Against) {
+    let settings = settings(&[]);
+    let mut plan = container(head, live, &settings);
+    assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
+    let against = Base::of([base.clone()]).label(&mut plan, head, live, &settings);
+    let line = |step: &Step| {
+        let fields = step.changes.iter().map(|c| format!(" {}={:?}", c.field, c.label.unwrap()));
+        let fields: String =
+            if step.action == Action::Delete { String::new() } else { fields.collect() };
+        format!("{:?} {:?}{fields}", step.action, step.label.unwrap())
+    };
+    (plan.steps.iter().map(line).collect(), against)
+}
+
+/// Whose a difference of a value is.
+fn label(base: Option<&str>, head: &str, live: Option<&str>) -> Label {
+    match base {
+        None => Label::Change,
+        Some(base) if base == head => Label::Drift,
+        Some(base) if Some(base) == live => Label::Change,
+        Some(_) => Label::Both,
+    }
+}
+
+#[test]
+fn of_a_field_it_follows_from_what_each_side_says() {
+    let declare = |value: Option<&str>| {
+        let fields = value.map_or_else(|| json!({}), |value| json!({"description": value}));
+        shop(&json!({"settings": fields}), Unlisted::Report)
+    };
+    for [base, head, live] in all() {
+        let (base_declared, declared) = (declare(base), declare(head));
+        let there = json!({"settings": {"description": live}});
+        let live_state = here_reading(&declared, &there, &|name| name == "description");
+        let (steps, against) = said(&base_declared, &declared, &live_state);
+        let about = format!("base {base:?}, head {head:?}, live {live:?}");
+        let expected = head.filter(|_| head != live).map(|head| {
+            let label = label(base, head, live);
+            format!("Update {label:?} description={label:?}")
+        });
+        assert_eq!(steps, Vec::from_iter(expected), "{about}");
+        let is_already = head.is_some() && head == live && base.is_some() && base != live;
+        let fields: Vec<_> = against.already.iter().flat_map(|known| &known.fields).collect();
+        assert_eq!(fields, if is_already { vec!["description"] } else { vec![] }, "{about}");
+    }
+}
+
+#[test]
+fn of_an_entry_it_follows_from_what_each_side_lists() {
+    let entries = |value: Option<&str>| {
+        Json::from_iter(
+            value.map(|value| json!({"key": "K", "environment_scope": "*", "value": value})),
+        )
+    };
+    for policy in [Unlisted::Report, Unlisted::Delete] {
+        for [base, head, live] in all() {
+            let declare = |value| shop(&json!({"variables": entries(value)}), policy);
+            let (base_declared, declared) = (declare(base), declare(head));
+            let there = Json::from_iter(live.map(|value| variable("K", value)));
+            let there = json!({"variables": there});
+            let live_state = here_reading(&declared, &there, &|_| true);
+            let (steps, against) = said(&base_declared, &declared, &live_state);
+            let about = format!("{policy:?}: base {base:?}, head {head:?}, live {live:?}");
+            let expected = match (head, live) {
+                (Some(head), Some(_)) if Some(head) != live => {
+                    let label = label(base, head, live);
+                    Some(format!("Update {label:?} value={label:?}"))
+                }
+                // Somebody removed it.
+                (Some(head), None) => Some(match base {
+                    None => "Create Change value=Change".to_owned(),
+                    Some(base) if base == head => "Create Drift value=Drift".to_owned(),
+                    Some(_) => "Create Both value=Both".to_owned(),
+                }),
+                (None, Some(_)) if policy == Unlisted::Delete => Some(match base {
+                    None => "Delete Drift".to_owned(),
+                    Some(_) => "Delete Removed".to_owned(),
+                }),
+                _ => None,
+            };
+            let short = |line: &String| {
+                let only = |word: &&str| !word.contains('=') || word.starts_with("value=");
+                line.split(' ').filter(only).collect::<Vec<_>>().join(" ")
+            };
+            let steps: Vec<_> = steps.iter().map(short).collect();
+            assert_eq!(steps, Vec::from_iter(expected), "{about}");
+            let stays = policy == Unlisted::Report && head.is_none() && live.is_some();
+            assert_eq!(!against.removed.is_empty(), stays && base.is_some(), "{about}");
+        }
+    }
+}
+
+/// Whether an entry is to be there, as each side says, and whether it is.
+#[test]
+fn of_an_entry_that_is_to_be_gone_it_follows_from_who_says_so() {
+    let declare = |state: Option<&str>| {
+        let entry = state.map(|state| match state {
+            "gone" => json!({"key": "K", "environment_scope": "*", "state": "absent"}),
+            _ => json!({"key": "K", "environment_scope": "*", "value": "a"}),
+        });
+        shop(&json!({"variables": Json::from_iter(entry)}), Unlisted::Report)
+    };
+    let states = [None, Some("there"), Some("gone")];
+    for base in states {
+        for (live, expected) in [
+            (true, if base == Some("gone") { vec!["Delete Drift"] } else { vec!["Delete Change"] }),
+            (false, vec![]),
+        ] {
+            let (before, own) = (declare(base), declare(Some("gone")));
+            let there: Vec<_> = live
+                .then(|| json!({"key": "K", "environment_scope": "*", "value": "a"}))
+                .into_iter()
+                .collect();
+            let live_state = here_reading(&own, &json!({"variables": there}), &|_| true);
+            let (steps, against) = said(&before, &own, &live_state);
+            assert_eq!(steps, expected, "{base:?} {live}");
+            assert_eq!(
+                !against.already.is_empty(),
+                !live && base == Some("there"),
+                "{base:?} {live}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_done_to_a_missing_project_follows_from_who_declares_it() {
+    let declare = |may: bool, description: &str| {
+        let mut own = shop(&json!({"settings": {"description": description}}), Unlisted::Report);
+        if may {
+            own.create = Creation::Allowed(Declared::default());
+        }
+        own
+    };
+    let head = declare(true, "a");
+    let mut live = here(&head, &json!({}));
+    let group = crate::kind::Namespace {
+        id: crate::kind::Id::Known(3),
+        owner: crate::kind::NamespaceOwner::Group,
+    };
+    let target = Target { namespace: Some(group), ..Target::new(head.scope, head.path.clone()) };
+    live.presence = Presence::Missing(target);
+    live.sections.clear();
+    let settings = settings(&[]);
+    let label = |base: Base| {
+        let mut plan = container(&head, &live, &settings);
+        base.label(&mut plan, &head, &live, &settings);
+        plan.steps[0].label.unwrap()
+    };
+    assert_eq!(label(Base::Unknown), Label::Unknown);
+    assert_eq!(label(Base::of([])), Label::Change);
+    assert_eq!(label(Base::of([declare(false, "a")])), Label::Change);
+    assert_eq!(label(Base::of([declare(true, "a")])), Label::Drift);
+    assert_eq!(label(Base::of([declare(true, "b")])), Label::Both);
+}
+
+#[test]
+fn what_is_watched_at_the_base_becomes_this_branchs_when_it_is_written() {
+    let own = shop(&json!({"settings": {"description": "a"}}), Unlisted::Report);
+    let watched = Container { is_watched: true, ..own.clone() };
+    let live = here(&own, &json!({"settings": {"description": "b"}}));
+    assert_eq!(said(&watched, &own, &live).0, ["Update Change description=Change"]);
+}
+
+#[test]
+fn what_remains_plans_nothing_of_what_is_left_alone() {
+    let base = json!({
+        "settings": {"description": "a", "merge_method": "ff"},
+        "variables": [
+            {"key": "GONE", "environment_scope": "*", "value": "a"},
+            {"key": "KEPT", "environment_scope": "*", "value": "a"},
+        ],
+    });
+    let mut own = base.clone();
+    own["settings"]["merge_method"] = "rebase_merge".into();
+    own["variables"][1]["value"] = "b".into();
+    let there = json!({
+        "settings": {"description": "x", "merge_method": "ff"},
+        "variables": [
+            variable("KEPT", "a"),
+            variable("MORE[*]", "a"),
+        ],
+    });
+    let (before, head) = (shop(&base, Unlisted::Delete), shop(&own, Unlisted::Delete));
+    let (live, settings) = (here_reading(&head, &there, &|_| true), settings(&[]));
+    let mut plan = container(&head, &live, &settings);
+    Base::of([before]).label(&mut plan, &head, &live, &settings);
+    let Rest::Some(rest) = Rest::of(&head, &plan) else { panic!("something remains") };
+    let lines = |steps: &[Step]| -> Vec<_> {
+        let line = |step: &Step| {
+            let fields: Vec<_> = step.changes.iter().map(|change| change.field.as_str()).collect();
+            format!("{:?} {} {}", step.action, step.address, fields.join(" "))
+        };
+        steps.iter().map(line).collect()
+    };
+    let planned = container(&rest, &live, &settings);
+    assert_eq!(
+        lines(&planned.steps),
+        ["Update acme/shop#settings merge_method", "Update acme/shop#variables/KEPT@* value"]
+    );
+    assert!(planned.notes.iter().all(|note| !note.reason.is_unlisted()));
+    let left: Vec<_> = left(&plan.steps, false)
+        .iter()
+        .map(|step| format!("{:?} {}", step.action, step.address))
+        .collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+}
+
+#[test]
+fn a_hook_that_keeps_its_name_is_the_one_with_its_old_url() {
+    let hooks = |url: &str| json!({"hooks": [{"name": "ci", "url": url}]});
+    let base = Base::of([shop(&hooks("https://old.example.org/"), Unlisted::Report)]);
+    let urls = |mut own: Container| {
+        base.remember(std::slice::from_mut(&mut own));
+        let section = own.section("hooks").unwrap();
+        section.entries[0]
+            .fields
+            .get("previously")
+            .map(|field| format!("{:?}", field.value.plain()))
+    };
+    let own = |sections: &Json| shop(sections, Unlisted::Report);
+    assert!(urls(own(&hooks("https://new.example.org/"))).unwrap().contains("old.example.org"));
+    assert_eq!(urls(own(&hooks("https://old.example.org"))), None);
+    let mut taken = hooks("https://new.example.org/");
+    taken["hooks"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"name": "other", "url": "https://old.example.org/"}));
+    assert_eq!(urls(own(&taken)), None, "another one has that URL now");
+}
+
+#[test]
+fn only_what_is_declared_otherwise_is_looked_at() {
+    let named = |path: &str, text: &str| Container {
+        path: path.into(),
+        ..shop(&json!({"settings": {"description": text}}), Unlisted::Report)
+    };
+    let base = Base::of([named("acme/a", "x"), named("acme/B", "x"), named("acme/gone", "x")]);
+    let looked = |all: Vec<Container>| -> Vec<_> {
+        base.changed(all).into_iter().map(|own| own.path.to_string()).collect()
+    };
+    assert_eq!(looked(vec![named("acme/a", "x"), named("acme/b", "x")]), Vec::<String>::new());
+    assert_eq!(looked(vec![named("acme/a", "y"), named("acme/new", "x")]), ["acme/a", "acme/new"]);
+}

@@ -1,0 +1,151 @@
+//! What a plan says against the base of a branch: its own changes first, what differed before
+//! folded below.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Title,
+    change::{named, sign, tail},
+    fold,
+    notes::few,
+};
+use crate::{
+    diff::{Action, Label, Step},
+    plan::{Acknowledged, Against, Plan},
+    report::canvas::{Canvas, Crowded, Line, Paint},
+};
+
+/// How many groups and projects a folded list names.
+const PROJECTS: usize = 20;
+/// How many objects of one of them.
+const OBJECTS: usize = 8;
+
+/// What only this branch acknowledges: whoever reviews it has to see that before anything else.
+pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
+    let mut new = acknowledged.iter().filter(|known| known.is_new).peekable();
+    if new.peek().is_none() {
+        return;
+    }
+    canvas.gap();
+    let title = "this branch acknowledges what a guard would refuse:";
+    canvas.line(&Line::default().put(Paint::Change, title));
+    for Acknowledged { refusal, reason, by, .. } in new {
+        let why = reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        let text = format!("{}: {}{why}", refusal.acknowledgement, refusal.reason);
+        let line = Line::indented(2).text(text);
+        match by {
+            Some(origin) => canvas.line_from(line, origin, Crowded::Wrap),
+            None => canvas.line(&line),
+        }
+    }
+}
+
+/// The steps of `plan`: those of this branch as they are, those that were there before below.
+pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, title: Title) {
+    let is_drift = |step: &&Step| step.label == Some(Label::Drift);
+    let (drift, own): (Vec<_>, Vec<_>) = plan.steps.iter().partition(is_drift);
+    fold::projects(canvas, own);
+    let words = "drift: these differed before this branch";
+    if title == Title::Approval {
+        unfolded(canvas, words, &drift)
+    } else {
+        folded(canvas, words, &drift)
+    }
+}
+
+/// What else is said of the base.
+pub(super) fn rest(canvas: &mut Canvas, against: &Against) {
+    let left: Vec<_> = against.left.iter().collect();
+    folded(canvas, "left alone: this branch did not ask for it; `--heal` writes it too", &left);
+    let already = against.already.iter().map(|already| {
+        let fields = already.fields.join(", ");
+        let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };
+        (&*already.address.path, tail(&already.address) + &fields)
+    });
+    list(canvas, "declared by this branch as it is there already", already);
+    let removed = against.removed.iter().map(|address| (&*address.path, tail(address)));
+    list(canvas, "declared at the base and not by this branch; unchanged", removed);
+}
+
+/// How much was not looked at.
+pub(super) fn unchanged(canvas: &mut Canvas, plan: &Plan) {
+    let unchanged = plan.base.as_ref().map_or(0, |against| against.unchanged);
+    if unchanged > 0 {
+        canvas.gap();
+        let all = unchanged + plan.groups + plan.projects;
+        let text = format!(
+            "{unchanged} of {all} groups and projects are declared as at the base; not read"
+        );
+        canvas.line(&Line::default().put(Paint::Note, "note: ").text(text));
+    }
+}
+
+/// What the last line says besides: how much of the plan is drift, how much is left alone.
+pub(super) fn summary(plan: &Plan) -> String {
+    let Some(against) = &plan.base else { return String::new() };
+    let labels = plan.labels();
+    let number = |label| labels.get(&label).copied().unwrap_or(0);
+    let parts = [
+        (number(Label::Drift), "drift"),
+        (number(Label::Unknown), "not known to be this branch's"),
+        (against.left.len(), "left alone"),
+    ];
+    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
+    parts.map(|(n, what)| format!("; {n} {what}")).collect()
+}
+
+/// What stands behind the name of an object, or of a field of one.
+pub(super) const fn mark(label: Option<Label>) -> &'static str {
+    match label {
+        Some(Label::Drift) => " (drift)",
+        Some(Label::Both) => " (drifted, and edited here)",
+        Some(Label::Removed) => " (declared at the base)",
+        Some(Label::Change | Label::Unknown) | None => "",
+    }
+}
+
+/// `steps` as they are.
+fn unfolded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
+    if !steps.is_empty() {
+        canvas.gap();
+        canvas.line(&Line::default().put(Paint::Bold, title.to_owned()));
+        fold::projects(canvas, steps.iter().copied());
+    }
+}
+
+/// `steps` by name, or as they are if nothing is to be folded.
+fn folded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
+    if canvas.style().full {
+        return unfolded(canvas, title, steps);
+    }
+    let shown = steps.iter().map(|step| {
+        let fields: Vec<_> = step.changes.iter().map(|change| change.field.as_str()).collect();
+        let is_part = step.action == Action::Update && !fields.is_empty();
+        let fields = if is_part { format!(" ({})", fields.join(", ")) } else { String::new() };
+        let (_, sign) = sign(step.action);
+        (&*step.address.path, format!("{sign} {}{fields}", named(step.scope, &step.address)))
+    });
+    list(canvas, title, shown);
+}
+
+/// A paragraph with a line for each group and project.
+fn list<'p>(canvas: &mut Canvas, title: &str, items: impl Iterator<Item = (&'p str, String)>) {
+    let mut projects: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (path, item) in items {
+        projects.entry(path).or_default().push(item);
+    }
+    if projects.is_empty() {
+        return;
+    }
+    canvas.gap();
+    canvas.line(&Line::default().put(Paint::Note, "note: ").text(title.to_owned()));
+    few(canvas, PROJECTS, "line", projects.into_iter(), |canvas, (path, items)| {
+        let all = canvas.style().full || items.len() <= OBJECTS + 1;
+        let shown = if all { items.len() } else { OBJECTS };
+        let mut text = items[..shown].join(", ");
+        if shown < items.len() {
+            text.push_str(&format!(" … and {} more, shown by --full", items.len() - shown));
+        }
+        canvas.line(&Line::indented(2).text(path).text("  ").hang_here().text(text));
+    });
+}

@@ -1,0 +1,309 @@
+//! A branch against its base: whose each difference is, and what apply leaves alone.
+//!
+//! They need the `git` program, and say so plainly if it is not there.
+
+use std::process::Command;
+
+use crate::harness::Place;
+
+const SEED: &str = "users: [{username: alice}]
+groups: [{path: acme, visibility: public, members: [{user: root, access_level: owner}]}]
+projects:
+  - {path: acme/shop, settings: {visibility: private}}
+  - {path: acme/site, settings: {visibility: private}}
+";
+
+const SHOP: &str = "kind: Project
+path: acme/shop
+settings: {description: from Git, merge_method: merge}
+variables:
+  - {key: LEVEL, value: low}
+unlisted: {variables: delete}
+";
+
+const SITE: &str = "kind: Project\npath: acme/site\nsettings: {description: a site}\n";
+
+/// Runs git in the folder of `place`, past all configuration but what it is told here.
+fn git(place: &Place, arguments: &str) {
+    let output = Command::new("git")
+        .args([
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.org",
+            "-c",
+            "init.defaultBranch=main",
+        ])
+        .args(arguments.split_whitespace())
+        .current_dir(place.path())
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "git {arguments}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Whether there is a `git` to test with.
+fn has_git() -> bool {
+    let is_there = Command::new("git").arg("--version").output().is_ok();
+    if !is_there {
+        eprintln!("skipped: there is no `git`");
+    }
+    is_there
+}
+
+/// A repository with a service that is as its one commit declares.
+fn place() -> Place {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let place = Place::new()
+        .file("sandbox.yaml", SEED)
+        .file("shop.yaml", SHOP)
+        .file("site.yaml", SITE)
+        .env("PATH", &path);
+    git(&place, "init -q");
+    git(&place, "add .");
+    git(&place, "commit -qm base");
+    place
+}
+
+fn exit_code(place: &Place, arguments: &str) -> i32 {
+    place.output(arguments).status.code().unwrap()
+}
+
+/// Somebody changes a description, adds a variable, and edits the one that the branch edits.
+fn drift(place: &Place) {
+    for call in [
+        "project-edit id=acme/shop description=by-hand",
+        "variable-create id=acme/shop key=MORE value=9",
+        "variable-update id=acme/shop key=LEVEL value=middle",
+        "project-edit id=acme/site description=by-hand",
+    ] {
+        let call = format!("call {call} --sandbox --yes");
+        assert_eq!(exit_code(place, &call), 0, "{call}: {}", place.run(&call));
+    }
+}
+
+#[test]
+fn a_branch_writes_what_it_changes_and_leaves_drift_alone() {
+    if !has_git() {
+        return;
+    }
+    let place = place();
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    drift(&place);
+    place.write(
+        "shop.yaml",
+        &SHOP.replace("merge_method: merge", "merge_method: ff").replace("low", "high"),
+    );
+    let story = [
+        "plan --sandbox --base HEAD",
+        "plan --sandbox --base HEAD --full",
+        "plan --sandbox --base HEAD --changed",
+        "apply --sandbox --base HEAD --yes",
+        "plan --sandbox --base HEAD",
+        "apply --sandbox --base HEAD --heal --yes",
+        "plan --sandbox --base HEAD",
+    ]
+    .map(|arguments| place.run(arguments));
+    insta::assert_snapshot!(story.join("\n"));
+    assert!(std::fs::read_dir(place.path().join(".git")).is_ok(), "the repository is as it was");
+}
+
+#[test]
+fn a_report_says_whose_each_difference_is() {
+    if !has_git() {
+        return;
+    }
+    let place = place();
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    drift(&place);
+    place.write("shop.yaml", &SHOP.replace("merge_method: merge", "merge_method: ff"));
+    assert_eq!(exit_code(&place, "plan --sandbox --base HEAD --out json=plan.json"), 0);
+    let text = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["labels"], serde_json::json!({"change": 1, "drift": 3}), "{text}");
+    assert_eq!(report["base"]["revision"], "HEAD");
+    assert_eq!(exit_code(&place, "plan --sandbox --out json=plan.json"), 0);
+    let text = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
+    assert!(!text.contains("\"label") && !text.contains("\"base\""), "{text}");
+}
+
+#[test]
+fn a_base_that_cannot_be_read_is_explained() {
+    if !has_git() {
+        return;
+    }
+    let place = place();
+    git(&place, "tag v1");
+    git(&place, "commit -q --allow-empty -m second");
+    std::fs::create_dir(place.path().join(".clones")).unwrap();
+    git(&place, &format!("clone -q --depth 1 file://{} .clones/shallow", place.path().display()));
+    std::fs::copy(place.path().join("sandbox.yaml"), place.path().join(".clones/sandbox.yaml"))
+        .unwrap();
+    let first =
+        Command::new("git").args(["rev-parse", "v1"]).current_dir(place.path()).output().unwrap();
+    let first = String::from_utf8(first.stdout).unwrap();
+    let shallow = format!("plan .clones/shallow --sandbox --base {}", first.trim());
+    let story = [
+        "plan --sandbox --base v1",
+        "plan --sandbox --base nonesuch",
+        "plan --sandbox --base=--upload-pack=evil",
+        "plan --sandbox --base HEAD:shop.yaml",
+        "plan --sandbox --changed",
+        "apply --sandbox --heal --yes",
+    ]
+    .map(|arguments| place.run(arguments));
+    let shallow = place.run(&shallow).replace(first.trim(), "[COMMIT]");
+    insta::assert_snapshot!(story.join("\n") + "\n" + &shallow);
+}
+
+#[test]
+fn without_git_or_a_repository_an_explicit_base_is_an_error() {
+    let bare = Place::new().file("sandbox.yaml", SEED).file("shop.yaml", SHOP);
+    let outside = bare.run("plan --sandbox --base main");
+    assert!(outside.ends_with("---- exit code 3\n"), "{outside}");
+    let without =
+        Place::new().file("sandbox.yaml", SEED).file("shop.yaml", SHOP).env("PATH", "/nonexistent");
+    let told = without.run("plan --sandbox --base main");
+    assert!(told.contains("cannot run `git`") && told.ends_with("---- exit code 3\n"), "{told}");
+    assert_eq!(exit_code(&without, "plan --sandbox"), 0, "without a base nothing needs Git");
+    assert_eq!(exit_code(&without, "plan --sandbox --base none"), 0);
+}
+
+/// Variables of a job may say anything; a plan is made all the same, and says what is missing.
+#[test]
+fn variables_that_lie_do_no_harm() {
+    if !has_git() {
+        return;
+    }
+    for lie in [
+        "--upload-pack=touch /tmp/evil",
+        "a\nb",
+        "nonesuch",
+        "HEAD; touch evil",
+        "$(touch evil)",
+        "HEAD^{tree}",
+    ] {
+        let place = place().env("CI_MERGE_REQUEST_DIFF_BASE_SHA", lie);
+        let told = place.run("plan --sandbox");
+        assert!(
+            told.contains("warning[base]") && told.ends_with("---- exit code 0\n"),
+            "{lie}: {told}"
+        );
+        assert!(!place.path().join("evil").exists(), "{lie}");
+        assert!(!place.run("plan --sandbox --base none").contains("warning[base]"), "{lie}");
+        assert!(
+            !place.run("apply --sandbox --yes").contains("warning[base]"),
+            "{lie}: apply asks no variable"
+        );
+    }
+    for nothing in ["", "0000000000000000000000000000000000000000"] {
+        let place = place().env("CI_MERGE_REQUEST_DIFF_BASE_SHA", nothing);
+        let told = place.run("plan --sandbox");
+        assert!(!told.contains("warning[base]"), "{nothing}: {told}");
+    }
+}
+
+#[test]
+fn a_push_to_the_default_branch_is_compared_with_what_was_there_before() {
+    if !has_git() {
+        return;
+    }
+    let of_branch = |branch: &str| {
+        let place = place()
+            .env("CI_COMMIT_BEFORE_SHA", "HEAD")
+            .env("CI_DEFAULT_BRANCH", "main")
+            .env("CI_COMMIT_BRANCH", branch);
+        place.write("new.yaml", "kind: Project\npath: acme/new\ncreate: true\n");
+        place.run("plan --sandbox")
+    };
+    assert!(of_branch("main").contains("drift: these"));
+    assert!(
+        !of_branch("feature").contains("drift: these"),
+        "the push before says little of a branch"
+    );
+}
+
+#[test]
+fn a_branch_cannot_lift_its_own_limits() {
+    if !has_git() {
+        return;
+    }
+    let place = place();
+    let labels = |names: &[&str]| {
+        let labels: String =
+            names.iter().map(|name| format!("  - {{name: {name}, color: '#ff0000'}}\n")).collect();
+        format!("kind: Project\npath: acme/shop\nlabels:\n{labels}unlisted: {{labels: delete}}\n")
+    };
+    let limits = |count: u8| {
+        format!(
+            "version: 1\nguards: {{removals: {{count: {count}, share: 1}}}}\nmanages: [{{path: acme/shop}}]\n"
+        )
+    };
+    std::fs::remove_file(place.path().join("site.yaml")).unwrap();
+    place.write("shop.yaml", &labels(&["a", "b", "c"]));
+    place.write("undrift.yaml", &limits(1));
+    git(&place, "add -A");
+    git(&place, "commit -qm limits");
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    place.write("shop.yaml", &labels(&["a"]));
+    place.write("undrift.yaml", &limits(9).replace("acme/shop", "acme/**"));
+    place.write("site.yaml", SITE);
+    place.write(
+        "ack.yaml",
+        "kind: Acknowledge\nguard: removals\nat: acme/shop#labels\nreason: INC-1\n",
+    );
+    let story =
+        ["plan --sandbox --base HEAD", "plan --sandbox"].map(|arguments| place.run(arguments));
+    insta::assert_snapshot!(story.join("\n"));
+    std::fs::remove_file(place.path().join("ack.yaml")).unwrap();
+    assert_eq!(exit_code(&place, "plan --sandbox --base HEAD"), 4);
+    assert_eq!(exit_code(&place, "plan --sandbox --base none"), 0);
+}
+
+#[test]
+fn a_base_with_faults_is_named_and_no_reason_to_plan_nothing() {
+    if !has_git() {
+        return;
+    }
+    let place = place();
+    place.write("shop.yaml", &SHOP.replace("merge_method: merge", "merge_method: nonesuch"));
+    git(&place, "commit -qam broken");
+    place.write("shop.yaml", SHOP);
+    let story = ["plan --sandbox --base HEAD", "apply --sandbox --yes --base HEAD"]
+        .map(|arguments| place.run(arguments));
+    insta::assert_snapshot!(story.join("\n"));
+}
+
+/// Manifests in a folder of a larger repository, whose other YAML is not looked at; a folder that
+/// the base does not have yet.
+#[test]
+fn the_base_is_what_belongs_together_there() {
+    if !has_git() {
+        return;
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    let place = Place::new()
+        .file("broken.yaml", "{")
+        .file("infra/undrift.yaml", "version: 1\n")
+        .file("infra/sandbox.yaml", SEED)
+        .file("infra/deep/shop.yaml", SHOP)
+        .file(".gitignore", ".undrift\n")
+        .env("PATH", &path);
+    git(&place, "init -q");
+    git(&place, "add .");
+    git(&place, "commit -qm base");
+    assert_eq!(exit_code(&place, "apply infra --sandbox --yes"), 0);
+    place.write("infra/deep/shop.yaml", &SHOP.replace("from Git", "new"));
+    let told =
+        place.run("plan infra/deep --sandbox=infra/.undrift/sandbox.db --base HEAD --changed");
+    assert!(told.contains("1 to change") && !told.contains("drift:"), "{told}");
+    place.write("later/sandbox.yaml", SEED);
+    place.write("later/shop.yaml", SHOP);
+    let told = place.run("plan later --sandbox --base HEAD");
+    assert!(told.ends_with("---- exit code 0\n") && !told.contains("(drift"), "{told}");
+}
