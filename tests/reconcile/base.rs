@@ -122,9 +122,10 @@ fn whatever_drifted_stays_as_it_is_unless_it_is_healed() {
                 world.declare(&documents(mixed(&old, &live, drifted)));
                 world.converge("from nothing").await;
                 world.declare(&documents(old.clone()));
-                let base = Base::of(world.desired().containers);
+                let base = world.desired().containers;
                 world.declare(&documents(mixed(&old, &other, mask)));
                 let head = world.desired();
+                let base = Base::of(base, &head.containers);
 
                 let (first, _) = plan_against(&world, &head, &base, true).await;
                 let (second, _) = plan_against(&world, &head, &base, true).await;
@@ -181,9 +182,10 @@ fn what_a_change_needs_comes_with_it() {
         world.declare(&[project("acme/shop", there)]);
         world.converge("without members").await;
         world.declare(&[project("acme/shop", before)]);
-        let base = Base::of(world.desired().containers);
+        let base = world.desired().containers;
         world.declare(&[project("acme/shop", after)]);
         let head = world.desired();
+        let base = Base::of(base, &head.containers);
         let plan = apply_against(&world, &head, &base, false).await;
         let done: Vec<_> = plan
             .steps
@@ -217,9 +219,10 @@ fn only_what_is_declared_otherwise_is_read() {
             (0..300).map(|n| document(n, if n == 7 { changed } else { "same" })).collect()
         };
         world.declare(&documents("old"));
-        let base = Base::of(world.desired().containers);
+        let base = world.desired().containers;
         world.declare(&documents("new"));
         let mut head = world.desired();
+        let base = Base::of(base, &head.containers);
         let before = world.requests().len();
         plan_against(&world, &head, &base, true).await;
         let all = world.requests().len() - before;
@@ -231,5 +234,30 @@ fn only_what_is_declared_otherwise_is_read() {
         assert_eq!(plan.steps.len(), 2, "the description and the variable, which is not there");
         // Measured: 309 requests for all, 4 for one; the first ones say whose the token is.
         assert!(all > 300 && changed <= 6, "{changed} instead of {all}");
+    });
+}
+
+/// Somebody deleted a group with its project; the branch adds another project to it.
+#[test]
+fn a_group_that_went_away_is_created_for_what_comes_into_it() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let document = |kind: &str, path: &str| json!({"kind": kind, "path": path, "create": true});
+    let before = [document("Group", "acme/team"), document("Project", "acme/team/old")];
+    let mut after = before.to_vec();
+    after.push(document("Project", "acme/team/new"));
+    runtime.block_on(async {
+        let world = World::new(Profile::default(), seed(&[])).await;
+        world.declare(&before);
+        let base = world.desired().containers;
+        let nothing = Base::of(base.clone(), &base);
+        let (plan, rest) = plan_against(&world, &world.desired(), &nothing, false).await;
+        assert!(plan.steps.is_empty() && rest.containers.is_empty(), "all of it is drift");
+        world.declare(&after);
+        let head = world.desired();
+        let base = Base::of(base, &head.containers);
+        let plan = apply_against(&world, &head, &base, false).await;
+        let done: Vec<_> =
+            plan.steps.iter().map(|s| format!("{} {:?}", s.address, s.label.unwrap())).collect();
+        assert_eq!(done, ["acme/team Both", "acme/team/new Change"]);
     });
 }

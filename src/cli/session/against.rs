@@ -56,7 +56,7 @@ impl Session {
                 None => Ok(content.desired),
             };
             match brought {
-                Ok(desired) => base = Base::of(desired.containers),
+                Ok(desired) => base = Base::of(desired.containers, &self.desired.containers),
                 Err(_) => {
                     let why =
                         "no base to compare with: its rules have faults in what they bring in";

@@ -265,6 +265,13 @@ fn also(step: &mut Step) {
     }
 }
 
+/// Does everything that a missing container comes with along with something of this branch elsewhere.
+pub(super) fn with_its_creation(steps: &mut [Step]) {
+    if steps.iter().any(is_creation) {
+        steps.iter_mut().for_each(also);
+    }
+}
+
 fn is_creation(step: &Step) -> bool {
     step.address.section.is_none() && step.action == Action::Create
 }

@@ -35,8 +35,17 @@ use crate::{
 pub enum Base {
     /// Nobody knows.
     Unknown,
-    /// These groups and projects, by their path in lower case.
-    Declares(BTreeMap<String, Container>),
+    /// This.
+    Declares(Declares),
+}
+
+/// What a base declares.
+#[derive(Clone, Debug)]
+pub struct Declares {
+    /// The groups and projects, by their path in lower case.
+    all: BTreeMap<String, Container>,
+    /// The paths of the groups, in lower case, in which this branch declares something otherwise.
+    around_changes: BTreeSet<String>,
 }
 
 /// What a plan says against a base, besides the labels of its steps.
@@ -96,10 +105,17 @@ enum Side<'b> {
 }
 
 impl Base {
-    /// The base of which everything is known.
-    pub fn of(containers: impl IntoIterator<Item = Container>) -> Self {
+    /// The base that declares `containers`, of a branch that declares those that are `here`.
+    pub fn of(containers: impl IntoIterator<Item = Container>, here: &[Container]) -> Self {
         let by_path = |container: Container| (container.path.to_lowercase(), container);
-        Self::Declares(containers.into_iter().map(by_path).collect())
+        let all = containers.into_iter().map(by_path).collect();
+        let mut around_changes = BTreeSet::new();
+        for changed in here.iter().filter(|own| differs(&all, own)) {
+            let path = changed.path.to_lowercase();
+            let above = path.match_indices('/').map(|(at, _)| path[..at].to_owned());
+            around_changes.extend(above);
+        }
+        Self::Declares(Declares { all, around_changes })
     }
 
     /// Says in `plan`, that of `declared`, whose each difference is, and returns what else that
@@ -111,12 +127,19 @@ impl Base {
         live: &Live,
         settings: &Settings,
     ) -> Against {
-        let Self::Declares(all) = self else { return label::label(plan, declared, &Side::Unknown) };
-        let Some(own) = find(all, declared).and_then(|own| comparable(own, declared)) else {
+        let Self::Declares(base) = self else {
+            return label::label(plan, declared, &Side::Unknown);
+        };
+        let Some(own) = find(&base.all, declared).and_then(|own| comparable(own, declared)) else {
             return label::label(plan, declared, &Side::Nothing);
         };
         let would = container(&own, live, settings);
-        label::label(plan, declared, &Side::Declares(&own, &would))
+        let against = label::label(plan, declared, &Side::Declares(&own, &would));
+        // A group that went away is created again for what comes into it.
+        if base.around_changes.contains(&declared.path.to_lowercase()) {
+            label::with_its_creation(&mut plan.findings.steps);
+        }
+        against
     }
 
     /// Declares in `containers` what their entries were told from others by at the base, where that
@@ -124,7 +147,7 @@ impl Base {
     pub fn remember(&self, containers: &mut [Container]) {
         let Self::Declares(base) = self else { return };
         for container in containers {
-            let Some(before) = find(base, container) else { continue };
+            let Some(before) = find(&base.all, container) else { continue };
             for section in &mut container.sections {
                 if let Some(before) = before.section(section.of.section) {
                     remember(section, before);
@@ -139,18 +162,20 @@ impl Base {
     pub fn changed(&self, all: Vec<Container>) -> Vec<Container> {
         let Self::Declares(base) = self else { return all };
         let paths: BTreeSet<_> = all.iter().map(|one| one.path.to_lowercase()).collect();
-        let gone: Vec<_> = base.keys().filter(|path| !paths.contains(*path)).collect();
+        let gone: Vec<_> = base.all.keys().filter(|path| !paths.contains(*path)).collect();
         let has_lost = |own: &Container| {
             let above = format!("{}/", own.path.to_lowercase());
             own.life.undeclared_projects.is_some()
                 && gone.iter().any(|path| path.starts_with(&above))
         };
-        let differs = |own: &Container| {
-            let before = base.get(&own.path.to_lowercase());
-            before.is_none_or(|before| meaning(before) != meaning(own))
-        };
-        all.into_iter().filter(|own| differs(own) || has_lost(own)).collect()
+        all.into_iter().filter(|own| differs(&base.all, own) || has_lost(own)).collect()
     }
+}
+
+/// Whether `own` is declared otherwise than in `base`.
+fn differs(base: &BTreeMap<String, Container>, own: &Container) -> bool {
+    let before = base.get(&own.path.to_lowercase());
+    before.is_none_or(|before| meaning(before) != meaning(own))
 }
 
 /// What `base` declares of the same group or project, also at a former path.

@@ -37,7 +37,7 @@ fn said(base: &Container, head: &Container, live: &Live) -> (Vec<String>, Agains
     let settings = settings(&[]);
     let mut plan = container(head, live, &settings);
     assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
-    let against = Base::of([base.clone()]).label(&mut plan, head, live, &settings);
+    let against = Base::of([base.clone()], &[]).label(&mut plan, head, live, &settings);
     let line = |step: &Step| {
         let fields = step.changes.iter().map(|c| format!(" {}={:?}", c.field, c.label.unwrap()));
         let fields: String =
@@ -183,10 +183,10 @@ fn what_is_done_to_a_missing_project_follows_from_who_declares_it() {
         plan.steps[0].label.unwrap()
     };
     assert_eq!(label(Base::Unknown), Label::Unknown);
-    assert_eq!(label(Base::of([])), Label::Change);
-    assert_eq!(label(Base::of([declare(false, "a")])), Label::Change);
-    assert_eq!(label(Base::of([declare(true, "a")])), Label::Drift);
-    assert_eq!(label(Base::of([declare(true, "b")])), Label::Both);
+    assert_eq!(label(Base::of([], &[])), Label::Change);
+    assert_eq!(label(Base::of([declare(false, "a")], &[])), Label::Change);
+    assert_eq!(label(Base::of([declare(true, "a")], &[])), Label::Drift);
+    assert_eq!(label(Base::of([declare(true, "b")], &[])), Label::Both);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn what_remains_plans_nothing_of_what_is_left_alone() {
     let (before, head) = (shop(&base, Unlisted::Delete), shop(&own, Unlisted::Delete));
     let (live, settings) = (here_reading(&head, &there, &|_| true), settings(&[]));
     let mut plan = container(&head, &live, &settings);
-    Base::of([before]).label(&mut plan, &head, &live, &settings);
+    Base::of([before], &[]).label(&mut plan, &head, &live, &settings);
     let Rest::Some(rest) = Rest::of(&head, &plan) else { panic!("something remains") };
     let lines = |steps: &[Step]| -> Vec<_> {
         let line = |step: &Step| {
@@ -244,7 +244,7 @@ fn what_remains_plans_nothing_of_what_is_left_alone() {
 #[test]
 fn a_hook_that_keeps_its_name_is_the_one_with_its_old_url() {
     let hooks = |url: &str| json!({"hooks": [{"name": "ci", "url": url}]});
-    let base = Base::of([shop(&hooks("https://old.example.org/"), Unlisted::Report)]);
+    let base = Base::of([shop(&hooks("https://old.example.org/"), Unlisted::Report)], &[]);
     let urls = |mut own: Container| {
         base.remember(std::slice::from_mut(&mut own));
         let section = own.section("hooks").unwrap();
@@ -270,7 +270,7 @@ fn only_what_is_declared_otherwise_is_looked_at() {
         path: path.into(),
         ..shop(&json!({"settings": {"description": text}}), Unlisted::Report)
     };
-    let base = Base::of([named("acme/a", "x"), named("acme/B", "x"), named("acme/gone", "x")]);
+    let base = Base::of([named("acme/a", "x"), named("acme/B", "x"), named("acme/gone", "x")], &[]);
     let looked = |all: Vec<Container>| -> Vec<_> {
         base.changed(all).into_iter().map(|own| own.path.to_string()).collect()
     };
