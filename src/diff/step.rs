@@ -97,8 +97,8 @@ pub struct Step {
     pub origin: Origin,
     /// What changes, field by field.
     pub changes: Vec<Change>,
-    /// Whose it is, if the plan was made against a base: of its changes, the first in the order of
-    /// [`Label`].
+    /// Whose it is, if the plan was made against a base: that of its changes that comes first in the
+    /// order of [`Label`]; `both` if what is missing is to be there in another way than at the base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
     /// The calls, in order.

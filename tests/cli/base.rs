@@ -48,6 +48,7 @@ fn git(place: &Place, arguments: &str) {
 }
 
 /// Whether there is a `git` to test with.
+#[expect(clippy::print_stderr, reason = "a test that did not run has to say so")]
 fn has_git() -> bool {
     let is_there = Command::new("git").arg("--version").output().is_ok();
     if !is_there {

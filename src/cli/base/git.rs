@@ -141,7 +141,7 @@ impl Repository {
         if !path.is_empty() {
             arguments.extend(["--", path]);
         }
-        let blobs = self.blobs(&arguments, |blob| is_manifest(blob))?;
+        let blobs = self.blobs(&arguments, is_manifest)?;
         let bytes = blobs.iter().fold(0, |sum: u64, blob| sum.saturating_add(blob.size));
         if blobs.len() > MAX_FILES || bytes > MAX_TOTAL {
             return Err(Trouble::new(

@@ -47,9 +47,9 @@ pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, title: Title) {
     fold::projects(canvas, own);
     let words = "drift: these differed before this branch";
     if title == Title::Approval {
-        unfolded(canvas, words, &drift)
+        unfolded(canvas, words, &drift);
     } else {
-        folded(canvas, words, &drift)
+        folded(canvas, words, &drift);
     }
 }
 
@@ -108,7 +108,7 @@ pub(super) const fn mark(label: Option<Label>) -> &'static str {
 fn unfolded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if !steps.is_empty() {
         canvas.gap();
-        canvas.line(&Line::default().put(Paint::Bold, title.to_owned()));
+        canvas.line(&Line::default().put(Paint::Bold, title));
         fold::projects(canvas, steps.iter().copied());
     }
 }
@@ -138,7 +138,7 @@ fn list<'p>(canvas: &mut Canvas, title: &str, items: impl Iterator<Item = (&'p s
         return;
     }
     canvas.gap();
-    canvas.line(&Line::default().put(Paint::Note, "note: ").text(title.to_owned()));
+    canvas.line(&Line::default().put(Paint::Note, "note: ").text(title));
     few(canvas, PROJECTS, "line", projects.into_iter(), |canvas, (path, items)| {
         let all = canvas.style().full || items.len() <= OBJECTS + 1;
         let shown = if all { items.len() } else { OBJECTS };
