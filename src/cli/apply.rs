@@ -147,8 +147,13 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
         ),
         None => (args.session.clone(), args.changes.clone()),
     };
+    let base = args.base.named();
+    if saved.is_some() && base.is_some() {
+        return Err(Failure::usage("a saved plan says itself how far it goes")
+            .help("leave out `--base`, or save another plan"));
+    }
     let used = Use { heals: args.heal, only_changed: false };
-    let against = (args.base.named(), used);
+    let against = (base, used);
     let session =
         Session::open_against(Way::Service, against, &of_session, &changes, reports, cx).await?;
     reports.record().note(|record| record.run = Some(session.run.clone()));

@@ -1,12 +1,9 @@
 //! Every command of the book works, and prints what the page shows.
 
-use std::{collections::BTreeSet, fs, thread};
+use std::{fs, thread};
 
 use crate::{
-    ci::PIPELINE,
-    file,
-    not_yet::COMMANDS,
-    pages, root,
+    file, pages, root,
     shown::{self, Place, Read},
     updates,
 };
@@ -19,16 +16,14 @@ fn every_command_of_the_book_works() {
     let read: Vec<Read> = thread::scope(|scope| {
         let runs: Vec<_> = pages
             .iter()
-            .map(|page| scope.spawn(|| shown::read(&file(page), &mut Place::new(), COMMANDS)))
+            .map(|page| scope.spawn(|| shown::read(&file(page), &mut Place::new())))
             .collect();
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
     let mut faults = Vec::new();
-    let mut late = BTreeSet::new();
     let (mut commands, mut passed_over) = (0, 0);
     for (page, read) in pages.iter().zip(read) {
         faults.extend(read.faults.iter().map(|fault| format!("{page}:{fault}")));
-        late.extend(read.late);
         commands += read.ran.shown + read.ran.used;
         passed_over += read.ran.passed_over;
         if updates() {
@@ -38,10 +33,6 @@ fn every_command_of_the_book_works() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    let pipeline = file(PIPELINE);
-    let is_named = |feature: &str| late.contains(feature) || pipeline.contains(feature);
-    let idle: Vec<_> = COMMANDS.iter().filter(|feature| !is_named(feature)).collect();
-    assert!(idle.is_empty(), "no command names {idle:?}");
     assert!(commands > 60, "{commands} commands were run");
     assert_eq!(passed_over, 2, "blocks that are not run");
 }
@@ -49,19 +40,15 @@ fn every_command_of_the_book_works() {
 /// The conventions of [`shown`] on a small page.
 #[test]
 fn a_page_that_is_wrong_is_found() {
-    let faults = |page: &str, not_yet: &[&'static str]| {
-        shown::read(page, &mut Place::new(), not_yet).faults.join("\n")
-    };
-    assert_eq!(faults("```sh\ntrue\n```\n", &[]), "");
-    assert!(faults("\n```sh\ntrue && false\n```\n", &[]).starts_with("3: `true && false`: exit"));
-    assert!(faults("```yaml\na: b\n```\n", &[]).contains("begins with its name"));
-    assert!(faults("```text\nundrift plan\n```\n", &[]).contains("belong into"));
-    assert!(faults("```console\nls\n```\n", &[]).contains("begins with `$ `"));
-    assert!(faults("```sh\ntrue", &[]).contains("does not end"));
-    assert!(faults("```sh\ntrue --new\n```\n", &["--new"]).contains("off the list"));
-    assert_eq!(faults("```sh\nfalse --new\n```\n", &["--new"]), "");
-    assert_eq!(faults("<!-- not run: so -->\n```sh\nfalse\n```\n", &[]), "");
+    let faults = |page: &str| shown::read(page, &mut Place::new()).faults.join("\n");
+    assert_eq!(faults("```sh\ntrue\n```\n"), "");
+    assert!(faults("\n```sh\ntrue && false\n```\n").starts_with("3: `true && false`: exit"));
+    assert!(faults("```yaml\na: b\n```\n").contains("begins with its name"));
+    assert!(faults("```text\nundrift plan\n```\n").contains("belong into"));
+    assert!(faults("```console\nls\n```\n").contains("begins with `$ `"));
+    assert!(faults("```sh\ntrue").contains("does not end"));
+    assert_eq!(faults("<!-- not run: so -->\n```sh\nfalse\n```\n"), "");
     let page = "```yaml\n# a/b.yaml\nx: 1\n```\n```console\n$ cd a; export Y=2\n$ cat b.yaml; echo $Y\n```\n";
-    let fresh = shown::read(page, &mut Place::new(), &[]).fresh;
+    let fresh = shown::read(page, &mut Place::new()).fresh;
     assert!(fresh.ends_with("$ cat b.yaml; echo $Y\nx: 1\n2\n```\n"), "{fresh}");
 }

@@ -8,7 +8,6 @@ mod ci;
 mod container;
 mod links;
 mod named;
-mod not_yet;
 mod reference;
 mod shown;
 mod threats;

@@ -21,7 +21,7 @@
 //! there yet has to fail, so that none stays on that list.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     io::{BufRead as _, BufReader},
     os::unix::fs::PermissionsExt as _,
@@ -230,13 +230,10 @@ pub(crate) struct Read {
     pub(crate) ran: Ran,
     /// What is wrong, each with the line.
     pub(crate) faults: Vec<String>,
-    /// The features that commands named and that are not there yet.
-    pub(crate) late: BTreeSet<&'static str>,
 }
 
-/// Reads the page `text` and runs what is in it in `place`. A command that names one of `not_yet`
-/// has to fail.
-pub(crate) fn read(text: &str, place: &mut Place, not_yet: &[&'static str]) -> Read {
+/// Reads the page `text` and runs what is in it in `place`.
+pub(crate) fn read(text: &str, place: &mut Place) -> Read {
     let mut read = Read::default();
     let mut lines = text.lines().enumerate().peekable();
     let mut not_run = false;
@@ -259,7 +256,7 @@ pub(crate) fn read(text: &str, place: &mut Place, not_yet: &[&'static str]) -> R
         if lines.peek().is_none() && !text.ends_with("```\n") {
             read.faults.push(format!("{}: the block does not end", at + 1));
         }
-        let block = Block { line: at + 2, lines: &block, not_yet };
+        let block = Block { line: at + 2, lines: &block };
         if std::mem::take(&mut not_run) {
             read.ran.passed_over += 1;
             block.repeat(&mut read);
@@ -282,7 +279,6 @@ struct Block<'t> {
     /// The number of its first line.
     line: usize,
     lines: &'t [&'t str],
-    not_yet: &'t [&'static str],
 }
 
 impl Block<'_> {
@@ -315,7 +311,7 @@ impl Block<'_> {
         let text = self.lines.join("\n");
         for command in text.replace("\\\n", " ").lines().filter(|line| !line.trim().is_empty()) {
             read.ran.used += 1;
-            self.run(command, None, place, read);
+            self.run(command, place, read);
         }
     }
 
@@ -327,41 +323,20 @@ impl Block<'_> {
                 read.faults.push(format!("{}: a command begins with `$ `", self.line));
                 continue;
             };
-            let mut shown = String::new();
-            while let Some(line) = lines.next_if(|line| !line.starts_with("$ ")) {
-                shown += &format!("{line}\n");
-            }
+            while lines.next_if(|line| !line.starts_with("$ ")).is_some() {}
             read.ran.shown += 1;
-            let printed = self.run(command, Some(&shown), place, read);
-            read.fresh += printed.as_deref().unwrap_or(&shown);
+            let printed = self.run(command, place, read);
+            read.fresh += &printed;
         }
     }
 
-    /// Runs a command; returns what it prints, unless it is one that cannot work yet.
-    fn run(
-        &self,
-        command: &str,
-        shown: Option<&str>,
-        place: &mut Place,
-        read: &mut Read,
-    ) -> Option<String> {
+    /// Runs a command; returns what it prints.
+    fn run(&self, command: &str, place: &mut Place, read: &mut Read) -> String {
         let output = place.run(command);
-        let printed = place.shown(command, &output.stdout);
-        let late: Vec<_> =
-            self.not_yet.iter().filter(|feature| command.contains(**feature)).collect();
-        if late.is_empty() {
-            if !output.status.success() {
-                let said = String::from_utf8_lossy(&output.stderr);
-                let fault = format!("{}: `{command}`: {}\n{said}", self.line, output.status);
-                read.faults.push(fault);
-            }
-            return Some(printed);
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            read.faults.push(format!("{}: `{command}`: {}\n{said}", self.line, output.status));
         }
-        if output.status.success() && shown.is_none_or(|shown| shown == printed) {
-            read.faults
-                .push(format!("{}: `{command}` works: take {late:?} off the list", self.line));
-        }
-        read.late.extend(late);
-        None
+        place.shown(command, &output.stdout)
     }
 }

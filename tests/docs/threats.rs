@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use crate::{file, not_yet::TESTS, root};
+use crate::{file, root};
 
 /// The names of all tests below `folder`.
 fn tests_in(folder: &Path, found: &mut BTreeSet<String>) {
@@ -43,5 +43,5 @@ fn each_threat_has_tests_that_exist() {
         named.extend(guards);
     }
     let missing: Vec<_> = named.iter().filter(|name| !tests.contains(**name)).copied().collect();
-    assert_eq!(missing, TESTS, "tests that the page names and that do not exist");
+    assert!(missing.is_empty(), "tests that the page names and that do not exist: {missing:?}");
 }
