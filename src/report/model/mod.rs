@@ -214,11 +214,16 @@ impl<'a> Report<'a> {
     /// What exists, or has changes, and is no part of the plan, a sentence each, in words and numbers
     /// of undrift.
     pub fn asides(&self) -> Vec<String> {
-        let Some(plan) = self.plan() else { return Vec::new() };
-        drawn(|canvas| {
+        let live = self.run().and_then(|run| run.live.as_ref());
+        let from = live.map(|live| {
+            format!("From the snapshot of {}: what changed since is not in it.", live.taken_at)
+        });
+        let Some(plan) = self.plan() else { return from.into_iter().collect() };
+        let asides = drawn(|canvas| {
             notes::exceptions(canvas, &plan.exceptions);
             notes::limited(canvas, plan.limited);
-        })
+        });
+        from.into_iter().chain(asides).collect()
     }
 
     /// Why other things do not happen: each sort of note with its notes.
