@@ -17,8 +17,7 @@
 //!
 //! Commands are run by `sh` in an environment with nothing but a home and a path, on which `undrift`
 //! is and small stand-ins for `cargo`, `vault` and `sops`; what they export and the folder they change
-//! to hold for the rest of the page. A command that names one of a list of features that are not
-//! there yet has to fail, so that none stays on that list.
+//! to hold for the rest of the page.
 
 use std::{
     collections::BTreeMap,
