@@ -26,6 +26,7 @@ mod reports;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 mod schema;
+mod selftest;
 mod session;
 mod show;
 mod signal;
@@ -112,6 +113,8 @@ enum Command {
     Show(show::Args),
     /// Call any API operation by name
     Call(call::Args),
+    /// Try every kind on a real service, in a disposable group
+    Selftest(selftest::Args),
     /// Run the embedded service until interrupted
     #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Args),
@@ -238,6 +241,7 @@ fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
         Command::Explain(args) => runtime.block_on(explain::run(args, reports, cx)),
         Command::Show(args) => show::run(&args, cx),
         Command::Call(args) => runtime.block_on(call::run(args, cx)),
+        Command::Selftest(args) => runtime.block_on(selftest::run(args, reports, cx)),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args, cx)),
         Command::Schema(args) => schema::run(&args, cx),

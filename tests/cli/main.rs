@@ -24,3 +24,5 @@ mod reports;
 mod sandbox;
 #[cfg(unix)]
 mod secrets;
+#[cfg(unix)]
+mod selftest;

@@ -52,7 +52,7 @@ impl Server {
     }
 }
 
-fn send(signal: &str, child: &Child) {
+pub(crate) fn send(signal: &str, child: &Child) {
     assert!(
         Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success()
     );
