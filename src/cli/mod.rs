@@ -30,6 +30,7 @@ mod reports;
 mod sandbox;
 mod saved;
 mod schema;
+mod selftest;
 mod session;
 mod show;
 mod signal;
@@ -121,6 +122,8 @@ enum Command {
     Comment(comment::Args),
     /// Call any API operation by name
     Call(call::Args),
+    /// Try every kind on a real service, in a disposable group
+    Selftest(selftest::Args),
     /// Run the embedded service until interrupted
     #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Args),
@@ -262,6 +265,7 @@ fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
         Command::Show(args) => show::run(&args, cx),
         Command::Comment(args) => runtime.block_on(comment::run(args, cx)),
         Command::Call(args) => runtime.block_on(call::run(args, cx)),
+        Command::Selftest(args) => runtime.block_on(selftest::run(args, reports, cx)),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args, cx)),
         Command::Schema(args) => schema::run(&args, cx),

@@ -696,8 +696,8 @@ mod tests {
         assert_eq!(rows(Again::Refused, Method::Put), ["project-transfer"]);
         assert_eq!(rows(Again::Same, Method::Put).len(), all(Method::Put) - 1);
         assert_eq!(rows(Again::Refused, Method::Patch).len(), all(Method::Patch));
-        assert_eq!(rows(Again::Never, Method::Delete), ["project-delete"]);
-        assert_eq!(rows(Again::Same, Method::Delete).len(), all(Method::Delete) - 1);
+        assert_eq!(rows(Again::Never, Method::Delete), ["project-delete", "group-delete"]);
+        assert_eq!(rows(Again::Same, Method::Delete).len(), all(Method::Delete) - 2);
         let posts = [
             (
                 Again::Same,

@@ -19,6 +19,14 @@ type List = &'static [Parameter];
 
 pub(super) const PROJECT: List = &[path("id", IdOrName, "The project, by id or full path.")];
 pub(super) const GROUP: List = &[path("id", IdOrName, "The group, by id or full path.")];
+pub(super) const AT_ONCE: List = &[
+    query(
+        "permanently_remove",
+        Boolean,
+        "Delete a subgroup at once that is marked for deletion; needs `full_path`.",
+    ),
+    query("full_path", Text, "The path of the subgroup, so that no other one is meant."),
+];
 pub(super) const SEARCHED_NAMESPACE: List =
     &[query("search", Text, "A part of the path or of the name.")];
 pub(super) const NAMESPACE: List = &[path("id", IdOrName, "The namespace, by id or full path.")];

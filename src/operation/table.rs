@@ -247,6 +247,8 @@ operations! {
         [GROUP].fields_of(Scope::Group, "settings", Route::Edit).shows();
     Write GROUP_TRANSFER = "group-transfer" Post "/groups/:id/transfer", "move a group below another one, or to the top", "supporting",
         One, [GROUP, NEW_PARENT].again(Again::Refused).shows();
+    Write GROUP_DELETE = "group-delete" Delete "/groups/:id", "delete a group and all that is in it", "supporting", Unsaid,
+        [GROUP, AT_ONCE].again(Again::Never);
     Write GROUP_RESTORE = "group-restore" Post "/groups/:id/restore", "restore a group that is marked for deletion", "supporting",
         One, [GROUP].premium().again(Again::Never);
     Write GROUP_SHARE_CREATE = "group-share" Post "/groups/:id/share", "share a group with another group", "supporting", One,

@@ -30,6 +30,8 @@ mod sandbox;
 mod saved;
 #[cfg(unix)]
 mod secrets;
+#[cfg(unix)]
+mod selftest;
 mod snapshot;
 #[cfg(unix)]
 mod token;

@@ -1,0 +1,489 @@
+//! `undrift selftest`: every kind of the manifest language, created, changed and removed on a real
+//! service with the user's token, and what that does otherwise than the sandbox.
+//!
+//! Everything happens in one new group with a random name, below a group that holds nothing else: a
+//! mistyped `--group` names something that is in use, and is refused. What `sample` declares goes
+//! through the ordinary way from manifests to an applied plan, and so it does against a sandbox of the
+//! same release and tier; `outcome` compares both. The group is removed whatever happens, by the id
+//! that it was given, and only if it still has the name that was drawn.
+
+mod outcome;
+mod sample;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{
+    Context,
+    connect::{self, ConnectArgs},
+    exit::{Exit, Failure, Outcome},
+    reports::Reports,
+    session::{ChangeArgs, Manifests, Session, SessionArgs},
+    signal,
+};
+use crate::{
+    api::{ApiError, ReadClient, WriteClient},
+    apply::{Apply, TRUSTED},
+    desired::Acknowledgement,
+    field::Tier,
+    level::OWNER,
+    manifest::{self, Config, Surroundings},
+    observe::Observer,
+    operation,
+    page::Rows,
+    plan::{Plan, Policy},
+    release::Known,
+    secret::Secrets,
+    text::escape,
+    value::{Json, Object},
+};
+use outcome::{About, Findings};
+use sample::{Ground, Phase};
+
+/// How the name of the group begins in which everything happens.
+const PREFIX: &str = "undrift-selftest-";
+/// How many containers are changed at once.
+const AHEAD: usize = 4;
+/// How often, and after how long each time, it is looked whether the group is gone.
+const LOOKS: usize = 15;
+const PAUSE: Duration = Duration::from_secs(2);
+
+const EXAMPLES: &str = "Examples:
+  undrift selftest --group acme/void --url https://gitlab.example.org
+  undrift selftest --group acme/void --user alice --tier premium --yes > selftest.txt";
+
+/// The options of `selftest`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Group to work in; it must exist and hold nothing, and the token needs the role Owner there
+    #[arg(long, value_name = "PATH")]
+    group: String,
+    /// User to use as a member; members are left out without one
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Tier of the service (free, premium or ultimate); what needs a higher one is left out
+    #[arg(long, value_name = "TIER", default_value = "free", value_parser = tier)]
+    tier: Tier,
+    /// Do not ask for confirmation
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+fn tier(text: &str) -> Result<Tier, String> {
+    let tiers = [Tier::Free, Tier::Premium, Tier::Ultimate];
+    let found = tiers.into_iter().find(|tier| tier.to_string() == text);
+    found.ok_or_else(|| "must be `free`, `premium` or `ultimate`".to_owned())
+}
+
+/// Runs it.
+pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
+    let trial = Trial::new(args.connect.clone())?;
+    let (ground, about) = {
+        let end = trial.connect(cx).await?;
+        let found = prepare(&args, &end.observer).await;
+        end.close().await;
+        found?
+    };
+    cx.output.tell(&format!("everything happens in `{}`\n", escape(&ground.root)));
+    if !args.yes && !cx.output.confirm(&format!("create and remove `{}`", ground.root))? {
+        cx.output.tell("nothing was changed\n");
+        return Ok(Exit::Interrupted);
+    }
+    let stop = Arc::clone(&trial.stop);
+    let signals = signal::watch(cx.output.clone(), move || stop.now(), |_| {})?;
+    let found = trial.phases(&ground, reports, cx).await;
+    let is_clean = trial.clean(&ground, cx).await;
+    trial.leave();
+    if let Some(signal) = signals.received() {
+        return Ok(Exit::first_of([signal, Exit::Unfinished.when(!is_clean)]));
+    }
+    let found = found?;
+    let expected = expected(&ground, reports, cx).await?;
+    let text = outcome::report(&about, &ground.extent(), &found, expected.as_ref());
+    cx.output.print(&text)?;
+    let differs = !found.is_as(&expected.unwrap_or_default());
+    Ok(Exit::first_of([Exit::Unfinished.when(!is_clean), Exit::Differences.when(differs)]))
+}
+
+/// What the manifests are for, after a look at whether the group that was named may be used.
+async fn prepare(args: &Args, observer: &Observer) -> Result<(Ground, About), Failure> {
+    let path = args.group.trim_matches('/');
+    let shown = escape(path);
+    let client = observer.client();
+    let group = operation::GROUP_GET.request().arg("id", path).query("with_projects", false);
+    let group = match client.get_known(group, &["id", "full_path"]).await {
+        Ok(answer) => answer,
+        Err(error) if error.is_not_found() => {
+            let failure = Failure::usage(format!("the group `{shown}` does not exist"));
+            return Err(failure.help("create an empty group for this, and name it"));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let path = group.body["full_path"].as_str().unwrap_or(path).to_owned();
+    let id = group.body["id"].as_u64().unwrap_or_default();
+    if !observer.caller().administrator && level(client, id, observer.caller().id).await? < OWNER {
+        let failure = Failure::usage(format!("the token is not an owner of the group `{shown}`"));
+        return Err(failure.help("use a token with the role Owner in this group"));
+    }
+    if let Some(other) = content(client, id, &path).await? {
+        let failure = Failure::usage(format!("the group `{shown}` is not empty: `{other}`"));
+        return Err(failure.help("the selftest only works in a group that holds nothing else"));
+    }
+    let release = observer.release().await?;
+    let name = format!("{PREFIX}{:08x}", rand::random::<u32>());
+    let root = format!("{path}/{name}");
+    let about = About {
+        release: match release {
+            Known::Is(release) => release.to_string(),
+            Known::Hidden | Known::NotAsked => "unknown".to_owned(),
+        },
+        tier: args.tier,
+    };
+    Ok((Ground { root, user: args.user.clone(), tier: args.tier, release }, about))
+}
+
+/// The caller's level of access to a group.
+async fn level(client: &ReadClient, group: u64, user: u64) -> Result<u8, ApiError> {
+    let member = operation::GROUP_MEMBER_GET_ALL.request().arg("id", group).arg("user_id", user);
+    match client.get(member).await {
+        Ok(answer) => {
+            Ok(answer.body["access_level"].as_u64().and_then(|n| n.try_into().ok()).unwrap_or(0))
+        }
+        Err(error) if error.is_not_found() => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// Something that is in a group, as it may be shown. What an earlier selftest left, and the service
+/// is about to delete, is nothing.
+async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<String>, ApiError> {
+    let groups = operation::GROUP_DESCENDANTS.request().arg("id", id);
+    let groups = groups.query("all_available", true);
+    let projects = operation::GROUP_PROJECTS.request().arg("id", id);
+    let projects = projects.query("include_subgroups", true);
+    let own = format!("{path}/{PREFIX}");
+    for (list, name) in [(groups, "full_path"), (projects, "path_with_namespace")] {
+        let rows = client.list_known(list, Rows::with_id(&[])).await?;
+        let is_left = |row: &Object| {
+            let path = row.get(name).and_then(Json::as_str).unwrap_or_default();
+            let marks = ["marked_for_deletion_on", "marked_for_deletion_at"];
+            path.starts_with(&own)
+                && marks.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null()))
+        };
+        if let Some(row) = rows.iter().find(|row| !is_left(row)) {
+            let found = row.get(name).and_then(Json::as_str).unwrap_or("something");
+            return Ok(Some(escape(found).into_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// What the sandbox does with the same, if this build has one.
+#[cfg(feature = "sandbox")]
+async fn expected(
+    ground: &Ground,
+    reports: &mut Reports,
+    cx: &Context,
+) -> Result<Option<Findings>, Failure> {
+    use crate::{
+        release::REFERENCE,
+        sandbox::{self, Data, Seed},
+    };
+    let users: Vec<_> =
+        ground.user.iter().map(|name| serde_json::json!({"username": name})).collect();
+    let (path, _) = ground.root.rsplit_once('/').unwrap_or_default();
+    let mut paths: Vec<_> = path.match_indices('/').map(|(at, _)| &path[..at]).collect();
+    paths.push(path);
+    let groups: Vec<_> = paths.iter().map(|path| serde_json::json!({"path": path})).collect();
+    let release = match ground.release {
+        Known::Is(release) => release.max(REFERENCE),
+        Known::Hidden | Known::NotAsked => REFERENCE,
+    };
+    let seed = serde_json::json!({
+        "tier": ground.tier.to_string(), "release": release.to_string(),
+        "users": users, "groups": groups,
+    });
+    let seed = Seed::from_json(seed).map_err(|error| Failure::new(Exit::Internal, error))?;
+    let config = sandbox::Config { data: Data::Memory, seed: Some(seed), ..Default::default() };
+    let running = super::embedded::launch(config, &cx.output).await?;
+    let token = ("UNDRIFT_TOKEN".to_owned(), running.token().to_owned());
+    let beside = Context { env: cx.env.clone().with([token]), output: cx.output.clone() };
+    let connect = ConnectArgs { url: Some(running.url()), ..ConnectArgs::default() };
+    let trial = Trial::new(connect)?;
+    let found = trial.phases(ground, reports, &beside).await;
+    trial.leave();
+    running.stop().await;
+    found.map(Some)
+}
+
+/// What the sandbox does with the same: this build has none.
+#[cfg(not(feature = "sandbox"))]
+#[expect(clippy::unused_async, reason = "the other one asks it")]
+async fn expected(_: &Ground, _: &mut Reports, _: &Context) -> Result<Option<Findings>, Failure> {
+    Ok(None)
+}
+
+/// Ends what is under way once a signal arrived.
+#[derive(Default)]
+struct Stop {
+    is_over: AtomicBool,
+    client: Mutex<Option<ReadClient>>,
+}
+
+impl Stop {
+    fn now(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        if let Some(client) = &*self.client.lock().unwrap_or_else(PoisonError::into_inner) {
+            client.interrupt();
+        }
+    }
+
+    /// Takes in what sends from now on.
+    fn guard(&self, client: &ReadClient) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
+        if self.is_over.load(Ordering::SeqCst) {
+            client.interrupt();
+        }
+    }
+}
+
+/// Everything against one service.
+struct Trial {
+    connect: ConnectArgs,
+    /// The folder of the manifests.
+    folder: PathBuf,
+    stop: Arc<Stop>,
+}
+
+/// A connection outside of a session.
+struct End {
+    observer: Observer,
+    embedded: Option<connect::Embedded>,
+}
+
+impl End {
+    async fn close(self) {
+        if let Some(embedded) = self.embedded {
+            connect::stop(embedded).await;
+        }
+    }
+}
+
+impl Trial {
+    fn new(connect: ConnectArgs) -> Result<Self, Failure> {
+        let name = format!("{PREFIX}{:016x}", rand::random::<u64>());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).map_err(|error| {
+            Failure::usage(format!("cannot make the folder `{}`: {error}", folder.display()))
+        })?;
+        Ok(Self { connect, folder, stop: Arc::default() })
+    }
+
+    /// Takes the folder away. One that stays does no harm.
+    fn leave(&self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+
+    async fn connect(&self, cx: &Context) -> Result<End, Failure> {
+        let (root, config) = (Path::new("."), Config::default());
+        let endpoint = self.connect.endpoint(root, &config, &cx.env, &cx.output).await?;
+        let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone())
+            .with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
+        let secrets = Arc::new(secrets);
+        cx.output.redactor().learn(Arc::clone(&secrets));
+        let client = self.connect.client(&endpoint, &config, secrets)?;
+        let observer = Observer::connect(client).await?;
+        Ok(End { observer, embedded: endpoint.embedded })
+    }
+
+    /// Does everything to everything, up to a signal.
+    async fn phases(
+        &self,
+        ground: &Ground,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Result<Findings, Failure> {
+        let mut found = Findings::default();
+        for phase in Phase::ALL {
+            self.phase(phase, ground, &mut found, reports, cx).await?;
+            if self.stop.is_over.load(Ordering::SeqCst) {
+                break;
+            }
+            // What was planned from other lists than these says more than what was kept.
+            let session = self.session(phase, ground, reports, cx).await?;
+            let again = session.plan(cx).await.map(|plan| found.again(phase, &plan));
+            session.close().await;
+            again?;
+        }
+        Ok(found)
+    }
+
+    async fn phase(
+        &self,
+        phase: Phase,
+        ground: &Ground,
+        found: &mut Findings,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Result<(), Failure> {
+        let session = self.session(phase, ground, reports, cx).await?;
+        let planned = session.plan(cx).await;
+        let applied = match planned {
+            Ok(plan) => carry_out(phase, plan, &session, found).await,
+            Err(failure) => Err(failure),
+        };
+        session.close().await;
+        applied
+    }
+
+    /// A session about the documents of a phase.
+    async fn session(
+        &self,
+        phase: Phase,
+        ground: &Ground,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Result<Session, Failure> {
+        let documents: Vec<_> = ground.documents(phase).iter().map(Json::to_string).collect();
+        std::fs::write(self.folder.join("selftest.yaml"), documents.join("\n---\n"))?;
+        let around = Surroundings::of_process();
+        let loaded = manifest::load(&self.folder, &around);
+        let Some(desired) = loaded.desired else {
+            // Warnings are about what people write, and these manifests nobody wrote.
+            cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
+            let wrong = anyhow::anyhow!("the manifests of the selftest are wrong");
+            return Err(Failure::new(Exit::Internal, wrong));
+        };
+        // An embedded service is where the user stands.
+        let (root, config) = (PathBuf::from("."), loaded.config);
+        let manifests = Manifests { desired, includes: None, root, config };
+        let args = SessionArgs::choosing(&self.folder, &[], &self.connect, Vec::new());
+        let changes = ChangeArgs::default();
+        let session = Session::of(manifests, around.today, &args, &changes, reports, cx).await?;
+        self.stop.guard(session.observer.client());
+        Ok(session)
+    }
+
+    /// Removes the group in which everything happened; whether nothing is left of it.
+    async fn clean(&self, ground: &Ground, cx: &Context) -> bool {
+        let root = escape(&ground.root);
+        let cleaned = match self.connect(cx).await {
+            Ok(end) => {
+                let cleaned = remove(&end.observer, &ground.root).await.map_err(Failure::from);
+                end.close().await;
+                cleaned
+            }
+            Err(failure) => Err(failure),
+        };
+        match cleaned {
+            Ok(Left::Nothing) => true,
+            Ok(Left::Marked) => {
+                cx.output.tell(&format!(
+                    "`{root}` is marked for deletion; the service deletes it by itself\n"
+                ));
+                true
+            }
+            Ok(Left::All) => {
+                cx.output.tell(&format!("`{root}` is still there; delete it by hand\n"));
+                false
+            }
+            Err(failure) => {
+                cx.output.tell_failure(&failure);
+                cx.output.tell(&format!("`{root}` may still be there; delete it by hand\n"));
+                false
+            }
+        }
+    }
+}
+
+/// Applies all that may be of a plan: in a group that is there for nothing else, guards keep nobody
+/// from anything.
+async fn carry_out(
+    phase: Phase,
+    mut plan: Plan,
+    session: &Session,
+    found: &mut Findings,
+) -> Result<(), Failure> {
+    let refused =
+        plan.refusals.iter().map(|refusal| Acknowledgement::parse(&refusal.acknowledgement));
+    let refused: Vec<_> = refused.collect::<Result<_, _>>().map_err(Failure::usage)?;
+    plan.acknowledge(&refused, Surroundings::of_process().today);
+    found.planned(phase, &plan);
+    let Ok((approved, _)) = plan.approve(Policy::default()) else { return Ok(()) };
+    let writer = WriteClient::new(session.observer.client().clone());
+    let apply = Apply {
+        desired: &session.desired,
+        observer: &session.observer,
+        writer: &writer,
+        settings: &session.settings,
+        trusts: TRUSTED,
+        ahead: AHEAD,
+    };
+    let applied = apply.run(&approved, |_| ()).await;
+    if !applied.interrupted {
+        found.applied(phase, &applied);
+    }
+    match applied.ended_by {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
+}
+
+/// What is left of the group.
+enum Left {
+    Nothing,
+    /// The service waits before it deletes it.
+    Marked,
+    All,
+}
+
+/// Removes the group at `path`, and looks until it is gone.
+async fn remove(observer: &Observer, path: &str) -> Result<Left, ApiError> {
+    let client = observer.client();
+    let writer = WriteClient::new(client.clone());
+    let Some((id, _)) = group(client, path).await? else { return Ok(Left::Nothing) };
+    let delete = || operation::GROUP_DELETE.request().arg("id", id);
+    writer.send(delete()).await?;
+    for _ in 0..LOOKS {
+        match group(client, path).await? {
+            None => return Ok(Left::Nothing),
+            Some((_, true)) => {
+                // Where that is possible nothing has to wait for its day.
+                let at_once = delete().query("permanently_remove", true).query("full_path", path);
+                if writer.send(at_once).await.is_err() {
+                    return Ok(Left::Marked);
+                }
+            }
+            Some((_, false)) => {}
+        }
+        client.clock().sleep(PAUSE).await;
+    }
+    Ok(match group(client, path).await? {
+        None => Left::Nothing,
+        Some((_, true)) => Left::Marked,
+        Some((_, false)) => Left::All,
+    })
+}
+
+/// The id of the group that is exactly at `path`, and whether it is marked for deletion.
+async fn group(client: &ReadClient, path: &str) -> Result<Option<(u64, bool)>, ApiError> {
+    let request = operation::GROUP_GET.request().arg("id", path).query("with_projects", false);
+    match client.get_known(request, &["id", "full_path"]).await {
+        Ok(answer) if answer.body["full_path"] == path => {
+            let is_marked = !answer.body["marked_for_deletion_on"].is_null();
+            Ok(answer.body["id"].as_u64().map(|id| (id, is_marked)))
+        }
+        Ok(_) => Ok(None),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,287 @@
+//! The manifests of a selftest: every kind in every scope that has it, created, changed and removed.
+//!
+//! They are made from the tables of the kinds alone, so that a new kind is tried by itself: what
+//! tells an entry from others and what it cannot be created without gets the example of its schema,
+//! and one more field is changed.
+
+use std::fmt;
+
+use crate::{
+    field::{Accepted, Codec, Named, Readback, Route, Scope, Secrecy, Tier},
+    kind::{Place, Section, Shape, Spec},
+    kinds,
+    release::{Known, REFERENCE},
+    value::{Json, Object},
+};
+
+/// What is done to everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// It is created.
+    Create,
+    /// One of its fields is changed.
+    Change,
+    /// It is removed, or changed back where it cannot be.
+    Remove,
+}
+
+impl Phase {
+    /// All of them, in order.
+    pub(super) const ALL: [Self; 3] = [Self::Create, Self::Change, Self::Remove];
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Create => "create",
+            Self::Change => "change",
+            Self::Remove => "remove",
+        })
+    }
+}
+
+/// What the manifests are for.
+#[derive(Clone, Debug)]
+pub(super) struct Ground {
+    /// The path of the group in which everything happens.
+    pub(super) root: String,
+    /// A user who may be named, other than the caller.
+    pub(super) user: Option<String>,
+    /// The tier of the service.
+    pub(super) tier: Tier,
+    /// Its release.
+    pub(super) release: Known,
+}
+
+/// A kind that is not tried, and why.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LeftOut {
+    /// The scope, and the section.
+    pub(super) of: (Scope, &'static str),
+    /// The reason.
+    pub(super) why: String,
+}
+
+impl Ground {
+    /// The documents of a phase.
+    pub(super) fn documents(&self, phase: Phase) -> Vec<Json> {
+        let path = |name: &str| format!("{}/{name}", self.root);
+        let mut own = [
+            document(Scope::Group, &self.root, true.into()),
+            document(Scope::Group, &path(PEER), true.into()),
+            document(Scope::Group, &path(Scope::Group.noun()), true.into()),
+            // With a branch, which schedules and rules name.
+            document(
+                Scope::Project,
+                &path(Scope::Project.noun()),
+                serde_json::json!({"initialize_with_readme": true}),
+            ),
+        ];
+        let mut alone = Vec::new();
+        for section in tried() {
+            let Ok(value) = self.value(section, phase) else { continue };
+            if section.shape == Shape::Switch {
+                // What a switch does, such as closing a project, concerns all that is beside it.
+                let path = path(&format!("{PEER}/{}", section.section));
+                let mut document = document(section.home.scope, &path, true.into());
+                document.insert(section.section.to_owned(), value);
+                alone.push(document);
+            } else {
+                let at = if section.home.scope == Scope::Group { 2 } else { 3 };
+                own[at].insert(section.section.to_owned(), value);
+            }
+        }
+        own.into_iter().chain(alone).map(Json::Object).collect()
+    }
+
+    /// What is tried, and what is not.
+    pub(super) fn extent(&self) -> (Vec<(Scope, &'static str)>, Vec<LeftOut>) {
+        let (mut all, mut left_out) = (Vec::new(), Vec::new());
+        for section in tried() {
+            let of = (section.home.scope, section.section);
+            match self.value(section, Phase::Create) {
+                Ok(_) => all.push(of),
+                Err(why) => left_out.push(LeftOut { of, why }),
+            }
+        }
+        (all, left_out)
+    }
+
+    /// What a document says of `section`.
+    ///
+    /// # Errors
+    /// Why it is not tried.
+    fn value(&self, section: Section, phase: Phase) -> Result<Json, String> {
+        let tier = needs(section);
+        if tier > self.tier {
+            return Err(format!("needs the tier {tier}"));
+        }
+        let named = section.identity.iter().chain(section.required);
+        let named = named.filter_map(|name| section.table().get(name));
+        // What a lower tier tells entries apart by without has a default.
+        let named: Vec<&Spec> = named.filter(|spec| spec.field.tier <= self.tier).collect();
+        let changing = section.table().specs().iter().filter(|spec| self.is_changeable(spec));
+        let changing = changing.filter(|spec| !section.identity.contains(&&*spec.name));
+        // A switch of two positions first: every service knows both.
+        let rank = |spec: &&Spec| (!is_boolean(spec), spec.field.codec != Codec::Level);
+        let changing = changing.min_by_key(rank);
+        if section.shape == Shape::Switch {
+            let spec = section.table().specs().first().ok_or("has no field")?;
+            return if phase == Phase::Create { self.sample(spec, phase) } else { Ok(off(spec)) };
+        }
+        let mut fields = Object::new();
+        for spec in named {
+            fields.insert(spec.name.clone(), self.sample(spec, Phase::Create)?);
+        }
+        if let Some(spec) = changing {
+            fields.insert(spec.name.clone(), self.sample(spec, phase)?);
+        }
+        if fields.is_empty() {
+            return Err(format!("no field of the tier {} changes alone", self.tier));
+        }
+        if section.shape == Shape::Mapping {
+            return Ok(fields.into());
+        }
+        if phase == Phase::Remove {
+            fields.retain(|name, _| section.identity.contains(&&**name));
+            fields.insert("state".to_owned(), "absent".into());
+        }
+        Ok(Json::Array(vec![fields.into()]))
+    }
+
+    /// Whether a field can be changed by itself, and be seen to have been.
+    fn is_changeable(&self, spec: &Spec) -> bool {
+        let field = &spec.field;
+        let release = match self.release {
+            Known::Is(release) => release,
+            Known::Hidden | Known::NotAsked => REFERENCE,
+        };
+        let is_two_valued = is_boolean(spec)
+            || field.codec == Codec::Level
+            || spec.schema["enum"].as_array().is_some_and(|words| words.len() > 1);
+        is_two_valued
+            && !spec.name.contains('.')
+            && field.accepted != Accepted::Never
+            && field.accepted.on(Route::Create)
+            && field.accepted.on(Route::Edit)
+            && !matches!(field.read, Readback::Never | Readback::IfPresent)
+            && field.secrecy == Secrecy::Open
+            && field.names.is_none()
+            && field.tier <= self.tier
+            && field.since.is_none_or(|since| since <= release)
+            && field.until.is_none()
+            && field.replaced_by.is_none()
+    }
+
+    /// A value of a field: one when it is created, and back in the end, and another in between.
+    fn sample(&self, spec: &Spec, phase: Phase) -> Result<Json, String> {
+        match spec.field.names {
+            Some(Named::User) => {
+                return self.user.clone().map(Json::from).ok_or("needs `--user`".to_owned());
+            }
+            Some(Named::Group) => return Ok(format!("{}/{PEER}", self.root).into()),
+            Some(Named::Project) => {
+                return Ok(format!("{}/{}", self.root, Scope::Project.noun()).into());
+            }
+            None => {}
+        }
+        let is_other = phase == Phase::Change;
+        if is_boolean(spec) {
+            return Ok((!is_other).into());
+        }
+        if spec.field.codec == Codec::Level {
+            return Ok(if is_other { "reporter" } else { "developer" }.into());
+        }
+        if let Some(words) = spec.schema["enum"].as_array() {
+            let mut words = words.iter().filter(|word| !word.is_null());
+            return Ok(words.nth(usize::from(is_other)).cloned().unwrap_or_default());
+        }
+        let example = &spec.schema["examples"][0];
+        Ok(if example.is_null() { "selftest".into() } else { example.clone() })
+    }
+}
+
+/// The group that things are shared with, and in which what stands alone is.
+const PEER: &str = "peer";
+
+/// Every kind in every scope that has it, but the containers themselves.
+fn tried() -> impl Iterator<Item = Section> {
+    kinds::everywhere().filter(|section| section.shape != Shape::Container)
+}
+
+fn document(scope: Scope, path: &str, create: Json) -> Object {
+    let text = |text: &str| Json::from(text);
+    [("kind", text(scope.document())), ("path", text(path)), ("create", create)]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into_iter()
+        .collect()
+}
+
+/// The lowest tier that has a kind.
+fn needs(section: Section) -> Tier {
+    let read = match section.home.place {
+        Place::List(op) | Place::Optional(op) => op.row().tier,
+        _ => Tier::Free,
+    };
+    let removes = section.home.delete.map_or(Tier::Free, |op| op.row().tier);
+    let fields = section.table().specs().iter().map(|spec| spec.field.tier);
+    let own = fields.min().unwrap_or(Tier::Free);
+    read.max(removes).max(own)
+}
+
+fn is_boolean(spec: &Spec) -> bool {
+    spec.schema["type"] == "boolean"
+}
+
+/// The other position of a switch.
+fn off(spec: &Spec) -> Json {
+    if is_boolean(spec) { false.into() } else { Json::Null }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn ground(user: Option<&str>, tier: Tier) -> Ground {
+        let user = user.map(str::to_owned);
+        Ground { root: "acme/void/x".to_owned(), user, tier, release: Known::Hidden }
+    }
+
+    #[test]
+    fn every_kind_is_tried_where_the_service_has_it() {
+        let (all, left_out) = ground(Some("alice"), Tier::Ultimate).extent();
+        let kinds: BTreeSet<_> = tried().map(|kind| (kind.home.scope, kind.section)).collect();
+        assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), kinds);
+        assert_eq!(left_out, []);
+    }
+
+    #[test]
+    fn what_is_not_tried_is_named() {
+        for (user, tier) in [(None, Tier::Free), (None, Tier::Ultimate), (Some("a"), Tier::Free)] {
+            let (all, left_out) = ground(user, tier).extent();
+            assert_eq!(all.len() + left_out.len(), tried().count());
+            let reasons: BTreeSet<_> = left_out.into_iter().map(|left| left.why).collect();
+            let expected = user.is_none().then(|| "needs `--user`".to_owned());
+            let expected = expected
+                .into_iter()
+                .chain((tier == Tier::Free).then(|| "needs the tier premium".to_owned()));
+            assert_eq!(reasons, expected.collect());
+        }
+    }
+
+    /// Each section stands in each phase, and what is declared differs from phase to phase in it.
+    #[test]
+    fn a_change_changes_something_of_most_kinds() {
+        let ground = ground(Some("alice"), Tier::Ultimate);
+        let value = |section, phase| ground.value(section, phase).expect("a value");
+        let changed = tried()
+            .filter(|section| value(*section, Phase::Create) != value(*section, Phase::Change))
+            .count();
+        assert!(2 * changed > tried().count(), "{changed}");
+        for section in tried().filter(|section| section.shape != Shape::List) {
+            assert_ne!(value(section, Phase::Create), value(section, Phase::Change), "{section:?}");
+        }
+    }
+}

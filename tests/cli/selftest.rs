@@ -1,0 +1,104 @@
+//! The selftest against the embedded service, which does what it does itself.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    process::Stdio,
+};
+
+use crate::{
+    harness::Place,
+    sandbox::{Server, send},
+};
+
+fn seed(tier: &str, more: &str) -> String {
+    format!(
+        "tier: {tier}\nusers: [{{username: alice}}]\ngroups: [{{path: acme}}, {{path: acme/void}}]\n{more}"
+    )
+}
+
+/// What it prints, without the name that is drawn.
+fn drawn(text: &str) -> String {
+    const PREFIX: &str = "undrift-selftest-";
+    let mut parts = text.split(PREFIX);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + PREFIX + "[NAME]" + &part[8..])
+}
+
+#[test]
+fn every_kind_is_tried_and_nothing_is_left() {
+    for tier in ["free", "ultimate"] {
+        let place = Place::new().file("sandbox.yaml", &seed(tier, ""));
+        let text = place
+            .run(&format!("selftest --group acme/void --user alice --tier {tier} --sandbox --yes"));
+        insta::assert_snapshot!(format!("selftest_{tier}"), drawn(&text));
+        let left = place.run("call group-descendant-list id=acme/void --sandbox");
+        assert!(left.contains("[]"), "{left}");
+    }
+}
+
+#[test]
+fn what_is_in_use_or_not_owned_is_refused() {
+    let used = "projects: [{path: acme/void/shop}]\n";
+    for (seed, group, said) in [
+        (seed("free", used), "acme/void", "the group `acme/void` is not empty: `acme/void/shop`"),
+        (seed("free", used), "acme", "the group `acme` is not empty: `acme/void`"),
+        (seed("free", ""), "acme/viod", "the group `acme/viod` does not exist"),
+    ] {
+        let place = Place::new().file("sandbox.yaml", &seed);
+        let text = place.run(&format!("selftest --group {group} --sandbox --yes"));
+        assert!(text.contains(said) && text.ends_with("---- exit code 3\n"), "{text}");
+    }
+    // Without a terminal nobody can be asked.
+    let place = Place::new().file("sandbox.yaml", &seed("free", ""));
+    let text = place.run("selftest --group acme/void --sandbox");
+    assert!(text.contains("not a terminal") && text.ends_with("---- exit code 3\n"), "{text}");
+    let left = place.run("call group-descendant-list id=acme/void --sandbox");
+    assert!(left.contains("[]"), "{left}");
+}
+
+/// A service of a lower tier than it is said to be does much otherwise. The report says what, and
+/// nothing of whom it is about.
+#[test]
+fn what_differs_is_reported_without_names() {
+    let place = Place::new().file("sandbox.yaml", &seed("free", ""));
+    let arguments = "selftest --group acme/void --user alice --tier premium --sandbox --yes";
+    let output = place.output(arguments);
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{report}");
+    assert!(
+        report.contains("\notherwise than it should be:\n  create  ")
+            && report.contains("push-rule-add answered 4")
+            && report.ends_with("send this report to the project\n"),
+        "{report}"
+    );
+    for name in ["acme", "void", "alice", "root", "127.0.0.1", "undrift-selftest-", "http"] {
+        assert!(!report.contains(name), "{name}: {report}");
+    }
+    let left = place.run("call group-descendant-list id=acme/void --sandbox");
+    assert!(left.contains("[]"), "{left}");
+}
+
+#[test]
+fn a_signal_ends_it_and_everything_is_removed() {
+    let place = Place::new()
+        .file("seed.yaml", &seed("ultimate", ""))
+        .env("UNDRIFT_SANDBOX_TOKEN", "root-token-of-the-test")
+        .env("UNDRIFT_TOKEN", "root-token-of-the-test");
+    let server = Server::start(&place, "--seed seed.yaml --latency 20");
+    let arguments = format!("selftest --group acme/void --user alice --yes --url {}", server.url);
+    let mut child =
+        place.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.starts_with("everything happens in `acme/void/"), "{line}");
+    let below = format!("call group-descendant-list id=acme/void --url {}", server.url);
+    while place.run(&below).contains("[]") {}
+    send("-INT", &child);
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest}");
+    assert!(rest.contains("interrupted"), "{rest}");
+    assert!(place.run(&below).contains("[]"));
+    server.end("-TERM");
+}
