@@ -100,9 +100,8 @@ impl Session {
         reports: &mut Reports,
         cx: &Context,
     ) -> Result<Self, Failure> {
-        let around = Surroundings::of_process();
-        let manifests = usable(manifest::load(&args.dir, &around), reports, cx)?;
-        Self::along(way, manifests, around.today, args, changes, reports, cx).await
+        let everything = Use { heals: true, only_changed: false };
+        Self::open_against(way, (None, everything), args, changes, reports, cx).await
     }
 
     /// The same against a `base`, if there is one.
