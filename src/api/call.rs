@@ -4,11 +4,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use futures_util::FutureExt as _;
-use http::HeaderMap;
+use http::{HeaderMap, header::DATE};
 use tokio::sync::watch;
 
 use super::{
@@ -37,6 +37,10 @@ use crate::{
 /// rest is not tried: the caller is blocked.
 const BLOCKED_AFTER: usize = 3;
 
+/// How much later than it seems something may have been read: dates of answers are cut to seconds,
+/// and are on their way for a while.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
+
 /// What all clones of a client share.
 #[derive(Debug)]
 pub(super) struct Core {
@@ -48,6 +52,9 @@ pub(super) struct Core {
     /// Why nothing more is sent, once that is so.
     pub(super) end: watch::Sender<Option<End>>,
     tally: Mutex<Tally>,
+    /// The service's time when the client's clock began, as far as its answers tell: it was not
+    /// earlier.
+    service_epoch: Mutex<Option<SystemTime>>,
 }
 
 /// Why nothing more is sent.
@@ -76,6 +83,8 @@ pub(super) struct Delivery {
     pub(super) unquotable: Unquotable,
     /// If it goes stale: when, and how often it was sent before.
     pub(super) freshness: Option<Freshness>,
+    /// When what it removes was read, on the client's clock.
+    pub(super) read_at: Option<Duration>,
 }
 
 /// How long what a request was built from may be taken for what is there.
@@ -86,6 +95,8 @@ pub struct Freshness {
     pub until: Duration,
     /// Which sending of the step this is, from 1.
     pub attempt: u32,
+    /// When it was read, on the client's clock.
+    pub read_at: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -125,7 +136,8 @@ impl Core {
     ) -> Self {
         let gate = Gate::new(settings.in_flight);
         let tally = Mutex::new(Tally { forbidden: Some(BTreeSet::new()), ..Tally::default() });
-        Self { service, transport, secrets, settings, gate, end: watch::Sender::new(None), tally }
+        let (end, service_epoch) = (watch::Sender::new(None), Mutex::default());
+        Self { service, transport, secrets, settings, gate, end, tally, service_epoch }
     }
 
     /// How often each operation was sent so far, by its id.
@@ -139,7 +151,7 @@ impl Core {
         request: &Request<E>,
         delivery: Delivery,
     ) -> Result<Answer, ApiError> {
-        let Delivery { content, unquotable, freshness } = delivery;
+        let Delivery { content, unquotable, freshness, read_at } = delivery;
         let reads = request.operation.again == Again::Reads;
         let (timeout, idle) =
             if reads { (READ_TIMEOUT, READ_IDLE) } else { (WRITE_TIMEOUT, WRITE_TIMEOUT) };
@@ -147,6 +159,9 @@ impl Core {
             method: request.operation.method,
             target: request.target(),
             content,
+            unmodified_since: read_at
+                .filter(|_| request.operation.conditional)
+                .and_then(|read_at| self.unchanged_since(read_at)),
             timeout,
             idle,
         };
@@ -377,10 +392,28 @@ impl Core {
                 (Verdict { outcome, asked: None, result: Err(Kind::Unanswered(error)) }, None)
             }
             Ok(response) => {
+                self.learn_time(&response.headers);
                 let told = Told::read(&response.headers, self.settings.clock.wall());
                 (self.judge(operation, response, request.wanted(), unquotable), told)
             }
         }
+    }
+
+    /// Learns from an answer what time it is at the service.
+    fn learn_time(&self, headers: &HeaderMap) {
+        let date = headers.get(DATE).and_then(|date| date.to_str().ok());
+        let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
+        // It was written before it arrived, and cut to a whole second.
+        let epoch = date.and_then(|date| date.checked_sub(self.settings.clock.now()));
+        let mut known = self.service_epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = (*known).max(epoch);
+    }
+
+    /// The time since which what was read at `read_at`, on the client's clock, must not have changed,
+    /// by the service's clock: late enough that the service never means a change from before.
+    fn unchanged_since(&self, read_at: Duration) -> Option<SystemTime> {
+        let known = *self.service_epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        known?.checked_add(read_at)?.checked_add(CLOCKS_DIFFER)
     }
 
     /// What an answer means.

@@ -4,13 +4,18 @@
 //! A [`Transport`] sends once: it neither retries nor follows redirects. [`HttpTransport`] is the
 //! real one; tests have others.
 
-use std::{error::Error, fmt, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{
     HeaderMap, HeaderValue,
-    header::{ACCEPT, CONTENT_TYPE},
+    header::{ACCEPT, CONTENT_TYPE, IF_UNMODIFIED_SINCE},
 };
 use reqwest::{Client, ClientBuilder, multipart, redirect};
 use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer, pki_types::pem::PemObject};
@@ -48,6 +53,8 @@ pub struct WireRequest {
     pub target: String,
     /// The body.
     pub content: Content,
+    /// The time after which what it removes must not have changed, by the service's clock.
+    pub unmodified_since: Option<SystemTime>,
     /// How long it may take in all.
     pub timeout: Duration,
     /// How long its answer may stall.
@@ -252,6 +259,10 @@ impl HttpTransport {
         };
         let idle = request.idle;
         let builder = self.client.request(method, url).timeout(request.timeout);
+        let builder = match request.unmodified_since {
+            Some(time) => builder.header(IF_UNMODIFIED_SINCE, httpdate::fmt_http_date(time)),
+            None => builder,
+        };
         let builder = match request.content {
             Content::Empty => builder,
             Content::Json(json) => builder.header(CONTENT_TYPE, "application/json").body(json),

@@ -1,5 +1,7 @@
 //! The client that writes.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::{
@@ -41,7 +43,7 @@ impl WriteClient {
     /// [`ApiError`]. If it is [in doubt](ApiError::in_doubt_since), the write may have been carried
     /// out all the same; it is up to the caller to wait and look.
     pub async fn send(&self, request: Request<Write>) -> Result<Answer, ApiError> {
-        self.deliver(request, None).await
+        self.deliver(request, None, None).await
     }
 
     /// As [`send`](Self::send), for a request that was built from what was read as `freshness`
@@ -60,18 +62,20 @@ impl WriteClient {
         let goes_stale = request.goes_stale()
             && !Bug::KeepStaleValues.is_planted()
             && !Bug::RepeatCreates.is_planted();
-        self.deliver(request, goes_stale.then_some(freshness)).await
+        self.deliver(request, goes_stale.then_some(freshness), Some(freshness.read_at)).await
     }
 
     async fn deliver(
         &self,
         request: Request<Write>,
         freshness: Option<Freshness>,
+        read_at: Option<Duration>,
     ) -> Result<Answer, ApiError> {
         let core = &self.reads.core;
         let (content, unquotable) =
             body(&request, &core.secrets).map_err(|why| core.error(&request, Kind::Body(why)))?;
-        let result = core.call(&request, Delivery { content, unquotable, freshness }).await;
+        let result =
+            core.call(&request, Delivery { content, unquotable, freshness, read_at }).await;
         let delete = request.operation.method == Method::Delete;
         match &result {
             Err(e)

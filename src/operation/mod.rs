@@ -105,6 +105,9 @@ pub struct Operation {
     /// Of a write: whether the service answers with 304 where there is nothing to do, which is a
     /// success.
     pub may_be_done: bool,
+    /// Of a delete: whether the service refuses it (412) if what it removes changed after a time that
+    /// the request says (`If-Unmodified-Since`).
+    pub conditional: bool,
     /// Of a list: whether it can also be read by keyset, behind an id instead of by page number.
     pub by_keyset: bool,
     /// How many requests a minute of one user a service that limits requests is known to answer,
@@ -174,7 +177,7 @@ impl Operation {
         };
         // What a delete names may be absent already: a project that is no fork, for example.
         let may_be_done = matches!(method, Method::Delete);
-        let (shows, by_keyset, filtered_after_paging) = (false, false, false);
+        let (shows, conditional, by_keyset, filtered_after_paging) = (false, false, false, false);
         Self {
             id,
             method,
@@ -191,6 +194,7 @@ impl Operation {
             again,
             shows,
             may_be_done,
+            conditional,
             by_keyset,
             a_minute: None,
             filtered_after_paging,
@@ -215,6 +219,11 @@ impl Operation {
     /// It may have nothing to do, which is answered with 304.
     const fn may_be_done(self) -> Self {
         Self { may_be_done: true, ..self }
+    }
+
+    /// It can be refused if what it removes changed meanwhile.
+    const fn conditional(self) -> Self {
+        Self { conditional: true, ..self }
     }
 
     /// Its list can be read by keyset.

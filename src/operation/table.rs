@@ -63,7 +63,7 @@ operations! {
     Write GROUP_MEMBER_UPDATE = "group-member-edit" Put "/groups/:id/members/:user_id", "edit a group's member", "1, 4.3", One,
         [GROUP, USER].fields_of(Scope::Group, "members", Route::Edit).shows();
     Write GROUP_MEMBER_DELETE = "group-member-remove" Delete "/groups/:id/members/:user_id", "remove a member from a group", "1, 4.3",
-        Unsaid, [GROUP, USER, REMOVAL].at_most(60);
+        Unsaid, [GROUP, USER, REMOVAL].conditional().at_most(60);
 
     Read MEMBER_LIST = "project-member-list" Get "/projects/:id/members", "list a project's direct members", "1, 4.3", List,
         [PROJECT, MEMBER_SEARCH, DIRECT_MEMBERS, PAGING];
@@ -78,7 +78,7 @@ operations! {
     Write MEMBER_UPDATE = "project-member-edit" Put "/projects/:id/members/:user_id", "edit a project's member", "1, 4.3", One,
         [PROJECT, USER].fields("members", Route::Edit).shows();
     Write MEMBER_DELETE = "project-member-remove" Delete "/projects/:id/members/:user_id", "remove a member from a project", "1, 4.3",
-        Unsaid, [PROJECT, USER, REMOVAL].at_most(60);
+        Unsaid, [PROJECT, USER, REMOVAL].conditional().at_most(60);
 
     Read BILLABLE_MEMBER_LIST = "billable-member-list" Get "/groups/:id/billable_members", "list a top-level group's billable members",
         "1, 4.3", List, [GROUP, BILLABLE, PAGING];
@@ -136,7 +136,8 @@ operations! {
     Write PROJECT_UNSTAR = "project-unstar" Post "/projects/:id/unstar", "take a star away", "2, 4.4", One, [PROJECT].again(Again::Same).shows().may_be_done();
     Write PROJECT_ARCHIVE = "project-archive" Post "/projects/:id/archive", "archive a project", "2, 4.4", One, [PROJECT].again(Again::Same).shows();
     Write PROJECT_UNARCHIVE = "project-unarchive" Post "/projects/:id/unarchive", "unarchive a project", "2, 4.4", One, [PROJECT].again(Again::Same).shows();
-    Write PROJECT_DELETE = "project-delete" Delete "/projects/:id", "delete a project and all that is in it", "2, 4.4", Unsaid, [PROJECT].again(Again::Never);
+    Write PROJECT_DELETE = "project-delete" Delete "/projects/:id", "delete a project and all that is in it", "2, 4.4", Unsaid,
+        [PROJECT].conditional().again(Again::Never);
     Write PROJECT_RESTORE = "project-restore" Post "/projects/:id/restore", "restore a project that is marked for deletion", "2, 4.4",
         Unsaid, [PROJECT].premium().again(Again::Never);
     Write PROJECT_UPLOAD = "project-upload" Post "/projects/:id/uploads", "upload a file to link to in texts", "2, 4.4", One,
@@ -158,7 +159,8 @@ operations! {
     Write HOOK_CREATE = "hook-add" Post "/projects/:id/hooks", "add a hook", "2, 4.5", Unsaid, [PROJECT].fields("hooks", Route::Create).shows();
     Write HOOK_UPDATE = "hook-edit" Put "/projects/:id/hooks/:hook_id", "edit a hook", "2, 4.5", Unsaid,
         [PROJECT, HOOK].fields("hooks", Route::Edit).shows();
-    Write HOOK_DELETE = "hook-delete" Delete "/projects/:id/hooks/:hook_id", "delete a hook", "2, 4.5", Unsaid, [PROJECT, HOOK];
+    Write HOOK_DELETE = "hook-delete" Delete "/projects/:id/hooks/:hook_id", "delete a hook", "2, 4.5", Unsaid,
+        [PROJECT, HOOK].conditional();
 
     Read PUSH_RULE_GET = "push-rule-get" Get "/projects/:id/push_rule", "get the push rule", "2, 4.6", One, [PROJECT].premium();
     Write PUSH_RULE_CREATE = "push-rule-add" Post "/projects/:id/push_rule", "add the push rule", "2, 4.6", Unsaid,
@@ -262,7 +264,7 @@ operations! {
     Write GROUP_HOOK_UPDATE = "group-hook-edit" Put "/groups/:id/hooks/:hook_id", "edit a group's hook", "supporting", One,
         [GROUP, HOOK].fields_of(Scope::Group, "hooks", Route::Edit).premium().shows();
     Write GROUP_HOOK_DELETE = "group-hook-delete" Delete "/groups/:id/hooks/:hook_id", "delete a group's hook", "supporting", Nothing,
-        [GROUP, HOOK].premium();
+        [GROUP, HOOK].conditional().premium();
     Read GROUP_PUSH_RULE_GET = "group-push-rule-get" Get "/groups/:id/push_rule", "get a group's push rule", "supporting", One, [GROUP].premium();
     Write GROUP_PUSH_RULE_CREATE = "group-push-rule-add" Post "/groups/:id/push_rule", "add a push rule to a group", "supporting", One,
         [GROUP].fields_of(Scope::Group, "push_rule", Route::Create).premium().again(Again::Refused).shows();

@@ -11,6 +11,8 @@ mod call;
 mod commands;
 #[cfg(unix)]
 mod comment;
+#[cfg(unix)]
+mod conditional;
 mod explain;
 mod export;
 #[cfg(unix)]

@@ -612,7 +612,7 @@ fn edit() -> op::Request<op::Write> {
 }
 
 fn fresh() -> Freshness {
-    Freshness { until: Duration::from_secs(5), attempt: 1 }
+    Freshness { until: Duration::from_secs(5), attempt: 1, read_at: Duration::ZERO }
 }
 
 #[tokio::test(start_paused = true)]
@@ -645,7 +645,7 @@ async fn what_an_edit_repeats_is_not_sent_after_a_wait() {
         client.send_fresh(edit(), fresh()).await
     });
     assert!(other.is_ok() && own.unwrap_err().is_stale());
-    let late = Freshness { until: Duration::ZERO, attempt: 1 };
+    let late = Freshness { until: Duration::ZERO, attempt: 1, read_at: Duration::ZERO };
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(client.send_fresh(edit(), late).await.unwrap_err().is_stale());
     // What repeats nothing may wait as long as it takes.
@@ -665,7 +665,7 @@ async fn an_edit_that_repeats_is_never_sent_twice_by_itself() {
         assert!(error.retry_at().is_some(), "{reply:?}");
     }
     // The last of its sendings says so by giving no time for another.
-    let last = Freshness { until: Duration::from_secs(5), attempt: 6 };
+    let last = Freshness { until: Duration::from_secs(5), attempt: 6, read_at: Duration::ZERO };
     let error = writes(&Script::new([json(429, "")])).send_fresh(edit(), last).await.unwrap_err();
     assert_eq!(error.retry_at(), None);
 }
@@ -815,4 +815,35 @@ async fn a_cause_keeps_the_parts_of_an_answer() {
         cause.transient && cause.message.ends_with("got no answer: connection reset"),
         "{cause:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_says_since_when_nothing_may_have_changed_by_the_clock_of_the_service() {
+    let dated = |date: &str| with(200, &[("date", date)], r#"{"id":1}"#);
+    let delete = || op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2);
+    let read = Freshness { until: Duration::MAX, attempt: 1, read_at: Duration::from_secs(3) };
+    let since = async |replies: Vec<Reply>, request: op::Request<op::Write>| {
+        let script = Script::new(replies);
+        let client = writes(&script);
+        for _ in 0..2 {
+            let user = op::CURRENT_USER.request();
+            client.reads().get(user).await.unwrap();
+        }
+        client.send_fresh(request, read).await.unwrap();
+        let sent = script.sent.lock().unwrap();
+        sent.last().unwrap().request.unmodified_since.map(httpdate::fmt_http_date)
+    };
+    let (noon, before) = ("Sun, 22 Nov 2026 12:00:00 GMT", "Sun, 22 Nov 2026 11:59:58 GMT");
+    // Three seconds after the service said that it was noon, and two more, because dates are cut to
+    // seconds and take a while. Of several dates the latest is the nearest to the truth.
+    let expected = Some("Sun, 22 Nov 2026 12:00:05 GMT".to_owned());
+    for dates in [[noon, noon], [before, noon], [noon, before]] {
+        let replies = vec![dated(dates[0]), dated(dates[1]), json(204, "")];
+        assert_eq!(since(replies, delete()).await, expected, "{dates:?}");
+    }
+    // Not without a date, nor of what the service does not check.
+    let undated = vec![json(200, r#"{"id":1}"#)];
+    assert_eq!(since(undated, delete()).await, None);
+    let other = op::VARIABLE_DELETE.request().arg("id", 1).arg("key", "A");
+    assert_eq!(since(vec![dated(noon)], other).await, None);
 }

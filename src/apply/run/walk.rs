@@ -30,6 +30,9 @@ use crate::{
 /// before.
 const FRESH: Duration = Duration::from_secs(5);
 
+/// The status of a delete that was refused because what it removes changed.
+const CHANGED_MEANWHILE: u16 = 412;
+
 /// A step under way.
 struct Walk {
     /// As it was planned when the project was read last.
@@ -267,8 +270,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     return Happened::Walked(walk, Next::Ended(failed, None));
                 }
             };
-            let freshness =
-                Freshness { until: walk.read_at.saturating_add(FRESH), attempt: walk.attempt };
+            let (read_at, attempt) = (walk.read_at, walk.attempt);
+            let freshness = Freshness { until: read_at.saturating_add(FRESH), attempt, read_at };
             match self.apply.writer.send_fresh(request.clone(), freshness).await {
                 Ok(answer) => {
                     self.hear(&walk, &request, &answer.body);
@@ -351,6 +354,10 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 },
                 ends,
             );
+        }
+        if request.operation.conditional && error.status() == Some(CHANGED_MEANWHILE) {
+            let why = Cause::from(&error).context("it changed after it was read");
+            return Next::Ended(Outcome::ChangedMeanwhile(why), ends);
         }
         let taken = matches!(request.operation.again, Again::Refused | Again::Second)
             && matches!(error.status(), Some(400 | 409 | 422));

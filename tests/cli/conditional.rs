@@ -1,0 +1,30 @@
+//! What the service says has changed since it was read is not removed.
+
+use crate::{front, harness::Place, sandbox::Server};
+
+const SEED: &str = "users: [{username: bob}]\ngroups: [{path: acme}]\n\
+                    projects: [{path: acme/shop, members: [{user: bob, access_level: developer}]}]\n";
+const SHOP: &str = "kind: Project\npath: acme/shop\nmembers: [{user: bob, state: absent}]\n";
+
+#[test]
+fn a_delete_that_the_service_refuses_because_of_a_change_is_reported_as_that() {
+    let place = Place::new().file("seed.yaml", SEED).file("m/shop.yaml", SHOP);
+    let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
+    let server = Server::start(&place, "--seed seed.yaml");
+    let url = front::before(&server.url, |request, _| {
+        let refusal = r#"{"message":"412 Precondition Failed"}"#;
+        request.starts_with("DELETE ").then(|| front::json("412 Precondition Failed", "", refusal))
+    });
+    let run = |url: &str| {
+        let acknowledged = "--ack removals:acme/shop#members";
+        place.run(&format!("apply m --yes {acknowledged} --url {url}"))
+    };
+    let refused = run(&url);
+    assert!(refused.contains("members/bob  changed meanwhile"), "{refused}");
+    assert!(refused.contains("it changed after it was read"), "{refused}");
+    assert!(refused.ends_with("---- exit code 6\n"), "{refused}");
+    // What did not change is removed.
+    let removed = run(&server.url);
+    assert!(removed.ends_with("---- exit code 0\n"), "{removed}");
+    server.end("-TERM");
+}
