@@ -1,8 +1,10 @@
 //! A started sandbox and a plain client for it.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use undrift::sandbox::{Config, Running, Seed, start};
+use undrift::sandbox::{Clock, Config, Running, Seed, start};
 
 use super::facts::Fact;
 
@@ -52,13 +54,16 @@ impl World {
         Self { running: start(config).await.expect("the sandbox starts"), http: client() }
     }
 
-    /// A sandbox in memory with this seed.
+    /// A sandbox in memory with this seed, where every request is later than the one before: what
+    /// is sorted by time has one order only.
     pub(crate) async fn with(seed: Value) -> Self {
-        Self::start(Config {
-            seed: Some(Seed::from_json(seed).expect("a seed")),
-            ..Config::default()
-        })
-        .await
+        let asked = AtomicI64::new(1_900_000_000_000);
+        let clock = Clock::new(move || {
+            jiff::Timestamp::from_millisecond(asked.fetch_add(1, Ordering::Relaxed))
+                .expect("a time")
+        });
+        let seed = Some(Seed::from_json(seed).expect("a seed"));
+        Self::start(Config { seed, clock, ..Config::default() }).await
     }
 
     /// The usual cast: one group with a project, and a user for each role. Their tokens are their
