@@ -75,6 +75,8 @@ pub enum Effect {
     Besides(String),
     /// The container comes into being with things in it that no field names.
     Fills,
+    /// What is created below the container afterwards starts with it, or may be created only so.
+    HandsDown,
     /// The container gets it.
     Provides(Capability),
     /// The container loses it.

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use crate::{
     diagnostic::Severity,
     field::{FIELD, Scope},
-    kind::{Change, Create, Fault, Home, Kind, Place, Rules, Shape, Table},
+    kind::{Change, Create, Effect, Fault, Home, Kind, Place, Rules, Shape, Table},
     operation, schema,
-    value::{Fields, Value},
+    value::{Fields, Object, Value},
 };
 
 /// What a push has to look like. `push_rule: null` removes the rule as a whole.
@@ -98,6 +98,11 @@ pub static KIND: Kind = Kind {
 struct PushRule;
 
 impl Rules for PushRule {
+    // A new project gets a copy of the rule of the next group above.
+    fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+        if before == after { Vec::new() } else { vec![Effect::HandsDown] }
+    }
+
     // The service uses RE2, whose grammar is nearly, but not quite, the one that is tried here:
     // hence a warning.
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
@@ -119,6 +124,7 @@ impl Rules for PushRule {
 mod tests {
     use serde_json::json;
 
+    use super::*;
     use crate::{
         field::Compare,
         kind::{
@@ -145,6 +151,20 @@ mod tests {
             [PUSH_RULE_UPDATE.request().arg("id", 7).fields(body)]
         );
         assert_eq!(remove(section("push_rule"), raw), [PUSH_RULE_DELETE.request().arg("id", 7)]);
+    }
+
+    #[test]
+    fn what_changes_a_rule_is_handed_down_to_new_projects() {
+        let rule = |size: u32| json!({"max_file_size": size}).as_object().cloned().unwrap();
+        let none = Object::new();
+        for (before, after, expected) in [
+            (none.clone(), rule(5), vec![Effect::HandsDown]),
+            (rule(5), rule(6), vec![Effect::HandsDown]),
+            (rule(5), none, vec![Effect::HandsDown]),
+            (rule(5), rule(5), Vec::new()),
+        ] {
+            assert_eq!(PushRule.effects(None, &before, &after), expected, "{before:?} {after:?}");
+        }
     }
 
     #[test]

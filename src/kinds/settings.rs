@@ -138,9 +138,24 @@ impl Rules for Settings {
             (_, Some(false)) => effects.push(Effect::Takes(Capability::Ci)),
             (_, Some(true) | None) => {}
         }
+        if FOR_NEW
+            .iter()
+            .any(|name| after.contains_key(*name) && before.get(*name) != after.get(*name))
+        {
+            effects.push(Effect::HandsDown);
+        }
         effects
     }
 }
+
+/// The settings of a group of which new projects and groups below get something, or that say who may
+/// create them.
+const FOR_NEW: [&str; 4] = [
+    "default_branch",
+    "default_branch_protection",
+    "project_creation_level",
+    "subgroup_creation_level",
+];
 
 /// What the deprecated field of `spec` is where `modern`, which replaces it, is `twin`.
 fn old_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
@@ -199,6 +214,29 @@ mod tests {
         kinds,
         operation::PROJECT_UPDATE,
     };
+
+    #[test]
+    fn what_a_group_says_of_what_is_new_is_handed_down() {
+        let object = |value: Json| value.as_object().cloned().unwrap();
+        for (before, after, hands_down) in [
+            (
+                json!({"project_creation_level": "noone"}),
+                json!({"project_creation_level": "developer"}),
+                true,
+            ),
+            (json!({}), json!({"default_branch_protection": 2}), true),
+            (
+                json!({"default_branch_protection": 2}),
+                json!({"default_branch_protection": 2}),
+                false,
+            ),
+            (json!({"default_branch_protection": 2}), json!({}), false),
+            (json!({"description": "a"}), json!({"description": "b"}), false),
+        ] {
+            let effects = Settings.effects(None, &object(before.clone()), &object(after.clone()));
+            assert_eq!(effects.contains(&Effect::HandsDown), hands_down, "{before} {after}");
+        }
+    }
 
     #[test]
     fn the_default_branch_of_an_empty_repository_is_not_sent() {

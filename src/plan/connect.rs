@@ -3,6 +3,7 @@
 //!
 //! - What is in a group that the run creates, or names it, comes after it, and so does what is created
 //!   from a project that the run creates.
+//! - What is created in a group comes after what the group hands down to it.
 //! - What is in a group that the run moves comes after that, unless it becomes less visible.
 //! - What gets a path comes after what leaves it, and after a group above has moved.
 //! - Nothing is more visible than the group that it is in: a group is widened before what is in it,
@@ -29,6 +30,7 @@ use crate::{
 /// impossible is returned.
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     created(steps);
+    handed_down(steps);
     moved(steps);
     let mut problems = taken(steps);
     problems.extend(circular(steps));
@@ -64,6 +66,24 @@ fn created(steps: &mut [Step]) {
         };
         let edges: Vec<_> = paths.into_iter().map(edge).collect();
         step.after.extend(edges);
+    }
+}
+
+/// What is created starts as the groups above it say, and not as they said before.
+fn handed_down(steps: &mut [Step]) {
+    let is_new = |step: &Step| step.effects.contains(&Effect::Provides(Capability::Exists));
+    let mut by_group: HashMap<_, Vec<_>> = HashMap::new();
+    // What is in a group that is created comes after that anyway.
+    for step in steps.iter().filter(|step| !is_new(step)) {
+        if step.effects.contains(&Effect::HandsDown) {
+            let group = step.address.path.to_lowercase();
+            by_group.entry(group).or_default().push(step.address.clone());
+        }
+    }
+    let reason = "what is new starts as its group says";
+    for step in steps.iter_mut().filter(|step| !by_group.is_empty() && is_new(step)) {
+        let earlier = above(&step.address.path).filter_map(|group| by_group.get(&group)).flatten();
+        step.after.extend(earlier.cloned().map(|address| Edge { address, reason }));
     }
 }
 

@@ -88,6 +88,7 @@ impl Placed {
                 | Effect::Weakens(_)
                 | Effect::Besides(_)
                 | Effect::Fills
+                | Effect::HandsDown
                 | Effect::Lacks(_) => {}
             }
         }

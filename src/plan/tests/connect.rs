@@ -40,6 +40,22 @@ fn what_needs_the_id_of_a_group_comes_after_its_creation() {
     assert_eq!(edges(&steps), [vec!["acme/new"], vec![]]);
 }
 
+#[test]
+fn what_is_created_starts_as_its_groups_say() {
+    let new = || seen("acme/web/shop", "", "private");
+    let rule = || at("acme", "push_rule", vec![Effect::HandsDown]);
+    let created = vec![Effect::Provides(Capability::Exists), Effect::HandsDown];
+    for (mut steps, expected) in [
+        (vec![new(), rule()], vec![vec!["acme#push_rule/x"], vec![]]),
+        (vec![new(), at("acme", "settings", created)], vec![vec![], vec![]]),
+        (vec![at("acme/web/shop", "labels", Vec::new()), rule()], vec![vec![], vec![]]),
+        (vec![seen("other/shop", "", "private"), rule()], vec![vec![], vec![]]),
+    ] {
+        assert!(connect(&mut steps).is_empty());
+        assert_eq!(edges(&steps), expected);
+    }
+}
+
 /// A step that creates the project at `path` as a fork of what the run creates at `upstream`.
 fn fork(path: &str, upstream: &str) -> Step {
     let request = PROJECT_FORK.request().arg_of("id", upstream, None);
