@@ -52,6 +52,15 @@ impl Server {
     }
 }
 
+/// A test that fails leaves no server behind.
+impl Drop for Server {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.child.kill().and_then(|()| self.child.wait()).expect("the server ends");
+        }
+    }
+}
+
 pub(crate) fn send(signal: &str, child: &Child) {
     assert!(
         Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success()
