@@ -334,6 +334,7 @@ pub const FACTS: &[Fact] = &[
     service("label-color", "a colour is #RGB or #RRGGBB, which stay as sent, or a name of CSS, which becomes digits in capitals"),
     service("label-update", "PUT of a label changes what it names; nothing is 400; null takes a priority or a description away"),
     service("label-inherited", "through a project the labels of its own group are changed and removed, with a role in the group; through a group only its own"),
+    service("label-old-form", "PUT and DELETE of the list of labels change and remove the one that label_id or name says; not exactly one of them is 400"),
     service("label-delete", "DELETE of a label is 204"),
     // Badges
     service("badge-read", "badges are read by everybody who sees the project or group, also without a token; name narrows the list"),

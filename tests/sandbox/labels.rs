@@ -106,6 +106,8 @@ async fn labels_are_made_changed_and_removed() {
     let title = |text: &str| json!({"message": {"title": [text]}});
     let missing = |names: &str| json!({"error": format!("{names} are missing, at least one parameter must be provided")});
     let absent = json!({"message": "404 Label Not Found"});
+    let old = fact("label-old-form");
+    let one_of = |text: &str| json!({"error": format!("label_id, name are {text}")});
     world
         .check(vec![
             (fact("label-write"), "gus", "POST", PROJECT, new("x", "#fff"), 403, NO),
@@ -177,6 +179,15 @@ async fn labels_are_made_changed_and_removed() {
                 200,
                 json!({"id": own}),
             ),
+            (old, "rita", "PUT", PROJECT, json!({"color": "red"}), 400, one_of("missing, exactly one parameter must be provided")),
+            (old, "rita", "DELETE", PROJECT, json!({"label_id": own, "name": "x"}), 400, one_of("mutually exclusive")),
+            (old, "rita", "PUT", PROJECT, json!({"label_id": own}), 400, missing("new_name, color, description, priority")),
+            (old, "rita", "PUT", PROJECT, json!({"label_id": own, "new_name": "again"}), 200, json!({"id": own, "name": "again"})),
+            (old, "rita", "PUT", PROJECT, json!({"name": "again", "color": "#123"}), 200, json!({"id": own, "color": "#123"})),
+            (old, "rita", "DELETE", PROJECT, json!({"label_id": "x"}), 400, NO),
+            (old, "gus", "DELETE", PROJECT, json!({"name": "7"}), 403, NO),
+            (old, "rita", "DELETE", kept(format!("{PROJECT}?name=7")), NO, 204, NO),
+            (old, "rita", "DELETE", PROJECT, json!({"name": "7"}), 404, absent.clone()),
             (fact("label-delete"), "rita", "DELETE", one, NO, 204, NO),
             (fact("label-absent"), "rita", "DELETE", one, NO, 404, absent.clone()),
             (fact("label-absent"), "rita", "GET", one, NO, 404, absent),

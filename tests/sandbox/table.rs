@@ -432,6 +432,17 @@ fn labels() -> Vec<Step> {
                 (one, 200, json!({"description": "text"})),
             ),
             (operation("DELETE", "/:name"), one, NO, 204, "", NO, (one, 404, NO)),
+            ("", all, json!({"name": "a b", "color": "#fff"}), 201, keys, NO, (one, 200, NO)),
+            (
+                operation("PUT", ""),
+                all,
+                json!({"name": "a b", "color": "#000"}),
+                200,
+                keys,
+                json!({"color": "#000"}),
+                (one, 200, json!({"color": "#000"})),
+            ),
+            (operation("DELETE", ""), all, json!({"name": "a b"}), 204, "", NO, (one, 404, NO)),
         ]
     };
     [

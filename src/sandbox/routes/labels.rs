@@ -21,11 +21,16 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/labels", |call| list(call, &Place::project(call, 0)?)),
     post("/projects/{id}/labels", |call| create(call, &Place::project(call, REPORTER)?)),
     get("/projects/{id}/labels/{name}", |call| show(call, &Place::project(call, 0)?)),
+    // The old forms, which name the label among their parameters.
+    put("/projects/{id}/labels", |call| update(call, &Place::project(call, REPORTER)?)),
+    delete("/projects/{id}/labels", |call| remove(call, &Place::project(call, REPORTER)?)),
     put("/projects/{id}/labels/{name}", |call| update(call, &Place::project(call, REPORTER)?)),
     delete("/projects/{id}/labels/{name}", |call| remove(call, &Place::project(call, REPORTER)?)),
     get("/groups/{id}/labels", |call| list(call, &Place::group(call, 0)?)),
     post("/groups/{id}/labels", |call| create(call, &Place::group(call, REPORTER)?)),
     get("/groups/{id}/labels/{name}", |call| show(call, &Place::group(call, 0)?)),
+    put("/groups/{id}/labels", |call| update(call, &Place::group(call, REPORTER)?)),
+    delete("/groups/{id}/labels", |call| remove(call, &Place::group(call, REPORTER)?)),
     put("/groups/{id}/labels/{name}", |call| update(call, &Place::group(call, REPORTER)?)),
     delete("/groups/{id}/labels/{name}", |call| remove(call, &Place::group(call, REPORTER)?)),
 ];
@@ -107,9 +112,27 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The label that the path names, by id or else by title.
+/// What a call names its label by: in its path, or in one of two parameters.
+fn name(call: &Call<'_>) -> Result<String, Failure> {
+    const BOTH: &str = "label_id, name";
+    match call.segment("name") {
+        "" => {}
+        name => return Ok(name.to_owned()),
+    }
+    match (call.params.integer("label_id")?, call.params.text("name")?) {
+        (Some(id), None) => Ok(id.to_string()),
+        (None, Some(name)) => Ok(name),
+        (Some(_), Some(_)) => Err(Failure::parameter(BOTH, "are mutually exclusive")),
+        (None, None) => {
+            let text = "are missing, exactly one parameter must be provided";
+            Err(Failure::parameter(BOTH, text))
+        }
+    }
+}
+
+/// The label that the call names, by id or else by title.
 fn named(call: &Call<'_>, place: &Place, with_above: bool) -> Result<Label, Failure> {
-    let name = call.segment("name");
+    let name = name(call)?;
     let mut all = place.labels(call, with_above)?;
     let by_id = name.parse().ok().and_then(|id: i64| all.iter().position(|one| one.id == id));
     let found = by_id.or_else(|| all.iter().position(|one| one.title == name));
