@@ -7,7 +7,6 @@ use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
-const SHOP: &str = "/projects/acme%2Fshop";
 
 /// The operations of the reference, each with who may call it: `anyone` who sees the thing, also
 /// without a token; a `user` who sees it; an `opener` of merge requests, a reporter or every user where
