@@ -21,6 +21,7 @@ mod observe;
 mod random;
 mod releases;
 mod roster;
+mod saved;
 mod schedules;
 mod snapshot;
 mod sources;

@@ -1,0 +1,206 @@
+//! Saved plans of random organisations: what runs of one is what it says and what is still needed,
+//! whatever happened since.
+
+use proptest::{prelude::*, test_runner::TestRunner};
+use serde_json::json;
+use undrift::{
+    api::WriteClient,
+    apply::{Applied, Apply},
+    desired::{Desired, Roster},
+    digest::Key,
+    observe::Observer,
+    plan::{
+        Plan, Policy, Settings,
+        saved::{Comparison, Made, Recording, SavedPlan, Sealed},
+    },
+    secret::Secret,
+};
+
+use crate::{
+    random::{declared, documents, group, world},
+    world::World,
+};
+
+/// What a run has in hand.
+struct Run<'w> {
+    world: &'w World,
+    desired: Desired,
+    observer: Observer,
+    settings: Settings,
+}
+
+impl<'w> Run<'w> {
+    async fn of(world: &'w World) -> Self {
+        let desired = world.desired();
+        let (observer, settings) = world.connect(&desired).await.unwrap();
+        Self { world, desired, observer, settings }
+    }
+
+    async fn plan(&self) -> Plan {
+        let Self { world, desired, observer, settings } = self;
+        world.plan_beside(Roster::default(), observer, desired, settings).await.unwrap()
+    }
+
+    fn recording<'a>(&'a self, key: &'a Key) -> Recording<'a> {
+        Recording { secrets: &self.settings.secrets, key: Some(key) }
+    }
+
+    /// A plan, and the text of its file.
+    async fn save(&self, key: &Key) -> (Plan, String) {
+        let plan = self.plan().await;
+        let made = Made {
+            at: "2030-01-01T10:00:00Z".parse().unwrap(),
+            target: self.world.sandbox.url(),
+            caller: "root".to_owned(),
+            sandbox: true,
+            selected: [Vec::new(), Vec::new(), Vec::new()],
+        };
+        let containers = &self.desired.containers;
+        let saved = SavedPlan::of(&plan, containers, made, self.recording(key));
+        let text = saved.sealed(Some(key)).to_text();
+        (plan, text)
+    }
+
+    fn compare(&self, saved: &Sealed, plan: &Plan, key: &Key) -> Comparison {
+        saved.check_seal(Some(key)).unwrap();
+        saved.plan.compare(&saved.id, plan, &self.desired.containers, self.recording(key))
+    }
+
+    /// Carries out what of `plan` is agreed on; the paths of what is left out besides.
+    async fn apply(&self, plan: &Plan, comparison: &Comparison) -> (Applied, Vec<String>) {
+        let policy = Policy { saved: Some(comparison), ..Policy::default() };
+        let (approved, left_out) = plan.approve(policy).unwrap();
+        let writer = WriteClient::new(self.observer.client().clone());
+        let apply = Apply {
+            desired: &self.desired,
+            observer: &self.observer,
+            writer: &writer,
+            settings: &self.settings,
+            ahead: 4,
+            trusts: self.world.trusts,
+        };
+        let applied = apply.run(&approved, |_| ()).await;
+        let left_out = left_out.iter().map(|one| one.address.path.to_string()).collect();
+        (applied, left_out)
+    }
+}
+
+fn key() -> Key {
+    Key::new(&Secret::new("the key of both jobs"))
+}
+
+fn cases(cases: u32) -> TestRunner {
+    TestRunner::new(ProptestConfig {
+        cases,
+        max_shrink_iters: 40,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })
+}
+
+/// What the steps of a container do, field by field, so that less of a step is a part of it.
+fn changes(plan: &Plan, path: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for step in plan.steps.iter().filter(|step| &*step.address.path == path) {
+        all.push(format!("{:?} {}", step.action, step.address));
+        for change in &step.changes {
+            let (before, after) = (&change.before, &change.after);
+            all.push(format!("{} {}: {before:?} {after:?}", step.address, change.field));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_saved_plan_of_an_unchanged_service_is_carried_out_as_a_whole_and_once() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let states = (group(), declared(), group(), declared());
+    cases(12)
+        .run(&states, |(old_group, old, new_group, new)| {
+            runtime.block_on(async {
+                let world = world().await;
+                world.declare(&documents(old_group.clone(), old.clone()));
+                world.converge("from nothing").await;
+                world.declare(&documents(new_group.clone(), new.clone()));
+                let key = key();
+                let run = Run::of(&world).await;
+                let (first, text) = run.save(&key).await;
+                let saved = Sealed::read(text.as_bytes()).unwrap();
+                assert_eq!(saved.to_text(), text);
+
+                // Another process, which knows nothing but the file.
+                let run = Run::of(&world).await;
+                let plan = run.plan().await;
+                let comparison = run.compare(&saved, &plan, &key);
+                assert_eq!(json!(comparison.stale), json!([]), "{first:#?}");
+                assert!(comparison.already.is_empty(), "{:?}", comparison.already);
+                let (applied, left_out) = run.apply(&plan, &comparison).await;
+                assert!(applied.is_complete() && left_out.is_empty(), "{left_out:?}");
+
+                let run = Run::of(&world).await;
+                let plan = run.plan().await;
+                let comparison = run.compare(&saved, &plan, &key);
+                assert!(plan.steps.is_empty(), "{:#?}", plan.steps);
+                assert_eq!(json!(comparison.stale), json!([]));
+                assert_eq!(comparison.already.len(), first.steps.len());
+            });
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn whatever_happened_since_nothing_runs_that_the_saved_plan_does_not_say() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let states = (group(), declared(), group(), declared(), group(), declared());
+    let parts = (any::<bool>(), any::<bool>());
+    cases(16)
+        .run(&(states, parts), |(states, (in_group, in_project))| {
+            runtime.block_on(async {
+                let (old_group, old, new_group, new, other_group, other) = states;
+                let world = world().await;
+                world.declare(&documents(old_group.clone(), old.clone()));
+                world.converge("from nothing").await;
+                world.declare(&documents(new_group.clone(), new.clone()));
+                let key = key();
+                let (first, text) = Run::of(&world).await.save(&key).await;
+                let saved = Sealed::read(text.as_bytes()).unwrap();
+
+                // Somebody else changes the group, the project, both or neither.
+                let group = if in_group { other_group } else { old_group };
+                let project = if in_project { other } else { old };
+                world.declare(&documents(group, project));
+                world.converge("what somebody else does").await;
+                world.declare(&documents(new_group, new));
+
+                let run = Run::of(&world).await;
+                let plan = run.plan().await;
+                let comparison = run.compare(&saved, &plan, &key);
+                let before = world.writes().len();
+                let (applied, left_out) = run.apply(&plan, &comparison).await;
+                assert!(applied.is_complete(), "{:#?}", applied.mismatches);
+                for step in &applied.steps {
+                    let path = &*step.address.path;
+                    assert!(!left_out.iter().any(|left| left == path), "{}", step.address);
+                    let said = changes(&first, path);
+                    let needed = changes(&plan, path);
+                    let more: Vec<_> = needed.iter().filter(|one| !said.contains(one)).collect();
+                    assert!(more.is_empty(), "{more:?} was not saved");
+                }
+                if applied.steps.is_empty() {
+                    assert_eq!(world.writes().len(), before);
+                }
+                // What was left out was said to be stale, or depends on what was.
+                if !left_out.is_empty() {
+                    assert!(!comparison.stale.is_empty(), "{left_out:?}");
+                }
+                let left = Run::of(&world).await.plan().await;
+                for step in &left.steps {
+                    let is_left = left_out.iter().any(|path| path == &*step.address.path);
+                    assert!(is_left, "{} was agreed on, and is not done", step.address);
+                }
+            });
+            Ok(())
+        })
+        .unwrap();
+}
