@@ -4,7 +4,7 @@ use super::Refusal;
 use crate::{
     address::{Address, Selector},
     desired::{Container, Entry, State},
-    diff::{Action, Change, Findings, Problem, Reason, Step},
+    diff::{Action, Change, Problem, Reason, Step},
     export::Words,
     field::{Compare, Secrecy},
     kind::{
@@ -13,6 +13,7 @@ use crate::{
     kinds,
     live::Live,
     origin::Origin,
+    plan::ContainerPlan,
     value::{Json, Object, Value},
 };
 
@@ -61,7 +62,7 @@ pub struct Seen<'a> {
     /// What is declared of it.
     pub container: &'a Container,
     /// What a plan makes of it.
-    pub plan: &'a Findings,
+    pub plan: &'a ContainerPlan,
     /// What is there.
     pub live: &'a Live,
     /// What the users and groups there are called.
@@ -175,10 +176,15 @@ impl Drift<'_> {
             _ if step.is_copy => {
                 self.refuse(address, "it is there twice; remove one of them", Some(&step.origin));
             }
-            _ if let Some(condition) = step.possible => {
-                let why = format!("it cannot be read yet; it would change {condition}");
-                self.refuse(address, why, Some(&step.origin));
-            }
+            _ if let Some(condition) = step.possible => match &step.certain {
+                Some(certain) => self.step(certain),
+                // It is as declared, and nothing that is absorbed changes that.
+                None if self.seen.plan.has_compared(step) => {}
+                None => {
+                    let why = format!("it cannot be read yet; it would change {condition}");
+                    self.refuse(address, why, Some(&step.origin));
+                }
+            },
             (Action::Create, Some(entry), _) => {
                 self.wish(address, of.section, &entry.key, What::Gone);
             }

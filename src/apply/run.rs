@@ -212,6 +212,10 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let mut wanted = Vec::new();
         for step in open {
             let now = look.plan.steps.iter().find(|now| now.address == step.address);
+            // What it was conditional on is over by now, although this look did not go there.
+            let is_over = |now: &Step| now.possible.is_some() && look.plan.has_compared(now);
+            let now =
+                now.and_then(|now| if is_over(now) { now.certain.as_deref() } else { Some(now) });
             match (now, look.plan.doubt(&step)) {
                 (Some(now), _) if now.is_within(&step) && now.possible.is_none() => {
                     wanted.push(self.waiting_as_planned(now.clone()));

@@ -171,13 +171,8 @@ async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Fou
         let plan = apply::plan(observer, container, &mut live, settings).await?;
         let names = observer.called(Estate::ids(container.scope, &live)).await?;
         let said = Words::of(container.scope, &container.path, &live, &names, &words);
-        let seen = Seen {
-            container,
-            plan: &plan.findings,
-            live: &live,
-            names: &names,
-            words: said.as_ref(),
-        };
+        let seen =
+            Seen { container, plan: &plan, live: &live, names: &names, words: said.as_ref() };
         let (wishes, refused) = absorb::drift(&seen, &args.addresses);
         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
         found.addresses.extend(absorb::addresses(&seen));

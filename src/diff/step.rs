@@ -93,6 +93,9 @@ pub struct Step {
     /// about can be read only once a step before it was carried out.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::word_if_any")]
     pub possible: Option<&'static str>,
+    /// What of it is not under that condition, if something is.
+    #[serde(skip)]
+    pub certain: Option<Box<Step>>,
     /// Where it is declared: the entry, or the line of `unlisted` that says so.
     pub origin: Origin,
     /// What changes, field by field.
@@ -136,6 +139,7 @@ impl Step {
             action,
             replaces: sends.iter().any(|call| call.restores),
             possible: None,
+            certain: None,
             origin,
             changes,
             label: None,

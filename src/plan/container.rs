@@ -369,7 +369,10 @@ impl Planning<'_> {
                 let condition = "if replacing the share takes what rules grant to its group along";
                 let step = Step { possible: Some(condition), effects, ..step };
                 match known {
-                    Some(at) => steps[at] = step,
+                    Some(at) => {
+                        let certain = std::mem::replace(&mut steps[at], step);
+                        steps[at].certain = Some(Box::new(certain));
+                    }
                     None => steps.push(step),
                 }
             }

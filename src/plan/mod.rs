@@ -329,7 +329,7 @@ impl ContainerPlan {
             return None;
         }
         let address = &step.address;
-        if !address.section.is_some_and(|section| self.compared.contains(section)) {
+        if !self.has_compared(step) {
             let of_section = |scope: &&Incomplete| {
                 scope.address.section == address.section && scope.address.entry.is_none()
             };
@@ -353,6 +353,12 @@ impl ContainerPlan {
         let lacking = (!lacking.is_empty())
             .then(|| Cause::new(format!("the service's answer lacks {}", text::listed(&lacking))));
         ambiguous.or_else(broken).or(lacking)
+    }
+
+    /// Whether what `step` is about was compared: then nothing is to be done to it but what is
+    /// [certain](Step::certain), unless the condition of the step comes about.
+    pub fn has_compared(&self, step: &Step) -> bool {
+        step.address.section.is_some_and(|section| self.compared.contains(section))
     }
 
     /// Why nothing of the container was compared, if so: it is not there, not where it was, or

@@ -45,7 +45,7 @@ impl World {
             let plan = apply::plan(&observer, container, &mut live, &settings).await?;
             let names = observer.called(Estate::ids(container.scope, &live)).await?;
             let words = Words::of(container.scope, path, &live, &names, &words);
-            let (plan, words) = (&plan.findings, words.as_ref());
+            let (plan, words) = (&plan, words.as_ref());
             let seen = Seen { container, plan, live: &live, names: &names, words };
             let (wishes, refused) = absorb::drift(&seen, &chosen);
             let mut found = found.lock().unwrap();
@@ -271,6 +271,49 @@ async fn what_rules_say_is_outranked_by_the_document_itself() {
     assert!(absorbed.others.is_empty());
     let plan = world.plan().await;
     assert!(plan.steps.is_empty() && plan.problems.is_empty(), "{plan:#?}");
+}
+
+#[tokio::test]
+async fn what_replacing_a_share_would_take_along_is_no_reason_not_to_absorb() {
+    let world = random::world().await;
+    let declared = |access: &str| {
+        format!(
+            "\
+kind: Project
+path: acme/shop
+create: true
+shares:
+- {{group: acme/leads, group_access: {access}}}
+protected_tags:
+- {{name: v*, allowed_to_create: [{{group: acme/leads}}, {{access_level: {access}}}]}}
+- {{name: w*, allowed_to_create: [{{group: acme/leads}}]}}
+protected_branches:
+- name: main
+  allowed_to_push: [{{access_level: {access}}}]
+  allowed_to_merge: [{{access_level: maintainer}}, {{group: acme/leads}}]
+unlisted: {{shares: delete, protected_tags: delete, protected_branches: delete}}
+"
+        )
+    };
+    let (old, new) = (declared("developer"), declared("maintainer"));
+    for text in [&old, &new] {
+        world.write(text);
+        world.converge("what is declared").await;
+    }
+    world.write(&old);
+    let plan = world.plan().await;
+    for (entry, is_possible, has_certain) in
+        [("v*", false, false), ("w*", true, false), ("main", true, true)]
+    {
+        let mut steps = plan.steps.iter();
+        let step = steps.find(|step| step.address.entry.as_deref() == Some(entry)).unwrap();
+        let found = (step.possible.is_some(), step.certain.is_some());
+        assert_eq!(found, (is_possible, has_certain), "{entry}");
+    }
+    let (wishes, refused) = world.drift(&["**"]).await;
+    assert_eq!(refused, []);
+    world.absorb(&wishes, Mode::Own).unwrap();
+    assert_eq!(world.text(), new);
 }
 
 #[tokio::test]
