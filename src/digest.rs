@@ -32,6 +32,11 @@ impl Key {
         Self(Hmac::new(&block.into()))
     }
 
+    /// What tells this key from others. To find a key from it one has to try all that there are.
+    pub fn id(&self) -> String {
+        self.of(&Json::Null)
+    }
+
     /// The digest of `json` under this key, in lower-case hexadecimal digits.
     pub fn of(&self, json: &Json) -> String {
         let mut mac = self.0.clone();

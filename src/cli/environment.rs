@@ -2,6 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::exit::Failure;
+use crate::{digest::Key, secret::Secret};
+
+/// Keys shorter than this, in bytes, are of no use.
+const SHORTEST_KEY: usize = 16;
+
 /// Environment variables that are text.
 #[derive(Clone, Default)]
 pub(super) struct Environment(BTreeMap<String, String>);
@@ -22,6 +28,20 @@ impl Environment {
     /// A variable. One that is empty counts as not set, as CI systems and shells leave them.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The variable `name` as a key for digests. Whoever has a digest under a short key could find
+    /// the key by trying, and then what was digested.
+    ///
+    /// # Errors
+    /// If it is too short.
+    pub(super) fn key(&self, name: &str) -> Result<Option<Key>, Failure> {
+        let Some(key) = self.get(name) else { return Ok(None) };
+        if key.len() < SHORTEST_KEY {
+            return Err(Failure::usage(format!("{name} is shorter than {SHORTEST_KEY} bytes"))
+                .help("use a long random text, for example of `openssl rand -hex 32`"));
+        }
+        Ok(Some(Key::new(&Secret::new(key))))
     }
 
     /// The first of `names` that is set, with its value.

@@ -19,13 +19,10 @@ use crate::{
         Plan,
         saved::{LARGEST, Made, Recording, SavedPlan, Sealed, Unusable},
     },
-    secret::Secret,
 };
 
 /// Where the key is looked for.
 const KEY_NAME: &str = "UNDRIFT_PLAN_KEY";
-/// A shorter key could be found by trying.
-const SHORTEST_KEY: usize = 16;
 
 /// What the text of a saved plan begins with, its keys being in order.
 const BEGINNING: &[u8] = br#"{"caller":"#;
@@ -70,12 +67,7 @@ pub(super) fn unusable(unusable: Unusable) -> Failure {
 /// # Errors
 /// If it is too short.
 pub(super) fn key(env: &Environment) -> Result<Option<Key>, Failure> {
-    let Some(key) = env.get(KEY_NAME) else { return Ok(None) };
-    if key.len() < SHORTEST_KEY {
-        return Err(Failure::usage(format!("{KEY_NAME} is shorter than {SHORTEST_KEY} bytes"))
-            .help("use a long random text, for example of `openssl rand -hex 32`"));
-    }
-    Ok(Some(Key::new(&Secret::new(key))))
+    env.key(KEY_NAME)
 }
 
 /// Where `plan -o` writes to.

@@ -54,6 +54,8 @@ pub struct File<'a> {
     format_version: u32,
     /// What could not be read, or was not kept, apart from what is not there.
     incomplete: Vec<Cow<'a, str>>,
+    /// What tells the key of the digests of sensitive values from others, if there are any.
+    key: Option<Cow<'a, str>>,
     /// Groups and projects that were asked for and not found.
     missing: Vec<MissingRow<'a>>,
     /// Groups and projects.
@@ -220,6 +222,7 @@ impl Snapshot {
                 .collect(),
             format_version: FORMAT_VERSION,
             incomplete: incomplete.map(|(what, why)| format!("{what}: {why}").into()).collect(),
+            key: head.key.as_deref().map(Cow::Borrowed),
             missing: things
                 .missing
                 .iter()
@@ -293,8 +296,12 @@ impl Snapshot {
             .taken_at
             .parse()
             .map_err(|_| LoadError::Wrong("`taken_at` is no time".to_owned()))?;
-        let head =
-            Head { target: file.target.clone().into_owned(), sandbox: file.sandbox, taken_at };
+        let head = Head {
+            target: file.target.clone().into_owned(),
+            sandbox: file.sandbox,
+            taken_at,
+            key: file.key.clone().map(Cow::into_owned),
+        };
         Ok(Self { head, things: file.things()? })
     }
 }

@@ -35,6 +35,8 @@ pub struct Head {
     pub sandbox: bool,
     /// When it was begun.
     pub taken_at: Timestamp,
+    /// Under which key it keeps what is secret as digests ([`Key::id`](crate::digest::Key::id)), if it does.
+    pub key: Option<String>,
 }
 
 /// What plans need to know of a service.

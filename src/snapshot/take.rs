@@ -63,6 +63,7 @@ impl Taking {
     /// One that asks with `client`, for a service and at a time that `head` names. What `secrets`
     /// knows is struck from what is kept, and what is secret is kept as digests under `key`.
     pub fn new(client: ReadClient, head: Head, secrets: Arc<Secrets>, key: Option<Key>) -> Self {
+        let head = Head { key: key.as_ref().map(Key::id), ..head };
         let keep = Keep { literals: Literals::default(), secrets, key };
         Self { client, head, keep: Mutex::new(Arc::new(keep)), things: Mutex::default() }
     }

@@ -4,6 +4,8 @@
 
 use std::process::Command;
 
+use serde_json::Value as Json;
+
 use crate::harness::Place;
 
 const SEED: &str = "users: [{username: alice}]
@@ -307,4 +309,61 @@ fn the_base_is_what_belongs_together_there() {
     place.write("later/shop.yaml", SHOP);
     let told = place.run("plan later --sandbox --base HEAD");
     assert!(told.ends_with("---- exit code 0\n") && !told.contains("(drift"), "{told}");
+}
+
+#[test]
+fn a_base_is_found_in_a_second_working_tree_and_in_a_submodule() {
+    if !has_git() {
+        return;
+    }
+    let place = place();
+    assert_eq!(exit_code(&place, "apply --sandbox=state.db --yes"), 0);
+    git(&place, "checkout -qb change");
+    place.write("shop.yaml", &SHOP.replace("from Git", "of the branch"));
+    git(&place, "commit -qam change");
+    git(&place, "checkout -q main");
+    git(&place, "worktree add -q tree change");
+    git(&place, "-c protocol.file.allow=always submodule add -q -b change ./ inner");
+    for (folder, base) in [("tree", "main"), ("inner", "origin/main")] {
+        let plan = format!("plan {folder} --sandbox=state.db --base {base} --out json=plan.json");
+        assert_eq!(exit_code(&place, &plan), 0, "{}", place.run(&plan));
+        let plan = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
+        let plan: Json = serde_json::from_str(&plan).unwrap();
+        let labels: Vec<_> =
+            plan["steps"].as_array().unwrap().iter().map(|s| &s["label"]).collect();
+        assert_eq!(labels, ["change"], "{folder}: {plan}");
+    }
+}
+
+#[test]
+fn what_a_rule_brings_in_is_compared_with_what_it_brought_in_at_the_base() {
+    const RULE: &str = "kind: Defaults
+match: {path: acme/**}
+undeclared: include
+settings: {description: by rule}
+";
+    if !has_git() {
+        return;
+    }
+    let place = Place::new()
+        .file("sandbox.yaml", SEED)
+        .file("rule.yaml", RULE)
+        .env("PATH", &std::env::var("PATH").unwrap_or_default());
+    git(&place, "init -q");
+    git(&place, "add .");
+    git(&place, "commit -qm base");
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    let drift = "call project-edit id=acme/shop description=by-hand --sandbox --yes";
+    assert_eq!(exit_code(&place, drift), 0);
+    assert_eq!(exit_code(&place, "snapshot --sandbox -o live.json"), 0);
+    place.write("rule.yaml", &RULE.replace("by rule", "by rule, merge_method: ff"));
+    let against = place.run("plan --sandbox --base HEAD");
+    insta::assert_snapshot!(against);
+    let from = place.run("plan --live live.json --base HEAD");
+    let body = |text: &str| text[text.find("acme/").unwrap()..].to_owned();
+    assert_eq!(body(&from), body(&against));
+    assert_eq!(exit_code(&place, "apply --sandbox --base HEAD --yes"), 0);
+    let text = place.run("call project-get id=acme/shop --sandbox");
+    assert!(text.contains("by-hand"), "drift is left alone: {text}");
+    assert!(text.contains("\"merge_method\": \"ff\""), "{text}");
 }

@@ -112,3 +112,54 @@ fn a_snapshot_that_cannot_be_taken_leaves_no_old_one() {
     let (code, text) = said(&place, "snapshot --sandbox=:memory: -o no/such/folder/live.json");
     assert!(code == 3, "{text}");
 }
+
+#[test]
+fn with_the_key_of_the_protected_branch_hidden_values_are_compared_too() {
+    const KEY: &str = "a-key-that-only-the-protected-branch-has";
+    const DECLARED: &str = "kind: Project
+path: acme/shop
+variables:
+  - {key: TOKEN, value: {env: SHOP_TOKEN}, masked: true}
+  - {key: OPEN, value: seen}
+";
+    let place = |value: &str| {
+        Place::new().file("shop.yaml", DECLARED).file("sandbox.yaml", SEED).env("SHOP_TOKEN", value)
+    };
+    let first = place("the-first-value");
+    assert_eq!(said(&first, "apply --sandbox=state.db --yes").0, 0);
+    let first = first.env("UNDRIFT_SNAPSHOT_KEY", KEY);
+    let (code, text) = said(&first, "snapshot --sandbox=state.db -o live.json");
+    assert_eq!(code, 0, "{text}");
+    let snapshot = std::fs::read_to_string(first.path().join("live.json")).unwrap();
+    assert!(!snapshot.contains("the-first-value"), "{snapshot}");
+    let job = |value: &str, key: Option<&str>| {
+        let job = place(value).file("live.json", &snapshot);
+        key.into_iter().fold(job, |job, key| job.env("UNDRIFT_SNAPSHOT_KEY", key))
+    };
+    for (value, key, steps) in [
+        ("the-first-value", Some(KEY), 0),
+        ("another-value", Some(KEY), 1),
+        // Without the key nobody learns which of them it is.
+        ("the-first-value", None, 0),
+        ("another-value", None, 0),
+    ] {
+        let job = job(value, key);
+        let (code, text) = said(&job, "plan --live live.json --out json=plan.json");
+        let plan = std::fs::read_to_string(job.path().join("plan.json")).unwrap_or_default();
+        let plan: Json = serde_json::from_str(&plan).unwrap_or_default();
+        let found = plan["steps"].as_array().map(Vec::len);
+        assert_eq!((code, found), (0, Some(steps)), "{value} {key:?}: {text}");
+        assert!(!text.contains(value), "{text}");
+    }
+    // With another key everything would seem to differ.
+    for (key, code, why) in [
+        ("a-key-that-somebody-else-invented", 5, "taken with another UNDRIFT_SNAPSHOT_KEY"),
+        ("short", 3, "UNDRIFT_SNAPSHOT_KEY is shorter than 16 bytes"),
+    ] {
+        let (found, text) = said(&job("another-value", Some(key)), "plan --live live.json");
+        assert!(found == code && text.contains(why), "{found} {text}");
+    }
+    let (code, text) =
+        said(&place("x").env("UNDRIFT_SNAPSHOT_KEY", "short"), "snapshot --sandbox -o live.json");
+    assert!(code == 3 && text.contains("is shorter than"), "{code} {text}");
+}

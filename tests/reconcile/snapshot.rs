@@ -28,6 +28,7 @@ impl World {
             target: self.sandbox.url(),
             sandbox: true,
             taken_at: "2030-01-01T10:00:00Z".parse().unwrap(),
+            key: None,
         };
         let taking = Arc::new(Taking::new(client, head, secrets.clone(), key));
         let service = Service::parse(&self.sandbox.url(), false).unwrap();

@@ -22,7 +22,7 @@ use crate::{
     digest::Key,
     manifest::Config,
     report::Taken,
-    secret::{Secret, Secrets},
+    secret::Secrets,
     snapshot::{self, Head, Offline, Snapshot, Taking, file::MAX_BYTES},
     text,
 };
@@ -65,7 +65,7 @@ pub(in crate::cli) enum Way<'w> {
 /// Where a way leads.
 pub(super) enum Found {
     Service(Endpoint),
-    Snapshot(Service, Box<Snapshot>),
+    Snapshot(Service, Box<Snapshot>, Option<Key>),
     Taking(Endpoint),
 }
 
@@ -113,9 +113,11 @@ impl Way<'_> {
         match self {
             Way::Snapshot(path) => {
                 let snapshot = load(path)?;
+                let key = cx.env.key(KEY_NAME)?;
+                check_key(&snapshot.head, key.as_ref())?;
                 let service = args.connect.confirmed(&snapshot.head.target, config, &cx.env)?;
                 warn_if_old(&snapshot.head, cx);
-                Ok(Found::Snapshot(service, Box::new(snapshot)))
+                Ok(Found::Snapshot(service, Box::new(snapshot), key))
             }
             Way::Service => {
                 let endpoint = args.connect.endpoint(root, config, &cx.env, &cx.output);
@@ -166,8 +168,8 @@ impl Found {
                 .connect
                 .client(endpoint, config, secrets)
                 .map(|client| (client, Through::Nothing)),
-            Self::Snapshot(service, snapshot) => {
-                let offline = Offline::new(std::mem::take(&mut **snapshot), key(&cx.env));
+            Self::Snapshot(service, snapshot, key) => {
+                let offline = Offline::new(std::mem::take(&mut **snapshot), key.take());
                 let offline = Arc::new(offline);
                 let (service, through) = (service.clone(), Arc::clone(&offline));
                 let client = ReadClient::new(service, through, secrets, Settings::default());
@@ -179,8 +181,9 @@ impl Found {
                     target: target(endpoint),
                     sandbox: endpoint.embedded.is_some(),
                     taken_at: now(),
+                    key: None,
                 };
-                let taking = Taking::new(client, head, Arc::clone(&secrets), key(&cx.env));
+                let taking = Taking::new(client, head, Arc::clone(&secrets), cx.env.key(KEY_NAME)?);
                 let taking = Arc::new(taking);
                 let in_flight = args.connect.in_flight(config);
                 let settings = Settings { in_flight, ..Settings::default() };
@@ -195,13 +198,13 @@ impl Found {
     pub(super) fn target(&self) -> String {
         match self {
             Self::Service(endpoint) | Self::Taking(endpoint) => target(endpoint),
-            Self::Snapshot(_, snapshot) => snapshot.head.target.clone(),
+            Self::Snapshot(_, snapshot, _) => snapshot.head.target.clone(),
         }
     }
 
     /// What stands in the place of the service.
     pub(super) fn live(&self) -> Option<Taken> {
-        let Self::Snapshot(_, snapshot) = self else { return None };
+        let Self::Snapshot(_, snapshot, _) = self else { return None };
         let taken_at = snapshot.head.taken_at;
         let shown = format!("{}, {}", snapshot::shown(taken_at), age(taken_at));
         Some(Taken { taken_at: taken_at.to_string(), shown })
@@ -214,11 +217,6 @@ impl Found {
             Self::Snapshot(..) => None,
         }
     }
-}
-
-/// The key under which a snapshot keeps what is secret, if it is set.
-fn key(env: &Environment) -> Option<Key> {
-    env.get(KEY_NAME).map(|key| Key::new(&Secret::new(key)))
 }
 
 fn target(endpoint: &Endpoint) -> String {
@@ -248,6 +246,18 @@ fn load(path: &Path) -> Result<Snapshot, Failure> {
     }
     Snapshot::read(&text)
         .map_err(|error| Failure::usage(format!("cannot use `{}`: {error}", path.display())))
+}
+
+/// Refuses another key than that of the snapshot: everything secret would seem to differ.
+fn check_key(head: &Head, key: Option<&Key>) -> Result<(), Failure> {
+    match (&head.key, key) {
+        (Some(taken), Some(key)) if *taken != key.id() => {
+            let message = format!("the snapshot was taken with another {KEY_NAME}");
+            let failure = Failure::new(Exit::Stale, anyhow::anyhow!(message));
+            Err(failure.help("use the key that it was taken with, or none, or take it again"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn now() -> Timestamp {
