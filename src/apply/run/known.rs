@@ -52,13 +52,13 @@ impl Known {
     }
 
     /// Takes in what a reading of the sections `read` brought, and what it showed besides, such as
-    /// all parts of the container's own object. What was written to meanwhile may be in it or not.
+    /// all parts of the container's own object. What was written to meanwhile may be in it or not: the
+    /// answers to that stay, since they may hold ids that another step waits for.
     pub(super) fn renew(&mut self, mut live: Live, read: &BTreeSet<&'static str>) {
         let was_here = matches!(self.live.presence, Presence::Here(..));
         if was_here && matches!(live.presence, Presence::Here(..)) {
             let others = std::mem::take(&mut self.live.sections);
-            let heard =
-                |section: &&str| !read.contains(*section) && self.written.contains(*section);
+            let heard = |section: &&str| self.written.contains(*section);
             live.sections.extend(others.into_iter().filter(|(section, _)| heard(section)));
         }
         self.live = live;
@@ -232,7 +232,7 @@ mod tests {
         desired::{Unlisted, testing::shop},
         diff::Action,
         kind::Facts,
-        operation::{PROJECT_UPDATE, SHARE_DELETE},
+        operation::{PROJECT_UPDATE, PROTECTED_TAG_CREATE, SHARE_DELETE},
     };
 
     fn step(container: &Container, section: &'static str) -> Step {
@@ -245,6 +245,36 @@ mod tests {
             Vec::new(),
             Vec::new(),
         )
+    }
+
+    /// A reading that began before a create was answered does not show what was created, whose id
+    /// another step may be waiting for.
+    #[test]
+    fn what_was_heard_during_a_reading_outlasts_it() {
+        let container =
+            shop(&json!({"protected_tags": [{"name": "v*"}], "labels": []}), Unlisted::Report);
+        let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
+        let read = || {
+            let sections =
+                ["protected_tags", "labels"].map(|name| (name, Collection::Written(Vec::new())));
+            let live = Live::of(Presence::Here(target.clone(), Facts::default()), Duration::ZERO);
+            Live { sections: sections.into_iter().collect(), ..live }
+        };
+        let mut known = Known::new(read());
+        known.begin();
+        let create = PROTECTED_TAG_CREATE.request().arg("id", 1);
+        let answer = json!({"name": "v*", "create_access_levels": [{"id": 7, "access_level": 40}]});
+        let tags = step(&container, "protected_tags");
+        known.hear(&container, &tags, &create, &answer, Duration::ZERO);
+        known.renew(read(), &BTreeSet::from(["protected_tags", "labels"]));
+        let kept = known.live.sections["protected_tags"].entries().unwrap();
+        assert_eq!(kept.len(), 1);
+        assert_eq!(known.stale(), &BTreeSet::from(["protected_tags"]));
+        // The next reading begins after it.
+        known.begin();
+        known.renew(read(), &BTreeSet::from(["protected_tags"]));
+        assert!(known.live.sections["protected_tags"].entries().unwrap().is_empty());
+        assert!(known.stale().is_empty());
     }
 
     /// The answer to an edit may be older than what another step came to meanwhile.
