@@ -223,6 +223,7 @@ pub const FACTS: &[Fact] = &[
     service("repository-file-read", "a file is read at a branch, tag or commit, in JSON and in the headers of GET and HEAD"),
     service("repository-tree", "the files and folders at a branch, tag or commit are listed, also those below a folder"),
     service("repository-file-change", "each change of a file is a commit to a branch that is there; last_commit_id guards it"),
+    service("repository-file-start", "start_branch of a change of a file makes its branch, which must be new; author_name and author_email say whose the commit is"),
     service("repository-file-refused", "a file that is there is not made, one that is not is neither changed nor removed: 400"),
     service("repository-readme", "a project that is created with a readme has it, and a fork has what its upstream has"),
     reference("upload", "1, 2.11", "an upload answers alt, url, full_path and markdown"),

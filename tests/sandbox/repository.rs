@@ -205,6 +205,11 @@ async fn files_are_made_changed_and_removed_by_commits() {
     let invalid = json!({"error": "file_path should be a valid file path"});
     let no_branch = says("You can only create or edit files when you are on a branch");
     let elsewhere = json!({"branch": "none", "content": "", "commit_message": "m"});
+    let start = fact("repository-file-start");
+    let from = |start: &str, branch: &str| {
+        json!({"branch": branch, "start_branch": start, "content": "x", "commit_message": "m",
+            "author_name": "Ann", "author_email": "ann@example.org"})
+    };
     world
         .check(vec![
             row(fact("repository-readme"),
@@ -292,6 +297,19 @@ async fn files_are_made_changed_and_removed_by_commits() {
                 NO,
             ),
             row(fact("repository-file-change"), "GET", "files/dir%2Fa.txt?ref=work", NO, 404, NO),
+            row(start, "POST", "files/s", from("main", "next"), 201, json!({"file_path": "s", "branch": "next"})),
+            row(start, "GET", "branches/next", NO, 200, json!({"commit": {"author_name": "Ann", "author_email": "ann@example.org"}})),
+            row(start, "GET", "files/s?ref=main", NO, 404, NO),
+            row(start, "GET", "files/README.md?ref=next", NO, 200, NO),
+            row(start, "PUT", "files/s", from("next", "next"), 200, NO),
+            row(start, "PUT", "files/s", from("main", "next"), 400,
+                says("A branch called 'next' already exists. Switch to that branch in order to make changes")),
+            row(start, "POST", "files/s", from("nowhere", "other"), 400,
+                says("You can only create or edit files when you are on a branch")),
+            row(start, "POST", "files/s", from("main", "a..b"), 400,
+                says("Something went wrong when we tried to create 'a..b' for you: Branch name is invalid")),
+            row(start, "POST", "files/README.md", from("main", "taken"), 400, says("A file with this name already exists")),
+            row(start, "GET", "branches/taken", NO, 404, NO),
         ])
         .await;
     let head = world.call("dan", "HEAD", at("files/README.md?ref=main"), &NO).await;

@@ -14,7 +14,7 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::project::Project;
-use super::super::store::repository::{Edit, File, id_of};
+use super::super::store::repository::{Edit, File, id_of, is_ref_name};
 use super::repository::{default_branch, fill, may_push, new_commit, of, readable};
 use super::{Route, delete, get, post, protected_branches, put};
 
@@ -155,7 +155,7 @@ fn write(call: &Call<'_>, change: Change) -> Result<Answer, Failure> {
     let branch = call.params.text("branch")?.unwrap_or_default();
     let message = call.params.text("commit_message")?.unwrap_or_default();
     let content = content(call)?;
-    let known = present(call, &project, &branch, path, change)?;
+    let (start, known) = present(call, &project, &branch, path, change)?;
     let is_stale = |last: &String| known.as_ref().is_some_and(|file| file.last_commit_id != *last);
     if call.params.text("last_commit_id")?.as_ref().is_some_and(is_stale) {
         return Err(refuse(
@@ -168,7 +168,15 @@ fn write(call: &Call<'_>, change: Change) -> Result<Answer, Failure> {
         Change::Remove => Edit::Remove { path },
         Change::Create | Change::Update => Edit::Write { path, content: &content, executable },
     };
-    of(call, &project).commit(new_commit(call, &branch, &message), &[edit])?;
+    if let Some(start) = start {
+        of(call, &project).point(&branch, &start)?;
+    }
+    let said = |name| Ok::<_, Failure>(call.params.text(name)?.filter(|text| !text.is_empty()));
+    let (author_name, author_email) = (said("author_name")?, said("author_email")?);
+    let mut commit = new_commit(call, &branch, &message);
+    commit.author_name = author_name.as_deref().unwrap_or(commit.author_name);
+    commit.author_email = author_email.as_deref().unwrap_or(commit.author_email);
+    of(call, &project).commit(commit, &[edit])?;
     if project.empty_repo {
         fill(call, &project, &branch)?;
         let due_at = call.protection_due_at();
@@ -191,29 +199,44 @@ fn content(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// The file as it is, after the checks of what is to become of it.
+/// The file as it is, after the checks of what is to become of it; and the commit at which its branch
+/// starts, if the call makes that.
 fn present(
     call: &Call<'_>,
     project: &Project,
     branch: &str,
     path: &str,
     change: Change,
-) -> Result<Option<File>, Failure> {
-    let Some(head) = of(call, project).branch(branch)? else {
-        return match project.empty_repo && change == Change::Create {
-            true => Ok(None),
-            false => Err(refuse("You can only create or edit files when you are on a branch")),
-        };
+) -> Result<(Option<String>, Option<File>), Failure> {
+    if project.empty_repo && change == Change::Create {
+        return Ok((None, None));
+    }
+    let repository = of(call, project);
+    let start = call.params.text("start_branch")?.filter(|start| !start.is_empty());
+    let is_new = start.as_ref().is_some_and(|start| start != branch);
+    let from = start.as_deref().unwrap_or(branch);
+    let Some(head) = repository.branch(from)? else {
+        return Err(refuse("You can only create or edit files when you are on a branch"));
     };
+    if is_new && repository.branch(branch)?.is_some() {
+        return Err(refuse(format!(
+            "A branch called '{branch}' already exists. Switch to that branch in order to make changes"
+        )));
+    }
+    if is_new && !is_ref_name(branch) {
+        return Err(refuse(format!(
+            "Something went wrong when we tried to create '{branch}' for you: Branch name is invalid"
+        )));
+    }
     if !may_push(call, project, branch)? {
         return Err(refuse("You are not allowed to push into this branch"));
     }
-    let file = of(call, project).file(&head.commit.id, path)?;
+    let file = repository.file(&head.commit.id, path)?;
     match (change, &file) {
         (Change::Create, Some(_)) => Err(refuse("A file with this name already exists")),
         (Change::Update | Change::Remove, None) => {
             Err(refuse("A file with this name doesn't exist"))
         }
-        _ => Ok(file),
+        _ => Ok((is_new.then_some(head.commit.id), file)),
     }
 }
