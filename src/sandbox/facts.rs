@@ -167,6 +167,7 @@ pub const FACTS: &[Fact] = &[
     service("project-default-branch", "a default branch that is null or blank leaves the one that is there"),
     reference("project-readme-import", "1, 7", "initialize_with_readme with an import URL fails: not a git repository"),
     service("project-import-url", "a project with an import URL is imported in the background"),
+    service("project-import-contents", "a public project that is imported from its own service, and one that is a template, brings its repository along"),
     service("project-template", "an unknown template is 400"),
     reference("project-custom-template", "2, 4.3", "with use_custom_template a project starts as another one, or by any name; Premium"),
     reference("create-for-user", "2, 4.3", "administrators create projects for users; name is required"),

@@ -318,6 +318,38 @@ async fn files_are_made_changed_and_removed_by_commits() {
 }
 
 #[tokio::test]
+async fn an_import_from_here_and_a_template_bring_their_files() {
+    let world = world().await;
+    let rule = fact("project-import-contents");
+    let mut sources = Vec::new();
+    for (path, visibility) in [("open", "public"), ("closed", "private")] {
+        let new = json!({"path": path, "visibility": visibility});
+        let made = world.call("dan", "POST", "/projects", &new).await.body;
+        let file = json!({"branch": "trunk", "commit_message": "m", "content": "x"});
+        let files = kept(format!("/projects/{}/repository/files/a.txt", made["id"]));
+        assert_eq!(world.call("dan", "POST", files, &file).await.status, 201, "{rule}");
+        sources.push(made);
+    }
+    let elsewhere = json!("https://x.example/dan/open.git");
+    for (path, body, has_file) in [
+        ("a", json!({"import_url": sources[0]["http_url_to_repo"]}), true),
+        ("b", json!({"import_url": sources[1]["http_url_to_repo"]}), false),
+        ("c", json!({"import_url": elsewhere}), false),
+        ("d", json!({"template_project_id": sources[1]["id"], "use_custom_template": true}), true),
+    ] {
+        let mut new = body;
+        new["path"] = path.into();
+        let made = world.call("dan", "POST", "/projects", &new).await;
+        assert_eq!(made.status, 201, "{rule}: {}", made.body);
+        let branch = if has_file { "trunk" } else { "main" };
+        assert_eq!(made.body["default_branch"], branch, "{rule}: {path}");
+        let file = format!("/projects/{}/repository/files/a.txt?ref={branch}", made.body["id"]);
+        let status = world.get("dan", &file).await.status;
+        assert_eq!(status, if has_file { 200 } else { 404 }, "{rule}: {path}");
+    }
+}
+
+#[tokio::test]
 async fn a_fork_has_what_its_upstream_has() {
     let world = world().await;
     let forked = world.call("dan", "POST", "/projects/acme%2Fcode/fork", &NO).await;

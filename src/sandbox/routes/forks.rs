@@ -55,6 +55,7 @@ fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
         visibility: &visibility,
         empty_repo: upstream.empty_repo || fails.is_some(),
         readme: false,
+        copies: Some(upstream.id),
         creator_id: user.id,
         forked_from_id: Some(upstream.id),
         import: Import::Until { source: None, done_at: &call.import_done_at(), fails },

@@ -165,6 +165,7 @@ fn import(
         visibility: "private",
         empty_repo: fails.is_some(),
         readme: false,
+        copies: None,
         creator_id: creator,
         forked_from_id: None,
         import: Import::Until {

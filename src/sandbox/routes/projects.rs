@@ -162,20 +162,28 @@ pub(crate) fn insert(
     check_visibility(namespace, &visibility)?;
     let readme = params.is_set("initialize_with_readme")?;
     let import_url = params.text("import_url")?.filter(|url| !url.is_empty());
-    let from_template = from_template(call, accepts, params)?;
-    if readme && (import_url.is_some() || from_template) {
+    let template = template(call, accepts, params)?;
+    if readme && (import_url.is_some() || template.is_some()) {
         return Err(Failure::model("base", "not a git repository"));
     }
     check_import_url(import_url.as_deref())?;
+    let copies = match (&import_url, &template) {
+        (Some(url), _) => imported(call, url)?,
+        (None, Some(Template::Project(project))) => Some(project.as_ref().clone()),
+        (None, _) => None,
+    };
+    let copies = copies.filter(|source| !source.empty_repo);
     let mut attributes = settings::presets(call.time);
     let rights = call.rights(call.level_in_group(namespace)?, false, &visibility);
     settings::apply(accepts, params, rights, &mut attributes)?;
     let fails = call.service.profile.import_failure.as_deref();
-    let has_contents = import_url.as_ref().map_or(readme || from_template, |_| fails.is_none());
+    let has_contents =
+        import_url.as_ref().map_or(readme || template.is_some(), |_| fails.is_none());
     let empty_repo = !has_contents;
-    let branch = match empty_repo {
-        true => preferred_branch(call, namespace)?,
-        false => attributes
+    let branch = match (empty_repo, &copies) {
+        (true, _) => preferred_branch(call, namespace)?,
+        (false, Some(source)) => repository::default_branch(call, source)?.into(),
+        (false, None) => attributes
             .get("default_branch")
             .filter(|name| readme && !name.is_null())
             .cloned()
@@ -189,6 +197,7 @@ pub(crate) fn insert(
         visibility: &visibility,
         empty_repo,
         readme,
+        copies: copies.map(|source| source.id),
         creator_id: creator.id,
         forked_from_id: None,
         import: match &import_url {
@@ -202,9 +211,21 @@ pub(crate) fn insert(
     Ok(id)
 }
 
-/// Whether a new project starts with the contents of a template, which has to be known. The names
-/// of custom ones are not: groups have none here.
-fn from_template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<bool, Failure> {
+/// What a new project starts with.
+enum Template {
+    /// One of those that the service brings along, whose contents are one commit here.
+    Named,
+    /// What this project has.
+    Project(Box<Project>),
+}
+
+/// The template that a new project starts with, which has to be known. The names of custom ones are
+/// not: groups have none here.
+fn template(
+    call: &Call<'_>,
+    accepts: Accepts,
+    params: &Params,
+) -> Result<Option<Template>, Failure> {
     let unknown = |template: &str| {
         Failure::model("template_name", format!("'{template}' is unknown or invalid"))
     };
@@ -215,14 +236,25 @@ fn from_template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<b
         params.integer("template_project_id")?.filter(|_| custom && accepts == Accepts::Create)
     {
         return match Project::by_id(call.db, id)? {
-            Some(project) if call.sees(&project)? => Ok(true),
+            Some(project) if call.sees(&project)? => Ok(Some(Template::Project(Box::new(project)))),
             _ => Err(unknown(&id.to_string())),
         };
     }
     match params.text("template_name")?.filter(|name| !name.is_empty()) {
         Some(name) if !custom && !TEMPLATES.contains(&name.as_str()) => Err(unknown(&name)),
-        name => Ok(name.is_some()),
+        name => Ok(name.map(|_| Template::Named)),
     }
+}
+
+/// The project of this sandbox that an import URL names, if it is one that everybody may clone.
+/// Nothing is fetched from elsewhere.
+fn imported(call: &Call<'_>, url: &str) -> Result<Option<Project>, Failure> {
+    let path = url.strip_prefix(&call.base).and_then(|path| path.strip_prefix('/'));
+    let Some(path) = path.map(|path| path.strip_suffix(".git").unwrap_or(path)) else {
+        return Ok(None);
+    };
+    let project = Project::by_path(call.db, path)?;
+    Ok(project.filter(|project| project.visibility == "public"))
 }
 
 /// Inserts the project with its first members, and protects its default branch if it has one.
@@ -230,7 +262,7 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure
     let id = Project::insert(call.db, new, call.edition(), &call.random_hex(), call.now())?;
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     if !new.empty_repo {
-        repository::begin(call, &project, new.readme)?;
+        repository::begin(call, &project, new.copies, new.readme)?;
     }
     let scope = Scope::Project(Box::new(project));
     if let Some(owner) = new.namespace.owner_id {

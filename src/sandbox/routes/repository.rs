@@ -51,11 +51,17 @@ pub(super) fn new_commit<'a>(
     }
 }
 
-/// The contents of a new project that is not empty: those of what it is a fork of, or one commit.
-pub(super) fn begin(call: &Call<'_>, project: &Project, readme: bool) -> Result<(), Failure> {
+/// The contents of a new project that is not empty: those of the project that it `copies`, or one
+/// commit.
+pub(super) fn begin(
+    call: &Call<'_>,
+    project: &Project,
+    copies: Option<i64>,
+    readme: bool,
+) -> Result<(), Failure> {
     let repository = of(call, project);
-    if let Some(upstream) = project.forked_from_id {
-        return Ok(repository.copy_from(upstream)?);
+    if let Some(source) = copies {
+        return Ok(repository.copy_from(source)?);
     }
     let branch = default_branch(call, project)?;
     let text = format!("# {}\n", project.name);

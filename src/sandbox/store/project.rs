@@ -58,6 +58,8 @@ pub(crate) struct NewProject<'a> {
     pub(crate) empty_repo: bool,
     /// Whether its first commit has a `README.md`.
     pub(crate) readme: bool,
+    /// The project whose repository it takes over.
+    pub(crate) copies: Option<i64>,
     pub(crate) creator_id: i64,
     pub(crate) forked_from_id: Option<i64>,
     pub(crate) import: Import<'a>,
