@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use jiff::civil::Date;
-
 use super::{
     ContainerPlan, Settings, guard,
     life::{closed_to_moves, deleting, halfway, twice},
@@ -12,14 +10,12 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
-    desired::{Container, Creation, Declared, DeclaredSection, Entry, State, Unlisted},
-    diff::{
-        self, Action, Change, Context, Findings, Fit, Held, Incomplete, Note, Problem, Reason, Step,
-    },
-    field::{Compare, Named, Scope},
+    desired::{Container, Creation, Declared, DeclaredSection, Entry},
+    diff::{self, Action, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Step},
+    field::Scope,
     kind::{
-        Arrival, Capability, Effect, Facts, Job, LiveEntry, Namespace, NamespaceOwner, Section,
-        Shape, Target, calls::Act, forms,
+        Arrival, Capability, Effect, Facts, Job, Namespace, NamespaceOwner, Shape, Target,
+        calls::Act, forms,
     },
     kinds,
     level::OWNER,
@@ -194,7 +190,7 @@ pub(super) struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    fn note(&self, reason: Reason, origin: &Origin) -> Note {
+    pub(super) fn note(&self, reason: Reason, origin: &Origin) -> Note {
         Note {
             address: self.address.clone(),
             reason,
@@ -310,84 +306,11 @@ impl Planning<'_> {
             }
         }
         self.after_replacements(plan);
-        let notes: Vec<_> = plan.steps.iter().filter_map(|step| self.takes_along(step)).collect();
-        plan.findings.notes.extend(notes);
+        self.say_what_goes_along(plan);
         self.say_besides(plan);
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);
         plan.findings.extend(refused);
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
-    }
-
-    /// What rules grant to a group may go when its share is removed to be added anew: then what
-    /// names it has to be put right, too.
-    fn after_replacements(&self, plan: &mut ContainerPlan) {
-        let replaced = |step: &&Step| step.replaces && self.names_a_group(step);
-        let steps = plan.findings.steps.iter().filter(replaced);
-        let gone: Vec<u64> = steps.filter_map(Step::live_id).collect();
-        if gone.is_empty() {
-            return;
-        }
-        for (name, section) in self.in_order() {
-            let found = self.live.sections.get(name).and_then(|found| found.entries().ok());
-            let Some(entries) =
-                found.filter(|_| section.of.home.needs.contains(&Capability::People))
-            else {
-                continue;
-            };
-            let table = section.of.table();
-            let without = |entry: &LiveEntry| entry.without_grants(table, Named::Group, &gone);
-            let supposed = Collection::Written(entries.iter().map(without).collect());
-            let Ok(mut supposed) = diff::section(section, &supposed, self.context) else {
-                continue;
-            };
-            self.settings.holds.leave(&mut supposed);
-            if let Some(until) =
-                supposed.watched.iter().find_map(|step| self.settings.holds.until(&step.address))
-            {
-                self.spare_for(until, plan);
-                return;
-            }
-            // What could not be put right afterwards is not taken away.
-            let unknown = supposed.incomplete.into_iter();
-            let unknown: Vec<_> =
-                unknown.filter(|scope| !plan.incomplete.contains(scope)).collect();
-            plan.findings.incomplete.extend(unknown);
-            for step in supposed.steps {
-                let steps = &mut plan.findings.steps;
-                let known = steps.iter().position(|known| known.address == step.address);
-                let has = |change: &Change| {
-                    let known = known.map(|at| &steps[at]);
-                    known.is_some_and(|known| {
-                        known.changes.iter().any(|other| other.field == change.field)
-                    })
-                };
-                if step.changes.iter().all(has) {
-                    continue;
-                }
-                // Seen from what is really there, it does no more than the step that is known.
-                let effects = known.map(|at| steps[at].effects.clone()).unwrap_or_default();
-                let condition = "if replacing the share takes what rules grant to its group along";
-                let step = Step { possible: Some(condition), effects, ..step };
-                match known {
-                    Some(at) => {
-                        let certain = std::mem::replace(&mut steps[at], step);
-                        steps[at].certain = Some(Box::new(certain));
-                    }
-                    None => steps.push(step),
-                }
-            }
-        }
-    }
-
-    /// Holds what would be replaced, because that would take something along that is held.
-    fn spare_for(&self, until: Date, plan: &mut ContainerPlan) {
-        let steps = std::mem::take(&mut plan.findings.steps);
-        let (spared, steps): (Vec<_>, Vec<_>) =
-            steps.into_iter().partition(|step| step.replaces && self.names_a_group(step));
-        plan.findings.steps = steps;
-        let held = spared.iter().map(|step| Held { address: step.address.clone(), until });
-        plan.findings.held.extend(held);
-        plan.findings.watched.extend(spared);
     }
 
     /// Says what steps do that their fields do not show.
@@ -403,58 +326,6 @@ impl Planning<'_> {
         });
         let notes: Vec<_> = notes.collect();
         plan.findings.notes.extend(notes);
-    }
-
-    /// Says what rules grant to a group, and nobody declares, where `step` removes its share, for
-    /// good or to add it anew: the service takes that away along with it.
-    fn takes_along(&self, step: &Step) -> Option<Note> {
-        let removes = step.replaces || step.action == Action::Delete;
-        let group = step.live_id().filter(|_| removes && self.names_a_group(step))?;
-        let grants = |section: &Section| {
-            let mut specs = section.table().specs().iter();
-            section.home.needs.contains(&Capability::People)
-                && specs.any(|spec| spec.field.compare == Compare::Rows)
-        };
-        let rules = kinds::sections(self.declared.scope).filter(grants);
-        let grants_of: Vec<_> =
-            rules.flat_map(|section| self.undeclared_grants(section, group)).collect();
-        let reason = Reason::TakesAlong { grants_of: grants_of.clone() };
-        let note = Note { address: step.address.clone(), ..self.note(reason, &step.origin) };
-        (!grants_of.is_empty()).then_some(note)
-    }
-
-    /// The entries of `section` that stay and grant something to the group with the id `group` in a
-    /// field that nobody declares; the section itself if it was not read.
-    fn undeclared_grants(&self, section: Section, group: u64) -> Vec<Address> {
-        let address = self.address.section(section.section);
-        let declared = self.declared.section(section.section);
-        let found = self.live.sections.get(section.section).map(Collection::entries);
-        let (Some(declared), Some(Ok(entries))) = (declared, found) else { return vec![address] };
-        let loses = |entry: &&LiveEntry| {
-            let name = section.name(&entry.fields);
-            let own = declared.entries.iter().find(|own| own.key == name);
-            let stays = match own {
-                Some(own) => own.state == State::Present,
-                None => declared.unlisted.value != Unlisted::Delete,
-            };
-            let left = entry.without_grants(section.table(), Named::Group, &[group]).fields;
-            let is_declared =
-                |field: &String| own.is_some_and(|own| own.fields.contains_key(field));
-            let mut lost =
-                entry.fields.iter().filter(|(field, value)| left.get(*field) != Some(value));
-            stays && lost.any(|(field, _)| !is_declared(field))
-        };
-        let entries = entries.iter().filter(loses);
-        entries.map(|entry| address.entry(section.name(&entry.fields))).collect()
-    }
-
-    /// Whether the entry that a step is about is told by the group that it names.
-    fn names_a_group(&self, step: &Step) -> bool {
-        let section = step.address.section.and_then(|name| self.declared.section(name));
-        section.is_some_and(|section| {
-            let mut identity = section.of.identity.iter();
-            identity.any(|name| section.of.field(name).names == Some(Named::Group))
-        })
     }
 
     /// It is there, and its contents are not: nothing is written into it meanwhile.
@@ -497,7 +368,7 @@ impl Planning<'_> {
     }
 
     /// The declared sections, in the order of their kinds.
-    fn in_order(&self) -> impl Iterator<Item = (&'static str, &DeclaredSection)> {
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (&'static str, &DeclaredSection)> {
         kinds::sections(self.declared.scope)
             .filter_map(|section| Some((section.section, self.declared.section(section.section)?)))
     }

@@ -12,6 +12,7 @@ mod connect;
 mod container;
 mod estimate;
 mod extent;
+mod grants;
 mod guard;
 mod hold;
 mod life;

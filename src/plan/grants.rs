@@ -1,0 +1,151 @@
+//! What rules grant to a group goes with its share: what has to be put right after a share was replaced,
+//! and what nobody would put right.
+
+use jiff::civil::Date;
+
+use super::{ContainerPlan, container::Planning};
+use crate::{
+    address::Address,
+    desired::{DeclaredSection, State, Unlisted},
+    diff::{self, Action, Change, Findings, Held, Note, Reason, Step},
+    field::{Compare, Named},
+    kind::{Capability, LiveEntry, Section},
+    kinds,
+    live::Collection,
+};
+
+impl Planning<'_> {
+    /// What rules grant to a group may go when its share is removed to be added anew: then what
+    /// names it has to be put right, too.
+    pub(super) fn after_replacements(&self, plan: &mut ContainerPlan) {
+        let replaced = |step: &&Step| step.replaces && self.names_a_group(step);
+        let steps = plan.findings.steps.iter().filter(replaced);
+        let gone: Vec<u64> = steps.filter_map(Step::live_id).collect();
+        if gone.is_empty() {
+            return;
+        }
+        for (name, section) in self.in_order() {
+            let Some(mut supposed) = self.without_grants(name, section, &gone) else { continue };
+            self.settings.holds.leave(&mut supposed);
+            if let Some(until) =
+                supposed.watched.iter().find_map(|step| self.settings.holds.until(&step.address))
+            {
+                self.spare_for(until, plan);
+                return;
+            }
+            // What could not be put right afterwards is not taken away.
+            let unknown = supposed.incomplete.into_iter();
+            let unknown: Vec<_> =
+                unknown.filter(|scope| !plan.incomplete.contains(scope)).collect();
+            plan.findings.incomplete.extend(unknown);
+            supposed.steps.into_iter().for_each(|step| suppose(step, &mut plan.findings.steps));
+        }
+    }
+
+    /// What would differ in a section if nothing in it were granted to the groups with the ids
+    /// `gone`; nothing if it names nobody, or was not read.
+    fn without_grants(
+        &self,
+        name: &str,
+        section: &DeclaredSection,
+        gone: &[u64],
+    ) -> Option<Findings> {
+        let names_people = section.of.home.needs.contains(&Capability::People);
+        let found = self.live.sections.get(name).filter(|_| names_people)?;
+        let table = section.of.table();
+        let without = |entry: &LiveEntry| entry.without_grants(table, Named::Group, gone);
+        let supposed = found.entries().ok()?.iter().map(without).collect();
+        diff::section(section, &Collection::Written(supposed), self.context).ok()
+    }
+
+    /// Holds what would be replaced, because that would take something along that is held.
+    fn spare_for(&self, until: Date, plan: &mut ContainerPlan) {
+        let steps = std::mem::take(&mut plan.findings.steps);
+        let (spared, steps): (Vec<_>, Vec<_>) =
+            steps.into_iter().partition(|step| step.replaces && self.names_a_group(step));
+        plan.findings.steps = steps;
+        let held = spared.iter().map(|step| Held { address: step.address.clone(), until });
+        plan.findings.held.extend(held);
+        plan.findings.watched.extend(spared);
+    }
+
+    /// Says what rules grant to a group, and nobody declares, where a step removes its share, for
+    /// good or to add it anew: the service takes that away along with it.
+    pub(super) fn say_what_goes_along(&self, plan: &mut ContainerPlan) {
+        let notes: Vec<_> = plan.steps.iter().filter_map(|step| self.goes_along(step)).collect();
+        plan.findings.notes.extend(notes);
+    }
+
+    fn goes_along(&self, step: &Step) -> Option<Note> {
+        let removes = step.replaces || step.action == Action::Delete;
+        let group = step.live_id().filter(|_| removes && self.names_a_group(step))?;
+        let grants = |section: &Section| {
+            let mut specs = section.table().specs().iter();
+            section.home.needs.contains(&Capability::People)
+                && specs.any(|spec| spec.field.compare == Compare::Rows)
+        };
+        let rules = kinds::sections(self.declared.scope).filter(grants);
+        let grants_of: Vec<_> =
+            rules.flat_map(|section| self.undeclared_grants(section, group)).collect();
+        let reason = Reason::TakesAlong { grants_of: grants_of.clone() };
+        let note = Note { address: step.address.clone(), ..self.note(reason, &step.origin) };
+        (!grants_of.is_empty()).then_some(note)
+    }
+
+    /// The entries of `section` that stay and grant something to the group with the id `group` in a
+    /// field that nobody declares; the section itself if it was not read.
+    fn undeclared_grants(&self, section: Section, group: u64) -> Vec<Address> {
+        let address = self.address.section(section.section);
+        let declared = self.declared.section(section.section);
+        let found = self.live.sections.get(section.section).map(Collection::entries);
+        let (Some(declared), Some(Ok(entries))) = (declared, found) else { return vec![address] };
+        let loses = |entry: &&LiveEntry| {
+            let name = section.name(&entry.fields);
+            let own = declared.entries.iter().find(|own| own.key == name);
+            let stays = match own {
+                Some(own) => own.state == State::Present,
+                None => declared.unlisted.value != Unlisted::Delete,
+            };
+            let left = entry.without_grants(section.table(), Named::Group, &[group]).fields;
+            let is_declared =
+                |field: &String| own.is_some_and(|own| own.fields.contains_key(field));
+            let mut lost =
+                entry.fields.iter().filter(|(field, value)| left.get(*field) != Some(value));
+            stays && lost.any(|(field, _)| !is_declared(field))
+        };
+        let entries = entries.iter().filter(loses);
+        entries.map(|entry| address.entry(section.name(&entry.fields))).collect()
+    }
+
+    /// Whether the entry that a step is about is told by the group that it names.
+    fn names_a_group(&self, step: &Step) -> bool {
+        let section = step.address.section.and_then(|name| self.declared.section(name));
+        section.is_some_and(|section| {
+            let mut identity = section.of.identity.iter();
+            identity.any(|name| section.of.field(name).names == Some(Named::Group))
+        })
+    }
+}
+
+/// Adds a step that is needed if replacing a share takes grants along, as far as that is more than the
+/// step that is planned for the same object anyway.
+fn suppose(step: Step, steps: &mut Vec<Step>) {
+    let known = steps.iter_mut().find(|known| known.address == step.address);
+    let has = |known: &Step, change: &Change| {
+        known.changes.iter().any(|other| other.field == change.field)
+    };
+    if step.changes.iter().all(|change| known.as_ref().is_some_and(|known| has(known, change))) {
+        return;
+    }
+    // Seen from what is really there, it does no more than the step that is known.
+    let effects = known.as_ref().map(|known| known.effects.clone()).unwrap_or_default();
+    let condition = "if replacing the share takes what rules grant to its group along";
+    let step = Step { possible: Some(condition), effects, ..step };
+    match known {
+        Some(known) => {
+            let certain = std::mem::replace(known, step);
+            known.certain = Some(Box::new(certain));
+        }
+        None => steps.push(step),
+    }
+}
