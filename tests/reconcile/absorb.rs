@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use proptest::{prelude::*, test_runner::TestRunner};
+use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use undrift::{
     absorb::{self, Absorbed, Failed, Mode, Refusal, Seen, Wish},
@@ -129,16 +129,10 @@ fn said(text: &str) -> Vec<&str> {
 #[test]
 fn whatever_drifted_it_can_be_taken_back() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let config = ProptestConfig {
-        cases: 24,
-        max_shrink_iters: 60,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
     let states = (random::group(), random::declared(), random::group(), random::declared());
     // Which sections stand in rules, and whether these are edited.
     let layers = (any::<u16>(), any::<bool>());
-    TestRunner::new(config)
+    random::cases(24)
         .run(&(states, layers), |((old_group, old, new_group, new), (moved, at_source))| {
             let mode = if at_source { Mode::AtSource } else { Mode::Own };
             runtime.block_on(async {

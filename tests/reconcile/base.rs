@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Mutex};
 
-use proptest::{prelude::*, test_runner::TestRunner};
+use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use undrift::{
     api::WriteClient,
@@ -15,7 +15,7 @@ use undrift::{
 };
 
 use crate::{
-    random::{declared, documents, group, world},
+    random::{cases, declared, documents, group, world},
     world::{World, project, seed},
 };
 
@@ -108,13 +108,7 @@ fn mixed(base: &Json, other: &Json, mask: u16) -> Json {
 fn whatever_drifted_stays_as_it_is_unless_it_is_healed() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let states = (group(), declared(), declared(), declared(), any::<u16>(), any::<u16>());
-    let config = ProptestConfig {
-        cases: 32,
-        max_shrink_iters: 40,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    TestRunner::new(config)
+    cases(32)
         .run(&states, |(team, old, other, live, mask, drifted)| {
             runtime.block_on(async {
                 let world = world().await;

@@ -3,7 +3,6 @@
 
 use std::{collections::BTreeSet, path::Path, sync::Mutex};
 
-use proptest::{prelude::ProptestConfig, test_runner::TestRunner};
 use serde_json::{Value as Json, json};
 use undrift::{
     address::Glob,
@@ -293,13 +292,7 @@ async fn an_exported_organisation_can_be_built_from_nothing() {
 #[test]
 fn whatever_exists_its_export_plans_to_nothing_and_builds_the_same() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let config = ProptestConfig {
-        cases: 16,
-        max_shrink_iters: 20,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    TestRunner::new(config)
+    random::cases(16)
         .run(&(random::group(), random::declared()), |(group, declared)| {
             runtime.block_on(async {
                 let mut world = random::world().await;

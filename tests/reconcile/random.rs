@@ -322,6 +322,16 @@ pub(crate) fn documents((group, inner): (Json, &str), sections: Json) -> Vec<Jso
     all
 }
 
+/// Runs a property so often.
+pub(crate) fn cases(cases: u32) -> TestRunner {
+    TestRunner::new(ProptestConfig {
+        cases,
+        max_shrink_iters: 40,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })
+}
+
 /// A service with the groups that random documents name, where guards let everything pass.
 pub(crate) async fn world() -> World {
     let mut seed = seed(&[]);
@@ -339,13 +349,7 @@ pub(crate) async fn world() -> World {
 fn whatever_is_declared_and_whatever_is_there_apply_leaves_nothing_to_do() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let states = (group(), declared(), group(), declared());
-    let config = ProptestConfig {
-        cases: 48,
-        max_shrink_iters: 200,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    TestRunner::new(config)
+    cases(48)
         .run(&states, |(old_group, old, new_group, new)| {
             runtime.block_on(async {
                 let world = world().await;

@@ -1,7 +1,7 @@
 //! Saved plans of random organisations: what runs of one is what it says and what is still needed,
 //! whatever happened since.
 
-use proptest::{prelude::*, test_runner::TestRunner};
+use proptest::prelude::*;
 use serde_json::json;
 use undrift::{
     api::WriteClient,
@@ -17,7 +17,7 @@ use undrift::{
 };
 
 use crate::{
-    random::{declared, documents, group, world},
+    random::{cases, declared, documents, group, world},
     world::World,
 };
 
@@ -87,15 +87,6 @@ impl<'w> Run<'w> {
 
 fn key() -> Key {
     Key::new(&Secret::new("the key of both jobs"))
-}
-
-fn cases(cases: u32) -> TestRunner {
-    TestRunner::new(ProptestConfig {
-        cases,
-        max_shrink_iters: 40,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })
 }
 
 /// What the steps of a container do, field by field, so that less of a step is a part of it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proptest::{prelude::*, test_runner::TestRunner};
+use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use undrift::{
     api::{ReadClient, Service},
@@ -105,20 +105,11 @@ fn is_part_of(less: &Plan, whole: &Plan) {
     }
 }
 
-fn cases(cases: u32) -> TestRunner {
-    TestRunner::new(ProptestConfig {
-        cases,
-        max_shrink_iters: 20,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })
-}
-
 #[test]
 fn a_plan_from_a_snapshot_is_the_plan_against_the_service() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let states = (random::group(), random::declared(), random::group(), random::declared());
-    cases(12)
+    random::cases(12)
         .run(&states, |(old_group, old, new_group, new)| {
             runtime.block_on(async {
                 let world = random::world().await;
@@ -303,7 +294,7 @@ fn a_file_that_is_cut_or_changed_is_refused_or_read() {
         assert!(Snapshot::read(&text.as_bytes()[..end]).is_err(), "cut at {end}");
     }
     let strategy = (prop::collection::vec((0..text.len(), any::<u8>()), 1..4), any::<bool>());
-    cases(2000)
+    random::cases(2000)
         .run(&strategy, |(changes, printable)| {
             let mut bytes = text.as_bytes().to_vec();
             for (at, byte) in changes {
